@@ -1,1 +1,1 @@
-"""Adapters: what fulfils a port of the inner rooms; only the bootstrap imports them."""
+"""Adapters, which implement the ports of the inner rooms; only the bootstrap imports them."""

@@ -1,4 +1,4 @@
-"""Circuit breakers around the ports of providers, so that nobody waits for one that is down."""
+"""Circuit breakers around providers, so that no call waits for a provider that is down."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ from domain.provider_errors import NotAnswered, ProviderError, Rejected, Unavail
 
 FAILURES_MAX: Final = 5  # Failures in a row until callers no longer wait for the provider.
 OPEN_S: Final = 5.0  # Between two probes of a provider that is down.
-# Where another provider can be asked, a single failure that took longer opens the circuit.
+# If another provider can be asked, a single failure that took longer opens the circuit.
 PATIENCE_S: Final = 1.0
 CLOSE_S_MAX: Final = 5.0  # A probe that hangs longer is left alone; its thread is a daemon.
 
@@ -30,8 +30,8 @@ _log = logging.getLogger("app.providers.circuit")  # The name that operators kno
 class CircuitBreaker:
     """Opens after `failures_max` failures in a row, then fails fast until a probe succeeds.
 
-    A single failure that took longer than `patience_s` also opens it. Where another provider can do
-    the work, nobody else then waits for the slow one.
+    A single failure that took longer than `patience_s` also opens it, so that no other call waits
+    for a slow provider if another provider can do the work.
 
     While the circuit is open, a daemon thread calls `probe` every `open_s` seconds. This takes the
     place of a half-open state: it needs no traffic and risks no caller's request. `probe` has a
@@ -82,7 +82,7 @@ class CircuitBreaker:
             self._note_success()
             raise
         except Busy:
-            raise  # Whoever says "not now" is not down.
+            raise  # A provider that says "not now" is not down.
         except Exception as error:
             if not isinstance(error, ProviderError):
                 # Only the type is logged, because the text of an unknown error may hold the number.
@@ -158,7 +158,7 @@ class GuardedLookup:
         return self._circuit.is_up() and not self._is_drained(self.name)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return what our account holds there; no circuit is asked."""
+        """Return the balance of our account there; the circuit does not matter for this call."""
         return self._inner.balance(timeout_s=timeout_s)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
@@ -181,8 +181,8 @@ class GuardedNetwork:
     `probe` finds out whether the network is back. `notified` calls nobody, and a forged
     notification says nothing about the network.
 
-    An open circuit raises Unavailable, which is true: the call was not made. An unknown error is
-    raised as it is, because nobody here can say that a change did not happen.
+    An open circuit raises Unavailable, because the call was not made. An unknown error is raised as
+    it is, because the change may have happened.
     """
 
     def __init__(self, inner: EsimNetwork, circuit: CircuitBreaker) -> None:

@@ -27,7 +27,7 @@ class ListeningWaker(Waker, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """The newest event of a log (position 0: none); two logs are compared by it."""
+    """The newest event of a log (position 0: none), by which two logs are compared."""
 
     position: int
     stream_id: str
@@ -70,7 +70,7 @@ class Persistence(Protocol):
         ...
 
     def waker(self, appended: Signal) -> ListeningWaker:
-        """Return what hears of commits to the log by any process."""
+        """Return a waker that hears of commits to the log by any process."""
         ...
 
     def lock(self, name: str) -> Lock:
@@ -78,11 +78,11 @@ class Persistence(Protocol):
         ...
 
     def turns(self) -> Turns:
-        """Return the turns that processes take at a wallet which several of them change."""
+        """Return the turns by which several processes change the same wallet."""
         ...
 
     def exists(self) -> bool:
-        """Tell whether there can be tables; looking must not create an empty installation."""
+        """Tell whether there can be tables, without creating an empty installation."""
         ...
 
     def fault(self) -> str | None:
@@ -90,21 +90,21 @@ class Persistence(Protocol):
         ...
 
     def migrating(self) -> AbstractContextManager[None]:
-        """Keep other processes from migrating meanwhile; create the files that must exist first."""
+        """Keep other processes from migrating meanwhile; create missing database files."""
         ...
 
     def protect_log(self) -> None:
-        """Take from the service's role, where there is one, the right to change events."""
+        """Revoke the right to change events from the service's role, if there is one."""
         ...
 
     def may_change_events(self) -> bool:
-        """Tell whether our role may change events although the database could forbid it."""
+        """Tell whether our role may change events in a database that could forbid it."""
         ...
 
     def copy_to(self, directory: Path) -> LogEnd:
         """Copy what cannot be rebuilt while the installation runs; return where its log ended.
 
-        What the server's own program must copy is left out; `dump_commands` says how to copy it.
+        A server's database is left out; `dump_commands` returns the commands that copy it.
         """
         ...
 
@@ -113,7 +113,7 @@ class Persistence(Protocol):
         ...
 
     def topics(self, directory: Path) -> list[str]:
-        """Return the topics of the events in the log of a backup, if it can be looked into."""
+        """Return the topics of the events in the log of a backup; none if it cannot be read."""
         ...
 
     def occupied(self) -> str | None:
@@ -133,12 +133,12 @@ class Persistence(Protocol):
 
 
 def not_empty(place: str) -> NotPossible:
-    """Return what to raise when there is a log already."""
+    """Return the error for a log that holds events already."""
     return NotPossible(f"{place}: the log holds events already; import into an empty place")
 
 
 def not_whole(stream_id: UUID | None = None) -> NotPossible:
-    """Return what to raise when rows are no whole log."""
+    """Return the error for rows that are not a whole log."""
     if stream_id is None:
         return NotPossible("an event of the export comes twice")
     return NotPossible(

@@ -26,7 +26,7 @@ def sink_at(place: str) -> Sink | None:
 
 
 class DirectorySink:
-    """A file for each checkpoint; the directory must be there, because a mount may be missing."""
+    """A file for each checkpoint. The directory is not created: it may be a missing mount."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -52,7 +52,7 @@ class HttpSink:
         self._url = urlsplit(url)
 
     def put(self, name: str, note: str) -> None:
-        """Send one; a redirect is not followed, because it would lead to another server."""
+        """Send a checkpoint; no redirect is followed, because it may lead to another server."""
         connection = self._connection()
         connection.response_class = _Answer
         place = self._url.netloc
@@ -78,7 +78,7 @@ class HttpSink:
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer that must be complete in time, in however small parts it comes."""
+    """An answer with a time limit for the whole of it, however small its parts are."""
 
     def __init__(self, sock: socket.socket, *options: Any, **more: Any) -> None:
         super().__init__(sock, *options, **more)

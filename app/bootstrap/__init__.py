@@ -1,1 +1,1 @@
-"""The composition root: builds every part of a process from its parts."""
+"""The composition root: builds every part of a process from the settings."""

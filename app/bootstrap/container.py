@@ -1,7 +1,7 @@
-"""What one process of an installation is made of: settings in, its parts out.
+"""The container: builds the parts of one process from the settings.
 
-A part is made when it is first asked for. So a process holds only what it needs, nothing is
-opened before a fork, and inspecting an installation does not create one.
+A part is made on first use. So a process opens only what it needs, and inspecting an installation
+does not create one.
 """
 
 import logging
@@ -150,10 +150,10 @@ from workers.webhook_planner import VERSION as PLAN_VERSION
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 
-IN_FLIGHT_MAX = 12  # Of the HTTP threads, because one organization must not hold them all.
+IN_FLIGHT_MAX = 12  # Lookups of one organization, because it must not hold all HTTP threads.
 DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try again."
 NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a probe.
-# Messages that a dispatcher's first start asks for at once; the sweep asks for more.
+# How many messages a dispatcher queues when it starts; the sweep queues the rest.
 BOOT_JOBS_MAX = 10_000
 
 M = TypeVar("M", bound=ReadModel)
@@ -163,9 +163,9 @@ logger = logging.getLogger(__name__)
 
 
 class part(cached_property[T]):  # noqa: N801  # A decorator, as `property` is.
-    """A cached property that threads never make twice; since Python 3.12 the library's has no lock.
+    """A cached property under a lock, which the library's no longer has since Python 3.12.
 
-    The container holds one lock, `making`, for all its parts, because they ask for each other.
+    All parts of a container share one lock, `making`, because making one part makes others.
     """
 
     @overload
@@ -207,7 +207,7 @@ class Container:
             clock, self._server_time, server=lambda: self.log.server
         )
         self.clock: Clock = self.database_clock
-        # Made at once, because it trusts only the time that has passed since it was made.
+        # Made here and not on first use, because it can only vouch for the time since then.
         self.steadiness = Steadiness(self.clock)
         self.circuits: list[CircuitBreaker] = []
         self.remote_apis: list[RemoteApi] = []
@@ -230,7 +230,7 @@ class Container:
         return self.open_log(create=False)
 
     def open_log(self, *, create: bool) -> Log:
-        """Open the log, creating its tables if asked to; its appends are counted."""
+        """Open the log, with new tables if `create`; metrics count what it appends."""
         tables = {"CREATE_TABLE": "y" if create else "n"}
         log = Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
         log.observer = self._note_events
@@ -247,11 +247,11 @@ class Container:
 
     @part
     def views(self) -> Database:
-        """The database of read models and positions; after a crash they follow the log again."""
+        """The database of read models and positions; after a crash they catch up with the log."""
         return self.databases.views
 
     def open_finance(self) -> Database:
-        """Open the views of finance in sessions that can only read; whoever opens it closes it."""
+        """Open the finance views in read-only sessions; the caller closes them."""
         url = self.settings.finance_database_url or self.settings.database_url
         return persistence_at(url, "finance").read_only(ON_FILES)
 
@@ -264,7 +264,7 @@ class Container:
     def shared_clock(self) -> Clock:
         """The earlier of this machine's clock and the database server's.
 
-        For work that concerns everybody, and that one machine whose clock is ahead must not start
+        For work that affects all organizations: a machine whose clock is ahead must not start it
         too early.
         """
 
@@ -278,7 +278,7 @@ class Container:
 
     @part
     def vault(self) -> PersonalKeys:
-        """Keys of personal data, in the database of the log and as durable as it."""
+        """Keys of personal data, in the database of the log and as durable as the log."""
         return PersonalKeys(self.databases.keys, server=lambda: self.log.server)
 
     @part
@@ -322,7 +322,7 @@ class Container:
 
     @part
     def simulated_clock(self) -> SqlSimulatedClock:
-        """By how much the simulated network of a sandbox is ahead."""
+        """How far the clock of a sandbox's simulated network is ahead."""
         return SqlSimulatedClock(self.stores)
 
     @part
@@ -483,7 +483,7 @@ class Container:
 
     @part
     def nightly_audit(self) -> NightlyAudit:
-        """The audit of every night; its result is stored as a note."""
+        """The nightly audit, which stores its result as a note."""
 
         def newest() -> datetime | None:
             note = self.notes.newest("audit")
@@ -499,7 +499,8 @@ class Container:
     def statement_checkpoint(self, closed_at: int | None) -> str | None:
         """Return the signed checkpoint for the statements of the month closed at this position.
 
-        None while the month is open, while no checkpoint covers it, and if that one was changed.
+        None while the month is open, while no checkpoint covers it, or if its checkpoint was
+        changed.
         """
         with suppress(ChangedCheckpoint):  # The audit reports it.
             if closed_at is not None and (found := self.checkpoint_store.covering(closed_at)):
@@ -562,9 +563,9 @@ class Container:
     # Providers.
 
     def record_calls(self) -> list[dict[str, Any]]:
-        """Return the list to which each call to a provider is added from now on, redacted.
+        """Record all later calls to providers, redacted, in the list that is returned.
 
-        Call it before any provider is made.
+        Call this before any provider is made.
         """
         self.transcript = Transcript()
         return self.transcript.exchanges
@@ -600,7 +601,7 @@ class Container:
 
     @part
     def drains(self) -> Drains:
-        """Which providers get no new work; a thread of each process looks each second."""
+        """Which providers get no new work; a thread of each process reads this every second."""
         settings = self.settings
         return Drains(self.log, [*settings.lookup_providers, *settings.networks])
 
@@ -625,7 +626,7 @@ class Container:
 
     @part
     def provider(self) -> LookupProvider:
-        """Answers lookups; the sandbox is outside the circuits, so that it never opens one."""
+        """Answers lookups; the failures that a sandbox plays never open a circuit."""
         first, *others = self.lookups
         provider = ChainedLookup(self.lookups) if others else first
         if not self.settings.sandbox:
@@ -633,12 +634,12 @@ class Container:
         return SandboxLookup(provider, self.sandbox_attempts, time.sleep)
 
     def warm(self) -> None:
-        """Do now what the first lookup would wait for; for a remote provider, connect."""
+        """Connect to the provider or load its data, so that the first lookup need not wait."""
         try:
             self.provider.probe()
         except ProviderError:
             pass  # A provider that is down is noticed when it is asked.
-        except Exception as error:  # noqa: BLE001  # Lookups go on; its text may hold a secret.
+        except Exception as error:  # noqa: BLE001  # Lookups go on. The text may hold a secret.
             logger.warning("the lookup provider could not be warmed: %s", type(error).__name__)
 
     @part
@@ -647,7 +648,7 @@ class Container:
         return Answers(self.provider, self.lookup_cache, self.clock, self.answer_rules())
 
     def answer_rules(self) -> AnswerRules:
-        """Return what the operator has set about answers."""
+        """Return the settings about answers."""
         settings = self.settings
         return AnswerRules(
             cache_ttl=settings.lookup_cache_ttl,
@@ -663,8 +664,8 @@ class Container:
     def _cache_ttls(self) -> dict[str, timedelta]:
         """Return how long answers are kept, by provider, where that differs from the default.
 
-        Answers of a provider in this process are never kept. It stands in for a remote provider,
-        and a kept answer would still be given when that one is back.
+        Answers of a provider in this process are never kept. It stands in for a remote provider, so
+        a kept answer would still be given after the remote provider is back.
         """
         near = {each.name: timedelta(0) for each in self.bare_lookups if not each.remote}
         return self.settings.lookup_cache_ttls | near
@@ -705,7 +706,7 @@ class Container:
 
     @part
     def lookup_turns(self) -> LookupTurns:
-        """Decides whose slice comes next."""
+        """Decides which slice of which job comes next."""
         return LookupTurns(
             self.log,
             self.views,
@@ -726,7 +727,7 @@ class Container:
 
     @part
     def network(self) -> EsimNetwork:
-        """The network of plans that name none when they are imported."""
+        """The network of imported plans that name none."""
         return self._guarded_network(self.bare_network)
 
     @part
@@ -741,7 +742,7 @@ class Container:
 
     @property
     def network_names(self) -> Iterable[str]:
-        """Every network that links may be of: those configured, then all that are registered."""
+        """Every network that links may run on: the configured ones first, then all others."""
         return dict.fromkeys([*self.settings.networks, *NETWORKS])
 
     def _guarded_network(self, bare: EsimNetwork) -> EsimNetwork:
@@ -778,7 +779,7 @@ class Container:
 
     @part
     def downloads(self) -> Places:
-        """The places of replies that are sent while they are read."""
+        """The places of streamed replies, whose rows are still read while they are sent."""
         return Places(
             DOWNLOADS_MAX,
             DOWNLOADS_OF_ONE_MAX,
@@ -828,7 +829,7 @@ class Container:
 
     @part
     def link_readings(self) -> LinkReadings:
-        """Tells what links are like now."""
+        """Reads usage and status of links."""
         return LinkReadings(
             self.log,
             self.networks,
@@ -913,7 +914,7 @@ class Container:
 
     @part
     def webhook_planner(self) -> WebhookPlanner:
-        """Plans what endpoints are told."""
+        """Plans deliveries to endpoints."""
         return WebhookPlanner(
             self.log,
             self.views,
@@ -964,7 +965,7 @@ class Container:
 
     @part
     def fee_round(self) -> FeeRound:
-        """Asks for the monthly fees."""
+        """Queues the work of the monthly fees."""
         return FeeRound(self.publisher)
 
     @part
@@ -1022,16 +1023,16 @@ class Container:
 
     @part
     def sweep(self) -> Sweep:
-        """Asks again for idle jobs."""
+        """Queues idle jobs again."""
         return Sweep(self.log, self.views, self.jobs, self.publisher, self.clock)
 
     @part
     def provisioning_sweep(self) -> ProvisioningSweep:
-        """Asks again for links and plan changes that are due."""
+        """Queues links and plan changes again that are due."""
         return ProvisioningSweep(self.views, self.unfinished, self.publisher, self.clock)
 
     def sweep_everything(self) -> None:
-        """Ask for all unfinished work, because after a start nobody knows what was sent before."""
+        """Queue all unfinished work, because after a start its earlier messages may be lost."""
         self.projector.catch_up()
         self.sweep.run(idle=timedelta(0), jobs_max=BOOT_JOBS_MAX)
         self.provisioning_sweep.run(everything=True, work_max=BOOT_JOBS_MAX)
@@ -1075,24 +1076,27 @@ class Container:
 
     @part
     def metrics(self) -> Metrics:
-        """What this process counts, and what it asks of others at each scrape."""
+        """The counters of this process, and the gauges that are read at each scrape."""
         return Metrics(self.observed, WAITING_MAX)
 
     @part
     def observed(self) -> Observed:
-        """The answers to what metrics and `doctor` ask."""
+        """The values that metrics and `doctor` report."""
         return Observed(self)
 
     # Start and end.
 
     def check_settings(self) -> None:
-        """Make the parts that check settings, such as a table or a URL; raises WrongSetting."""
+        """Make the parts that check a setting themselves, such as a table or a URL.
+
+        Raises WrongSetting.
+        """
         _ = self.bare_lookups, self.broker
         if {*self.settings.networks} != {SIMULATED}:  # The simulated one needs only a database.
             _ = self.networks
 
     def complete(self) -> None:
-        """Make every part that is still missing, so that no request waits until it is made."""
+        """Make every part that is still missing, so that no request has to wait for one."""
         for name in dir(type(self)):
             if isinstance(getattr(type(self), name), part):
                 getattr(self, name)

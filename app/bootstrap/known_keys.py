@@ -50,7 +50,7 @@ def note_pepper(container: Container) -> None:
 
 
 def lost_keys(container: Container) -> list[str]:
-    """Say what is refused because keys or pepper have changed."""
+    """Say which tokens and secrets are refused because keys or the pepper have changed."""
     keys, peppers = container.notes.all("signing_keys"), container.notes.all("pepper")
     told = _lost_secrets(container)
     if len(keys) < 2 and len(peppers) < 2:  # noqa: PLR2004  # The first ones replace none.
@@ -72,7 +72,7 @@ def lost_keys(container: Container) -> list[str]:
 
 
 def _lost_secrets(container: Container) -> list[str]:
-    """Say whose webhook secrets were derived from another key."""
+    """Say how many endpoints have a webhook secret that was derived from another key."""
     keys = container.notes.all("webhook_key")
     if len(keys) < 2:  # noqa: PLR2004  # The first one replaces none.
         return []
@@ -96,7 +96,7 @@ def _is_dead(container: Container, client: ApiClientRow, peppers: Sequence[Note]
 
 
 def _at(notes: Sequence[Note], moment: datetime) -> str:
-    """Return what was true at a moment; the first note also counts for the time before it."""
+    """Return the value that was noted at a moment; before the first note, that of the first."""
     before = [value for at, value in notes if at <= moment]
     return before[-1] if before else notes[0].value
 

@@ -1,4 +1,4 @@
-"""What operators watch: the answers to the questions of `app/watch/gauges.py`, and of `doctor`."""
+"""Reads the values that operators watch, for `app/watch/gauges.py` and `doctor`."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -107,6 +107,6 @@ class Observed:
         return found
 
     def _require_database(self) -> None:
-        """Raise if there is no database, because looking must not create one."""
+        """Raise if there is no database, because opening a SQLite file would create it."""
         if not self._parts.persistence.exists():
             raise ServiceUnavailable

@@ -1,7 +1,7 @@
-"""The registries of providers: who can answer lookups, and which networks links can run on.
+"""The registries of providers: LOOKUPS answer lookups, links run on NETWORKS.
 
-A provider is its adapter and an entry here, under the name that its setting takes. What else is
-known of it by its name alone stands in the sets and tables beside the registries.
+A new provider needs an adapter, and an entry here under the name that its setting takes. The sets
+and tables beside the registries hold what else depends on that name alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,11 +26,11 @@ from domain.lookups.ports import LookupProvider
 if TYPE_CHECKING:
     from app.bootstrap.container import Container
 
-# Ten calls within any second, for all processes at one address. A page of the catalogue is large,
-# because each of its bundles names all of its countries.
+# eSIM Go allows ten calls within any second, for all processes at one address. A page of its
+# catalogue is large, because each bundle names all of its countries.
 ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_turn_s=1.5, body_bytes_max=4 << 20)
 AIRALO = RemoteRules(body_bytes_max=4 << 20)  # Each package has its price in 20 currencies.
-SEED = "carrier-links"  # For the simulator: the same installation gets the same eSIMs again.
+SEED = "carrier-links"  # Of the simulator, so that an installation gets the same eSIMs again.
 
 
 def offline(container: "Container") -> OfflineLookup:
@@ -113,7 +113,7 @@ def _lookup_api(
 
 
 def _needed(settings: Settings, attribute: str, setting: str = "LOOKUP_PROVIDER") -> str:
-    """Return a setting that goes into a header; `setting` is the one that makes it needed."""
+    """Return a setting that goes into a header; `setting` names the one that requires it."""
     value = _set(settings, attribute, setting)
     if not value.isascii() or not value.isprintable():
         message = f"{name_of(attribute)} must be plain text of one line"
@@ -140,7 +140,7 @@ NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
     "esimgo": esimgo,
     "simulated": simulated,
 }
-OURS = frozenset({"offline", "simulated"})  # They need nobody else, so a sandbox may have them.
+OURS = frozenset({"offline", "simulated"})  # They call no provider, so a sandbox may have them.
 # Networks that need no base plan, because they have no stock.
 BY_ORDER = frozenset({"airalo", "esimgo"})
 

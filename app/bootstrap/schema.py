@@ -1,4 +1,4 @@
-"""The version of each set of own tables, so that later releases recognize an older installation."""
+"""Stores the version of each set of own tables, so that a release recognizes older tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.IGNO
 
 
 class Access:
-    """The one-time address and the cookie of one run."""
+    """The one-time token and the cookie of one run of the server."""
 
     def __init__(self, port: int) -> None:
         # Browsers send the cookies of a host to each of its ports, so the name contains ours.
@@ -27,7 +27,7 @@ class Access:
         self._lock = Lock()
 
     def spend(self, token: str) -> bool:
-        """Tell whether this is the token, and its first use."""
+        """Tell whether this is the token and it is used for the first time."""
         if not compare_digest(token.encode(), self.token.encode()):
             return False
         with self._lock:

@@ -1,4 +1,4 @@
-"""The Flask application of the finance view: who is let in, what every reply carries, errors."""
+"""The Flask application of the finance view: access, headers of every reply, and errors."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from app.http.edge.request_threads import log_place
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from projections.finance.figures import Figures
 
-# Nothing runs, nothing is loaded from another host, and nobody shows the pages in a frame.
+# No script runs, nothing is loaded from another host, and no other page shows ours in a frame.
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -90,7 +90,7 @@ def _complete(reply: Response) -> Response:
 
 
 def _tell(error: Exception) -> tuple[str, int]:
-    """Say what went wrong; the log gets the place of a bug of ours, never a value."""
+    """Show what went wrong. The log gets the place of a bug in our code, but never a value."""
     if isinstance(error, DBAPIError | PoolTimeout):
         is_old = trouble_of(error, "") == NOT_MIGRATED
         said = NOT_MIGRATED if is_old else "the database does not answer"

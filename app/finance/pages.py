@@ -1,4 +1,4 @@
-"""The pages, each a function from what the query says to a template and its figures."""
+"""The pages: each method reads the query and fills a template with figures."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,14 +28,14 @@ PAGE_ROWS = 50
 LATEST_ROWS = 10
 CHECKPOINT_ROWS = 24  # A day of them.
 STATEMENT_ROWS = 12
-# Costs are read from the log, event by event; `audit margin` does it for longer times.
+# Few periods, because costs are read event by event; `audit margin` reports longer ones.
 MARGIN_PERIODS = {30: "30 days", 90: "90 days"}
 PERIODS = {**MARGIN_PERIODS, 365: "12 months"}
 PAID_IN = ("deposit", "adjustment")  # All other kinds are charges, or give charges back.
 CHARGES = tuple(kind for kind in KINDS if kind not in {*PAID_IN, "refund"})
 TEXT_MAX = 255
 NUL = "\0"
-NUMBER_MAX = 2**53  # No position is near it, and a page times its rows is still a whole number.
+NUMBER_MAX = 2**53  # Far above any position; a page times its rows still fits into 64 bits.
 YEARS = range(2000, 3000)
 DAILY_BARS_MAX = 100
 WEEK = 7
@@ -223,12 +223,12 @@ class Pages:
         return reply
 
     def _month(self) -> str:
-        """Return the month that the query names; else the present one."""
+        """Return the month that the query names, or else the present one."""
         first: date = _read("month", _first_day) or self._today()
         return _month_of(first)
 
     def _wanted(self) -> Wanted:
-        """Read the filter; a thing's id also tells whose it is, so it needs no organization."""
+        """Read the filter; without an organization it takes the owner of the thing referred to."""
         kind, reference, owner = _text("kind"), _text("reference"), _id("organization")
         if kind is not None and kind not in KINDS:
             message = f"There is no kind {kind}."
@@ -292,7 +292,7 @@ class Period:
 
     @property
     def bar_days(self) -> int:
-        """How many days a bar has: a year of daily bars would flicker."""
+        """How many days a bar covers: 365 daily bars would be too thin to read."""
         return 1 if self.length <= DAILY_BARS_MAX else WEEK
 
 

@@ -1,7 +1,7 @@
-"""Where the marks of a plot are; the templates draw them as SVG.
+"""Computes where the marks of a plot are; the templates draw them as SVG.
 
-Places are percentages of the plot, so that one drawing fits a telephone and a desk while its words
-keep their size. Values are whole numbers, such as micro-units.
+Places are percentages of the plot, so that a drawing fits every screen while its texts keep their
+size. Values are whole numbers, such as micro-units.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ DATES_MAX = 6  # Labels below a plot: so many fit on a telephone.
 GAP = 0.24  # The share of a day's width that is left between two bars.
 
 Label = Callable[[int], str]
-Words = Callable[[int], str]  # What is told of the day with this number.
+Words = Callable[[int], str]  # The text about the day with this number.
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A rectangle, in per cent; `name` is the series of a bar, or the words that a day shows."""
+    """A rectangle, in per cent; `name` is the series of a bar, or the text about a day."""
 
     name: str
     x: float
@@ -49,7 +49,7 @@ class Plot:
 
 
 class Scale:
-    """From the lowest value to the highest, both on round numbers, with zero among them."""
+    """A scale that covers zero and all values, and begins and ends at round numbers."""
 
     def __init__(self, values: Sequence[int]) -> None:
         low, high = min([*values, 0]), max([*values, 0])
@@ -67,7 +67,7 @@ class Scale:
 
 
 def step_of(span: int) -> int:
-    """Return the smallest of 1, 2, 5, 10, 20, 50 … of which at most `STEPS_MAX` make the span."""
+    """Return the smallest of 1, 2, 5, 10, 20, 50 … of which `STEPS_MAX` cover the span."""
     power = 1
     while True:
         for step in (power, 2 * power, 5 * power):
@@ -98,7 +98,7 @@ def line(days: Sequence[date], values: Sequence[int], label: Label, words: Words
 def bars(
     days: Sequence[date], values: Sequence[Mapping[str, int]], label: Label, words: Words
 ) -> Plot:
-    """Draw the values of each day on top of each other; those below zero hang from it."""
+    """Stack the values of each day: positive ones above zero, negative ones below it."""
     ups = [sum(each for each in day.values() if each > 0) for day in values]
     downs = [sum(each for each in day.values() if each < 0) for day in values]
     scale, count = Scale([*ups, *downs]), len(days)

@@ -12,9 +12,9 @@ LARGE = ((10**9, "bn"), (10**6, "m"), (10**3, "k"))
 
 
 def decimals_of(amounts: Iterable[int]) -> int:
-    """Return with how many decimals all these amounts are exact, at least two.
+    """Return how many decimals show all these amounts exactly, at least two.
 
-    A column has one number of decimals, so that its points stand below each other.
+    A column uses the same number in every row, so that the decimal points are aligned.
     """
     whole = [abs(each) for each in amounts]
     return next(
@@ -23,7 +23,7 @@ def decimals_of(amounts: Iterable[int]) -> int:
 
 
 def money(micros: int, decimals: int | None = None, *, sign: bool = False) -> str:
-    """Write an exact amount with its thousands apart; `sign` writes a plus too."""
+    """Write an exact amount with separators between thousands; `sign` also writes a plus."""
     digits = decimals_of([micros]) if decimals is None else decimals
     whole, rest = divmod(abs(micros), MICROS)
     before = MINUS if micros < 0 else "+" if sign and micros else ""

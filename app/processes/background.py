@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def run(container: Container, role: Role) -> None:
-    """Work until SIGTERM or SIGINT; begun work is finished, waiting work stays in its queue."""
+    """Work until SIGTERM or SIGINT; then finish the work in hand and leave the rest queued."""
     stop = stop_on_signals()
     listen(container, role)
     if not wait_until_ready(container, stop):
@@ -40,8 +40,8 @@ def listen(
 ) -> MetricsServer | None:
     """Answer probes and metrics on METRICS_PORT, if it is set.
 
-    `counted` replaces the process's own counters; `others` are what it needs besides the database
-    and its broker. Raises WrongSetting when the port is taken.
+    `counted` replaces the process's own counters. `/readyz` checks `others` besides the database
+    and the broker. Raises WrongSetting when the port is taken.
     """
     settings = container.settings
     if not settings.metrics_port:
@@ -62,9 +62,9 @@ def listen(
 
 
 def missing_broker(container: Container) -> str | None:
-    """Say that the broker does not answer; None when it does."""
+    """Say why the broker cannot be used; None when it answers."""
     try:
         container.observed.queue_states()
-    except Exception as error:  # noqa: BLE001  # Whatever the error; its text may hold a password.
+    except Exception as error:  # noqa: BLE001  # Any error counts. Its text may hold a password.
         return f"the broker cannot be reached ({type(error).__name__})"
     return None

@@ -35,7 +35,7 @@ MANIFEST = "manifest.json"  # Written last: a directory without it is no backup.
 KEYS = "keys"
 Noted = Literal["pepper", "signing_keys", "webhook_key"]
 OTHER_PEPPER = "SECRET_PEPPER is not that of the backup: until it is, client secrets are refused"
-FORMAT = 1  # Raise it when older releases must not read what is written here.
+FORMAT = 1  # Raise it when older releases must not read new backups.
 
 
 class NoBackup(Exception):
@@ -50,9 +50,9 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds. The event at `position` tells whether a log is the copied one.
+    """What a backup holds. A restore compares the event at `position` with the restored log.
 
-    `secret_pepper` is the fingerprint of the setting, if the pepper is not among the keys.
+    `secret_pepper` is the fingerprint of SECRET_PEPPER; None if the pepper is a file of the keys.
     """
 
     format: int = FORMAT
@@ -69,7 +69,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The outcome of a restore; without a report the database has yet to be restored."""
+    """The outcome of a restore; without a report an operator must still restore the database."""
 
     manifest: Manifest
     report: Report | None
@@ -89,7 +89,7 @@ def _told(container: Container) -> Iterator[None]:
 
 
 def back_up(container: Container, directory: Path) -> Manifest:
-    """Make the directory, complete or not at all, while the service runs."""
+    """Make a backup, complete or not at all; the service may run meanwhile."""
     directory = directory.absolute()
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         message = f"{directory}: is not empty; name a directory that does not exist yet"
@@ -207,7 +207,7 @@ def read_backup(directory: Path) -> Manifest:
 
 
 def _require_fit(container: Container, directory: Path, manifest: Manifest) -> None:
-    """Refuse a backup of the other database system, and one of a newer release."""
+    """Refuse a backup of the other database system or of a newer release."""
     if manifest.engine != _engine(container):
         message = f"DATABASE_URL: {directory} is a backup of {manifest.engine}"
         raise NoBackup(message)

@@ -89,7 +89,7 @@ def _ensure_client(
 
 
 def credentials_file(settings: Settings) -> Path:
-    """Return where the credentials of the demo are: beside the SQLite database, or the keys."""
+    """Return the file of the demo's credentials: beside the SQLite database, or else the keys."""
     if settings.database_url.startswith("sqlite:"):
         database = settings.database_path
         return database.with_name(f"{database.stem}-demo.json")
@@ -97,7 +97,7 @@ def credentials_file(settings: Settings) -> Path:
 
 
 def _kept_secret(settings: Settings) -> str:
-    """Return the secret in the file; a new one is made only if there is no file."""
+    """Return the secret in the file; if there is no file, make a secret and the file."""
     file = credentials_file(settings)
     try:
         secret: str = json.loads(file.read_bytes())["client_secret"]

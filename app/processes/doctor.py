@@ -1,4 +1,4 @@
-"""Finds what is not ready for production, in the settings and in the installation."""
+"""Checks whether the settings and the installation are ready for production."""
 
 import logging
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not ready. A fault must be mended; advice may be declined with a reason."""
+    """One problem. A fault must be mended; advice may be declined with a reason."""
 
     check: str
     severity: Literal["fault", "advice"]
@@ -62,7 +62,7 @@ def warn_at_start(settings: Settings) -> None:
 
 
 def warning_at_start(settings: Settings) -> str | None:
-    """Return the line for processes that serve partners on PostgreSQL or RabbitMQ, or None."""
+    """Return the line of `warn_at_start`; None without faults, or on SQLite without RabbitMQ."""
     serves_partners = not (settings.database_url.startswith("sqlite:") and settings.has_own_broker)
     faults = [each.message for each in _settings(settings) if each.severity == "fault"]
     if not serves_partners or not faults:

@@ -20,8 +20,8 @@ FINISH_S = 5.0
 def open_pages(container: Container, database: Database, port: int) -> tuple[Front, str]:
     """Return the server of the pages, which listens already, and the one-time address.
 
-    Raises WrongSetting when the port is not available, and the database's error when its views
-    cannot be read.
+    Raises WrongSetting when the port is not available, and the error of the database when the
+    finance views cannot be read.
     """
     figures = Figures(database)
     figures.require_views()

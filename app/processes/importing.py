@@ -1,6 +1,6 @@
-"""Makes an installation from an export of the log: the events at their positions, then the rest.
+"""Makes an installation from an export: the events at their positions, then the read models.
 
-An export has no keys, neither those of personal data nor those that sign: it is no backup.
+An export is no backup: it has neither the keys of personal data nor signing keys.
 """
 
 import os
@@ -39,7 +39,7 @@ def import_log(container: Container, path: Path, progress: Progress = ignore_pro
 
 
 def range_of(path: Path) -> Path:
-    """Return the file with the tree before a part."""
+    """Return the file with the tree over the events before a part of an export."""
     return path.with_name(path.name + RANGE)
 
 

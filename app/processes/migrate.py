@@ -15,7 +15,7 @@ from projections.finance.views import VIEWS
 
 
 class CannotMigrate(Exception):
-    """Raised with one line that names the setting that prevents it."""
+    """Raised with one line that names the setting at fault."""
 
 
 def migrate(container: Container, progress: Progress = ignore_progress) -> list[str]:
@@ -52,10 +52,10 @@ def is_migrated(container: Container) -> bool:
 
 
 def lost_events(container: Container) -> str | None:
-    """Say where the log no longer holds what a read model has seen; None if it holds it all.
+    """Say which event of a read model the log no longer holds; None if it holds all.
 
-    After a failover that can happen. Otherwise somebody has shortened or changed the log, and
-    `migrate` must not hide that before an operator has looked.
+    After a failover that can happen. Otherwise somebody has shortened or changed the log, and an
+    operator must look before `migrate` hides it.
     """
     known = container.positions.all(container.views)
     for place in (known.get(model.name) for model in container.models):

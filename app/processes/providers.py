@@ -34,13 +34,13 @@ logger = logging.getLogger(__name__)
 
 
 class Trial(msgspec.Struct):
-    """What `providers smoke` writes, as far as it is read here."""
+    """The one field that is read here of what `providers smoke` writes."""
 
     ok: bool
 
 
 class Configured(NamedTuple):
-    """A provider that the settings name, and how it is asked for a sign of life."""
+    """A provider that the settings name, and a call that raises while it is down."""
 
     kind: Literal["lookups", "network"]
     provider: LookupProvider | EsimNetwork
@@ -49,7 +49,7 @@ class Configured(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One provider; `balance` is None if it tells none, `problem` if there is none."""
+    """One provider; `balance` is None if the provider tells none, `problem` if all is well."""
 
     provider: str
     kind: str
@@ -65,18 +65,18 @@ class Checked:
 def check(
     container: Container, name: str | None = None, transcripts: Path = TRANSCRIPTS
 ) -> list[Checked]:
-    """Ask each configured provider, or the one that is named; changes nothing and costs nothing."""
+    """Ask each configured provider, or only `name`; this changes nothing and costs nothing."""
     asked = [each for each in _configured(container) if name in {None, each.provider.name}]
     return [_check(container, each, transcripts) for each in asked]
 
 
 def note_balances(container: Container) -> None:
-    """Show each balance in the metrics; one that cannot be read now is NaN, and no alert fires."""
+    """Show each balance in the metrics; NaN if it cannot be read, so that no alert fires."""
     metrics = container.metrics
     for provider in (each.provider for each in _configured(container) if each.provider.remote):
         try:
             told = provider.balance(timeout_s=ANSWER_S)
-        except Exception as error:  # noqa: BLE001  # The others are asked all the same.
+        except Exception as error:  # noqa: BLE001  # The other providers are still asked.
             logger.info("the balance of %s cannot be read: %s", provider.name, problem_of(error))
             metrics.balance(provider.name, nan)
         else:
@@ -135,7 +135,7 @@ def _check(container: Container, asked: Configured, transcripts: Path) -> Checke
 
 
 def trials(name: str, transcripts: Path) -> tuple[str, str | None]:
-    """Return when a provider was tried, and which transcript cannot be read, if any."""
+    """Return when a provider was last tried with success, and a problem with a transcript."""
     dates, problem = [], None
     for path in sorted(transcripts.glob(f"{name}-*.json")):
         if (found := DATED.search(path.name)) is None:
@@ -143,7 +143,7 @@ def trials(name: str, transcripts: Path) -> tuple[str, str | None]:
         try:
             if msgspec.json.decode(path.read_bytes(), type=Trial).ok:
                 dates.append(found[1])
-        except (OSError, msgspec.MsgspecError):  # Half a file, or not one of ours.
+        except (OSError, msgspec.MsgspecError):  # An incomplete file, or not a transcript.
             problem = f"its transcript {path.name} cannot be read"
     return f"on {max(dates)}" if dates else NEVER_RUN, problem
 

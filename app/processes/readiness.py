@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 def wait_until_ready(container: Container, stop: Event) -> bool:
     """Wait for the database and its tables; False when told to end before that.
 
-    From then on the clock is the database's. Raises WrongCurrency if CURRENCY is not the log's.
+    Then set the clock by the database. Raises WrongCurrency if CURRENCY is not the log's.
     """
     is_ready = _wait(lambda: what_is_missing(container), stop)
     if is_ready:
@@ -67,7 +67,7 @@ def _what_fails(container: Container, look: Callable[[], str | None]) -> str | N
 
 
 def _reach(container: Container) -> str | None:
-    """Say why this database cannot be used; before a session is used, they are checked."""
+    """Say why this database cannot be used; look for a pooler before any session is used."""
     fault = container.persistence.fault()
     # Opening a missing SQLite file would create it.
     if fault is None and container.persistence.exists():
@@ -77,7 +77,7 @@ def _reach(container: Container) -> str | None:
 
 
 def _what_is_old(container: Container) -> str | None:
-    if fault := _reach(container):  # If the tables cannot be read, they are not called old.
+    if fault := _reach(container):  # Tables that cannot be read must not be reported as old.
         return fault
     if not container.persistence.exists() or not is_migrated(container):
         return NOT_MIGRATED

@@ -1,4 +1,4 @@
-"""The threads of one process besides HTTP: any of projector, dispatcher, worker and clock."""
+"""The threads of one process apart from HTTP: projector, dispatcher, worker and clock."""
 
 import logging
 import time
@@ -31,22 +31,22 @@ ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 
 # Partners wait for what the dispatcher sends, and its batches cost next to nothing.
 DISPATCH_PACE_S = 0.005
-# Between two looks of an idle dispatcher, if every commit is made in its own process.
+# How often an idle dispatcher polls if its process makes all commits, which then wake it anyway.
 ALONE_S = 2.0
 SWEEP_S = 1.0
 MONTHLY_FEES_S = 60.0
 MONTH_END_S = 60.0
-# Often, so that rows that lapse within a minute, such as counts of wrong secrets, stay few.
+# Often, because some rows, such as counts of wrong secrets, lapse after a minute.
 PURGE_S = 60.0
-PURGE_FIRST_S = 5.0  # Soon, because a clock may not live long, but after the busy start.
-# Parts of the cache in one go: a second or two, for which the sweeps have to wait.
+PURGE_FIRST_S = 5.0  # After the busy start, but soon, because a clock process may not live long.
+# Parts of the cache per purge: they take a second or two, and the sweeps wait meanwhile.
 PURGE_PARTS = 20
-FOLLOW_S = 1.0  # Nobody waits for the tree: what is signed is older than that.
+FOLLOW_S = 1.0  # Nothing waits for the tree: a checkpoint signs older events.
 FOLLOW_FIRST_S = 5.0  # As for the first purge.
 CHECKPOINT_S = 5.0  # The longest delay of a checkpoint that is due.
 DELIVER_S = 15.0  # Also the pause after the sink has not accepted a checkpoint.
-AUDIT_S = 60.0  # How soon it is noticed that the night has come.
-BALANCES_S = 300.0  # Often enough for an alert, and seldom for a provider's limits.
+AUDIT_S = 60.0  # How often to check whether the nightly audit is due.
+BALANCES_S = 300.0  # Often enough for an alert, seldom enough for a provider's limits.
 BALANCES_FIRST_S = 5.0  # As for the first purge.
 RESTART_S = 1.0
 # Time-out of a queue's consumer: how late it notices a stop, or that a delayed message is due.
@@ -83,7 +83,7 @@ class Runtime:
             idle_s = IDLE_S
             if container.settings.has_own_broker:
                 idle_s = ALONE_S
-                # There is no other process, so these are left from an earlier run.
+                # There is no other process, so what is held was held by an earlier run.
                 container.slices_in_hand.clear()
                 container.webhook_deliveries.release()
                 container.sweep_everything()  # The queues of this process are empty at first.
@@ -168,7 +168,7 @@ class Runtime:
         )
 
     def _auditing(self) -> Schedule:
-        """Schedule apart from the sweeps what may take long, so that no sweep waits for it."""
+        """Schedule the tasks that may take long apart from the sweeps, which must not wait."""
         checkpoints = self._container.checkpoints
         balances = partial(note_balances, self._container)
         return Schedule(
@@ -187,7 +187,7 @@ class Runtime:
         )
 
     def _purge(self) -> object:
-        """Delete what own stores no longer need; if it is much, a part now and the rest soon."""
+        """Delete expired rows of own stores; if there are many, a part now and the rest soon."""
         container = self._container
         oldest = container.clock() - container.answer_rules().oldest
         container.leases.forget_lapsed()

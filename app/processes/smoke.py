@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call; `told` is what went wrong."""
+    """One call; `told` says what went wrong, if anything did."""
 
     step: str
     ok: bool
@@ -66,8 +66,8 @@ def smoke(
 ) -> Smoked:
     """Look up one number, or buy an eSIM with a plan, read all about it and give it back.
 
-    Raises NotPossible before anything is bought if it would cost more than the amount, in the
-    provider's currency, or if nobody can say what it costs.
+    Raises NotPossible before anything is bought if the cost is unknown, or is more than the given
+    amount in the provider's currency.
     """
     for lookup in container.lookups:
         if lookup.name == name:
@@ -105,7 +105,7 @@ def _look_up(
 def _plan(
     container: Container, network: EsimNetwork, spend_max_micros: int, plan_id: str | None
 ) -> tuple[ProviderPlan, Cost]:
-    """Return the plan that is named, or the cheapest, of the network's catalogue or of ours."""
+    """Return the named plan, or the cheapest, from the network's catalogue or else from ours."""
     known = [
         (ProviderPlan(each.provider_plan_id, each.data_mb or 0, each.validity_days), each.cost)
         for each in supplied_by(network)

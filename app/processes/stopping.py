@@ -1,4 +1,4 @@
-"""How a process learns that it should end."""
+"""Signals that ask a process to end."""
 
 import logging
 import os
@@ -21,8 +21,8 @@ def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
     After `cut_off_after_s` the process exits with status 1, because a database or other server that
     hangs may hold up its end. Like a kill, that loses nothing. None: there is no time limit.
 
-    A thread sets the event. A signal handler runs in the main thread, which may hold the lock of
-    the event that it waits for; setting the event there would then wait for itself for ever.
+    A thread sets the event. A signal handler runs in the main thread, which may hold the event's
+    lock because it waits for the event; setting the event there would be a deadlock.
     """
     stop = Event()
     hears, told = socketpair()

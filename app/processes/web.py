@@ -62,7 +62,7 @@ def _missing_port(container: Container) -> str | None:
 def _run(container: Container, on_end: Callable[[int], None]) -> None:
     settings = container.settings
     stop = stop_on_signals()
-    for number in ASKS:  # A second signal would leave workers behind for a while.
+    for number in ASKS:  # Ignore a second signal, because it would leave workers behind.
         signal.signal(number, lambda *_: None)
     listeners = bind(settings.host, settings.port)
     if not wait_until_ready(container, stop):
@@ -99,9 +99,9 @@ class Workers:
         self._alive: dict[int, _Worker] = {}
 
     def run(self, stop: Event, on_ready: Callable[[], None]) -> None:
-        """Have requests answered until told to end; call `on_ready` once, when a worker is ready.
+        """Run the workers until told to end; call `on_ready` once, when the first one is ready.
 
-        Exits with status 1 when a replacement dies as quickly as the worker before it.
+        Exits with status 1 when a replacement dies within a few seconds.
         """
         asked, ask = self._context.Pipe(duplex=False)
         # A pipe can be waited for together with processes, an event cannot.

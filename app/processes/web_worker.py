@@ -18,7 +18,7 @@ from domain.errors import ServiceUnavailable, WrongCurrency
 
 logger = logging.getLogger(__name__)
 
-FINISH_S = 24.0  # Earlier than the parent would kill it.
+FINISH_S = 24.0  # Less than KILL_S of the parent, which then kills this process.
 
 
 def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
@@ -57,7 +57,7 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
 
 
 def _complete(container: Container) -> None:
-    """Make all parts; end with one line if a setting has become wrong since the parent looked."""
+    """Make all parts; end with one log line if a setting has become wrong since the start."""
     try:
         container.complete()
         _check_currency(container)
@@ -69,7 +69,7 @@ def _complete(container: Container) -> None:
 def _check_currency(container: Container) -> None:
     try:
         container.currency.check()
-    except ServiceUnavailable:  # Serve all the same: a wallet refuses another currency by itself.
+    except ServiceUnavailable:  # Serve anyway, because a wallet refuses another currency itself.
         logger.warning("CURRENCY could not be compared with the log, which cannot be reached")
 
 

@@ -1,4 +1,4 @@
-"""Decides who is calling, for which organization: by one indexed row, or by the log itself."""
+"""Decides which client is calling, for which organization: by one indexed row, or by the log."""
 
 import time
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from projections.engine.positions import Positions
 from projections.models.api_clients import ApiClients
 from projections.models.organizations import Organizations
 
-# Older read models are not trusted, so that a stuck projector lets nobody in.
+# Read models older than this are not trusted, because a stuck projector would miss a revocation.
 TRUSTED = timedelta(seconds=1)
 TRUSTED_MICROS = TRUSTED // timedelta(microseconds=1)
 KNOWN_MAX = 10_000  # Pairs of client and organization.
@@ -50,7 +50,7 @@ class Caller:
     organization_id: UUID
     price_micros: int | None
     lookup_enabled: bool
-    rate_limit: int | None = None  # Requests a minute, its own; 0: any number.
+    rate_limit: int | None = None  # Its own limit of requests per minute; 0: no limit.
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,20 @@ class _Row(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """The last row that was read. Two clocks limit its age, because the wall clock may be set."""
+    """The last row that was read. Wall and monotonic clock both limit its age: one may be set."""
 
     state: _State
     caught_up_at: int
     until_s: float  # On the monotonic clock.
-    server: str | None  # Another server may know something else.
+    server: str | None  # The row does not count on another server, whose log may differ.
 
 
 @dataclass(slots=True)
 class _Known:
     """What is remembered of a client and an organization; times in microseconds since 1970."""
 
-    met_at: int  # From this moment on this process has heard of commits.
-    outdated_at: int = 0  # Rows as of this moment or earlier may lack events.
+    met_at: int  # Since then this process hears of commits to the two.
+    outdated_at: int = 0  # A row as of this moment or earlier may lack events.
     row: _Remembered | None = None
 
 
@@ -150,18 +150,18 @@ class Memory:
     def _counts(self, caught_up_at: int, known: _Known, *moments: int) -> bool:
         now = self._now()
         earlier = (known.outdated_at, self._outdated_at, *moments)
-        # A time far ahead was noted before the clock was set back.
+        # A moment far ahead was noted before the clock was set back, so it does not count.
         outdated = any(caught_up_at <= each and _is_near(each, now) for each in earlier)
         return _is_near(caught_up_at, now) and not outdated
 
     def keep(self, known: _Known, state: _State, caught_up_at: int) -> None:
-        """Remember a row that is believed."""
+        """Remember a row for which `believes` is true."""
         now_s, left = time.monotonic(), caught_up_at + TRUSTED_MICROS - self._now()
         until_s = now_s + min(left, TRUSTED_MICROS) / 1e6
         known.row = _Remembered(state, caught_up_at, until_s, self._log.server)
 
     def contradict(self, known: _Known) -> None:
-        """Note that the log has just said something else than the row."""
+        """Note that the log has just told another state than the row."""
         known.outdated_at = self._now()
 
     def _now(self) -> int:
@@ -170,7 +170,7 @@ class Memory:
     def _hear(self, streams: Streams | None) -> None:
         """Hear of a commit of any process to these streams; None: to any stream."""
         if streams is None:
-            # If other processes are not heard of, nothing is remembered that they could change.
+            # While this process does not hear of others, `recall` returns no row anyway.
             if self._log.appended.hears_others:
                 self._outdated_at = self._now()
         elif not self._by_stream.keys().isdisjoint(streams):
@@ -204,12 +204,12 @@ class Authorizer:
         granted: frozenset[str],
         scope: str,
     ) -> Caller:
-        """Return who is calling.
+        """Return the client and the organization that it acts for.
 
-        `claimed` is the organization of the token. Without it the `named` one of the header counts,
-        for approved machine-to-machine clients only. Raises Unauthorized for a revoked client and
-        for a claim that is not the client's own, then the refusals of the organization, then
-        InsufficientScope.
+        `claimed` is the organization in the token. Without it the organization `named` in the
+        header counts, for machine-to-machine clients only. Raises Unauthorized for a revoked client
+        or a claim that is not the client's own organization. Then it checks the organization, and
+        at last raises InsufficientScope.
         """
         wanted = claimed if claimed is not None else _uuid_of(named)
         state = self._state(client_id, wanted)
@@ -258,7 +258,7 @@ class Authorizer:
                 memory.keep(known, told, caught_up_at)
                 return told
         state = self._state_of_log(client_id, organization_id)
-        # Also if there is no row yet, because the first one may show a past state.
+        # Also if there was no row, because the first row may still show an older state.
         if state != told:
             memory.contradict(known)
         return state

@@ -51,7 +51,7 @@ class CheckpointKeys:
         return sorted(keys, key=lambda key: key.created_at)
 
     def newest(self) -> CheckpointKey:
-        """Return the key that signs; the first call ever makes it."""
+        """Return the key that signs; make it if there is none yet."""
         if not self.list():
             with locked(self._directory):
                 if not self.list():

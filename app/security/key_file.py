@@ -28,7 +28,8 @@ PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 
 RECHECK = timedelta(seconds=1)  # How long a process may overlook a change of the directory.
-# It may sign with the older key for that long; the rest is for the signing itself.
+# A replaced key verifies this much longer: another process may sign with it for RECHECK, and the
+# signing itself takes time.
 SETTLE = 2 * RECHECK
 FOREVER = datetime.max.replace(tzinfo=UTC)
 RSA_BITS = 2048
@@ -108,8 +109,9 @@ def read_keys(directory: Path, known: Mapping[str, Key]) -> dict[str, Key]:
 def locked(directory: Path) -> Iterator[None]:
     """Hold the directory as its only writer among all processes; create it if it is missing.
 
-    At the end its time of change is set to one that it never had. Otherwise two changes within one
-    tick of the file system's clock would look like one, and a reader would miss the second.
+    At the end the directory gets a modification time that it never had. Otherwise two changes
+    within one tick of the file system's clock would look like one, and a reader would miss the
+    second.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -197,7 +199,7 @@ def _key(private_key: object, created_at: datetime, lifetime_s: int) -> Key:
 
 
 def _members(public_key: PublicKey) -> dict[str, str]:
-    """Return the required members of this JWK type (RFC 7518 §6), as for its thumbprint."""
+    """Return the required members of a JWK (RFC 7518 §6), which its thumbprint covers."""
     if isinstance(public_key, rsa.RSAPublicKey):
         modulus, exponent = public_key.public_numbers().n, public_key.public_numbers().e
         return {

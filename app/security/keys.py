@@ -35,7 +35,7 @@ FIRST = "first"  # The file with the kid of the first key of the directory.
 PEPPER = "pepper"  # The name of its file.
 WEBHOOK_KEY = "webhook-key"
 PEPPER_BYTES = 32  # Of the pepper and of the webhook key.
-BELIEVED_S = 60  # A comparison of keys asks the database, and a key changes once in years.
+BELIEVED_S = 60  # How long a comparison of keys holds; each one asks the database.
 
 _PEPPER = re.compile(rb"[0-9a-f]{64}")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -174,7 +174,7 @@ class KeyRing:
             self._read_ns = None
             raise SigningKeysError(self._directory, "does not answer")
         try:
-            # Before the listing, so that the next look finds what changes during it.
+            # Read the time before the listing, so that the next look notices a change during it.
             changed_ns = self._directory.stat().st_mtime_ns
             if changed_ns != self._read_ns:
                 self._keys = read_keys(self._directory, self._keys)
@@ -194,8 +194,8 @@ class KeyRing:
 class Pepper:
     """The pepper of an installation without SECRET_PEPPER, read when it is first needed.
 
-    It is created if none was ever `in_use`. A used pepper that is gone is not replaced here, but by
-    a start, which warns: with a new pepper every client secret is refused.
+    It is created here only if none was ever `in_use`. A lost one is replaced only when a process
+    starts, with a warning, because every client secret is refused under a new pepper.
     """
 
     name = PEPPER
@@ -224,10 +224,10 @@ class Pepper:
 
 
 class WebhookKey(Pepper):
-    """The key that secrets of webhooks are derived from; only a start makes one.
+    """The key that secrets of webhooks are derived from; it is created only at a start.
 
-    `noted` gives the fingerprint of the key with which `web` began last, None where none was noted.
-    Partners know the secrets of that key, so a process with another one may not use its own.
+    `noted` returns the fingerprint of the key with which `web` last started, or None. Partners have
+    the secrets of that key, so a process that reads another key must not use it.
     """
 
     name = WEBHOOK_KEY
@@ -245,10 +245,9 @@ class WebhookKey(Pepper):
         _load_or_make(self._path, os.urandom)
 
     def require(self) -> None:
-        """Raise SigningKeysError unless it is there and is the key of the installation.
+        """Raise SigningKeysError unless the key exists and is that of the installation.
 
-        Once the keys have agreed, a database that cannot be asked does not matter; before that its
-        error is raised.
+        An error of the database is raised until the keys have agreed once; later it is ignored.
         """
         self()
         now_s = monotonic()
@@ -264,7 +263,7 @@ class WebhookKey(Pepper):
         self._foreign.ended(f"the {self.name} is the one with which `web` began last")
 
     def can_sign(self) -> bool:
-        """Tell whether it can be used; why not is logged once."""
+        """Tell whether the key can be used; if not, log the reason once."""
         try:
             self.require()
         except SigningKeysError:
@@ -308,9 +307,9 @@ class _Outage:
 def load_or_make_pepper(
     directory: Path, random_bytes: Callable[[int], bytes] = os.urandom
 ) -> bytes:
-    """Return the pepper of an installation without SECRET_PEPPER; created at the first call.
+    """Return the pepper of an installation without SECRET_PEPPER; create it if there is none.
 
-    It is text, so that setting SECRET_PEPPER to the file's content gives the same pepper.
+    The file holds text, so that SECRET_PEPPER can be set to its content.
     """
     return _load_or_make(directory / PEPPER, random_bytes)
 

@@ -14,14 +14,14 @@ from domain.at_once import may_wait
 from domain.cause import Clock
 
 WINDOW_S = 60
-# A process counts ahead at most a fiftieth of what is left, because others lose what it leaves.
+# A process counts ahead at most a fiftieth of what is left: what it leaves unused is lost.
 AHEAD_OF = 50
 KNOWN_MAX = 10_000  # Organizations; beyond, all are forgotten.
 WAIT_S = 1.0  # The longest wait for another thread that counts; then the request passes.
 
 
 class Counts(Protocol):
-    """Counts for all processes."""
+    """Counts the requests of all processes together."""
 
     def count(self, organization_id: UUID, minute: int, wanted: int) -> tuple[int, int] | None:
         """Count `wanted` requests; return the minute that has them, and how many it has in all.
@@ -32,7 +32,7 @@ class Counts(Protocol):
 
 
 class Admission(NamedTuple):
-    """What became of a request: the limit, how many more may come, and when all may again."""
+    """Whether a request is over the limit, how many are left, and when the next minute begins."""
 
     per_minute: int
     left: int
@@ -40,7 +40,7 @@ class Admission(NamedTuple):
     is_over: bool
 
     def headers(self) -> Mapping[str, str]:
-        """Return what each reply tells of it (draft-ietf-httpapi-ratelimit-headers)."""
+        """Return the headers of the reply (draft-ietf-httpapi-ratelimit-headers)."""
         return {
             "RateLimit-Policy": f'"default";q={self.per_minute};w={WINDOW_S}',
             "RateLimit": f'"default";r={self.left};t={self.resets_s}',
@@ -55,7 +55,7 @@ class _Minute:
         self.number, self.per_minute, self.own, self.free = 0, 0, 0, 0
 
     def begin(self, number: int, per_minute: int) -> None:
-        """Begin a minute, unless it has begun; under another limit it begins again."""
+        """Begin a minute unless it has begun; begin it again if the limit has changed."""
         if not number <= self.number <= number + 1 or per_minute != self.per_minute:
             self.number, self.per_minute, self.own, self.free = number, per_minute, 0, per_minute
 
@@ -100,7 +100,7 @@ class RateLimits:
         wanted = max(minute.free // AHEAD_OF, 1)
         counted = self._counts.count(organization_id, minute.number, wanted)
         if counted is None:
-            minute.own = wanted  # So many pass before it is tried again.
+            minute.own = wanted  # This many requests pass before the next attempt to count.
             return
         minute.number, taken = counted
         minute.own = max(min(wanted, minute.per_minute - (taken - wanted)), 0)

@@ -37,7 +37,7 @@ def new_operator_key(operator_id: UUID, random_bytes: RandomBytes) -> str:
 
 
 def operator_of(key: str) -> UUID | None:
-    """Return the operator whose key this would be; None if it has not the form of one."""
+    """Return the operator that a key names; None if the text does not have the form of a key."""
     match = _KEY.fullmatch(key)
     return UUID(match[1]) if match else None
 
@@ -61,12 +61,12 @@ class SecretHasher:
 
     def hash(self, secret: str) -> str:
         """Return the HMAC-SHA256 of the secret under the pepper, as 64 hexadecimal digits."""
-        # A form may hold lone surrogates; they make a wrong secret, not an error.
+        # A submitted secret may hold lone surrogates; then it is wrong, but must raise no error.
         pepper = self._pepper if isinstance(self._pepper, bytes) else self._pepper()
         return hmac.digest(pepper, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
 
     def fingerprint(self) -> str:
-        """Return a value that differs for different peppers and reveals nothing else about them."""
+        """Return a value that identifies the pepper without revealing it."""
         return self.hash("fingerprint")[:32]
 
     def matches(self, secret: str, hashes: Sequence[str]) -> bool:

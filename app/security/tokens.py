@@ -1,8 +1,8 @@
 """Access tokens in the profile of RFC 9068; the one module that imports python-jose.
 
 python-jose accepts more than is safe (no `exp`, any `typ`, junk inside base64url, the key of any
-`kid`), and reads the wall clock. So what it should refuse is refused here before it is called, and
-times are checked here after it.
+`kid`), and reads the wall clock. So this module checks the form before it calls python-jose, and
+the times after it.
 """
 
 import re
@@ -57,7 +57,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a verified token says; without an organization it is a machine-to-machine client's."""
+    """The claims of a verified token; only machine-to-machine clients have no organization."""
 
     client_id: str
     organization_id: UUID | None
@@ -68,7 +68,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class _Proven:
-    """A token with the right form and signature, as long as its key is one of ours."""
+    """A token whose form and signature are right; this holds while its key is in the ring."""
 
     key: Key
     begins_at: datetime
@@ -259,7 +259,7 @@ def _text(value: object) -> str:
 
 
 def _moment(value: object) -> datetime:
-    """Read a NumericDate (RFC 7519 §2); one that no calendar holds raises another error."""
+    """Read a NumericDate (RFC 7519 §2); `datetime` raises its own errors if it is out of range."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unauthorized(MALFORMED)
     return datetime.fromtimestamp(value, UTC)

@@ -1,6 +1,6 @@
-"""The clock that counts is the database's: this machine's offset from it is measured and added.
+"""The clock of the database, which all processes use: this machine's clock plus an offset.
 
-A metric shows the offset.
+The offset is measured, and a metric shows it.
 """
 
 import logging
@@ -18,7 +18,7 @@ from domain.cause import Clock
 MEASURE_S = 60.0
 RETRY_S = 5.0  # After a failed measurement; the last offset holds meanwhile.
 LOOK_S = 1.0  # How soon a change of this machine's clock is noticed.
-SLIP_S = 0.5  # How far the wall clock may drift from monotonic time without anybody having set it.
+SLIP_S = 0.5  # If the wall clock departs further from monotonic time, somebody has set it.
 OFF_MAX_S = 1.0  # Beyond this an operator must know.
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class DatabaseClock:
     """Tells the database's time: the clock of this machine plus its measured offset.
 
     So deadlines, leases, heartbeats and sweeps mean the same moments in all processes. SQLite has
-    no clock (`ask` returns None), so the offset is 0 there. Telling the time makes no call.
+    no clock (`ask` returns None), so the offset is 0 there. Reading this clock asks no server.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DatabaseClock:
         self._server = server  # Another server has another clock.
         self._asked_of: str | None = None
         self._last: _Measurement | None = None  # One value, because many threads read it.
-        self._is_confirmed = False  # No attempt has failed since.
+        self._is_confirmed = False  # True while no measurement has failed after the last one.
         self._tried_s: float | None = None
         self._warned = False
 
@@ -65,8 +65,8 @@ class DatabaseClock:
         """Return the present moment.
 
         When somebody has set this machine's clock, monotonic time is used until the offset is
-        measured again. Otherwise tokens would be refused and deadlines would pass within that
-        second.
+        measured again, about a second later. Otherwise tokens would be refused and deadlines would
+        pass meanwhile.
         """
         last, now = self._last, self._local()
         if last is None:
@@ -96,14 +96,14 @@ class DatabaseClock:
     def measure(self) -> None:
         """Ask the database for its time; if it does not answer, the last offset holds.
 
-        The offset is kept unless the answer refutes it: the server read its clock at some moment
-        between our question and its answer. So on one machine the offset is exactly 0.
+        The server read its clock at some moment between our question and its answer. The offset is
+        kept if it is possible under that condition. So on one machine it stays exactly 0.
         """
         before, begun_s = self._local(), self._monotonic()
         self._tried_s, self._asked_of = begun_s, self._server()
         try:
             told = self._ask()
-        except Exception as error:  # noqa: BLE001 - Whatever the error; others report what is wrong with the database.
+        except Exception as error:  # noqa: BLE001 - Other code reports errors of the database.
             logger.debug("the database could not be asked for its time: %s", type(error).__name__)
             self._is_confirmed = False
             return

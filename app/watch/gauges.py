@@ -1,7 +1,7 @@
-"""Gauges asked at each scrape: how far behind followers are, what waits, and for how long.
+"""Gauges read at each scrape: how far behind followers are, what waits, and for how long.
 
-Databases and brokers may be unreachable, so each is asked in a thread of its own, all within one
-time limit. Each process shows only the gauges about which it knows something.
+Databases and brokers may be unreachable, so each question has a thread of its own, and all have one
+time limit. A process shows only the gauges of its role.
 """
 
 import time
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Asker(Generic[T]):
-    """Asks one question. While an earlier call hangs no second one begins; all wait for the first.
+    """Asks one question in a thread. While a call hangs, later callers wait for its answer too.
 
     The thread stays, because connections belong to the thread that opened them.
     """
@@ -46,7 +46,7 @@ class Asker(Generic[T]):
         self._thread: Thread | None = None
 
     def begin(self) -> "Future[T]":
-        """Ask, or join those who wait for the answer already."""
+        """Ask, or return the future of the question under way."""
         with self._lock:
             if self._thread is None:
                 thread = Thread(target=self._run, name=f"asks {self.name}", daemon=True)
@@ -62,18 +62,18 @@ class Asker(Generic[T]):
             future = self._asked.get()
             try:
                 future.set_result(self._ask())
-            except BaseException as error:  # noqa: BLE001  # Whatever the error, it is the answer.
+            except BaseException as error:  # noqa: BLE001  # The caller gets any error.
                 future.set_exception(error)
 
 
 class ScrapedGauges(Collector):
-    """Asks at each scrape; questions without an answer in time are left out, and reported so."""
+    """Asks at each scrape; a gauge reports which questions had no answer in time."""
 
     def __init__(self, askers: list[Asker[list[Metric]]]) -> None:
         self._askers = askers
 
     def describe(self) -> list[Metric]:
-        """Return nothing at registration, so that nothing is asked then."""
+        """Return nothing, so that registration asks nothing."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -121,7 +121,7 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """For how many seconds the oldest unfinished work has lasted or not moved; 0 without any."""
+    """The age in seconds of the oldest unfinished work, or of its last progress; 0 without any."""
 
     job_s: float
     job_idle_s: float
@@ -132,7 +132,8 @@ class Ages:
 class AuditState:
     """Age and findings of the last nightly audit, and the age of the newest delivered checkpoint.
 
-    `outside_s` is None where there is no sink. `months_overdue` have long ended and are not closed.
+    `outside_s`, the latter, is None without a sink. `months_overdue` counts ended months that
+    should be closed by now.
     """
 
     age_s: float | None
@@ -151,7 +152,7 @@ class WebhookState:
 
 
 class Watched(Protocol):
-    """The questions; every method may raise, or hang while a database is unreachable."""
+    """The values to read; every method may raise, or hang while a database is unreachable."""
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         """Return how far each follower is behind, and for how many seconds if that is known."""
@@ -283,9 +284,9 @@ def _queues(states: Iterable[QueueState]) -> list[Metric]:
 def behind_s(log: Log, lag: Lag, now: datetime) -> float | None:
     """Return for how many seconds a follower has not been at the end of the log.
 
-    Read models note when they last were. The dispatcher does not, and a note from the future means
-    that a clock was set back; then this is the age of the oldest event that was not followed. None
-    when that event cannot be read.
+    Read models note when they last were there. The dispatcher notes nothing, and a note from the
+    future means that a clock was set back. In both cases this is the age of the oldest event that
+    was not followed; None if that event cannot be read.
     """
     if lag.caught_up_at is not None and lag.caught_up_at <= now:
         return (now - lag.caught_up_at).total_seconds()

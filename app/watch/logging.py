@@ -37,7 +37,7 @@ QUIET = (
 DEPTH_MAX = 4  # Of lists and objects in a field.
 INTEGER_END = 10**17  # Longer numbers may be an ICCID.
 
-# What no line may hold. Our own code passes none of it; the text of a foreign error may.
+# What no line may hold. Our own code logs none of it, but the text of a library's error may.
 SECRET = re.compile(
     r"""(?P<phone>(?:\+|%2[Bb])[1-9][0-9]{7,14}(?![0-9]))
     |(?P<iccid>(?<![0-9A-Za-z.])[0-9]{18,22}(?![0-9A-Za-z]))
@@ -81,7 +81,7 @@ _work = _Work()
 
 
 def request_id_here() -> str | None:
-    """Return the id of the request that this thread answers or works for, if it is known."""
+    """Return the id of the request for which this thread works, if it is known."""
     return (_work.facts or {}).get("request_id") or _of_request()
 
 
@@ -91,7 +91,7 @@ def begin_work(**facts: Any) -> None:
 
 
 def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
-    """Set which request the work of this thread is for; `read` is called only if there is work."""
+    """Add the request to the facts of this thread's work; `read` is called only if it is needed."""
     facts = _work.facts
     if facts is not None and "request_id" not in facts:
         facts.update(read())
@@ -114,7 +114,7 @@ def carried(run: Callable[[A], R]) -> Callable[[A], R]:
 
 
 def end_work() -> None:
-    """Add no facts to lines any more."""
+    """Stop adding facts to lines."""
     _work.facts = _work.began_s = None
 
 
@@ -128,7 +128,7 @@ class WorkLog(Middleware):
         self._tell = tell
 
     def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
-        actor = broker.actors.get(message.actor_name)  # Another release may know other actors.
+        actor = broker.actors.get(message.actor_name)  # None for an actor of another release.
         names = () if actor is None else signature(actor.fn).parameters
         ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
         begin_work(command=message.actor_name, **ids)
@@ -148,7 +148,7 @@ class WorkLog(Middleware):
 
     def _end(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:
         now_s = time.perf_counter()
-        seconds = now_s - (_work.began_s or now_s)  # Not begun: the message was skipped before.
+        seconds = now_s - (_work.began_s or now_s)  # 0 if the message was skipped before it began.
         facts = {"outcome": outcome, "duration_ms": round(seconds * 1000, 1)}
         if error is not None:
             facts["error"] = type(error).__name__
@@ -185,7 +185,7 @@ def without_values(text: str) -> str:
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """Return the message; without its arguments if they do not fit."""
+    """Return the message, or its format alone if it cannot take its arguments."""
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001  # A `__str__` may raise anything.
@@ -193,7 +193,7 @@ def message_of(record: logging.LogRecord) -> str:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Return what the call has passed as `extra`."""
+    """Return the fields that the logging call passed as `extra`."""
     return {k: v for k, v in vars(record).items() if k not in _ORDINARY}
 
 
@@ -240,7 +240,7 @@ class TextFormatter(_Formatter):
 
 
 def _encode(line: dict[str, Any]) -> str:
-    """Return ASCII JSON, which every terminal and every reader accepts."""
+    """Return JSON in ASCII, which every terminal and parser accepts."""
     try:
         encoded = msgspec.json.encode(line)
     except UnicodeEncodeError:  # A lone surrogate.
@@ -289,7 +289,7 @@ class _Lines(logging.StreamHandler[TextIO]):
 
 
 class About(logging.Filter):
-    """Adds what a line is about (request, actor, job or link) if the line does not say it."""
+    """Adds to a line the request, actor, job or link that it is about, unless it has them."""
 
     def __init__(self, current: Callable[[], str | None]) -> None:
         super().__init__()
@@ -330,7 +330,7 @@ def configure_logging(
 
 
 def _log_end(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    """Log the error that ends the process, unless somebody asked for the end."""
+    """Log the error that ends the process, unless it was ended by Ctrl-C."""
     if not issubclass(kind, KeyboardInterrupt):
         logging.getLogger("app").critical("the process fails", exc_info=(kind, error, at))
 

@@ -1,7 +1,7 @@
-"""The metrics of one process: what it counts itself, and what it asks at each scrape.
+"""The metrics of one process: its own counters, and the gauges that it reads at each scrape.
 
-Events are counted when this process appends them. `build_info` shows which code runs, so that two
-releases at work at once can be told apart.
+Events are counted when this process appends them. `build_info` shows which code runs, so that
+releases that run side by side can be told apart.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ DIGITS = 12
 
 
 def build_info() -> GaugeMetricFamily:
-    """Return a gauge that is always 1; its labels say what code runs."""
+    """Return a gauge that is always 1; its labels say which code runs."""
     family = GaugeMetricFamily(
         "build_info", "Always 1; `release` is a digest of the code.", labels=["release", "python"]
     )
@@ -57,7 +57,7 @@ def build_info() -> GaugeMetricFamily:
 
 
 def release(root: Path = Path(__file__).parents[2]) -> str:
-    """Return a digest of the source, which is equal where the same code runs."""
+    """Return a digest of the source code."""
     digest = hashlib.sha256()
     for path in sorted(path for room in ROOMS for path in (root / room).rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -121,7 +121,7 @@ class EventCounters:
         return [*money, self._links, self._left_over, self._changes, self._items, self._jobs]
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
-        """Count the events of one commit; charges of a kind are one step of their counter."""
+        """Count the events of one commit; add up charges of a kind before their counter is set."""
         try:
             charged = defaultdict[str, list[int]](list)
             has_ended = False
@@ -198,14 +198,14 @@ def _by(label: str, name: str, text: str) -> Counter:
 STORES = ("lookup_cache", "leases", "network_readings", "provider_paces", "rate_limits")
 SOURCES = ("live", "cache", UNAVAILABLE)
 HELD = "held"  # The outcome of a call that was never sent.
-# From a lookup next door to the longest call that a network allows itself.
+# From a lookup at a near provider to the longest call that a network is documented to take.
 CALL_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 180)
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the series, and nobody uses them.
 
 
 class Metrics:
-    """Counts from its creation on; `registry` says which part of it a process shows."""
+    """Counts from its creation on; `registry` selects the metrics that a process shows."""
 
     def __init__(self, watched: Watched, places_max: int) -> None:
         self._watched = watched
@@ -311,11 +311,11 @@ class Metrics:
         self._by_source[source].inc(count)
 
     def store_failed(self, store: str) -> None:
-        """Count one error of an own store that is otherwise swallowed."""
+        """Count one error of an own store without which the request went on."""
         self._store_errors.labels(store).inc()
 
     def called(self, provider: str, outcome: str, seconds: float) -> None:
-        """Count one call to a provider's API; one that was held back took no time there."""
+        """Count one call to a provider's API; the time of a call that was held back is left out."""
         self._calls.labels(provider, outcome).inc()
         if outcome != HELD:
             self._call_seconds.labels(provider).observe(seconds)

@@ -1,4 +1,4 @@
-"""The port by which a process is watched: `/metrics`, `/livez` and `/readyz`."""
+"""The HTTP port for probes and metrics: `/metrics`, `/livez` and `/readyz`."""
 
 import json
 import logging
@@ -18,12 +18,12 @@ REQUEST_S = 10  # A client that sends more slowly is dropped.
 
 logger = logging.getLogger(__name__)
 
-# Says what is missing; None: nothing is.
+# Says what is missing; None if nothing is.
 Need = Callable[[], str | None]
 
 
 class MetricsReply(NamedTuple):
-    """One reply."""
+    """One reply of this port."""
 
     status: int
     content_type: str
@@ -56,7 +56,7 @@ def pages(
 ) -> dict[str, Callable[[], MetricsReply]]:
     """Return the pages of a process; `needs` are what it needs to work, by name.
 
-    `facts` are shown as well, but do not count.
+    `/readyz` also shows `facts`, which do not affect its status.
     """
     askers = [Asker(name, need) for name, need in needs.items()]
     return {
@@ -87,7 +87,7 @@ def _json(status: int, body: Mapping[str, object]) -> MetricsReply:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """Log the error as all errors are logged; a client that leaves early is none."""
+        """Log an error through our logging; a client that disconnects early is no error."""
         error = sys.exception()
         if not isinstance(error, OSError):
             logger.error("the port of probes and metrics failed", exc_info=error)
@@ -121,4 +121,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815  # The name is the library's.
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # As above.
-        """Log nothing: a scrape is no event."""
+        """Log nothing, because scrapes would fill the log."""

@@ -1,4 +1,4 @@
-"""Describes trouble with the database in one line: where it is, and what it says itself."""
+"""Describes trouble with the database in one line: its place, and the message of its driver."""
 
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import DBAPIError
@@ -12,11 +12,11 @@ NO_ROOM = "the process has no room for more, or a race did not end; the database
 
 REFUSAL = "FATAL:"  # PostgreSQL begins with it when it refuses a connection.
 UNDEFINED = frozenset({"42P01", "42703"})  # A table or view, a column.
-MISSING = ("no such table", "no such column")  # What SQLite says of the same.
+MISSING = ("no such table", "no such column")  # SQLite's messages for the same.
 
 
 def trouble_of(error: BaseException, place: str) -> str:
-    """Say why something at `place` failed (no password in it); names `migrate` if tables miss."""
+    """Say why the database at `place` failed, without passwords; names `migrate` if tables miss."""
     root = _root(error)
     lines, state = mask(str(root)).splitlines() or [""], getattr(root, "sqlstate", None)
     said = lines[0].strip()  # The other lines may quote values.

@@ -41,7 +41,7 @@ class WorkerFiles(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Add up what all workers have counted."""
+        """Add up the counters of all workers."""
         with self._lock:
             # A file that a worker is just creating is empty.
             files = [str(path) for path in self.path.glob("*.db") if path.stat().st_size]
@@ -54,7 +54,7 @@ class WorkerFiles(Collector):
             _mark_dead(slot, str(self.path))
 
     def missing(self) -> str | None:
-        """Say that no worker is there; used as a need of readiness."""
+        """Say that no worker is there; None if one is. `/readyz` asks this."""
         return None if any(self.path.glob("gauge_live*.db")) else "no worker answers yet"
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class WorkerFiles(Collector):
 def count_in(slot: int) -> None:
     """Let this process count in the files of a slot. Call it before any metric is made.
 
-    No two processes that live at once may have the same slot.
+    Two processes that live at the same time must not share a slot.
     """
     values.ValueClass = MultiProcessValue(lambda: slot)  # type: ignore[no-untyped-call]  # Of the library.
 
@@ -93,7 +93,7 @@ class WorkerGauges:
         self._cpu = Counter("web_workers_cpu_seconds", "CPU time of all workers.", registry=None)
 
     def start(self) -> None:
-        """Set them every second as long as the process lives."""
+        """Set the gauges every second as long as the process lives."""
         Thread(target=self._run, name="gauges", daemon=True).start()
 
     def set(self) -> None:

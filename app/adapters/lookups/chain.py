@@ -1,4 +1,4 @@
-"""Several providers of lookups in one: the next is asked while one is unavailable."""
+"""Several providers of lookups as one: if a provider is unavailable, the next one is asked."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -8,24 +8,24 @@ from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
 
 class ChainedLookup:
-    """Asks its providers in their order until one answers, and tells which one it was.
+    """Asks its providers in order until one answers; the answer names that provider.
 
-    Whatever a provider answers is the answer, also that a number is not valid. Each provider is
-    behind a circuit of its own, so one that is down costs nothing.
+    "Not valid" is an answer too. Each provider is behind its own circuit, so a provider that is
+    down costs no time.
     """
 
     def __init__(self, providers: Sequence[LookupProvider]) -> None:
         assert providers, "a chain of none"
-        self.name = providers[0].name  # A sandbox around this answers under this name.
+        self.name = providers[0].name  # A sandbox around the chain answers under this name.
         self.remote = any(each.remote for each in providers)
         self._providers = providers
 
     def is_up(self) -> bool:
-        """Tell whether any of them lets calls through."""
+        """Tell whether any provider lets calls through."""
         return any(each.is_up() for each in self._providers)
 
     def probe(self) -> None:
-        """Probe all of them, as each makes itself ready by it; raises if none succeeds."""
+        """Probe all providers, because a probe makes each ready; raises if none succeeds."""
         trouble: list[Unavailable] = []
         for each in self._providers:
             try:
@@ -39,7 +39,7 @@ class ChainedLookup:
         """Return None: each provider has a balance of its own."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
-        """Return the first answer; NotAnswered if all are well and none has one."""
+        """Return the first answer; raises NotAnswered if all are up but none has an answer."""
         trouble: list[Unavailable] = []
         for each in self._providers:
             try:

@@ -12,7 +12,7 @@ from unicodedata import normalize
 # `date` its issue; a code that is in neither list is marked as common knowledge.
 SHIPPED: Final = Path(__file__).parent / "data" / "mcc_mnc.csv"
 COLUMNS: Final = ("country_code", "mcc", "mnc", "network", "aliases", "source", "date")
-# Over ten times the codes of the whole world; a longer file is no such table.
+# Over ten times the codes of the whole world; a longer file must be something else.
 ROWS_MAX: Final = 50_000
 
 _COUNTRY_CODE = re.compile(r"[A-Z]{2}")
@@ -30,7 +30,7 @@ class Network(NamedTuple):
 
 
 class NetworkCode(NamedTuple):
-    """What is certain of a code; `mnc` is never given without `mcc`."""
+    """The certain parts of a code; `mnc` is never given without `mcc`."""
 
     mcc: str | None
     mnc: str | None

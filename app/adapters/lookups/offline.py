@@ -27,7 +27,7 @@ LINE_TYPES: Final[dict[int, LineType]] = {
 }
 
 REMEMBERED_MAX: Final = 10_000  # Numbers; about 7 MB.
-# Then all are forgotten, so that no number is kept long after its erasure.
+# All numbers are forgotten this long after the first, so that none long outlives its erasure.
 REMEMBERED_S: Final = 60.0
 
 # The types of lines for which the package has carrier names.
@@ -43,15 +43,15 @@ class OfflineLookup:
     """Answers from number ranges; the carrier is the holder of the range, even for ported numbers.
 
     Thread-safe. A lookup takes about 30 µs of a core, and a few ms for the first number of a
-    region. An answer is remembered for a minute, but only for the organization that asked, because
-    a faster answer would tell others that somebody has asked before.
+    region. An answer is remembered for at most a minute, and only for the organization that asked:
+    a faster answer would tell others that somebody has asked for the number before.
     """
 
     name = "offline"
     remote = False
 
     def __init__(self, networks: Networks) -> None:
-        # Otherwise each lookup compiles its patterns anew: ten times slower over mixed regions.
+        # Otherwise each lookup compiles its patterns again, which is ten times slower.
         phonenumbers.enable_pattern_cache()
         self._networks = networks
         self._found = lru_cache(REMEMBERED_MAX)(self._find)
@@ -62,11 +62,11 @@ class OfflineLookup:
         phonenumbers.PhoneMetadata.load_all()
 
     def is_up(self) -> bool:
-        """Return True: nothing is needed from outside."""
+        """Return True, because nothing outside this process is needed."""
         return True
 
     def balance(self, *, timeout_s: float) -> None:
-        """Return None: it costs nothing."""
+        """Return None, because lookups here cost nothing."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return the facts of one E.164 number; a number that is in no plan is not valid."""

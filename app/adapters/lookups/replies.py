@@ -1,4 +1,4 @@
-"""What the replies of lookup providers have in common: how they are read, and what is refused."""
+"""Reads the parts that replies of all lookup providers have, and raises for refusals."""
 
 import logging
 import re
@@ -10,7 +10,7 @@ from domain.lookups.ports import Carrier, LineType
 from domain.money import CURRENCIES, parse_amount
 from domain.provider_errors import NotAnswered, Unavailable
 
-LOOKUP_S: Final = 4.0  # For all tries of one lookup; two such providers fit into a request.
+LOOKUP_S: Final = 4.0  # For all tries at one provider; a request has time for two providers.
 PROBE_S: Final = 5.0
 
 MCC: Final = re.compile(r"[0-9]{3}", re.ASCII)
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def text_of(value: str | None) -> str | None:
-    """Return a text; None for one that says nothing."""
+    """Return a text without outer spaces; None for an empty one."""
     return value.strip()[:TEXT_MAX] or None if value else None
 
 
@@ -37,7 +37,7 @@ def country_of(value: str | None) -> str | None:
 
 
 def codes_of(*values: str | int | None) -> tuple[str, ...]:
-    """Return the error codes of a reply; what does not look like one is left out."""
+    """Return the values that have the form of an error code."""
     return tuple(str(each) for each in values if each and CODE.fullmatch(str(each)))
 
 
@@ -50,7 +50,7 @@ def reference_of(reply: Reply, header: str) -> str | None:
 def carrier_of(
     kind: LineType, name: str | None, mcc: str | int | None, mnc: str | int | None
 ) -> Carrier:
-    """Return who serves a number; the codes are kept for mobile lines, and only where digits.
+    """Return the carrier of a number; only mobile lines keep codes, and only codes of digits.
 
     A code sent as a number has lost its leading zeros, so it is kept only if it has three digits.
     """
@@ -67,7 +67,7 @@ def _digits(value: str | int | None, pattern: re.Pattern[str]) -> str | None:
 
 
 def balance_of(amount: str, currency: str) -> ProviderBalance:
-    """Return a balance from a decimal, which may be below zero; what is below a micro is cut."""
+    """Return a balance from a decimal, which may be negative; digits below a micro are cut."""
     found = AMOUNT.fullmatch(amount.strip())
     if found is None or currency not in CURRENCIES:
         message = "a balance cannot be read"
@@ -77,7 +77,7 @@ def balance_of(amount: str, currency: str) -> ProviderBalance:
 
 
 def require_same(provider: str, asked: str, told: str | None) -> None:
-    """Raise Malformed if a reply is about another number, such as one that came twice."""
+    """Raise Malformed if a reply is about another number, as a second copy of a reply could be."""
     if told != asked:
         message = f"a reply of {provider} is about another number"
         raise Malformed(message)

@@ -12,7 +12,7 @@ UNAVAILABLE: Final = "+15005550001"
 SLOW: Final = "+15005550002"
 MALFORMED: Final = "+15005550003"
 SECOND_ATTEMPT: Final = "+15005550004"
-# Their answers are never cached.
+# Answers about these numbers are never cached.
 NUMBERS: Final = frozenset({UNAVAILABLE, SLOW, MALFORMED, SECOND_ATTEMPT})
 
 SLOW_S: Final = 3.0
@@ -25,7 +25,7 @@ class Attempts(Protocol):
     """Counts lookups of sandbox numbers in a store that all processes share."""
 
     def count(self, organization_id: UUID, phone_number: str) -> int:
-        """Add one attempt and return their number, from 1; no two callers get the same."""
+        """Count one attempt and return the count, from 1; no two callers get the same count."""
         ...
 
 

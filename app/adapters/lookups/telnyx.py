@@ -49,7 +49,7 @@ PORTED: Final = {"Y": True, "N": False}
 
 
 class CarrierTold(msgspec.Struct):
-    """The carrier; the network code may be a number, and the country code a region such as US."""
+    """The carrier. The codes may be numbers, and the country code may be a region such as US."""
 
     name: str | None = None
     type: str | None = None
@@ -73,7 +73,7 @@ class PortingTold(msgspec.Struct):
 
 
 class NumberTold(msgspec.Struct):
-    """A number. `valid_number` is in replies but not in the documentation."""
+    """A number. Replies have `valid_number`, although the documentation lacks it."""
 
     phone_number: str
     country_code: str | None = None
@@ -102,7 +102,7 @@ class Problems(msgspec.Struct):
 
 
 class BalanceTold(msgspec.Struct):
-    """What an account can spend: its balance and the credit that it is given."""
+    """The amount that an account can spend: its balance plus its credit."""
 
     available_credit: str
     currency: str
@@ -129,7 +129,7 @@ class TelnyxLookup:
         self._api = api
 
     def is_up(self) -> bool:
-        """Return True: its circuit is around it."""
+        """Return True; the circuit around this adapter knows better."""
         return True
 
     def probe(self) -> None:
@@ -167,7 +167,7 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
 
 
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
-    """Return the answer in a reply; an error inside of it is no answer."""
+    """Return the answer in a reply; raises NotAnswered for an error inside the reply."""
     number = decode(reply, NumberReply).data
     require_same(NAME, phone_number, number.phone_number)
     if number.valid_number is False:

@@ -43,17 +43,17 @@ LINE_TYPES: Final[Mapping[str, LineType]] = {
     "voicemail": "voicemail",
     "pager": "pager",
 }
-# Errors inside an answer that are about the number, so that Twilio itself is well: not provisioned,
-# Canada without approval, unsupported country, out of coverage, asked too often.
+# Errors inside an answer that concern the number only, while Twilio is up: not provisioned, Canada
+# without approval, unsupported country, out of coverage, asked too often.
 OF_THE_NUMBER: Final = {"60600", "60601", "60607", "60610", "60626"}
 NOT_FOUND: Final = 404
-NO_SUCH_NUMBER: Final = 20404  # Twilio's code for it; another 404 is of a wrong URL.
-# A number of its documentation. Without `Fields` a lookup is free.
+NO_SUCH_NUMBER: Final = 20404  # Twilio's code; a 404 with another code means a wrong URL.
+# A number in Twilio's documentation. Without `Fields` a lookup is free.
 EXAMPLE: Final = "+14159929960"
 
 
 class LineTypeIntelligence(msgspec.Struct):
-    """What Line Type Intelligence tells; `type` is "unknown" or None where it does not know."""
+    """The reply of Line Type Intelligence; `type` is "unknown" or None if it does not know."""
 
     type: str | None = None
     carrier_name: str | None = None
@@ -63,7 +63,7 @@ class LineTypeIntelligence(msgspec.Struct):
 
 
 class PhoneNumber(msgspec.Struct):
-    """The resource; a field that is not among the documented ones is ignored."""
+    """A number as Twilio answers; undocumented fields are ignored."""
 
     phone_number: str
     valid: bool
@@ -80,7 +80,7 @@ class Problem(msgspec.Struct):
 
 
 class Balance(msgspec.Struct):
-    """What an account holds: a decimal, below zero where it owes."""
+    """The balance of an account as a decimal; negative if the account is in debt."""
 
     balance: str
     currency: str
@@ -94,8 +94,8 @@ def basic(user: str, password: str) -> dict[str, str]:
 class TwilioLookup:
     """Asks for the line type of each number, which Twilio charges for; validity is free.
 
-    `lookups` and `accounts` are the APIs of Twilio's two hosts, `account` the id whose balance
-    counts.
+    `lookups` and `accounts` are the APIs of Twilio's two hosts; `account` is the id of the account
+    whose balance is read.
     """
 
     name = NAME
@@ -107,18 +107,18 @@ class TwilioLookup:
         self._account = account
 
     def is_up(self) -> bool:
-        """Return True: its circuit is around it."""
+        """Return True; the circuit around this adapter knows better."""
         return True
 
     def probe(self) -> None:
-        """Ask for the form of an example, which is free."""
+        """Ask whether an example number is valid, which is free."""
         reply = self._lookups.read("GET", _path(EXAMPLE), timeout_s=PROBE_S)
         if reply.status != OK:
             is_refused(self.name, reply)
         decode(reply, PhoneNumber)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return the balance of the account; None for one that has none of its own."""
+        """Return the balance of the account; None if the account has no balance of its own."""
         path = f"/2010-04-01/Accounts/{quote(self._account, safe='')}/Balance.json"
         reply = self._accounts.read("GET", path, timeout_s=timeout_s)
         if reply.status == NOT_FOUND:
@@ -143,7 +143,7 @@ class TwilioLookup:
 
 
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
-    """Return the answer in a reply; an error inside of it is no answer."""
+    """Return the answer in a reply; raises NotAnswered or Unavailable for an error inside it."""
     number = decode(reply, PhoneNumber)
     require_same(NAME, phone_number, number.phone_number)
     if not number.valid:

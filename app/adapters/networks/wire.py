@@ -1,4 +1,4 @@
-"""What several networks send in the same form: amounts of money, and times."""
+"""Reads amounts of money and times, which several networks send in the same form."""
 
 import re
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ AMOUNT_MAX = AMOUNT_MICROS_MAX // MICROS
 def cost_of(
     amount: Decimal | None, currency: str | None, reference: str | None, *, estimated: bool = False
 ) -> Cost | None:
-    """Return an amount as a cost; None if there is none, or it cannot be one."""
+    """Return an amount as a cost; None if it is missing or is no valid cost."""
     micros = _micros(amount)
     if micros is None or micros < 0 or not currency or not CURRENCY.fullmatch(currency):
         return None
@@ -24,7 +24,7 @@ def cost_of(
 
 
 def balance_of(amount: Decimal, currency: str) -> ProviderBalance | None:
-    """Return what we have left; None if it can be no amount."""
+    """Return an amount as our balance; None if it is no valid amount."""
     micros = _micros(amount)
     return None if micros is None else ProviderBalance(micros, currency)
 
@@ -39,7 +39,8 @@ def _micros(amount: Decimal | None) -> int | None:
 def moment(text: str | None) -> datetime | None:
     """Return a time in UTC; a time without a zone is UTC. None for a text that is no time.
 
-    A space may stand for its T. Some networks send an empty text for what has not happened.
+    Date and time may be separated by a space. Some networks send an empty text for an event that
+    has not happened.
     """
     try:
         told = convert((text or "").replace(" ", "T", 1), datetime)

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL on which no call hangs; and a check that no pooler shares sessions."""
+"""A connection to PostgreSQL on which no call hangs; a check for poolers that share sessions."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -18,11 +18,11 @@ STATEMENT_TIMEOUT_MS = 30_000
 PLAIN = "SET jit = off"
 # For the first answer; a pooler accepts a connection before it has a server for it.
 FIRST_ANSWER_S = 5.0
-# Added to the statement's time-out, which the server reports by itself if it still can.
+# We wait this much longer than the statement's time-out, which a sound server reports itself.
 SPARE_S = 5.0
 
-# For a transaction whose commit must last, whatever its session was set to. A stronger setting,
-# such as waiting for stand-bys to apply the commit, stays.
+# For a transaction whose commit must be durable, whatever the setting of its session. The stronger
+# setting `remote_apply`, which waits for stand-bys, stays.
 DURABLE = (
     "set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
     " WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
@@ -36,28 +36,28 @@ NO_ROOM = (
     "leads to a pooler that had no second session to give within {seconds:.0f} s:"
     " its pool is full or too small"
 )
-NAME = "carrier_links.session"  # A setting that means nothing to the server, in case it leaks.
+NAME = "carrier_links.session"  # A setting without meaning for the server, so it does no harm.
 MARK = f"SELECT set_config('{NAME}', %s, false), pg_backend_pid()"
 LOOK = f"SELECT current_setting('{NAME}', true), pg_backend_pid()"
-# An irregular order, because a pooler that goes round its servers would pass a regular one.
+# An irregular order: a pooler that uses its sessions in turn would pass a check in regular order.
 ORDER = (0, 1, 1, 0, 0, 0, 1)
 
 R = TypeVar("R")
 
 
 class ServerSilent(psycopg.OperationalError):
-    """Raised when a server, or something before it, takes a call and says nothing.
+    """Raised when a server, or a proxy before it, accepts a call and does not answer.
 
     Its kernel may still answer, so neither keepalives nor the server's own time-outs notice it. The
-    connection is closed; whether the statement has run is unknown.
+    connection is closed; the statement may or may not have run.
     """
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Waits for each answer for at most `answer_s`; None means as long as it takes."""
+    """Waits at most `answer_s` for each answer; None means without a limit."""
 
     answer_s: float | None = FIRST_ANSWER_S
-    # Statement to the name under which it is prepared.
+    # The name of each prepared statement, by its text.
     _statements: Mapping[bytes, bytes] = MappingProxyType({})
 
     @classmethod
@@ -81,7 +81,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     def set_up(
         self, conninfo: str, session: str = "", statement_timeout_ms: int = STATEMENT_TIMEOUT_MS
     ) -> None:
-        """Make settings that a pooler would refuse or drop on connecting; those of the URL win."""
+        """Make the settings that a pooler would refuse or drop in a URL; the URL's own win."""
         is_told = "statement_timeout" in str(conninfo_to_dict(conninfo).get("options") or "")
         limit = "" if is_told else f"SET statement_timeout = {statement_timeout_ms}"
         limit_in_force = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
@@ -95,7 +95,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         return _sound(self.wait(generators.execute(self.pgconn)))
 
     def run_prepared(self, statement: bytes, parameters: Sequence[bytes]) -> PGresult:
-        """Run our own statement, prepared when the session first sees it, with binary values.
+        """Run our own statement with binary values; prepare it on its first use in a session.
 
         A cursor would look for the type of each value of an array, which costs twice the round
         trip.
@@ -110,7 +110,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         return _sound(self.wait(generators.execute(self.pgconn)))
 
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
-        """Wait as the library does, but not for ever."""
+        """Wait as the library does, but with a limit."""
         if timeout is not None or self.answer_s is None:
             return super().wait(gen, interval, timeout)
         try:
@@ -122,7 +122,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def _sound(results: Sequence[PGresult]) -> PGresult:
-    """Return the last result; raise the error if the server has refused one."""
+    """Return the last result; raise the error if any statement has failed."""
     for each in results:
         if each.status == ExecStatus.FATAL_ERROR:
             raise error_from_result(each)
@@ -130,7 +130,7 @@ def _sound(results: Sequence[PGresult]) -> PGresult:
 
 
 def fault_of_sessions(conninfo: str) -> str | None:
-    """Say what is wrong if a pooler shares sessions; None if each connection keeps its own.
+    """Say what is wrong if a pooler shares sessions; None if each connection has its own session.
 
     Sets nothing that could harm the next user of such a session. Raises OperationalError when the
     server cannot be asked.

@@ -29,7 +29,7 @@ from projections.engine.text_index import EXTENSIONS
 
 # Connections of one process; opened when they are needed, and kept.
 VIEWS_MAX = 5
-KEYS_MAX = 2  # Few, because a process remembers the keys that it has read.
+KEYS_MAX = 2  # Few, because a process keeps the keys that it has read for a second.
 POOL_WAIT_S = 3.0
 MIGRATE = "migrate"
 DUMP = "database.dump"
@@ -37,7 +37,7 @@ LAST_EVENT = (
     "SELECT notification_id, originator_id, originator_version, state FROM log_events "
     "ORDER BY notification_id DESC LIMIT 1"
 )
-# Others wait meanwhile, so that nothing comes between the look and the copy.
+# Other writers wait meanwhile, so that no event comes between the check and the copy.
 LOCK_LOG = "LOCK TABLE log_events IN EXCLUSIVE MODE"
 COLUMNS = "notification_id, originator_id, originator_version, topic, state"
 FILL = f"COPY log_events ({COLUMNS}) FROM STDIN (FORMAT BINARY)"
@@ -51,9 +51,9 @@ MOVE_SEQUENCE = (
     "FROM log_events HAVING max(notification_id) > 0"
 )
 
-# The service's role may add events and read them. It owns all other tables, because a rebuild makes
-# them anew. It may update the sequence, because a promotion moves it on. The log's tables stay the
-# owner's.
+# The service's role may only add and read events: another role owns the tables of the log. It owns
+# all other tables, because a rebuild creates them again. It may update the sequence, because a
+# promotion skips positions.
 LOG_TABLES = ("log_events", "log_events_servers")
 PROTECT = """
     GRANT USAGE, CREATE ON SCHEMA public TO {role};
@@ -71,8 +71,8 @@ MAY_CHANGE = """
     FROM pg_class WHERE oid = to_regclass('log_events')
 """
 
-# No call may hang. TCP notices a server that vanished, the statement time-out one that is stuck,
-# and `BoundedConnection` one that is silent.
+# No call may hang. TCP notices a server that vanished, the statement time-out a statement that is
+# stuck, and `BoundedConnection` a server that is silent.
 CALL_OPTIONS: Mapping[str, str | int] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -81,9 +81,9 @@ CALL_OPTIONS: Mapping[str, str | int] = {
     "tcp_user_timeout": 15_000,
 }
 
-# For sessions that lock rows (read models, own stores): the server must not keep the locks for a
+# For sessions that lock rows (read models, own stores): the server must release the locks of a
 # process that stands still or has vanished. Only readers of a whole table pause for long, and they
-# lift the limit. Set after connecting, because a pooler refuses it before; a URL cannot change it.
+# lift the limit. Set after connecting, because a pooler refuses these settings in a URL.
 SESSION = (
     "SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 5; "
     "SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 15000"
@@ -91,10 +91,10 @@ SESSION = (
 
 # Per transaction, because a session's setting could reach other programs through a pooler.
 BEGIN_DURABLE = f"BEGIN; SELECT {DURABLE}"
-# The library sets an isolation level by name after it had another one.
+# None, or its name: the library sets the level by name once it has set another one.
 ORDINARY = {None, psycopg.IsolationLevel.READ_COMMITTED}
 BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off"
-# A connection keeps the statements with which its next transaction begins under this name.
+# The key in a connection's `info` for the statements with which its next transaction begins.
 BEGIN = "begin"
 
 
@@ -132,7 +132,7 @@ class PostgresDatabase:
         A crash may lose their newest commits, unless these are durable.
         """
         views, vault, session = self._conninfo("views"), self._conninfo("keys"), SESSION
-        if self._service_role:  # So that it owns these tables, whoever makes them.
+        if self._service_role:  # So that this role owns these tables, whichever role connects.
             session += f"; SET ROLE {Identifier(self._service_role).as_string()}"
         relaxed = engine_for(views, VIEWS_MAX, synchronous_commit=False, session=session)
         shared = Database(relaxed, durable=_made_durable(relaxed))
@@ -151,7 +151,7 @@ class PostgresDatabase:
         )
 
     def waker(self, appended: Signal) -> PostgresWaker:
-        """Return what hears of commits to the log by any process."""
+        """Return a waker that hears of commits to the log by any process."""
         channel = WORK_CHANNEL if self._role == "dispatcher" else CHANNEL
         return PostgresWaker(appended, self._conninfo("listen"), channel)
 
@@ -160,7 +160,7 @@ class PostgresDatabase:
         return SessionLock(self._conninfo(f"lock {name}"), key_of(name))
 
     def turns(self) -> PostgresTurns:
-        """Return the turns that processes take at a wallet which several of them change."""
+        """Return the turns by which several processes change the same wallet."""
         return PostgresTurns(self._conninfo("turns"))
 
     def exists(self) -> bool:
@@ -168,7 +168,7 @@ class PostgresDatabase:
         return True
 
     def copy_to(self, directory: Path) -> LogEnd:  # noqa: ARG002  # Part of the port.
-        """Copy nothing; return where the log ends. A dump that begins now includes that event."""
+        """Copy nothing; return the end of the log, which a dump that begins later includes."""
         with BoundedConnection.open(self._conninfo("backup")) as connection:
             row = connection.execute(LAST_EVENT).fetchone()
         if row is None:
@@ -186,11 +186,11 @@ class PostgresDatabase:
         ]
 
     def topics(self, directory: Path) -> list[str]:  # noqa: ARG002  # Part of the port.
-        """Return none, because a dump is not looked into."""
+        """Return none, because we do not read dumps."""
         return []
 
     def occupied(self) -> str | None:
-        """Return None: `pg_restore` has restored the database before."""
+        """Return None, because `pg_restore` has already filled the database."""
         return None
 
     def put_back(self, directory: Path) -> bool:  # noqa: ARG002  # Part of the port.
@@ -221,7 +221,7 @@ class PostgresDatabase:
             cursor.execute(MOVE_SEQUENCE)
 
     def fault(self) -> str | None:
-        """Say what is wrong if a pooler shares sessions; once all is well it is not asked again."""
+        """Say what is wrong if a pooler shares sessions; a success is not checked again."""
         if not self._keeps_sessions:
             fault = fault_of_sessions(self._conninfo("check"))
             if fault is not None:
@@ -246,7 +246,7 @@ class PostgresDatabase:
             if row is None or row[0] == self._service_role:
                 message = "SERVICE_ROLE is the user of DATABASE_URL: let another role own the log"
                 raise NotPossible(message)
-            for name in EXTENSIONS:  # The service's role may not make them.
+            for name in EXTENSIONS:  # The service's role may not create extensions.
                 with suppress(psycopg.Error):
                     owner.execute(SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(name)))
             with owner.transaction():
@@ -269,7 +269,7 @@ class PostgresDatabase:
 def conninfo(url: str, application_name: str = "carrier-links") -> str:
     """Return a URL with our time-outs and our name; settings in the URL itself win.
 
-    Of several hosts the one that takes writes is chosen.
+    If it names several hosts, the library connects to the one that takes writes.
     """
     parts = conninfo_to_dict(url)
     several = {"target_session_attrs": "read-write"} if "," in str(parts.get("host", "")) else {}
@@ -301,7 +301,7 @@ def engine_for(
 
 def _made_durable(engine: Engine) -> Engine:
     """Return the same connections for transactions whose commits wait for the disk."""
-    durable = engine.execution_options()  # It has its own events but the same pool.
+    durable = engine.execution_options()  # A copy with its own events but the same pool.
 
     @event.listens_for(durable, "begin")
     def tell(connection: Connection) -> None:  # The library would not translate an error in here.
@@ -311,7 +311,7 @@ def _made_durable(engine: Engine) -> Engine:
 
 
 def _begin(statements: str, lent: PoolProxiedConnection) -> None:
-    """Begin a transaction with its own settings, in the round trip that BEGIN costs anyway."""
+    """Begin a transaction and make its settings, in one round trip with BEGIN."""
     connection = lent.driver_connection
     assert isinstance(connection, BoundedConnection)
     statements = lent.info.pop(BEGIN, statements)
@@ -321,10 +321,9 @@ def _begin(statements: str, lent: PoolProxiedConnection) -> None:
 
 
 def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> None:
-    """Lend a connection as it was opened; let the pool replace one that the server has ended.
+    """Check a connection before it is lent; let the pool replace it if the server has ended it.
 
-    So nobody gets an error after a restart of the server. If the connection ends later, the
-    statement fails.
+    So a restart of the server causes no errors. If the connection ends later, the statement fails.
     """
     if has_news(connection):
         raise DisconnectionError
@@ -335,7 +334,7 @@ def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> N
 def _leave_what_takes_no_writes(context: ExceptionContext) -> None:
     """Make the pool drop all connections to a server that has become read-only.
 
-    By now its name may lead to the server that takes writes.
+    New connections may lead to the server that takes writes now.
     """
     if isinstance(context.original_exception, psycopg.errors.ReadOnlySqlTransaction):
         context.is_disconnect = True

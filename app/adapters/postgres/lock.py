@@ -10,11 +10,11 @@ from app.adapters.postgres.connection import BoundedConnection
 from domain.errors import ServiceUnavailable
 
 STATEMENT_TIMEOUT_MS = 5_000
-# How long a lock is trusted without asking; a holder that lost it is fenced by its position.
+# How long to trust a lock without asking. A follower that has lost it is fenced by its position.
 CHECK_S = 1.0
 
-# The server must soon notice that a holder or its machine is gone, so that another one can take
-# over. A holder that is idle for so long (it was stopped, or takes a long step) loses the lock.
+# The server must soon notice that a holder or its machine is gone, so that another process can take
+# over. A holder also loses the lock if it is idle for 4 s, because it is stopped or a step is long.
 NOTICE_DEATH = (
     "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2; "
     "SET tcp_user_timeout = 4000; SET idle_session_timeout = '4s'"
@@ -48,7 +48,7 @@ class SessionLock:
         return self._is_held
 
     def release(self) -> None:
-        """Let go of the lock, so that another process can take over at once."""
+        """Release the lock, so that another process can take over at once."""
         self._is_held = False
         connection, self._connection = self._connection, None
         if connection is not None:

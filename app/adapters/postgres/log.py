@@ -1,7 +1,8 @@
-"""The log on PostgreSQL: an insert is one statement, takes one lock and notifies listeners.
+"""The log on PostgreSQL: one statement inserts, takes the lock and notifies listeners.
 
-Values are sent and read in PostgreSQL's binary form, because the driver's own way costs ten times
-more. The form is that of `array_recv` and `int8recv` in the server; it has not changed since 7.4.
+Values are sent and read in PostgreSQL's binary form, because the driver's own conversion costs ten
+times more. The form is that of `array_recv` and `int8recv` in the server; it has not changed since
+PostgreSQL 7.4.
 """
 
 import time
@@ -75,15 +76,15 @@ def _array_of(kind: int, values: Sequence[bytes]) -> bytes:
 
 POOL_MAX = 3  # Connections of one process; opened when they are needed, and kept.
 POOL_WAIT_S = 3.0
-REFUSAL_S = 10.0  # A refusal by the server explains an empty pool if it is no older than this.
-RECONNECT_S = 1.0  # A pool that backs off longer would notice late that the server is back.
+REFUSAL_S = 10.0  # A refusal by the server that is older than this does not explain an empty pool.
+RECONNECT_S = 1.0  # With a longer pause the pool would notice late that the server is back.
 
-# The statement failed, and with it the whole insert: disk full, out of memory, read-only.
+# After these errors of a statement nothing was inserted: disk full, out of memory, read-only.
 NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 
-# Inserts nothing when the event before the first of a stream is missing; this costs one probe of
-# the primary key for each stream. The subqueries hide the lengths of the arrays from the planner,
-# which would otherwise plan the statement anew each time.
+# Inserts nothing if the event before the first new one of a stream is missing; the check costs one
+# probe of the primary key for each stream. The subqueries hide the lengths of the arrays from the
+# planner, which would otherwise make a new plan each time.
 INSERT = (
     "WITH told AS MATERIALIZED ("  # noqa: S608  # Our own text.
     f"SELECT pg_advisory_xact_lock($5), pg_notify($6, $7), {DURABLE}, "
@@ -122,7 +123,10 @@ class BinaryCursor(psycopg.Cursor[Any]):
 
 
 class Datastore(PostgresDatastore):
-    """The log's connection pool; needs no composite types, so it can be made without the server."""
+    """The log's connection pool; it can be made while the server is away.
+
+    The library's own asks the server for composite types, which we do not use.
+    """
 
     def __init__(self, conninfo: str) -> None:
         super().__init__("", "", "", "", "", originator_id_type="uuid")
@@ -153,7 +157,7 @@ class Datastore(PostgresDatastore):
 
     @contextmanager
     def get_connection(self) -> Iterator[Any]:
-        """Lend a connection; `server` then tells this thread where it leads."""
+        """Lend a connection; afterwards `server` tells this thread to which server it leads."""
         with super().get_connection() as connection:
             self._lent.server = cast("LogConnection", connection).server
             yield connection
@@ -164,7 +168,7 @@ class Datastore(PostgresDatastore):
         return getattr(self._lent, "server", self._newest)
 
     def _look(self, connection: LogConnection, conninfo: str) -> None:
-        """Learn where a new connection leads; if to a new server, drop the pool's others."""
+        """Find out to which server a new connection leads; if to a new one, drop all others."""
         connection.set_up(conninfo)
         if self.servers is not None:
             self.servers.look(connection)
@@ -173,7 +177,7 @@ class Datastore(PostgresDatastore):
             self.pool.drain()
 
     def again(self, call: Callable[[], T]) -> T:
-        """Call; if the connection was broken, call once more on a sound one.
+        """Call; if the connection was broken, call once more on a sound connection.
 
         A repeated insert may fail because the first one was committed; the log recognizes that.
         """
@@ -184,13 +188,13 @@ class Datastore(PostgresDatastore):
                 self._explain(error)
                 raise
             if isinstance(error.__cause__, ServerSilent):
-                self.pool.drain()  # Checking each of the others would take as long again.
+                self.pool.drain()  # To check the other connections could take as long for each.
             else:
                 self.pool.check()
             return call()
 
     def _explain(self, error: Exception) -> None:
-        """Name the server's refusal as the cause; the pool only says that it took too long."""
+        """Set the server's refusal as the cause of an error; the pool only reports a time-out."""
         if not isinstance(error.__cause__, PoolTimeout) or not self.refusals:
             return
         refused_at, refusal = self.refusals[-1]
@@ -214,11 +218,11 @@ def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]
 
 
 class PostgresLogRecorder(PostgresApplicationRecorder):
-    """Gives out positions under an exclusive advisory lock, so their order is that of commits.
+    """Assigns positions under an exclusive advisory lock, so their order is that of commits.
 
     The lock, the notification and the rows are one statement in one round trip, where the library
-    needs six. The lock is named after schema and table. Rows go as binary arrays, not as composite
-    types, and the library's ten retries are left out.
+    needs six. The lock is named after schema and table. Rows are sent as binary arrays, not as
+    composite types, and the library's ten retries are left out.
     """
 
     datastore: Datastore
@@ -244,8 +248,9 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
     ) -> Sequence[int]:
         """Insert all events or none; return their positions.
 
-        `servers` are the servers on which the events were decided. Raises OtherLog if this is
-        another one, also on the second try, or if it lacks the event before the first of a stream.
+        `servers` are the servers whose log was read to decide on the events. Raises OtherLog if any
+        of them is not this server, also on the second try, or if this log lacks the event before
+        the first new one of a stream.
         """
         if not stored_events:
             return []
@@ -254,7 +259,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         except NothingInserted as refusal:
             if not isinstance(refusal.__cause__, psycopg.errors.ReadOnlySqlTransaction):
                 raise
-            self.datastore.pool.drain()  # The name may by now lead to a server that takes writes.
+            self.datastore.pool.drain()  # New connections may lead to a server that takes writes.
             return self.datastore.again(lambda: self._insert(stored_events, servers))
 
     def _insert(
@@ -263,7 +268,8 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         parameters = self._parameters(stored_events)
         try:
             with self.datastore.get_connection() as connection:
-                if connection.is_standby:  # Or was one; what it knew then may no longer be true.
+                # Refused even if it was promoted since, because `server` is then out of date.
+                if connection.is_standby:
                     raise psycopg.errors.ReadOnlySqlTransaction
                 if any(server != connection.server for server in servers):
                     raise OtherLog
@@ -348,7 +354,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return (row and row["max"]) or 0
 
     def server(self) -> str:
-        """The server to which this thread's last call led, with the name of its life."""
+        """The server of this thread's last call, with the name of its life (see `server`)."""
         return self.datastore.server
 
 
@@ -356,7 +362,8 @@ class Factory(PostgresFactory):
     """Opens the log at `LOG_CONNINFO`."""
 
     def __init__(self, env: Environment | EnvType | None) -> None:
-        InfrastructureFactory.__init__(self, env)  # Ours has one setting instead of its parts.
+        # Not that of PostgresFactory, which reads a setting for each part of the address.
+        InfrastructureFactory.__init__(self, env)
         self.datastore = Datastore(self.env["LOG_CONNINFO"])
 
     application_recorder_class = PostgresLogRecorder

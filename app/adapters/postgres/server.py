@@ -1,4 +1,4 @@
-"""Which server a connection leads to, and since which promotion: each begins a new life."""
+"""Tells to which server a connection leads, and to which life: a promotion begins a new one."""
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -7,10 +7,10 @@ from psycopg.sql import SQL, Composed, Identifier
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.lock import key_of
 
-# A promoted server may lack the newest commits of the server before it. Somebody may have seen
-# their positions, so these must not be used again. Nobody knows how many commits are lost, so a
-# promotion skips more positions than that can be. A bigint has room for nine thousand million
-# promotions, a number in JSON for nine million.
+# A promoted server may lack the newest commits of the server before it. Others may have seen their
+# positions, so these must not be used again. The number of lost commits is unknown, so a promotion
+# skips more positions than that can be. A bigint has room for nine thousand million promotions, a
+# number in JSON for nine million.
 POSITIONS_LEFT_OUT = 1_000_000_000
 
 # The timeline of the last checkpoint changes late after a promotion. A standby writes no log.
@@ -20,7 +20,7 @@ PLACE = """
     FROM pg_control_system()
 """
 # Two stand-bys of one server may be promoted one after the other, both to the same timeline. So
-# each life gets a random name of its own, which tells where its log is.
+# each life gets a random name, by which its log is recognized.
 CREATE = """
     CREATE TABLE IF NOT EXISTS {servers} (
         place text PRIMARY KEY, life uuid NOT NULL DEFAULT gen_random_uuid())
@@ -54,7 +54,7 @@ class Servers:
         return self._sql(CREATE)
 
     def look(self, connection: LogConnection) -> None:
-        """Learn where a new connection leads; the first connection to a life gives it its name."""
+        """Find out to which life a new connection leads; the first connection to it names it."""
         with connection.cursor(row_factory=tuple_row) as cursor:
             place, is_standby = cursor.execute(PLACE).fetchone() or ("", True)
             connection.server, connection.is_standby = place, is_standby

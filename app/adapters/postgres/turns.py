@@ -11,10 +11,10 @@ import psycopg
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.lock import key_of
 
-WAIT_MS = 200  # For a turn; after that the batch goes on without one.
-ANSWER_S = 1.0  # For a server, or something before it, that says nothing.
+WAIT_MS = 200  # The longest wait for a turn; then the batch goes on without a turn.
+ANSWER_S = 1.0  # The longest wait for a server, or a proxy before it, that does not answer.
 HOLD_MS_MAX = 1_000  # The server ends the session of a holder that stands still for longer.
-REST_S = 1.0  # Between two attempts to reach a server that gives no turns.
+REST_S = 1.0  # The pause after a server could not be reached or has failed.
 
 CALL_OPTIONS = {  # A server that vanished must not hold up a batch for long.
     "connect_timeout": 2,
@@ -47,7 +47,7 @@ class PostgresTurns:
         try:
             self._connected().execute(f"BEGIN; SELECT {locks}")
         except psycopg.errors.QueryCanceled:
-            self.end()  # Gives back those locks that did come.
+            self.end()  # Releases the locks that were taken before.
             return False
         except psycopg.Error as error:
             logger.info("no turns at wallets for now: %s", type(error).__name__)
@@ -57,7 +57,7 @@ class PostgresTurns:
         return True
 
     def end(self) -> None:
-        """End the turn, so that the next process has its own."""
+        """End the turn, so that the next process can begin."""
         if self._connection is not None:
             try:
                 self._connection.execute("ROLLBACK")  # There is nothing to commit.

@@ -22,11 +22,11 @@ PACE_S = 0.002  # Pause between two readings of notifications.
 PROBE_S = 5.0  # How often a quiet connection is asked whether it still works.
 PROBE_ANSWER_S = 5.0
 STREAMS_MAX = 240  # Names of streams in one notification, which has room for 8,000 bytes.
-NONE = "-"  # Sent in place of names: wakes followers, but no waiter for a certain stream.
+NONE = "-"  # Sent if no names are needed: wakes followers, but no waiter for a certain stream.
 
 
 class PostgresWaker:
-    """Begins to listen at the first wait. If it hears nothing, waits end by their time limits."""
+    """Begins to listen at the first wait. While it cannot listen, waits end by time limits."""
 
     def __init__(self, appended: Signal, conninfo: str, channel: str = CHANNEL) -> None:
         self._appended = appended
@@ -38,7 +38,7 @@ class PostgresWaker:
 
     @property
     def count(self) -> int:
-        """A mark of the present moment, for `wait`."""
+        """A count of commits, to pass to `wait` as the mark."""
         return self._appended.count
 
     def wait(self, seen: int, timeout_s: float) -> bool:
@@ -99,7 +99,7 @@ class PostgresWaker:
                 heard_at = time.monotonic()
 
     def _hear(self, server: PGconn) -> None:
-        """Take all notifications that have come as one call; under load they are many commits."""
+        """Pass all notifications that have come on in one call; under load they are many."""
         server.consume_input()  # Raises when the connection is lost.
         payloads = set[bytes]()
         while (news := server.notifies()) is not None:
@@ -109,7 +109,7 @@ class PostgresWaker:
 
 
 def payload_of(streams: Streams) -> str:
-    """Name the streams of a commit for those who wait for one; empty if they are too many."""
+    """Return the names of a commit's streams, for threads that wait for one; "" if too many."""
     if not streams:
         return NONE
     return ",".join(streams) if len(streams) <= STREAMS_MAX else ""
@@ -118,7 +118,7 @@ def payload_of(streams: Streams) -> str:
 def streams_of(payloads: Collection[bytes]) -> Streams | None:
     """Return the streams that notifications name; None if one of them names none."""
     texts = (payload.decode(errors="replace") for payload in payloads)
-    # The release before this one wrote ids with hyphens.
+    # An older release, which may run at the same time, writes ids with hyphens.
     named = (text.replace("-", "").split(",") for text in texts if text != NONE)
     told = {each for streams in named for each in streams}
     return None if "" in told else told  # One commit had too many streams to name.

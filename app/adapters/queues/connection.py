@@ -1,4 +1,4 @@
-"""The one connection on which the threads of a process publish and count; opened when used."""
+"""The one connection on which all threads of a process publish and count; opened on first use."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 PERSISTENT = 2  # The delivery mode of a message that survives a restart of the broker.
 NOT_FOUND = 404
-KEEP_S = 5.0  # How often an idle connection is served, because nobody else answers its heartbeats.
+KEEP_S = 5.0  # How often a thread serves an idle connection, so that heartbeats are answered.
 # pika's own errors, its error for a failed handshake, and the system's.
 TROUBLE = (AMQPError, AMQPConnectorException, OSError)
-ANSWERS = (AMQPChannelError, UnroutableError, NackError)  # The broker is there and refuses.
+ANSWERS = (AMQPChannelError, UnroutableError, NackError)  # The broker is up, but refuses.
 
 
 class BrokerAway(ConnectionClosed, ConnectionError):
@@ -38,10 +38,10 @@ class BrokerAway(ConnectionClosed, ConnectionError):
 
 
 class SharedChannel:
-    """Runs one operation at a time, for all threads, on a channel with confirmations.
+    """Runs the operations of all threads one at a time, on a channel with confirmations.
 
-    If the connection was lost while it was idle, the next operation notices it and is run again on
-    a new connection. So every operation must be safe to run twice.
+    If an idle connection was lost, the next operation fails and is run again on a new connection.
+    So every operation must be safe to run twice.
     """
 
     def __init__(self, parameters: Sequence[pika.connection.Parameters]) -> None:
@@ -65,7 +65,7 @@ class SharedChannel:
             except TROUBLE as error:
                 if is_new or isinstance(error, ConnectionBlockedTimeout):
                     raise BrokerAway(error) from error
-            return self.call(operation)  # The lost connection was dropped: this one will be new.
+            return self.call(operation)  # On a new connection, because the lost one was dropped.
 
     def close(self) -> None:
         self._closed.set()
@@ -121,7 +121,7 @@ def publish(channel: BlockingChannel, queue: str, body: bytes) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the system or the broker said; pika wraps it, and its own text may be empty."""
+    """Return the innermost error in words, because pika wraps errors in ones without a text."""
     cause: Any = error
     while (inner := _inner(cause)) is not None:
         cause = inner

@@ -1,4 +1,4 @@
-"""Dead letters of RabbitMQ: what they asked for, and how to send them again."""
+"""Dead letters of RabbitMQ: lists them, and sends them again."""
 
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ from pika.exceptions import ChannelClosedByBroker
 from app.adapters.queues.connection import NOT_FOUND, TROUBLE, BrokerAway, publish
 from workers.dead_letters import DeadLetter
 
-LIST_MAX = 1_000  # Messages of a queue that are read, because people read the list.
-INDEX_MAX = 10_000  # The largest index of a slice; a larger number is not ours.
+LIST_MAX = 1_000  # Messages that are listed per queue; nobody would read more.
+INDEX_MAX = 10_000  # Above any index of a slice; other numbers are not shown.
 NOT_OURS = "NotAMessage"
 UNTOLD = "Unknown"  # The process ended before it could write down the reason.
 # Removed from a message that is sent again, so that it starts anew.
@@ -26,7 +26,7 @@ TRIES = ("retries", "error", "traceback", "requeue_timestamp", "eta")
 
 @dataclass(frozen=True)
 class RabbitDeadLetters:
-    """Reads and moves dead letters on a connection of its own; closing it returns those only read.
+    """Reads and moves dead letters on its own connection, whose end returns those only read.
 
     Every method raises BrokerAway when RabbitMQ cannot be reached.
     """
@@ -44,12 +44,15 @@ class RabbitDeadLetters:
             return [self._letter(*found) for found in _take(connection.channel(), queue, count)]
 
     def replay(self, queue: str, messages_max: int | None) -> tuple[int, int]:
-        """Move them back; each is published and confirmed before it is removed."""
+        """Move dead letters back into their queue; return how many moved and how many did not.
+
+        Each one is published and confirmed before it is removed.
+        """
         moved = left = 0
         with self._connected() as connection:
             channel = connection.channel()
             channel.confirm_delivery()
-            # Those that fail again meanwhile are not counted, so this ends.
+            # Counted once, so that the loop ends even if moved messages fail again meanwhile.
             for method, _, body in _take(channel, queue, _count(connection, queue)):
                 if moved == messages_max:
                     break
@@ -122,7 +125,7 @@ def _count(connection: pika.BlockingConnection, queue: str) -> int:
 
 
 def _take(channel: BlockingChannel, queue: str, count: int) -> Iterator[tuple[Any, Any, bytes]]:
-    """Fetch the oldest ones without acknowledging; fewer if others take them at the same time."""
+    """Fetch the oldest messages without acknowledging; fewer if others take some meanwhile."""
     for _ in range(count):
         method, properties, body = channel.basic_get(xq_name(queue))
         if method is None or body is None:

@@ -9,7 +9,7 @@ from dramatiq.brokers.stub import StubBroker
 from dramatiq.common import dq_name
 from dramatiq.middleware import Middleware, Retries
 
-LOOK_MS = 200  # While there is work: how late a delayed message may be.
+LOOK_MS = 200  # How late a delayed message may be, while there is work.
 
 
 class InProcessBroker(StubBroker):
@@ -56,13 +56,13 @@ class InProcessBroker(StubBroker):
         return 0
 
     def drain(self) -> None:
-        """Wait until all messages are done, also those that are tried a second time."""
+        """Wait until all messages are done, including retries."""
         for queue in set(self.queues) - self.delay_queues:
             self.join(queue, fail_fast=False)
 
 
 class SleepingQueue(Queue[Any]):
-    """A queue whose one consumer sleeps while nothing waits and nothing is being worked on."""
+    """A queue whose one consumer sleeps while no message waits or is being worked on."""
 
     _has_ended = False
 
@@ -74,7 +74,7 @@ class SleepingQueue(Queue[Any]):
         return super().get(block, timeout)
 
     def end(self) -> None:
-        """Wake the consumer, so that it sees that it should end."""
+        """Wake the consumer, because it should end."""
         with self.not_empty:
             self._has_ended = True
             self.not_empty.notify_all()

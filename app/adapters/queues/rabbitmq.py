@@ -1,7 +1,7 @@
 """RabbitMQ: every message is durable, and confirmed before the dispatcher's position moves.
 
-Also how messages reach the threads of a worker. If an actor raises, its message is tried once more
-soon, then it becomes a dead letter. It is never lost.
+Also the delivery of messages to the threads of a worker. If an actor raises, its message is soon
+tried once more, then it becomes a dead letter. It is never lost.
 """
 
 import logging
@@ -23,7 +23,7 @@ from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel,
 from app.adapters.queues.dead_letters import RabbitDeadLetters
 from app.settings import WrongSetting
 
-# Dramatiq pauses for 3 s and 5 s after a lost connection; with this work goes on within 5 s in all.
+# Dramatiq pauses for 3 s and 5 s after a lost connection; with 1 s each, work resumes within 5 s.
 dramatiq.worker.CONSUMER_RESTART_DELAY_SECS = 1.0
 dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS = 1
 
@@ -33,10 +33,10 @@ logger = logging.getLogger(__name__)
 
 
 class DurableConsumer(_RabbitmqConsumer):
-    """Dramatiq's consumer, but it answers no message of an earlier connection.
+    """Dramatiq's consumer, but it acknowledges no message of an earlier connection.
 
-    Messages of a lost connection come again by themselves. The new connection uses the same
-    delivery numbers, so an old answer would acknowledge another message.
+    RabbitMQ delivers the messages of a lost connection again. The new connection uses the same
+    delivery numbers, so a late acknowledgement would be for another message.
     """
 
     def ack(self, message: Any) -> None:
@@ -67,7 +67,7 @@ class DurableConsumer(_RabbitmqConsumer):
         return message
 
     def _is_sound(self, message: Any) -> bool:
-        """Tell whether it has the form on which Dramatiq's own threads do not fail."""
+        """Tell whether a message has a form that Dramatiq's own threads can handle."""
         return (
             message.queue_name == self.queue_name
             and isinstance(message.actor_name, str)
@@ -78,7 +78,7 @@ class DurableConsumer(_RabbitmqConsumer):
 
 
 class SeldomLost(logging.Filter):
-    """Passes Dramatiq's line on a lost connection once in 15 s; many threads log it each second."""
+    """Passes Dramatiq's log line on a lost connection once in 15 s, instead of every second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,8 +102,8 @@ class SeldomLost(logging.Filter):
 class KeepingRetries(Retries):
     """Dramatiq's retries, for a broker that may refuse them.
 
-    If a retry cannot be published, Dramatiq would acknowledge the message. Here it becomes a dead
-    letter. It keeps only the type of the error, because the text might hold anything.
+    If a retry cannot be published, Dramatiq would acknowledge the message. Here the message becomes
+    a dead letter. It keeps only the type of the error, because the text might hold a secret.
     """
 
     def after_process_message(
@@ -129,7 +129,7 @@ class KeepingRetries(Retries):
         message.options.pop("traceback", None)
 
 
-# Defaults for what a URL does not say, so that a broker that is gone or blocked is noticed.
+# Defaults of parameters that a URL lacks, so that we notice a broker that is gone or blocked.
 DEFAULTS = {
     "heartbeat": "15",
     "blocked_connection_timeout": "5",
@@ -172,7 +172,7 @@ class DurableBroker(RabbitmqBroker):
         return self._count(xq_name(queue))
 
     def drain(self) -> None:
-        """Return at once: the workers of other processes do what waits."""
+        """Return at once, because the workers of other processes handle waiting messages."""
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
         """Publish a message; returns when the broker has confirmed it, else raises BrokerAway."""
@@ -197,7 +197,7 @@ class DurableBroker(RabbitmqBroker):
         """
         self._seldom_lost.listen(queue_name)
         self.declare_queue(queue_name, ensure=True)
-        # Delayed messages are only held, for half a second.
+        # A consumer of delayed messages only holds them, for half a second.
         is_delayed = queue_name in self.delay_queues
         count = prefetch if is_delayed else max(1, prefetch // 2)
         return DurableConsumer(self, queue_name, count, timeout)  # type: ignore[no-untyped-call]  # Of Dramatiq.

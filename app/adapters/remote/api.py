@@ -1,4 +1,4 @@
-"""One provider's HTTP API: every call ends in time, and every error is one of the port's.
+"""One provider's HTTP API: every call has a time limit, and raises only errors of the port.
 
 Nothing here logs or raises a path, a query, a header or a body, because they hold numbers and
 secrets. Redirects are not followed. Proxies of the environment are not used.
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 # Adapters build a path of escaped parts; any other path could be another operation.
 PATH = re.compile(r"/[A-Za-z0-9/_.~+:@=,;%-]*")
-PAUSE_S = 0.05  # Doubled for each try of a read; a random part of up to half is taken off.
-DEAF_S = 1.0  # A host that fails later than this drops our packets, so a retry would not help.
+PAUSE_S = 0.05  # Doubled for each retry of a read, then shortened at random by up to half.
+DEAF_S = 1.0  # A host that fails later than this drops our packets, so no retry would help.
 SERVER_ERROR = 500  # RFC 9110 §15.6: this and above.
 TOO_MANY = 429
 REQUEST_TIMEOUT = 408
@@ -59,20 +59,20 @@ class Pace(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteRules:
-    """What is known of a provider's API.
+    """The limits of a provider's API, and how we call it.
 
     `calls_per_s` is what it allows all our processes together, None where there is no limit; after
     a pause `burst` calls may come at once. A read waits for its turn at most `read_turn_s`, so that
-    many reads do not make a change late. `silence_s` is how long it may send nothing during a read.
-    A connection that was idle for `idle_s` is not used again, because a server may close it at any
-    time.
+    many reads do not delay a change. `silence_s` is how long the server may send nothing while we
+    read. A connection that was idle for `idle_s` is not used again, because a server may close it
+    at any time.
     """
 
-    calls_max: int = 32  # At once, of one process.
+    calls_max: int = 32  # Calls at the same time, per process.
     calls_per_s: float | None = None
     burst: int = 1
     read_turn_s: float = inf
-    attempts_max: int = 3  # Of a read.
+    attempts_max: int = 3  # Tries of a read; a change is sent once.
     body_bytes_max: int = 1 << 20
     silence_s: float | None = None
     idle_s: float = 20.0
@@ -80,9 +80,9 @@ class RemoteRules:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """How one try failed, in words, and as what it is raised.
+    """How one try failed, in words, and the error that it becomes.
 
-    `sent`: the provider may have acted on it. `again`: another try may do better.
+    `sent`: the provider may have acted on it. `again`: another try may succeed.
     """
 
     outcome: Outcome
@@ -113,9 +113,9 @@ def _no_pace(calls_per_s: float, burst: int, within_s: float) -> float | None:  
 class RemoteApi:
     """The API of the provider `name` below `base_url`; thread-safe, `close()` ends its pool.
 
-    `headers` go with each call. Raises ValueError for a base URL that is not https; http is
-    allowed to this machine only. Time-outs are in seconds, for all of a call: waiting for a
-    place, names, connecting, sending, the whole reply, and repeats.
+    `headers` go with each call. Raises ValueError for a base URL that is not https; http is allowed
+    to this machine only. A time-out covers a whole call: waiting for a place, resolving names,
+    connecting, sending, the whole reply, and retries.
     """
 
     def __init__(  # noqa: PLR0913  # Everything after the URL has a default or comes from one place.
@@ -153,9 +153,9 @@ class RemoteApi:
         headers: Mapping[str, str] | None = None,
         timeout_s: float,
     ) -> Reply:
-        """Send a read, which changes nothing, and repeat it where that helps; raises Unavailable.
+        """Send a read, and retry it if that may help; raises Unavailable.
 
-        Returns every whole reply but 429, 408 and 5xx.
+        Returns any complete reply except 429, 408 and 5xx.
         """
         ends_s = time.monotonic() + timeout_s
         request = self._request(method, path, query, json, None, headers)
@@ -185,8 +185,8 @@ class RemoteApi:
     ) -> Reply:
         """Send a change, at most once.
 
-        Raises Unavailable if nothing was sent or the provider limits our calls, OutcomeUnknown if
-        it was sent and there is no whole reply, or one of 5xx.
+        Raises Unavailable if nothing was sent or the provider limits our calls. Raises
+        OutcomeUnknown if the change was sent, and the reply is incomplete or is 5xx.
         """
         request = self._request(method, path, query, json, form, headers)
         found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
@@ -234,7 +234,7 @@ class RemoteApi:
     def _try(
         self, request: Request, ends_s: float, turn_s: float, *, alone: bool
     ) -> Reply | _Failed:
-        """Send once, when the limits allow it."""
+        """Wait until the limits allow a call, then send once."""
         held = self._closing.is_set() or not self._has_turn(ends_s, turn_s)
         if held or not self._places.acquire(timeout=_left_s(ends_s)):
             self._tell(self.name, "held", 0.0)
@@ -255,11 +255,11 @@ class RemoteApi:
         return found
 
     def _has_turn(self, ends_s: float, turn_s: float) -> bool:
-        """Wait until the limits allow a call; False if they do not before its end.
+        """Wait until the limits allow a call; False if that takes longer than its time-out.
 
         `turn_s` is the longest wait for a turn at the pace that all processes share.
         """
-        if time.monotonic() >= ends_s:  # A change without time could only be lost.
+        if time.monotonic() >= ends_s:  # The reply to a change sent now could only be lost.
             return False
         wait_s, rules = self._hold.left_s(), self._rules
         if rules.calls_per_s is not None and wait_s < _left_s(ends_s):
@@ -270,15 +270,15 @@ class RemoteApi:
         return not (wait_s and self._closing.wait(wait_s))
 
     def _send(self, request: Request, ends_s: float, *, alone: bool) -> Reply | Outcome:
-        """Return how it went; nothing is raised, because errors hold the address."""
+        """Return the reply or the outcome; raise nothing, because errors hold the address."""
         try:
             return self._open().send(request, _left_s(ends_s), alone=alone)
-        except Exception as error:  # noqa: BLE001  # Nobody can say that nothing was sent.
+        except Exception as error:  # noqa: BLE001  # The request may have been sent.
             logger.warning("a call to %s raised %s", self.name, type(error).__name__)
             return "lost"
 
     def _open(self) -> "Transport":
-        """Return the connections; the HTTP client is loaded at the first call only."""
+        """Return the connections; the first call loads the HTTP client."""
         with self._opening:
             if self._transport is None:
                 from app.adapters.remote.connection import Transport  # noqa: PLC0415  # As above.
@@ -298,7 +298,7 @@ def _judged(reply: Reply | Outcome) -> Reply | _Failed:
 
 
 def _left_s(ends_s: float) -> float:
-    """Return what is left of a call's time; urllib3 takes no 0."""
+    """Return the rest of a call's time; never 0, which urllib3 does not accept."""
     return max(ends_s - time.monotonic(), 0.001)
 
 

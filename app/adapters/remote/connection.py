@@ -1,8 +1,8 @@
 """Connections to a provider, on which no part of a call outlasts its time-out.
 
-urllib3 bounds each single read, so a server that sends byte by byte could hold a caller for ever;
-and it cannot bound the resolution of names. Here the time-out of a connection covers names, all
-addresses and the handshake together, and the time-out of a reply covers the whole reply.
+urllib3 limits each single read, so a server that sends byte by byte could hold a caller for ever.
+It cannot limit the resolution of names. Here the time-out for connecting covers names, all
+addresses and the handshake together, and the time-out for a reply covers the whole reply.
 """
 
 import io
@@ -45,7 +45,7 @@ class TooLong(OSError):
 
 
 class _TimedRead(io.RawIOBase):
-    """Reads from a socket; every read gets only what is left of the reply's time."""
+    """Reads from a socket; every read gets only the rest of the reply's time."""
 
     def __init__(self, raw: io.RawIOBase, socket_: "_TimedSocket") -> None:
         self._raw = raw
@@ -64,7 +64,7 @@ class _TimedRead(io.RawIOBase):
 
 
 class _TimedSocket:
-    """A socket whose time-out is for all that follows, not for each operation."""
+    """A socket whose time-out covers all later operations together."""
 
     def __init__(
         self, inner: socket.socket, silence_s: float | None, bytes_left: float = inf
@@ -78,13 +78,13 @@ class _TimedSocket:
         return getattr(self._inner, name)
 
     def settimeout(self, timeout_s: float | None) -> None:
-        """Begin to count; urllib3 calls it before it sends and before it reads a reply."""
+        """Start the clock; urllib3 calls this before it sends and before it reads a reply."""
         assert timeout_s is not None
         self._ends_s = time.monotonic() + timeout_s
         self._inner.settimeout(timeout_s)
 
     def allow(self) -> None:
-        """Let the next operation take what is left; raises TimeoutError when nothing is."""
+        """Give the next operation the rest of the time; raises TimeoutError if there is none."""
         left_s = self._ends_s - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
@@ -98,7 +98,7 @@ class _TimedSocket:
         return bytes_read
 
     def sendall(self, data: Any) -> None:
-        """Send in what is left of the time."""
+        """Send within the rest of the time."""
         self.allow()
         self._inner.sendall(data)
 
@@ -110,7 +110,7 @@ class _TimedSocket:
 
 
 class _Bounded:
-    """What plain and TLS connections have in common; `resolve` finds addresses by a moment."""
+    """The common part of plain and TLS connections; `resolve` has a deadline for its addresses."""
 
     resolve: Resolve
     silence_s: float | None
@@ -132,7 +132,7 @@ class _Bounded:
                 made = create_connection((address, port), left_s, socket_options=options)
             except OSError:
                 continue
-            made.settimeout(max(ends_s - time.monotonic(), 0.001))  # What is left is for TLS.
+            made.settimeout(max(ends_s - time.monotonic(), 0.001))  # The rest is for TLS.
             return made
         message = "no address answers"
         raise NotConnected(message)
@@ -164,7 +164,7 @@ class Plain(_Bounded, HTTPConnection):
     def is_connected(self) -> bool:
         """Whether the connection can be used again.
 
-        One that has been idle for long may be closed by the server just when we send.
+        The server may close a connection that was idle for long just when we send.
         """
         return super().is_connected and time.monotonic() - self.used_s < self.idle_s
 
@@ -179,10 +179,11 @@ class Tls(Plain, HTTPSConnection):
 
 
 class Transport:
-    """Connections to one origin; thread-safe. Its callers bound how many are in use.
+    """Connections to one origin; thread-safe. Callers limit how many are in use.
 
-    Reads use kept connections. A change has one of its own. On a kept one, a late second copy of an
-    earlier reply would be taken for its outcome, and the server may close it just when we send.
+    Reads reuse connections. A change has a new connection. On a reused one, a late second copy of
+    an earlier reply could be mistaken for its outcome, and the server may close it just when we
+    send.
     """
 
     def __init__(self, origin: Origin, rules: RemoteRules) -> None:
@@ -194,7 +195,7 @@ class Transport:
         self._single = _pool(origin, context, 1, {**own, "idle_s": 0.0})  # None is used again.
 
     def send(self, request: Request, timeout_s: float, *, alone: bool) -> Reply | Outcome:
-        """Send once, perhaps `alone` on a connection; return the whole reply, or how it failed."""
+        """Send once, on a new connection if `alone`; return the complete reply, or the outcome."""
         pool, last = (self._single, {"Connection": "close"}) if alone else (self._kept, {})
         try:
             answer = pool.urlopen(
@@ -215,7 +216,7 @@ class Transport:
             return "lost"
 
     def close(self) -> None:
-        """Close idle connections; others are closed when their calls end."""
+        """Close idle connections; those in use are closed when their calls end."""
         self._kept.close()
         self._single.close()
 
@@ -255,7 +256,7 @@ def _resolver(host: str) -> Resolve:
     try:
         fixed = [str(ip_address(host.strip("[]")))]
     except ValueError:
-        # In a thread of its own, because nothing else bounds it.
+        # In a thread of its own, because the resolution of a name has no time-out.
         asker = Asker(f"addresses of {host}", lambda: _addresses(host))
         return lambda ends_s: answer_of(asker.begin(), ends_s)
     return lambda _: fixed

@@ -9,10 +9,10 @@ from threading import Lock
 
 from domain.cause import Clock
 
-HOLD_S_MAX = 300.0  # A wrong header must not keep a provider out for longer.
-EPOCH_S_MIN = 1_000_000_000  # A larger number is a moment since 1970, in seconds.
-EPOCH_MS_MIN = EPOCH_S_MIN * 1_000  # The same in milliseconds.
-# Where replies say how many calls are left, and when there are more (RFC 9110 has none of them).
+HOLD_S_MAX = 300.0  # The longest pause, because a header may be wrong.
+EPOCH_S_MIN = 1_000_000_000  # A number from here on counts seconds since 1970, not from now.
+EPOCH_MS_MIN = EPOCH_S_MIN * 1_000  # A number from here on counts milliseconds since 1970.
+# The headers for how many calls are left, and when there are more; RFC 9110 has no such headers.
 RATES = (
     ("x-ratelimit-remaining", "x-ratelimit-reset"),
     ("ratelimit-remaining", "ratelimit-reset"),
@@ -20,7 +20,7 @@ RATES = (
 
 
 class Hold:
-    """The moment until which this process does not ask, on the monotonic clock. Thread-safe."""
+    """The pause that a provider has asked for, by the monotonic clock. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,11 +28,11 @@ class Hold:
         self._until_s = 0.0
 
     def left_s(self) -> float:
-        """Return for how many seconds nobody may ask; 0 if now is fine."""
+        """Return for how many seconds this process must not call; 0 if it may call now."""
         return max(0.0, self._until_s - time.monotonic())
 
     def note(self, status: int, headers: Mapping[str, str]) -> None:
-        """Note the wait that a reply asks for; a later end replaces an earlier one."""
+        """Note the pause that a reply asks for; of two pauses the one that ends later counts."""
         wait_s = _wait_s(status, headers, self._clock())
         if wait_s > 0:
             with self._lock:
@@ -53,7 +53,7 @@ def _wait_s(status: int, headers: Mapping[str, str], now: datetime) -> float:
 
 
 def _seconds(text: str, now: datetime) -> float:
-    """Read seconds, a moment since 1970, an HTTP date or ISO 8601; 0 for what is none of them."""
+    """Read seconds, a moment since 1970, an HTTP date or ISO 8601; 0 for any other text."""
     try:
         number = float(text)
     except ValueError:
@@ -65,7 +65,7 @@ def _seconds(text: str, now: datetime) -> float:
 
 
 def moment_of_header(text: str) -> datetime | None:
-    """Read an HTTP date or ISO 8601; None for what is none, or names no zone."""
+    """Read an HTTP date or ISO 8601; None for any other text, and for a time without a zone."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError, OverflowError):
             at = read(text)

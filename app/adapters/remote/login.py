@@ -7,19 +7,19 @@ from threading import Lock
 from app.adapters.remote.reply import Reply
 from domain.provider_errors import Unavailable
 
-# A login that was refused is not tried again for so long, because accounts can get locked.
+# The pause after a refused login, because accounts can get locked.
 LOGIN_PAUSE_S = 60.0
 
 
 class LoginRefused(Unavailable):
-    """Raised when an API knows our credentials and does not accept them."""
+    """Raised when an API has answered that it does not accept our credentials."""
 
 
 class Login:
-    """A token that is kept in the process and used by all its threads; one of them logs in.
+    """A token that all threads of a process share; one thread at a time logs in.
 
-    `fetch` logs in within so many seconds and returns the token, or raises LoginRefused.
-    Everything here raises Unavailable.
+    `fetch` logs in within the given seconds and returns the token, or raises LoginRefused. Every
+    method may raise Unavailable.
     """
 
     def __init__(self, name: str, fetch: Callable[[float], str]) -> None:
@@ -36,10 +36,10 @@ class Login:
         is_refused: Callable[[Reply], bool],
         left_s: Callable[[], float],
     ) -> Reply:
-        """Send a call with a token and the time that is left; once more if the token is refused.
+        """Send a call with a token and the rest of its time; once more if the token is refused.
 
-        A call with a refused token did nothing, so a change is repeated too. The second reply may
-        be a refusal again.
+        A call with a refused token has done nothing, so a change is repeated too. The second reply
+        may be a refusal again.
         """
         token = self._token or self._renew("", left_s)
         reply = send(token, left_s())
@@ -48,7 +48,7 @@ class Login:
         return reply
 
     def pause(self, refusal: str) -> None:
-        """Answer with this refusal for `LOGIN_PAUSE_S` instead of logging in."""
+        """Raise Unavailable with this text for `LOGIN_PAUSE_S` instead of logging in."""
         self._refused_s, self._refusal = time.monotonic(), refusal
 
     def _renew(self, old: str, left_s: Callable[[], float]) -> str:

@@ -1,4 +1,4 @@
-"""What a provider's API answers, and its decoding into types; no error holds any content."""
+"""A reply of a provider's API, and its decoding into types; no error holds any content."""
 
 import re
 from collections.abc import Hashable, Mapping
@@ -11,16 +11,16 @@ from domain.provider_errors import NotNow, Unavailable
 
 T = TypeVar("T")
 
-# Where msgspec says that a value does not fit; the rest of its message may hold content.
+# The place in msgspec's message at which a value does not fit; the rest may hold content.
 PLACE = re.compile(r"`(\$[\w.\[\]]*)`")
 
 
 class Malformed(Unavailable):
-    """Raised when a reply makes no sense; after a change its adapter says OutcomeUnknown."""
+    """Raised when a reply cannot be read; after a change the adapter raises OutcomeUnknown."""
 
 
 class Busy(NotNow):
-    """Raised when a provider says "not now", or our own limits do; it is not down."""
+    """Raised when the provider's limits or our own forbid a call now; the provider is not down."""
 
 
 class Unreachable(Unavailable):
@@ -36,7 +36,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def decode(reply: Reply, kind: type[T]) -> T:
-    """Return the JSON body as a type; raises Malformed, which says where but not what."""
+    """Return the JSON body as a type; raises Malformed, which tells the place but no content."""
     try:
         decoded: T = _decoder(cast("Hashable", kind)).decode(reply.body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

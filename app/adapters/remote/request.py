@@ -1,13 +1,13 @@
-"""A request to a provider, how it can end, and the time that several of them share."""
+"""A request to a provider, its possible outcomes, and a time limit for several requests."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-# How a call ended: `answered` is any whole reply that is not one of the others, `failed` 5xx,
-# `limited` 429, `held` never sent because of a limit, `unreachable` never connected, `lost` sent
-# and no whole reply, `malformed` more bytes than allowed.
+# How a call ended. `failed` is a reply of 408 or 5xx, `limited` one of 429, `answered` any other
+# complete reply. `held`: not sent because of a limit. `unreachable`: not connected. `lost`: sent,
+# but without a complete reply. `malformed`: more bytes than allowed.
 Outcome = Literal["answered", "failed", "limited", "held", "unreachable", "lost", "malformed"]
 
 
@@ -33,6 +33,6 @@ class Request:
 
 
 def time_left(timeout_s: float) -> Callable[[], float]:
-    """Return a function that tells how much is left for the calls of one operation."""
+    """Return a function that tells how many seconds are left for the calls of one operation."""
     ends_s = time.monotonic() + timeout_s
     return lambda: max(0.0, ends_s - time.monotonic())

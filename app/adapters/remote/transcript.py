@@ -10,7 +10,7 @@ import msgspec
 from app.adapters.remote.reply import Reply
 from app.adapters.remote.request import Outcome, Request
 
-# Values that show the provider's own words, such as a state; all others are replaced.
+# Values that are words of the provider, such as a state, are kept; all others are replaced.
 WORD = re.compile(r"[A-Za-z][A-Za-z_ -]{0,23}")
 # Names of fields whose values may be secret or personal even if they look like a word.
 PRIVATE = re.compile(

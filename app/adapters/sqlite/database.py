@@ -26,12 +26,12 @@ from projections.engine.database import Database
 
 # Each thread keeps the connection that it reads on; `serve` has about a hundred threads.
 CONNECTIONS_MAX = 256
-CHECKPOINT_PAGES = 4_000  # 16 MB; pages that many commits rewrite go to the file once.
+CHECKPOINT_PAGES = 4_000  # 16 MB, so that a page which many commits rewrite is copied once.
 BUSY_TIMEOUT_S = 10  # Other processes hold the write lock for milliseconds, so this is generous.
 
 
 def engine_for(path: Path, *, synchronous: str) -> Engine:
-    """Open a file. `synchronous`: FULL survives a power cut, NORMAL may lose the newest commits."""
+    """Open a file. A power cut may lose the newest commits with `synchronous` NORMAL, not FULL."""
     engine = create_engine(
         URL.create("sqlite", database=str(path)),  # Not as text, because a name may contain a `?`.
         connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
@@ -139,7 +139,7 @@ class SqliteFiles:
         return Database(engine)
 
     def waker(self, appended: Signal) -> SqliteWaker:
-        """Return what hears of commits to the log by any process."""
+        """Return a waker that hears of commits to the log by any process."""
         return SqliteWaker(appended, self.path)
 
     def lock(self, name: str) -> FileLock:
@@ -147,7 +147,7 @@ class SqliteFiles:
         return FileLock(self._lock_file(name))
 
     def turns(self) -> NoTurns:
-        """Return no turns: few processes share a file, and a lost race costs little."""
+        """Return turns that never wait: few processes share a file, and a lost race is cheap."""
         return NoTurns()
 
     def exists(self) -> bool:
@@ -155,19 +155,19 @@ class SqliteFiles:
         return self.path.is_file()
 
     def fault(self) -> str | None:
-        """Return None: there are no sessions that could be shared."""
+        """Return None, because SQLite has no sessions that a pooler could share."""
         return None
 
     def protect_log(self) -> None:
-        """Do nothing: a process that can write to the file can change any event."""
+        """Do nothing, because a process that can write to the file can change any event."""
 
     def may_change_events(self) -> bool:
-        """Return False: SQLite has no roles, so nothing could forbid it."""
+        """Return False, because SQLite has no roles and cannot forbid it."""
         return False
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
-        """Take a lock file; create the files with mode 0600, as they hold personal data."""
+        """Lock a file; create the databases with mode 0600, because they hold personal data."""
         with self._alone():
             for file in self._files():
                 file.touch(mode=0o600)  # SQLite keeps the mode.
@@ -176,9 +176,8 @@ class SqliteFiles:
     def copy_to(self, directory: Path) -> LogEnd:
         """Copy the log with its keys, then the own stores, each as of one moment.
 
-        In this order the stores are as new as the log or newer. So the simulated network may know
-        an endpoint that the log does not know, as a real network might, but never the other way
-        round.
+        In this order the stores are never older than the log. So the simulated network may have an
+        endpoint that the log lacks, as a real network may, but it has every endpoint of the log.
         """
         for file, copy in self._copies(directory):
             _copy_database(file, copy)

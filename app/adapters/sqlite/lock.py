@@ -28,7 +28,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Let go of the lock, so that another process can take over at once."""
+        """Release the lock, so that another process can take over at once."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -22,10 +22,10 @@ from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors
 
 
 class ReleasingPool(SQLiteConnectionPool):
-    """Releases what `get_connection` has taken if it then fails.
+    """Releases the lock that `get_connection` has taken if it then fails.
 
-    The library (9.5.6) takes the write lock before the connection. If the connection fails, the
-    lock would stay taken and nobody could write again.
+    The library (9.5.6) takes the write lock before it connects. If connecting fails, the lock would
+    stay taken and no thread could write again.
     """
 
     def __init__(self, db_name: str, lock_timeout: int | None, pool_timeout: float) -> None:
@@ -62,8 +62,8 @@ class ReleasingPool(SQLiteConnectionPool):
     def close(self) -> None:
         """Close connections that are not lent out; a lent one is closed when it comes back.
 
-        The library would close those too while threads read from them, and SQLite would then end
-        the process.
+        The library would also close lent ones while threads read from them, and SQLite would then
+        crash the process.
         """
         with self._put_condition:
             self._closed = True
@@ -129,7 +129,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
-        """Insert all events or none; raises NothingInserted if it certainly was none."""
+        """Insert all events or none; raises NothingInserted if it is certain that none was."""
         try:
             return super().insert_events(stored_events, **kwargs)
         except OperationalError as error:
@@ -187,7 +187,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             row = (key, event.originator_version, event.topic, event.state)
             c.execute(self.insert_events_statement, row)
             positions.append(c.lastrowid)
-        # Only now that the lock is held; a transaction that reads first may fail to get it.
+        # Read only now that the write lock is held: a transaction that reads first may not get it.
         for stream, version in predecessors(stored_events).items():
             key = stream.hex if isinstance(stream, UUID) else stream
             c.execute(self._predecessor, (key, version))

@@ -22,7 +22,7 @@ class SqliteWaker:
 
     @property
     def count(self) -> int:
-        """A mark of the present moment, for `wait`."""
+        """A count of commits, to pass to `wait` as the mark."""
         return self._appended.count
 
     def wait(self, seen: int, timeout_s: float) -> bool:
@@ -35,7 +35,7 @@ class SqliteWaker:
         return self._appended.count != seen
 
     def start(self) -> None:
-        """Do nothing, because each waiter looks by itself."""
+        """Do nothing, because each thread that waits asks the file itself."""
 
     def close(self) -> None:
         with self._lock:
@@ -52,7 +52,7 @@ class SqliteWaker:
                 self._appended.call()
 
     def _read(self) -> int | None:
-        """Ask the file; on failure return None, which wakes nobody, as all waits are bounded."""
+        """Ask the file; None on failure, which wakes nobody, because all waits have a limit."""
         try:
             if self._connection is None:
                 self._connection = sqlite3.connect(self._path, check_same_thread=False)

@@ -1,7 +1,8 @@
 """Checkpoints that were signed here, and which of them the sink has accepted.
 
-They are in the database of the log and as durable as it, because the statement of a closed month
-names one of them for ever. Losing them costs only that: others keep copies, and new ones are made.
+They are in the database of the log and as durable as the log, because the statement of a closed
+month always shows the same checkpoint. Losing them costs only that: others keep copies, and new
+checkpoints are made.
 """
 
 from collections.abc import Iterator
@@ -44,17 +45,17 @@ class SqlCheckpoints:
         return KeptCheckpoint(made[0], signed, None)
 
     def newest(self, *, delivered: bool = False) -> KeptCheckpoint | None:
-        """Return the newest one, or the newest that the sink has accepted."""
+        """Return the newest checkpoint, or the newest that the sink has accepted."""
         columns = self._rows.c
         wanted = select(self._rows).order_by(columns.number.desc())
         return self._first(wanted.where(columns.delivered_at.is_not(None)) if delivered else wanted)
 
     def covering(self, position: int) -> KeptCheckpoint | None:
-        """Return the first one that covers the event at a position; it stays the same."""
+        """Return the first checkpoint that covers a position; it never changes."""
         return self._first(covering(self._rows, position))
 
     def undelivered(self, limit: int) -> list[KeptCheckpoint]:
-        """Return those that the sink has not accepted, newest first, without changed ones."""
+        """Return checkpoints that the sink has not accepted, newest first; omit changed rows."""
         columns = self._rows.c
         wanted = select(self._rows).where(columns.delivered_at.is_(None))
         wanted = wanted.order_by(columns.number.desc())
@@ -63,7 +64,7 @@ class SqlCheckpoints:
         return [each for each in found if isinstance(each, KeptCheckpoint)]
 
     def delivered(self, number: int, at: datetime) -> None:
-        """Note that the sink has accepted one."""
+        """Note that the sink has accepted a checkpoint."""
         here = self._rows.update().where(self._rows.c.number == number)
         with self._database.writing() as connection:
             connection.execute(here.values(delivered_at=to_micros(at)))

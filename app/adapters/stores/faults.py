@@ -1,4 +1,4 @@
-"""Errors of stores that requests can do without: logged once per outage, counted each time."""
+"""Errors of stores that requests do not depend on: logged once per outage, counted each time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -24,8 +24,8 @@ class Faults:
     def swallowed(self, use: str) -> Iterator[None]:
         """Swallow an error of the database in the block.
 
-        The outage is over when each use that failed has worked again: a full disk can still be
-        read.
+        The outage ends when each kind of use that failed has worked again, because a full disk can
+        still be read.
         """
         try:
             yield

@@ -22,10 +22,10 @@ from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
 from projections.engine.in_parts import change_in_parts
 
-# No lease lasts this long; one that seems to was made before the clock was set back.
+# No lease is this long; one that ends later was made before the clock was set back.
 LEASE_MAX = timedelta(minutes=1)
 
-# A lease gives way if it has lapsed, or if it is our own and only the reply to us was lost.
+# A lease can be replaced if it has lapsed, or if it is our own and the reply to us was lost.
 _KEYS = (bindparam("key", type_=Uuid()), bindparam("holder", type_=Uuid()))
 _CLAIM = HotStatement(
     text(
@@ -65,7 +65,7 @@ class SqlLeases:
     def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
         """Claim `key` until a moment; return None when claimed, else the holder's fingerprint.
 
-        If the store fails the result is None too, because the log refuses the second request.
+        If the store fails the result is also None, because the log would refuse a second request.
         """
         with self._faults.swallowed("claim"):
             running = self._claim(key, holder, fingerprint, until)

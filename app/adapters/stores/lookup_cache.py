@@ -1,6 +1,6 @@
 """The cache of lookups, per organization and shared by processes; losing it costs only time.
 
-A thread writes new answers together every 50 ms; this process finds them before that.
+A thread writes new answers together every 50 ms; until then this process finds them in memory.
 """
 
 import logging
@@ -137,8 +137,8 @@ class SqlLookupCache:
             sqlite_with_rowid=False,
         )
         columns = self._rows.c
-        # Built once, because every lookup runs one of them. Asking for one number by its whole key
-        # leaves the planner a single plan; a condition on the age would open others.
+        # Built once, because every lookup runs one of them. Without a condition on the age the
+        # planner has only one plan for a whole key.
         found = select(columns.phone_number, columns.answer).where(
             columns.organization_id == bindparam("organization")
         )
@@ -171,7 +171,7 @@ class SqlLookupCache:
         self._waiting.add(organization_id, answers)
 
     def flush(self) -> None:
-        """Wait until what was stored is written, and so visible to other processes."""
+        """Wait until stored answers are written, so that other processes can see them."""
         self._waiting.flush()
 
     def close(self) -> None:
@@ -185,7 +185,7 @@ class SqlLookupCache:
                 "as_of": to_micros(answer.as_of),
                 "answer": msgspec.json.encode(answer),
             }
-            # In the same order in every process, so that no two deadlock.
+            # In the same order in every process, so that two processes do not deadlock.
             for organization_id, answers in sorted(kept.items())
             for number, answer in sorted(answers.items())
         ]

@@ -1,4 +1,4 @@
-"""What the network last told about each link; losing it costs network reads."""
+"""The last reading of each link from its network; losing them costs network reads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -34,10 +34,10 @@ _STATUS = msgspec.json.Decoder(NetworkStatus)
 
 
 class SqlReadings:
-    """One row per link; usage and status have an age of their own.
+    """One row per link; usage and status each have their own age.
 
-    The MSISDN has a column, and its parts have rows by which it is searched. It is kept until the
-    network tells another one. A store that fails returns nothing.
+    The MSISDN has a column, and its parts have rows for searches. It is kept until the network
+    tells another one. A store that fails returns nothing.
     """
 
     def __init__(self, database: Database, faults: Faults) -> None:
@@ -66,7 +66,7 @@ class SqlReadings:
         }
 
     def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
-        """Return what was last seen of these links; links never seen are left out."""
+        """Return the last reading of each of these links; links without any are left out."""
         rows: Sequence[Sequence[Any]] = ()
         with self._faults.swallowed("find"):
             rows = self._database.rows(self._find, links=[*link_ids])
@@ -113,9 +113,9 @@ class SqlReadings:
     def _keep(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str
     ) -> None:
-        """Write usage or status and leave the other; one statement, so that no write comes between.
+        """Write usage or status in one statement, so that a concurrent write cannot interfere.
 
-        Of two with the same moment the later write wins, because it was asked for later.
+        Of two values with the same moment the later write wins, because it was asked for later.
         """
         row = {"link_id": link_id, "organization_id": organization_id, **part}
         statement = self._keeping[as_of]
@@ -125,7 +125,7 @@ class SqlReadings:
                 self.parts.follow(connection, link_id)
 
     def _upsert(self, *part: str) -> HotStatement:
-        """Return the statement for these columns; the last one tells which of two is newer."""
+        """Return the statement that writes these columns; the last one holds the age."""
         columns, as_of = self._rows.c, part[-1]
         given = ("link_id", "organization_id", *part)
         insert = insert_into(self._rows, self._database.engine.dialect)

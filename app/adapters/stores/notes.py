@@ -1,6 +1,6 @@
-"""What an installation notes about itself: the keys it started with, its backups and audits.
+"""Notes of an installation about itself: the keys it started with, its backups and audits.
 
-Losing the notes costs warnings only: new keys would then be taken for the first ones.
+Losing the notes costs only warnings: new keys would then count as the first ones.
 """
 
 from datetime import datetime
@@ -15,7 +15,7 @@ Subject = Literal["pepper", "signing_keys", "webhook_key", "backup", "audit"]
 
 
 class Note(NamedTuple):
-    """What is true from a moment on."""
+    """A value that holds from a moment on."""
 
     at: datetime
     value: str
@@ -48,7 +48,7 @@ class Notes:
         return next(reversed(self.all(subject)), None)
 
     def add(self, subject: Subject, value: str, at: datetime) -> None:
-        """Add what is true from now on, unless the newest note says the same.
+        """Add a value that holds from now on, unless the newest note has the same value.
 
         The new note counts as the newest even if the clock was set back.
         """

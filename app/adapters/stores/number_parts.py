@@ -30,7 +30,7 @@ BATCH_LINKS = 1_000  # Each link has a dozen parts, so not all links fit into me
 
 _LAST = chr(0x10FFFF)  # No character sorts after it.
 
-# Compared byte by byte, so that texts with the same beginning stand together in every database.
+# Compared byte by byte, so that texts with the same beginning are adjacent in every database.
 _PLAIN = String().with_variant(String(collation="C"), "postgresql")
 
 
@@ -77,7 +77,7 @@ class NumberParts:
         change_in_parts(database, self._rows.delete(), ~still, self._rows.c.link_id)
 
     def follow_all(self, database: Database) -> None:
-        """Write all missing parts, as after an upgrade from a release that had none."""
+        """Write all missing parts, for example after an upgrade from a release without parts."""
         link_id, after = self._readings.c.link_id, None
         while True:
             some = select(link_id).order_by(link_id).limit(BATCH_LINKS)
@@ -103,10 +103,10 @@ class NumberParts:
         return select(found.c.link_id, readings.msisdn).select_from(about)
 
     def _missing_of(self, wanted: ColumnElement[bool]) -> Insert:
-        """Insert the missing suffixes of these numbers; if the whole number is there, all are.
+        """Insert the missing suffixes of these numbers; a number with a row has all its suffixes.
 
-        The primary key finds the existing ones. A join for them would read the whole table when the
-        server has no statistics of it.
+        Existing rows are found by the primary key. A join would read the whole table if the server
+        has no statistics about it.
         """
         readings = self._readings.c
         numbers = select(readings.organization_id, readings.msisdn.label("part"), readings.link_id)
@@ -121,7 +121,7 @@ class NumberParts:
         return made.on_conflict_do_nothing().returning(self._rows.c.link_id)
 
     def _others_of(self, wanted: ColumnElement[bool]) -> Delete:
-        """Delete rows that are no suffix of these numbers; they belong to earlier numbers."""
+        """Delete the rows of these links that belong to an earlier number."""
         rows, number = self._rows.c, self._readings.c.msisdn
         end = func.substr(number, func.length(number) - func.length(rows.part) + 1)
         whole = exists().where(self._readings.c.link_id == rows.link_id, end == rows.part)

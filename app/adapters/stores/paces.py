@@ -1,6 +1,6 @@
-"""How many calls a second providers allow us, counted for all processes together.
+"""Paces the calls to providers with a rate limit, for all processes together.
 
-Losing it costs a provider's refusal (429), which callers bear anyway.
+Losing the table may cause refusals of a provider (429), which callers handle anyway.
 """
 
 from datetime import timedelta
@@ -14,11 +14,11 @@ from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
 
 SECOND = 1_000_000  # In microseconds.
-# No caller waits this long for a turn; a later one was given before the clock was set back.
+# No caller waits this long for a turn; a later turn was given before the clock was set back.
 AHEAD_MAX = timedelta(minutes=5)
 
-# The generic cell rate algorithm: `next_at` is when the next call would be due at a steady pace.
-# It may lie `burst` behind the present and no further. A caller who cannot wait takes no turn.
+# The generic cell rate algorithm: `next_at` is when the next call would be due at a steady pace. It
+# may lie at most `burst` calls in the past. A caller who cannot wait that long takes no turn.
 _TURN = HotStatement(
     text(
         "INSERT INTO provider_paces (provider, next_at) VALUES (:provider, :earliest + :step)"
@@ -49,9 +49,9 @@ class SqlPaces:
         )
 
     def turn(self, provider: str, calls_per_s: float, burst: int, within_s: float) -> float | None:
-        """Take the next turn; return in how many seconds it is, None if that is not in time.
+        """Take the next turn; return in how many seconds it is, or None if that is too late.
 
-        `burst` calls may come at once after a pause. If the store fails, now is fine.
+        After a pause `burst` calls may come at once. If the store fails, the turn is now.
         """
         if not self._one_at_a_time.acquire(timeout=within_s):
             return None

@@ -1,10 +1,10 @@
 """Keys of personal data, one per organization and month; deleting one erases what it sealed.
 
 AES-GCM (NIST SP 800-38D) with 256-bit keys and random 96-bit nonces. The keys are in the database
-of the log and as durable as it, because an event must never outlive the key that it needs.
+of the log and as durable as the log, because a crash must not lose a key that an event needs.
 
 Long values, such as the facts of many numbers, are compressed before they are sealed (zlib, RFC
-1950). So the log and its copies hold an eighth of them, and readers fetch an eighth.
+1950). That saves seven eighths of their bytes in the log, its copies and on the way to readers.
 """
 
 import os
@@ -30,14 +30,14 @@ NONCE_BYTES = 12
 HELD_S = 1.0
 HELD_MAX = 4_096
 
-# Marks compressed values. No text begins with it; bytes that do are compressed, too.
+# Marks compressed values. No text begins with it; other bytes that do are always compressed.
 PACKED = b"\0"
 PACKED_BYTES = 1_024  # Shorter values hardly get shorter.
 PACKED_LEVEL = 1  # Higher levels take twice the time and save a tenth of the bytes.
 
 
 class PersonalKeys:
-    """The vault of the domain, in one table. A row without a key says that the key was erased."""
+    """The vault of the domain, in one table. A row without a key means that it was erased."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class PersonalKeys:
         self._held: dict[tuple[UUID, str, str | None], tuple[float, AESGCM]] = {}
 
     def seal(self, organization_id: UUID, month: str, subject: UUID, clear: bytes) -> Sealed:
-        """Seal bytes for one aggregate; the first of a month creates its key."""
+        """Seal bytes for one aggregate; the first value of a month creates the month's key."""
         cipher = self._cipher(organization_id, month)
         if cipher is None:
             self._make(organization_id, month)
@@ -81,7 +81,7 @@ class PersonalKeys:
     def open(self, organization_id: UUID, subject: UUID, sealed: Sealed) -> bytes | None:
         """Return the clear bytes, or None when the key was erased.
 
-        Raises ValueError for a box that was sealed for another subject or has been changed.
+        Raises ValueError for a value that was sealed for another subject or has been changed.
         """
         cipher = self._cipher(organization_id, sealed.month)
         if cipher is None:

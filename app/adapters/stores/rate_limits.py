@@ -1,6 +1,6 @@
-"""How many requests an organization has sent in this minute, counted for all processes together.
+"""Counts the requests of each organization in this minute, for all processes together.
 
-Losing it restarts the count of the minute.
+Losing the table restarts the count of the minute.
 """
 
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""When each link is read in the background; losing it costs network reads."""
+"""When each link is read in the background; losing the table costs network reads."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ from projections.engine.hot_reads import HotStatement, as_id, run
 from projections.engine.inserting import insert_new
 from workers.reading import NewTurn
 
-ASKED_FOR = 0  # The due time of a link that was asked for, which is before all others.
+ASKED_FOR = 0  # The due time of a link that was asked for, so that it comes before all others.
 
 
 class SqlReadingTurns:
@@ -107,7 +107,7 @@ class SqlReadingTurns:
             connection.execute(self._rows.update().where(mine).values(due_at=ASKED_FOR))
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
-        """Return links with a plan whose end is to be told now."""
+        """Return links with a plan whose end must be announced now."""
         values = {"now": to_micros(now), "most": limit}
         return [as_id(row[0]) for row in self._database.rows(self._ending, **values)]
 
@@ -118,7 +118,7 @@ class SqlReadingTurns:
         ends_at: datetime | None,
         answered_at: datetime | None,
     ) -> None:
-        """Set the next turn of a link; without an answer its reading keeps its age."""
+        """Set the next turn of a link; without `answered_at` its reading keeps its age."""
         self._write(
             self._move,
             link=link_id,
@@ -128,11 +128,11 @@ class SqlReadingTurns:
         )
 
     def note_told(self, link_id: UUID, ends_at: datetime | None) -> None:
-        """Set when the next end of a plan is to be told."""
+        """Set when the next end of a plan must be announced."""
         self._write(self._told, link=link_id, new_ends_at=_micros(ends_at))
 
     def drop(self, link_id: UUID) -> None:
-        """Read a link no more."""
+        """Stop reading a link."""
         self._write(self._drop, link=link_id)
 
     def oldest(self, networks: Sequence[str]) -> Mapping[str, datetime]:

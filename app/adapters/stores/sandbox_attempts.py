@@ -1,4 +1,4 @@
-"""How often an organization has tried a sandbox number; losing it replays the first attempt."""
+"""Counts attempts at sandbox numbers; losing the table replays the first attempt."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ class SqlSandboxAttempts:
         )
 
     def count(self, organization_id: UUID, phone_number: str) -> int:
-        """Count one attempt and return how many there have been."""
+        """Count one attempt; return the number of attempts so far."""
         columns = self._rows.c
         mine = (columns.organization_id == organization_id, columns.phone_number == phone_number)
         row = {"organization_id": organization_id, "phone_number": phone_number, "attempts": 1}

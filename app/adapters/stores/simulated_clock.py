@@ -1,4 +1,4 @@
-"""By how much the simulated network's clock is ahead of ours; losing it sets that clock back."""
+"""How far the simulated network's clock is ahead of ours; losing the row sets it back."""
 
 from datetime import timedelta
 
@@ -26,12 +26,12 @@ class SqlSimulatedClock:
         self._ahead = HotStatement(select(self._rows.c.ahead))
 
     def ahead(self) -> timedelta:
-        """Return by how much it is ahead."""
+        """Return how far the network's clock is ahead."""
         found = self._database.rows(self._ahead)
         return int(found[0][0]) * _MICROSECOND if found else timedelta(0)
 
     def advance(self, by: timedelta) -> timedelta:
-        """Let time pass at the network; return by how much it is ahead then."""
+        """Set the network's clock ahead; return how far it is ahead then."""
         row = {"id": 1, "ahead": by // _MICROSECOND}
         with self._database.writing(durable=True) as connection:
             upsert(connection, self._rows, [row], added=frozenset({"ahead"}))

@@ -1,4 +1,4 @@
-"""The slices of bulk jobs that workers are working on; losing it costs second lookups, no money."""
+"""The slices that workers have in hand; losing the table costs repeated lookups, but no charge."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ _FORGET = HotStatement(text("DELETE FROM slices_in_hand WHERE until <= :now RETU
 
 
 class SqlSlicesInHand:
-    """One row per slice that is worked on or rests until a moment."""
+    """One row per slice that a worker has in hand, or that rests until a moment."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -89,7 +89,7 @@ class SqlSlicesInHand:
             return connection.execute(statement).first() is not None
 
     def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
-        """Release a slice of the holder; nobody may take it before `until`."""
+        """Release a slice of the holder; no worker may take it before `until`."""
         columns = self._rows.c
         statement = self._rows.update().where(*self._mine)
         values = {columns.holder: None, columns.until: to_micros(until)}
@@ -113,7 +113,7 @@ class SqlSlicesInHand:
             connection.execute(self._rows.delete().where(self._rows.c.holder.is_(None)))
 
     def clear(self) -> None:
-        """Delete all rows; only for when no other process runs, so that none holds a slice."""
+        """Delete all rows. Call this only while no other process runs that may hold a slice."""
         with self._database.writing() as connection:
             connection.execute(self._rows.delete())
 

@@ -1,4 +1,4 @@
-"""Counters of wrong client secrets, by client and by address; losing them resets them."""
+"""Counters of wrong client secrets, by client and by address; losing them lifts all waits."""
 
 from datetime import datetime, timedelta
 
@@ -80,7 +80,7 @@ class SqlThrottle:
 
 
 def _wait_s(ends: int, now: datetime) -> int:
-    """Return the rest of a window; one that ends too late began before a clock was set back."""
+    """Return the rest of a window; 0 if it ended, or began before a clock was set back."""
     if not to_micros(now) < ends <= to_micros(now + WINDOW):
         return 0
     return -(-(ends - to_micros(now)) // 1_000_000)

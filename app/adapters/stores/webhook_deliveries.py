@@ -1,6 +1,7 @@
-"""Webhook deliveries of thirty days; losing them costs repeats, which have the same ids.
+"""Webhook deliveries of thirty days; losing them causes repeats, which have the same ids.
 
-They lie beside the read models, so that the planner writes them and its position in one commit.
+They are in the database of the read models, so that the planner can write deliveries and its
+position in one commit.
 """
 
 from collections.abc import Sequence
@@ -38,15 +39,15 @@ from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
 from workers.webhooks import LEASE, Taken
 
-ROWS_MAX = 500  # Of one statement: PostgreSQL takes 65,535 values.
-# A lease or pause that ends further ahead is from before a clock was set back. This is longer than
-# both, because a reader may have read the clock earlier, or on a machine whose clock is behind.
+ROWS_MAX = 500  # Per statement, because PostgreSQL accepts at most 65,535 values.
+# A lease or pause that ends further ahead was set before a clock was set back. The limit is longer
+# than any lease or pause, because a reader's clock may be read earlier or be behind.
 AHEAD_MAX = timedelta(minutes=2)
 _TIMES = ("created_at", "next_attempt_at", "attempted_at")
 
 
 class SqlDeliveries:
-    """A row per delivery, and one per endpoint about its recent failures."""
+    """A row per delivery, and a row per endpoint about its recent failures."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -76,7 +77,7 @@ class SqlDeliveries:
     # What the planner writes, in its own transaction.
 
     def plan(self, connection: Connection, planned: Sequence[Delivery]) -> None:
-        """Add deliveries; one that is known stays as it is."""
+        """Add deliveries; a known delivery stays as it is."""
         rows = [
             {name: _stored(value) for name, value in each._asdict().items()} for each in planned
         ]
@@ -100,7 +101,7 @@ class SqlDeliveries:
     # What workers do.
 
     def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
-        """Take the delivery whose turn it is, unless so many are in hand or the endpoint rests."""
+        """Take the next delivery, unless `places` are in hand or the endpoint is paused."""
         states, micros = self._states, to_micros(now)
         whose = states.c.endpoint_id == endpoint_id
         with self._database.writing() as connection:
@@ -138,7 +139,7 @@ class SqlDeliveries:
         return connection.execute(select(func.count(), repeats).where(taken)).one()
 
     def _next_statement(self) -> Select[Any]:
-        """Select what may be taken; first attempts about the same thing go in their order."""
+        """Select what may be taken; first attempts about the same thing keep their order."""
         columns, before = self._rows.c, self._rows.alias("before")
         is_behind = exists().where(
             before.c.endpoint_id == columns.endpoint_id,
@@ -167,7 +168,7 @@ class SqlDeliveries:
         )
 
     def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
-        """Keep what came of an attempt; False if it was taken over meanwhile."""
+        """Store the outcome of an attempt; False if another worker has taken it over."""
         values = {name: _stored(value) for name, value in delivery._asdict().items()}
         columns, states = self._rows.c, self._states
         mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))
@@ -183,7 +184,7 @@ class SqlDeliveries:
                     "paused_until": None if pause is None else to_micros(now + pause),
                 }
                 this = states.c.endpoint_id == delivery.endpoint_id
-                if health.failures:  # A success meanwhile says more than this failure.
+                if health.failures:  # Another attempt's outcome meanwhile must not be overwritten.
                     this = and_(this, states.c.failures == taken.health.failures)
                 connection.execute(states.update().where(this).values(change))
         return True
@@ -197,7 +198,7 @@ class SqlDeliveries:
         return from_micros(since)
 
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
-        """Give up what waits for an endpoint that was disabled or deleted."""
+        """Cancel the pending deliveries of an endpoint that was disabled or deleted."""
         columns = self._rows.c
         waits = and_(
             columns.endpoint_id == endpoint_id,
@@ -237,13 +238,13 @@ class SqlDeliveries:
         )
 
     def release(self) -> None:
-        """Let all be taken at once, when no other process runs."""
+        """Release all leases. Call this only while no other process runs."""
         with self._database.writing() as connection:
             held = self._rows.c.taken_until.is_not(None)
             connection.execute(self._rows.update().where(held).values(taken_until=None))
 
     def forget(self, before: datetime, parts_max: int | None = None) -> int:
-        """Delete what is older than a moment, whatever came of it."""
+        """Delete deliveries that are older than a moment, whatever their status."""
         columns, states = self._rows.c, self._states
         old = columns.created_at < to_micros(before)
         gone = change_in_parts(
@@ -292,7 +293,7 @@ class SqlDeliveries:
             return connection.execute(ids.order_by(columns.position)).scalars().all()
 
     def sums(self) -> dict[UUID, Sums]:
-        """Count by endpoint, for operators: it reads all rows."""
+        """Count by endpoint. Only for operators, because it reads all rows."""
         rows, states = self._rows.c, self._states.c
         pending, failed = (
             func.count().filter(rows.status == each) for each in ("pending", "failed")
@@ -310,7 +311,7 @@ class SqlDeliveries:
         return sums
 
     def backlog(self) -> tuple[int, datetime | None]:
-        """Return how many deliveries wait, and since when the oldest for a sound endpoint does.
+        """Return the number of pending deliveries, and the oldest due time at a sound endpoint.
 
         A delivery to an endpoint that fails is late because of the endpoint, not because of us.
         """
@@ -363,7 +364,7 @@ def _stored(value: object) -> object:
 
 
 def _is_ahead(micros: int | None, now: datetime) -> bool:
-    """Tell whether a moment is to come; one too far ahead was set before a clock was set back."""
+    """Tell whether a moment is to come; if too far ahead, it was set before a clock went back."""
     return micros is not None and now < from_micros(micros) <= now + AHEAD_MAX
 
 

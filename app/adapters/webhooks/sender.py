@@ -1,7 +1,7 @@
 """Sends a webhook to its URL, over a connection of its own to a checked address.
 
-A partner names the URL, so it is not trusted: the name is resolved once, all its addresses are
-checked, and the connection goes to one of them. Everything together ends in time, redirects are not
+A partner chooses the URL, so it is not trusted: the name is resolved once, all its addresses are
+checked, and the connection goes to one of them. One time limit covers everything, redirects are not
 followed, proxies of the environment are not used. No error shows any part of the URL.
 """
 
@@ -23,11 +23,11 @@ from domain.webhooks.ports import Sent
 if TYPE_CHECKING:
     from app.adapters.remote.connection import Plain
 
-SEND_S = 10.0  # Names, connecting, TLS, sending, and the whole answer.
-ANSWER_BYTES_MAX = 65_536  # Of a body; nobody reads it, so more of it changes nothing.
-READ_BYTES_MAX = 2 * ANSWER_BYTES_MAX  # Of a connection, with the head of the answer.
-# Resolved at once. A name that hangs holds a thread even after its attempt has ended, until the
-# system gives up; so there are more of these than threads that send.
+SEND_S = 10.0  # For resolving, connecting, TLS, sending, and the whole answer together.
+ANSWER_BYTES_MAX = 65_536  # Of a body; we do not use it, so the rest need not be read.
+READ_BYTES_MAX = 2 * ANSWER_BYTES_MAX  # Of a connection, including the head of the answer.
+# Names resolved at the same time. A name that hangs holds its thread until the system gives up,
+# longer than the attempt to send; so this is more than there are threads that send.
 NAMES_MAX = 256
 HEADERS: Final = {
     "Content-Type": "application/json",
@@ -51,7 +51,7 @@ Failure = Literal[
 
 
 class Names:
-    """Resolves names in time. All callers with the same name wait for the same thread."""
+    """Resolves names with a time limit. Callers with the same name wait for the same thread."""
 
     def __init__(self, ask: Callable[[str], Sequence[str]] | None = None) -> None:
         self._ask = ask or _addresses
@@ -103,7 +103,7 @@ class HttpSender:
         self._tell = tell
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
-        """POST a body once; every failure is an answer."""
+        """POST a body once; a failure is returned, not raised."""
         began_s = time.monotonic()
         found = self._send(url, headers, body, began_s + self._send_s)
         duration_ms = round((time.monotonic() - began_s) * 1000)
@@ -114,7 +114,7 @@ class HttpSender:
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        """Loading the certificates of all authorities takes longer than a handshake."""
+        """Made once: loading the certificates of all authorities takes longer than a handshake."""
         return self._given or ssl.create_default_context()
 
     def _send(
@@ -138,7 +138,7 @@ class HttpSender:
     def _addresses(self, destination: Destination, ends_s: float) -> Sequence[str] | None:
         if destination.address is not None:
             return [str(destination.address)]
-        # The last dot keeps the resolver from trying the name within domains of our own.
+        # The last dot keeps the resolver from trying the name within our own domains.
         name = destination.host if self._allow_private else f"{destination.host}."
         return self._resolve(name, ends_s)
 
@@ -216,7 +216,7 @@ def _may_reach(address: Address) -> bool:
 
 
 def is_own(address: Address) -> bool:
-    """Tell whether an address is this machine's: then packets to it have it as their source.
+    """Tell whether an address is this machine's: packets to it would also come from it.
 
     Connecting a datagram socket sends nothing.
     """

@@ -1,7 +1,8 @@
 """The adapter of Airalo, Partner API v2: an order network that keeps our reference.
 
-The reference is the `description` of an order, by which we find an order whose reply was lost. The
-ICCID is the endpoint. Airalo suspends nothing, removes no package and takes back nothing by itself.
+Our reference is the `description` of an order, by which we find an order whose reply was lost. The
+ICCID is the id of the endpoint. Airalo cannot suspend an eSIM, remove a package or take back an
+order through its API.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
 
-# Airalo does not say how long an order may take. For longer ones it has another call.
+# Airalo does not say how long an order may take. It has another call for longer orders.
 SETTLES_AFTER = timedelta(minutes=10)
 ORDERS_PER_PAGE = 100
 ORDER_PAGES_MAX = 20  # 2,000 orders in the days since an intent; more are not searched.
@@ -40,10 +41,10 @@ AREAS_PER_PAGE = 20
 CATALOGUE_PAGES_MAX = 100
 
 OK = HTTPStatus.OK
-# Of a change. It may have been made even if the rest of the reply cannot be read.
+# The statuses of a change that was made, even if the rest of the reply cannot be read.
 DONE = range(200, 300)
-MAINTENANCE = 13  # Of the operator: "try again later".
-UNEXPECTED = 53  # "Something unexpected happened": it may have been done.
+MAINTENANCE = 13  # Maintenance at the operator: "try again later".
+UNEXPECTED = 53  # "Something unexpected happened": the change may have been made.
 OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Airalo refuses our account or address.
 
 ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
@@ -53,7 +54,7 @@ Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 
 
 class Session:
-    """Calls with a login, which all threads of a process share. 401: nothing was done."""
+    """Calls with a login that all threads of a process share. 401 means that nothing was done."""
 
     def __init__(self, api: "RemoteApi", client_id: str, client_secret: str) -> None:
         self._api = api
@@ -68,7 +69,7 @@ class Session:
         query: Mapping[str, str] | None = None,
         api: "RemoteApi | None" = None,
     ) -> Reply:
-        """Ask what changes nothing. Raises Unavailable."""
+        """Send a read. Raises Unavailable."""
         of = api or self._api
         return self._authorized(
             lambda token, left_s: of.read(
@@ -78,7 +79,7 @@ class Session:
         )
 
     def change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> Reply:
-        """Ask for a change. Raises Unavailable or OutcomeUnknown."""
+        """Send a change. Raises Unavailable or OutcomeUnknown."""
         return self._authorized(
             lambda token, left_s: self._api.change(
                 "POST", path, json=body, headers=_bearer(token), timeout_s=left_s
@@ -97,7 +98,7 @@ class Session:
     def _log_in(self, timeout_s: float) -> str:
         try:
             reply = self._api.change("POST", "/token", form=self._form, timeout_s=timeout_s)
-        except OutcomeUnknown as error:  # A login that is not used does no harm.
+        except OutcomeUnknown as error:  # A login that nobody uses does no harm.
             raise Unavailable(str(error)) from error
         if reply.status != OK:
             raise LoginRefused(ACCOUNT_REFUSED)
@@ -159,8 +160,8 @@ class Airalo:
     ) -> Sequence[Order]:
         """Return the completed orders of one package on one new eSIM, oldest first.
 
-        The list is filtered by whole days, in a time zone that is not documented, so a day more is
-        asked for at both ends. Its times are in whole seconds.
+        Airalo filters the list by whole days in an undocumented time zone, so the query includes
+        one more day at both ends. The times in the list are in whole seconds.
         """
         left_s, since = time_left(timeout_s), since.replace(microsecond=0)
         days = (since - timedelta(days=1), until + timedelta(days=1))
@@ -169,7 +170,8 @@ class Airalo:
             "filter[created_at]": " - ".join(f"{day:%Y-%m-%d}" for day in days),
             "limit": str(ORDERS_PER_PAGE),
         }
-        found: dict[str, Order] = {}  # New orders push others to the next page.
+        # By reference: new orders push others to the next page, where they come a second time.
+        found: dict[str, Order] = {}
         for page in range(1, ORDER_PAGES_MAX + 1):
             reply = _answer(self._session.read("/orders", left_s(), {**query, "page": str(page)}))
             told, last_page = wire.orders_of(reply)
@@ -182,13 +184,13 @@ class Airalo:
         raise Unavailable(message)
 
     def take_back(self, order: Order, *, timeout_s: float) -> bool:  # noqa: ARG002  # It takes none.
-        """Take nothing back: Airalo decides on refunds by hand, after days."""
+        """Return False: Airalo decides on refunds by hand, after days."""
         return False
 
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
-        """Buy the top-up of a package; its id on the eSIM is told by `usage` only."""
+        """Buy the top-up of a package; only `usage` tells its id on the eSIM."""
         until, package = time_left(timeout_s), plan.provider_plan_id
         topup = package + wire.TOPUP
         body = {"package_id": topup, "iccid": endpoint_id, "description": reference}
@@ -200,7 +202,7 @@ class Airalo:
             if not placed.tops_up(package, endpoint_id, reference):
                 raise OutcomeUnknown
             return Addon(None, placed.cost)
-        self._sim(endpoint_id, until())  # It may not be ours, which is another refusal.
+        self._sim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours.
         raise refused from None
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
@@ -255,7 +257,7 @@ class Airalo:
         return sim
 
     def _change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> wire.Placed:
-        """Place an order; raises Rejected for what was refused, so that nothing happened."""
+        """Place an order; raises Rejected if Airalo refused it, so that nothing happened."""
         reply = self._session.change(path, timeout_s, body)
         message = f"Airalo refuses it ({reply.status})"
         try:
@@ -281,7 +283,7 @@ def _known(reply: Reply) -> Reply:
 
 
 def _answer(reply: Reply) -> Reply:
-    """Return a reply to a read that has an answer; raises Unavailable for any other."""
+    """Return the reply to a read if its status is 200; otherwise raise Unavailable."""
     if reply.status != OK:
         message = f"Airalo answers with {reply.status}"
         raise Unavailable(message)

@@ -1,6 +1,6 @@
-"""What Airalo sends, as its document of v2 says, and what it means in our terms.
+"""The replies of Airalo as its document of v2 describes them, converted to our terms.
 
-Times without a zone are UTC. Airalo counts 1 GB as 1024 MB; with us 1 GB is 1000 MB.
+Times without a zone are UTC. Airalo counts 1 GB as 1024 MB; we count 1000 MB.
 """
 
 import re
@@ -16,7 +16,7 @@ from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage, Order
 
-TOPUP = "-topup"  # Suffix that makes the id of a package for a new eSIM that of its top-up.
+TOPUP = "-topup"  # The id of a top-up is that of the package for a new eSIM, with this suffix.
 ICCID = re.compile(r"[0-9]{16,22}")
 ISO = re.compile(r"[A-Z]{2}")
 REFERENCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 class Data(Struct, Generic[T]):
-    """What every success comes in."""
+    """The envelope of every success."""
 
     data: T
 
 
 class Refusal(Struct):
-    """Why a change was refused; None where a field of the request is wrong."""
+    """Why a change was refused; the code is None if a field of the request is wrong."""
 
     code: int | None = None
 
@@ -43,7 +43,7 @@ class Token(Struct):
 
 
 class Sim(Struct):
-    """An eSIM. One that is recycled can neither be used nor topped up any more."""
+    """An eSIM. A recycled one can no longer be used or topped up."""
 
     iccid: str
     lpa: str | None = None
@@ -60,13 +60,13 @@ class Sim(Struct):
 
 
 class Status(Struct):
-    """What has become of an order; only the list of orders tells it."""
+    """The state of an order; only the list of orders has it."""
 
     slug: str
 
 
 class Placed(Struct):
-    """An order. `price` is what consumers pay, so it is none of our costs and is not read."""
+    """An order. Its `price` is not read, because it is what consumers pay, not what we pay."""
 
     code: str
     package_id: str
@@ -82,7 +82,7 @@ class Placed(Struct):
 
     @property
     def cost(self) -> Cost | None:
-        """What we pay, where it is told: with a discount the amount paid, else the net price."""
+        """What we pay, if Airalo tells it: the amount paid after a discount, else the net price."""
         paid = self.net_price if self.total_amount_paid is None else self.total_amount_paid
         return cost_of(paid, self.currency, self.code)
 
@@ -97,14 +97,17 @@ class Placed(Struct):
         return Order(self.code, iccid, package, placed_at, reference=reference, cost=self.cost)
 
     def tops_up(self, package: str, iccid: str, reference: str) -> bool:
-        """Tell whether it put this package on this eSIM. Its description may name either."""
+        """Tell whether this order put a package on an eSIM.
+
+        The description may be our reference or the ICCID.
+        """
         ours = {iccid, reference} & {*re.findall(r"[\w-]+", self.description or "")}
         wanted = ("topup", package + TOPUP, 1)
         return bool(ours) and (self.type, self.package_id, self.quantity) == wanted
 
 
 class Described(Struct):
-    """What tells our orders from others."""
+    """The description of an order, which tells our orders from others."""
 
     description: str | None = None
 
@@ -140,7 +143,7 @@ def orders_of(reply: Reply) -> tuple[list[Placed], int]:
 
 
 class Package(Struct):
-    """A package, as it is sold and as an eSIM has it; `amount` in MB of theirs."""
+    """A package, for sale or on an eSIM; `amount` is in MB as Airalo counts them."""
 
     id: str
     amount: float
@@ -162,7 +165,7 @@ class Held(Struct):
     expired_at: str | None = None
 
     def usage(self) -> AddonUsage:
-        """Return what is left. Of a package without a limit Airalo tells no numbers."""
+        """Return what is left; Airalo tells no numbers about a package without a limit."""
         initial_mb = ours_mb(self.package.amount)
         remaining_mb = min(max(0.0, ours_mb(self.remaining)), initial_mb)
         if self.status == "FINISHED":
@@ -194,7 +197,7 @@ class Area(Struct):
 
 
 class CataloguePage(Struct):
-    """A page of the catalogue; from the second on its areas are numbered."""
+    """A page of the catalogue; from the second page on, `data` is an object with numbered keys."""
 
     data: list[Area] | dict[str, Area]
     meta: Pages
@@ -245,5 +248,5 @@ class Balances(Struct):
 
 
 def ours_mb(theirs: float) -> float:
-    """Convert an amount of Airalo, with 1024 MB to the GB, to ours, with 1000 MB to the GB."""
+    """Convert MB of Airalo, of which a GB has 1024, to ours, of which a GB has 1000."""
     return theirs * 1000 / 1024

@@ -50,9 +50,9 @@ from domain.links.network import (
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 
 PAGE_SIMS = 100
-BY_US = "1"  # The reason of a change of the life cycle: "System".
+BY_US = "1"  # The reason that we give for a change of the life cycle: "System".
 
-# Detailed codes that say that something is done, now or before; from public clients of the API.
+# Detailed codes for changes that are done, now or before; taken from public clients of the API.
 ACTIVATED = frozenset({"5014", "2507"})
 LIFE_CYCLE_CHANGED = frozenset({"5017", "9003"})
 DELINKED = frozenset({"6413", "6420"})
@@ -61,7 +61,7 @@ NO_TRAFFIC = frozenset({"1340"})
 
 OF_ANOTHER = "the API of bics answers about another eSIM"
 UNREADABLE = "the API of bics tells a date, an amount or an activation code that cannot be read"
-# How far back the last traffic is looked for: as long as a link can be cancelled if it had none.
+# How many days back to look for the last traffic: as long as an unused link can be cancelled.
 SEEN_DAYS = 366
 LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Z-]+(\$.*)?")
 MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
@@ -69,7 +69,7 @@ MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """The ids at BICS with which every endpoint is made."""
+    """The ids at BICS that every new endpoint gets."""
 
     roaming_profile: str
     apn_group: str
@@ -91,20 +91,20 @@ class BicsNetwork:
         self._session = session
         self._profiles = profiles
         self._clock = clock
-        # By sponsor and product, the first page of the stock that may have such a free eSIM.
+        # By sponsor and product: the first page of the stock that may have a matching free eSIM.
         self._first_pages: dict[tuple[str | None, str], int] = {}
         self._passed_over: set[str] = set()  # ICCIDs that are free at BICS but not to be sold.
 
     def probe(self, *, timeout_s: float) -> None:
-        """Ask for one eSIM, which needs a login too."""
+        """Read one eSIM, which also tests the login."""
         self._sims({"page": "1", "perPage": "1"}, Deadline(timeout_s))
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:  # noqa: ARG002  # The port's.
-        """Return None: accounts are paid by invoice."""
+        """Return None, because accounts are paid by invoice."""
         return None
 
     def supplied(self, *, timeout_s: float) -> Iterable[SuppliedPlan]:  # noqa: ARG002  # The port's.
-        """Return nothing: plans are made by us at BICS, and come here with a file of plans."""
+        """Return nothing: we define plans at BICS and import them here from a plan file."""
         return ()
 
     def available_esims(
@@ -116,9 +116,9 @@ class BicsNetwork:
         page: int,
         timeout_s: float,
     ) -> Sequence[AvailableEsim]:
-        """Return the free eSIMs of the page of the stock that is the n-th to have some.
+        """Return the free eSIMs of one page of the stock; pages without any are not counted.
 
-        Sponsors and products are known by their names.
+        Sponsors and products are identified by their names.
         """
 
         def suits(sim: Sim) -> bool:
@@ -137,10 +137,10 @@ class BicsNetwork:
     def _pages(
         self, wanted: tuple[str | None, str], suits: Callable[[Sim], bool], deadline: Deadline
     ) -> Iterator[list[Sim]]:
-        """Yield the pages of the stock from the first one that may have free eSIMs that suit.
+        """Yield the pages of the stock from the first that may have a free eSIM that suits.
 
-        A large stock begins with eSIMs that are in use. They are passed over once; when the end
-        is reached, the next call begins at the beginning again, because some may be free by then.
+        A large stock begins with eSIMs in use. Calls remember how many pages to skip. After the end
+        was reached, the next call begins at page 1, because eSIMs there may be free again.
         """
         first = self._first_pages.setdefault(wanted, 1)
         for number in count(first):
@@ -184,7 +184,7 @@ class BicsNetwork:
         }
         try:
             made = self._session.change("POST", "/CreateEndPoint", request, deadline, Created)
-        except Rejected:  # Perhaps because an earlier call of ours was done meanwhile.
+        except Rejected:  # Perhaps because an earlier call of ours has succeeded meanwhile.
             return self._kept(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
             message = "bics tells of a creation without its endpoint"
@@ -192,7 +192,7 @@ class BicsNetwork:
         return self._made(str(made.end_point_id), iccid, reference, deadline)
 
     def _kept(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
-        """Return the endpoint of an eSIM if it is ours; else our creation is refused."""
+        """Return the endpoint of an eSIM if it has our reference; otherwise raise Rejected."""
         try:
             found = self._find(iccid, deadline)
         except Unavailable as trouble:
@@ -205,7 +205,7 @@ class BicsNetwork:
         raise unknown
 
     def _made(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
-        """Confirm that a new endpoint is active; whatever fails now, it is there."""
+        """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
         trouble = ""
         try:
             self._activate(endpoint_id, deadline)
@@ -216,10 +216,10 @@ class BicsNetwork:
         return Endpoint(endpoint_id, iccid, reference)
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
-        """Return the endpoint of an eSIM; one that was never activated is activated first.
+        """Return the endpoint of an eSIM, and activate it first if it never was.
 
-        That is the last part of its creation, and safe to repeat. If BICS refuses it, the endpoint
-        is returned as it is.
+        The activation is the last part of a creation and is safe to repeat. If BICS refuses it, the
+        endpoint is returned as it is.
         """
         return self._find(iccid, Deadline(timeout_s))
 
@@ -240,7 +240,7 @@ class BicsNetwork:
         raise Unavailable(trouble)
 
     def _finish(self, endpoint_id: str, info: Info, deadline: Deadline) -> None:
-        """Activate an endpoint that never was; if that is refused, leave it as it is."""
+        """Activate an endpoint that was never activated; ignore a refusal."""
         if self._life_cycle(info, deadline).casefold() in NEVER_ACTIVATED:
             with suppress(Rejected):
                 self._activate(endpoint_id, deadline)
@@ -269,14 +269,14 @@ class BicsNetwork:
             raise OutcomeUnknown(trouble)
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
-        """Make sure that an eSIM is back in the stock, where the removal has put it."""
+        """Check that the removal of the endpoint has put the eSIM back into the stock."""
         sim = self._sim(iccid, Deadline(timeout_s))
         if sim is not None and sim.endpoint_id is not None:
             message = "the eSIM has an endpoint"
             raise Rejected(message)
 
     def pass_over(self, iccid: str) -> bool:
-        """Count an eSIM as in use: without its endpoint it is in the stock again."""
+        """Treat an eSIM as in use, although BICS lists it as free once it has no endpoint."""
         self._passed_over.add(iccid)
         return True
 
@@ -288,7 +288,7 @@ class BicsNetwork:
         *,
         timeout_s: float,
     ) -> Addon:
-        """Add a plan; the highest id of that plan is the new one, unless it cannot be read."""
+        """Add a plan. The highest id of that plan is the new one; None if it cannot be read."""
         deadline = Deadline(timeout_s)
         self._patch(endpoint_id, {"addAddonPlanIds": [plan.provider_plan_id]}, deadline)
         try:
@@ -320,7 +320,7 @@ class BicsNetwork:
         self._session.change("PATCH", "/endpoint", request, deadline, Outcome)
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
-        """Return plans and life cycle; the first plan with traffic tells the first use."""
+        """Return plans and life cycle; the first use is the start of the first plan with usage."""
         deadline, as_of = Deadline(timeout_s), self._clock()
         info = self._profile(endpoint_id, deadline)
         addons = self._addons(endpoint_id, info, deadline)
@@ -336,7 +336,7 @@ class BicsNetwork:
         )
 
     def _addons(self, endpoint_id: str, info: Info, deadline: Deadline) -> list[AddonUsage]:
-        """Return the plans in the order in which they were added; ids rise with it."""
+        """Return the plans in the order in which they were added, which is that of their ids."""
         benefits = {str(each.unique_id): each for each in info.benefit_info.benefit if each.is_data}
         plans = info.promotional_plans.plan
         ended = [each for each in plans if str(each.unique_id) not in benefits]
@@ -348,7 +348,7 @@ class BicsNetwork:
                 used_mb, left_mb = _used_mb(plan, days), 0.0
             else:
                 left_mb = _number_of(benefit.balance) / BYTES_PER_MB
-                # More can be left than at first, because BICS can grant some more.
+                # More may be left than at first, because BICS may grant extra data.
                 used_mb = max(0.0, _number_of(benefit.actual_balance) / BYTES_PER_MB - left_mb)
             addon_id, expires_at = str(plan.unique_id), _moment_of(plan.plan_expiry_date)
             found.append(AddonUsage(addon_id, str(plan.plan_id), used_mb, left_mb, expires_at))
@@ -393,7 +393,7 @@ class BicsNetwork:
         self._change_life_cycle(endpoint_id, "S", Deadline(timeout_s))
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Let traffic flow again; one that was never activated is activated."""
+        """Let traffic flow again; activate an endpoint that was never activated."""
         deadline = Deadline(timeout_s)
         info = self._profile(endpoint_id, deadline)
         if self._life_cycle(info, deadline).casefold() in NEVER_ACTIVATED:
@@ -418,7 +418,7 @@ class BicsNetwork:
         return lpa
 
     def _sim(self, iccid: str, deadline: Deadline) -> Sim | None:
-        """Return an eSIM of the account, None for one that it does not have."""
+        """Return an eSIM of the account; None if the account does not have it."""
         found = self._sims({"iccid": iccid}, deadline)
         if any(each.iccid != iccid for each in found):
             raise Malformed(OF_ANOTHER)
@@ -457,7 +457,7 @@ def _moment_of(text: str | None, form: str = MOMENT) -> datetime | None:
 
 
 def _used_mb(plan: PlanOn, days: Mapping[datetime, float]) -> float:
-    """Return the traffic since a plan began, whichever plan it was counted on."""
+    """Return all traffic since a plan began; the statistics do not tell the plans apart."""
     began = _moment_of(plan.plan_start_date)
     return sum(mb for day, mb in days.items() if began and day.date() >= began.date())
 

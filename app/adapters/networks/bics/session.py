@@ -1,4 +1,4 @@
-"""Calls to the API of BICS SIM for Things: logged in, judged by its result codes.
+"""Calls to the API of BICS SIM for Things with a login; result codes become our errors.
 
 A 401, also one inside a 200, means that nothing was done.
 """
@@ -23,7 +23,7 @@ Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 AJAX = {"X-Requested-With": "XMLHttpRequest"}
 UNAUTHORIZED = 401
 REFUSALS = range(400, 500)
-# No list of result codes is published, so these two are recognized by words of the description.
+# No list of result codes is published, so these two cases are recognized by their description.
 GONE = re.compile(
     r"end\s?point.*(not (found|exist|available)|invalid|unknown)"
     r"|(invalid|unknown|no such) end\s?point",
@@ -33,7 +33,7 @@ UNSETTLED = re.compile(r"time\s?d?[ -]?out|in progress|pending|internal|system",
 
 
 class Deadline:
-    """The time that is left of a call of the port."""
+    """The time limit of one call of the port, which may take several calls to the API."""
 
     def __init__(self, timeout_s: float) -> None:
         self._ends_s = time.monotonic() + timeout_s
@@ -63,7 +63,7 @@ class Session:
         deadline: Deadline,
         nothing: frozenset[str] = frozenset(),
     ) -> T:
-        """Return what a read answers; the codes in `nothing` say that there is no such data.
+        """Send a read and return its answer; codes in `nothing` mean that there is no data.
 
         Raises Unavailable, or NoSuchEndpoint.
         """
@@ -87,7 +87,7 @@ class Session:
         kind: type[T],
         done: frozenset[str] = frozenset(),
     ) -> T:
-        """Send a change; `done` are the codes that say that it was done, now or before.
+        """Send a change; codes in `done` mean that it is done, now or by an earlier call.
 
         Raises Unavailable, OutcomeUnknown, NoSuchEndpoint, or Rejected.
         """

@@ -1,6 +1,6 @@
-"""What the API of BICS SIM for Things answers, as far as it is read here.
+"""The replies of the API of BICS SIM for Things, as far as we read them.
 
-Result codes are texts. Ids and amounts come as texts or numbers, so both are taken.
+Result codes are texts. Ids and amounts come as texts or numbers, so both are accepted.
 """
 
 from typing import Generic, TypeVar
@@ -31,7 +31,7 @@ NEVER_ACTIVATED = {"pre-active", "p"}
 
 
 class LoginReply(msgspec.Struct):
-    """What a login gives; its other token, for refreshing, is not needed."""
+    """The reply to a login; its second token, for refreshing, is not needed."""
 
     access_token: str = msgspec.field(name="AccessToken")
 
@@ -53,7 +53,7 @@ class Outcome(msgspec.Struct, rename="camel"):
 
     @property
     def is_refused_login(self) -> bool:
-        """Whether the token is not taken (any more): a 401, also inside a 200."""
+        """Whether the API no longer accepts the token: a 401, also inside a 200."""
         return "401" in {self.result_code, self.code}
 
 
@@ -114,7 +114,7 @@ class Sim(msgspec.Struct, rename="camel"):
 
 
 class Sims(msgspec.Struct, rename="camel"):
-    """A page of eSIMs. No field has a default, or another call's reply would be an empty page."""
+    """A page of eSIMs. No field has a default: any other reply would be read as an empty page."""
 
     class Rows(msgspec.Struct):
         rows: list[Sim]
@@ -123,7 +123,7 @@ class Sims(msgspec.Struct, rename="camel"):
 
 
 class BasicInfo(msgspec.Struct, rename="camel"):
-    """`name` is our reference. If `life_cycle` is missing, the status of the SIM tells it."""
+    """`name` is our reference. If `life_cycle` is missing, read the status of the SIM."""
 
     name: str = ""
     iccid: str = ""
@@ -141,7 +141,7 @@ class PlanOn(msgspec.Struct, rename="camel"):
 
 
 class Benefit(msgspec.Struct, rename="camel"):
-    """What an add-on gives: `actual_balance` at first and `balance` now, both in bytes."""
+    """The bytes of an add-on: `actual_balance` at its start, `balance` now."""
 
     name: str = ""
     unique_id: Id = ""
@@ -154,7 +154,7 @@ class Benefit(msgspec.Struct, rename="camel"):
 
 
 class Info(msgspec.Struct, rename="camel"):
-    """What an endpoint is like now, and what is on it."""
+    """The state of an endpoint and its plans."""
 
     class Plans(msgspec.Struct):
         plan: list[PlanOn] = []
@@ -190,5 +190,5 @@ class Statistics(msgspec.Struct, rename="camel"):
 
 
 def status_of(life_cycle: str) -> LinkStatus:
-    """Return what a life cycle means to a partner."""
+    """Return the status of a link for a life cycle of BICS."""
     return LIFE_CYCLES.get(life_cycle.casefold(), "inactive")

@@ -1,8 +1,8 @@
 """The adapter of eSIM Go, API v2.5.
 
-It keeps no reference of ours, and no change is safe to repeat. After a lost reply the outcome is
-looked up: an order in the list of orders, a bundle among those of its eSIM. The ICCID is the
-endpoint.
+eSIM Go keeps no reference of ours, and no change is safe to repeat. So after a lost reply we look
+for an order in the list of orders, or for a bundle among those of its eSIM. The ICCID is the id of
+the endpoint.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,20 +35,20 @@ from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
 
-# A bundle is put on its eSIM at once, but sometimes only after ten minutes (guide "Ordering").
+# A bundle is usually put on its eSIM at once, but it may take ten minutes (guide "Ordering").
 SETTLES_AFTER = timedelta(minutes=10)
-# Nothing says whether an eSIM is connected now, only when its network last heard of it; devices
-# make themselves heard every one to three hours (3GPP TS 24.301, T3412).
+# An eSIM counts as connected this long after its network last heard of it, because eSIM Go tells
+# no more. Devices report every one to three hours (3GPP TS 24.301, T3412).
 CONNECTED_FOR = timedelta(hours=3)
-BEHIND_MAX = timedelta(minutes=1)  # More than this is not believed of eSIM Go's clock.
+BEHIND_MAX = timedelta(minutes=1)  # The largest error of eSIM Go's clock that is corrected.
 ORDERS_PER_PAGE = 100
-ORDER_PAGES_MAX = 20  # 2,000 orders; in the ten minutes of a lost one we place 1,200 at most.
+ORDER_PAGES_MAX = 20  # 2,000 orders; in the ten minutes of a search we place 1,200 at most.
 SECONDS = "%Y-%m-%dT%H:%M:%S"
 CATALOGUE_PER_PAGE = 50
 CATALOGUE_PAGES_MAX = 400
 ASSIGNMENTS_MAX = 200  # The most that one reply lists.
 
-DONE = range(200, 300)  # Of a change; whoever reads the body judges what it says.
+DONE = range(200, 300)  # The statuses of a change that was made; its body may still be unreadable.
 NO_SUCH_ESIM = {
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
@@ -64,9 +64,9 @@ T = TypeVar("T")
 class EsimGo:
     """An order network over the HTTP API of eSIM Go.
 
-    `api` sends the key with each call, and takes part in the limit of ten calls a second that all
-    processes at one address share; `key` signs notifications. `refunds`: our account may give
-    unused bundles back to its balance, which it may not by default.
+    `api` sends the key with each call, and observes the limit of ten calls a second that all
+    processes at one address share. `key` signs notifications. `refunds` says that our account may
+    refund unused bundles to its balance, which is off by default.
     """
 
     name = "esimgo"
@@ -92,7 +92,7 @@ class EsimGo:
         self._organisation(timeout_s)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return what is left on our account, test credit included."""
+        """Return the balance of our account, including test credit."""
         account = self._organisation(timeout_s)
         return balance_of(account.balance, account.currency)
 
@@ -107,7 +107,7 @@ class EsimGo:
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:  # noqa: ARG002  # It keeps none.
         """Buy one bundle on a new eSIM."""
         order = self._place(plan, timeout_s).read(plan.provider_plan_id)
-        if order is None:  # It may still be worked on; the list of orders will show.
+        if order is None:  # The order may be in progress; the list of orders will show it.
             raise OutcomeUnknown
         return order
 
@@ -116,8 +116,9 @@ class EsimGo:
     ) -> Sequence[Order]:
         """Return the orders of one bundle on one eSIM, oldest first.
 
-        Orders of a bundle for an existing eSIM look the same. If the clock there is behind, times
-        are corrected, or an order whose reply was lost would seem older than its call.
+        The list also has orders for existing eSIMs, which look the same. If eSIM Go's clock is
+        behind, times are corrected. Otherwise an order whose reply was lost would seem older than
+        its call.
         """
         left_s = time_left(timeout_s)
         found: list[Order] = []
@@ -139,7 +140,7 @@ class EsimGo:
         raise Unavailable(message)
 
     def take_back(self, order: Order, *, timeout_s: float) -> bool:
-        """Revoke the bundle of an eSIM that nobody has used, for its money.
+        """Revoke the unused bundle of an order and get its price refunded; False if impossible.
 
         Without its last bundle an eSIM that is not installed goes back to eSIM Go.
         """
@@ -148,7 +149,7 @@ class EsimGo:
         until = time_left(timeout_s)
         try:
             left = [*self._bundles(order.iccid, until()).present]
-        except NoSuchEndpoint:  # It has been given back.
+        except NoSuchEndpoint:  # The eSIM is back at eSIM Go.
             return True
         if not left:
             return True
@@ -166,7 +167,7 @@ class EsimGo:
         *,
         timeout_s: float,
     ) -> Addon:
-        """Buy one more bundle for an eSIM; its id there is told by `usage` only."""
+        """Buy one more bundle for an eSIM; only `usage` tells its id on the eSIM."""
         until = time_left(timeout_s)
         try:
             order = self._place(plan, until(), endpoint_id).read(plan.provider_plan_id)
@@ -176,13 +177,13 @@ class EsimGo:
             if order is None or order.iccid != endpoint_id:
                 raise OutcomeUnknown
             return Addon(None, order.cost)
-        self._esim(endpoint_id, until())  # It may not be ours any more, which is another refusal.
+        self._esim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is no longer ours.
         raise refused from None
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
-        """Revoke a bundle. The last one of an eSIM that is not installed is left.
+        """Revoke a bundle, but never the last one of an eSIM that is not installed.
 
-        Without it the eSIM would go back to eSIM Go, and its link would have none.
+        Without a bundle that eSIM would go back to eSIM Go, and its link would have no eSIM.
         """
         until = time_left(timeout_s)
         try:
@@ -200,7 +201,7 @@ class EsimGo:
             raise Rejected(message)
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
-        """Return bundles, usage and state; those that are used up or over are listed as well."""
+        """Return bundles, usage and state; bundles that are used up or expired are included."""
         until = time_left(timeout_s)
         now = self._clock()
         bundles = self._bundles(endpoint_id, until())
@@ -215,7 +216,7 @@ class EsimGo:
         )
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Return the state, and where the eSIM was when its network last heard of it."""
+        """Return the state, and the network that last heard of the eSIM."""
         until = time_left(timeout_s)
         now = self._clock()
         esim = self._esim(endpoint_id, until())
@@ -237,7 +238,7 @@ class EsimGo:
         self._switch(endpoint_id, "suspended", timeout_s)
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Lift our suspension. One by eSIM Go's policy, or a deactivation, is Rejected."""
+        """Lift our suspension; raises Rejected if eSIM Go has suspended or deactivated the eSIM."""
         self._switch(endpoint_id, "active", timeout_s)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
@@ -276,7 +277,7 @@ class EsimGo:
         return decode(self._known(f"{_path(iccid)}/bundles", timeout_s, query), wire.Bundles)
 
     def _known(self, path: str, timeout_s: float, query: Query | None = None) -> Reply:
-        """Read about an eSIM; raises NoSuchEndpoint if it is not ours, or no longer."""
+        """Read about an eSIM; raises NoSuchEndpoint if it is not, or no longer, ours."""
         until = time_left(timeout_s)
         reply = self._api.read("GET", path, query=query, timeout_s=until())
         if reply.status == HTTPStatus.FORBIDDEN:
@@ -289,14 +290,14 @@ class EsimGo:
         return _answer(self._api.read("GET", path, query=query, timeout_s=timeout_s))
 
     def _require_key(self, timeout_s: float) -> None:
-        """Raise Unavailable if our key is refused; a 403 may also mean an eSIM that is not ours."""
+        """Raise Unavailable if our key is refused, because a 403 may also be about the eSIM."""
         self._organisation(timeout_s)
 
     def _place(self, plan: ProviderPlan, timeout_s: float, iccid: str | None = None) -> wire.Placed:
-        """Order a bundle for a new eSIM, or for this one, without validating the order first.
+        """Order a bundle for a new eSIM, or for `iccid`.
 
-        The order makes the same checks before it takes anything, and a validation says nothing of
-        that later moment.
+        We do not use the API's validation of orders: an order makes the same checks before it
+        charges us, and something may change between a validation and the order.
         """
         line: dict[str, Any] = {
             "type": "bundle",
@@ -313,9 +314,9 @@ class EsimGo:
     def _revoke(
         self, iccid: str, bundle: str, assignment: str, until: Callable[[], float]
     ) -> str | None:
-        """Revoke a bundle; return what eSIM Go says of it, None if it refuses.
+        """Revoke a bundle; return the status in eSIM Go's reply, None if eSIM Go refuses.
 
-        It also refuses a bundle that is revoked already, for example if a proxy has sent the
+        It also refuses if the bundle is revoked already, for example because a proxy has sent the
         request twice. Then the result is "", which counts as done.
         """
         path = f"{_path(iccid)}/bundles/{_escaped(bundle)}/assignments/{_escaped(assignment)}"
@@ -343,7 +344,7 @@ class EsimGo:
             raise refused from None
 
     def _change(self, method: str, path: str, timeout_s: float, **options: Any) -> Reply:
-        """Send a change; raises Rejected for what was refused, so that nothing happened."""
+        """Send a change; raises Rejected if eSIM Go refused it, so that nothing happened."""
         until = time_left(timeout_s)
         reply = self._api.change(method, path, timeout_s=until(), **options)
         if reply.status in DONE:
@@ -357,7 +358,7 @@ class EsimGo:
 
 
 def _answer(reply: Reply) -> Reply:
-    """Return a reply to a read that has an answer; raises Unavailable for any other."""
+    """Return the reply to a read if its status is 200; otherwise raise Unavailable."""
     if reply.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         raise Unavailable(KEY_REFUSED)
     if reply.status != HTTPStatus.OK:
@@ -367,7 +368,7 @@ def _answer(reply: Reply) -> Reply:
 
 
 def _understood(read: Callable[[], T]) -> T:
-    """Read the reply to a change; what cannot be read may still have happened."""
+    """Read the reply to a change; an unreadable one is OutcomeUnknown: the change may be made."""
     try:
         return read()
     except Malformed as error:
@@ -376,7 +377,7 @@ def _understood(read: Callable[[], T]) -> T:
 
 
 def _behind(reply: Reply, now: datetime) -> timedelta:
-    """Return how far the network's clock is behind, where its reply shows that it is."""
+    """Return how far the network's clock is behind, by the date of its reply."""
     told = moment_of_header(reply.headers.get("date", ""))
     behind = now - told if told is not None else timedelta(0)
     # A small difference is no error: the header has whole seconds, and the reply took its time.

@@ -1,11 +1,11 @@
-"""What eSIM Go sends, as its document of v2.5 says, and what it means in our terms.
+"""The replies of eSIM Go as its document of v2.5 describes them, converted to our terms.
 
-Fields that we do not use are passed over. The provider's pages, its document and its examples
-differ in places; where they do, both forms are read. Quantities are bytes, 1 MB = 1,000,000.
+Fields that we do not use are ignored. Where the provider's pages, document and examples differ, all
+their forms are read. Quantities are bytes, 1 MB = 1,000,000.
 
-Also its notifications (callbacks, version 3), which are verified and read for their ICCID alone.
-They have neither a number nor a time, so a recorded one can be replayed for ever. Therefore the
-usage in it is not believed: a notification only says which eSIM to read.
+Also its notifications (callbacks, version 3). They have neither a number nor a time, so a recorded
+one could be replayed for ever. Therefore only the ICCID is taken from them: it says which eSIM to
+read.
 """
 
 import base64
@@ -91,14 +91,14 @@ class Placed(Struct, rename="camel"):
 
 
 class OddOrder(Struct, rename="camel"):
-    """The readable fields of an order in an unknown form."""
+    """The fields that decide whether an order in an unknown form matters."""
 
     order: Any = None
     created_date: Any = None
     create_date: Any = None
 
     def may_be(self, bundle: str, since: datetime, until: datetime) -> bool:
-        """Tell whether it may be one of this bundle and time."""
+        """Tell whether this may be an order of the bundle in this time."""
         told = self.created_date or self.create_date
         placed_at = moment(told) if isinstance(told, str) else None
         if placed_at is not None and not since <= placed_at <= until:
@@ -177,7 +177,7 @@ class Bundles(Struct):
 
     @property
     def present(self) -> Iterator[tuple[str, Assignment]]:
-        """The names and assignments of what has not been revoked."""
+        """The names and assignments of bundles that are not revoked."""
         for bundle in self.bundles:
             for assignment in bundle.assignments:
                 if assignment.bundle_state.lower() != "revoked":
@@ -215,7 +215,7 @@ class EsimDetails(Struct, rename="camel"):
 
     @property
     def lpa(self) -> str | None:
-        """The activation code (GSMA SGP.22 §4.1); of an address that comes as a URL, the host."""
+        """The activation code (GSMA SGP.22 §4.1); of an address that is a URL, only the host."""
         host = re.sub(r"^[a-z]+://", "", self.smdp_address or "").rstrip("/")
         return f"LPA:1${host}${self.matching_id}" if host and self.matching_id else None
 
@@ -241,7 +241,7 @@ class Location(Struct, rename="camel"):
 
     @property
     def serving(self) -> ServingNetwork | None:
-        """The network that it was seen in; its codes and generation are not told."""
+        """The network in which the eSIM was seen; eSIM Go tells neither codes nor generation."""
         operator = self.network_brand_name or self.network_name
         if not operator or not ISO.fullmatch(self.country or ""):
             return None
@@ -263,7 +263,7 @@ class Country(Struct):
 
 
 class CatalogueBundle(Struct, rename="camel"):
-    """A bundle that can be ordered. `countries` are its own, `roaming_enabled` all others."""
+    """A bundle that can be ordered; it works in `countries` and in `roaming_enabled`."""
 
     name: str
     duration: int
@@ -277,7 +277,7 @@ class CatalogueBundle(Struct, rename="camel"):
     def supplied(
         self, currency: str, operators: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
     ) -> SuppliedPlan:
-        """Return the bundle as a plan; its cost is an estimate until an order's reply tells it."""
+        """Return the bundle as a plan; its cost is an estimate, because only an order is exact."""
         named = [*(self.countries or []), *(self.roaming_enabled or [])]
         codes = {each if isinstance(each, str) else each.iso or "" for each in named}
         return SuppliedPlan(
@@ -340,7 +340,7 @@ class Coverage(Struct, rename="camel"):
 
 
 class Status(Struct):
-    """What a change answers."""
+    """The reply to a change."""
 
     status: str
 
@@ -366,8 +366,8 @@ def matching(
 ) -> list[Order]:
     """Return the orders of one eSIM with a bundle that were placed from `since` to `until`.
 
-    `behind`: how far their clock is. Raises Malformed for an unreadable order that may be one of
-    them; others are skipped.
+    `behind` is how far eSIM Go's clock is behind ours. Raises Malformed for an unreadable order
+    that may be one of them; other unreadable orders are skipped.
     """
     read = [_order_of(each, bundle, since - behind, until) for each in orders]
     there = [replace(each, placed_at=each.placed_at + behind) for each in read if each is not None]
@@ -381,23 +381,23 @@ def _order_of(raw: Raw, bundle: str, since: datetime, until: datetime) -> Order 
     except ValidationError:
         with suppress(ValidationError):
             may_be = decode_json(raw, type=OddOrder).may_be(bundle, since, until)
-    if may_be:  # Outside the block above, so that no traceback shows what it holds.
+    if may_be:  # Outside the block above, so that no traceback shows the content of the order.
         message = "an order of the time that is looked for cannot be read"
         raise Malformed(message)
     return None
 
 
 class Notification(Struct):
-    """A callback; those about our account have no ICCID. An example has it as a number."""
+    """A callback; one about our account has no ICCID. In one example the ICCID is a number."""
 
     iccid: str | int | None = None
 
 
 def iccid_of(headers: Mapping[str, str], body: bytes, key: str) -> str | None:
-    """Return the ICCID that a notification is about, None if it is about none.
+    """Return the ICCID that a notification is about; None if it names none.
 
-    Its signature is HMAC-SHA256 of the body under the API key. The guide writes it in hexadecimal,
-    the reference in base64, so both are taken. Raises Forged for any other, and for none.
+    The signature is HMAC-SHA256 of the body under the API key. The guide writes it in hexadecimal,
+    the reference in base64, so both are accepted. Raises Forged if it is wrong or missing.
     """
     digest = hmac.new(key.encode(), body, hashlib.sha256).digest()
     told = headers.get(SIGNATURE, "").strip().encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""One call over the simulator's tables: its moment, its time-out, errors in the port's terms."""
+"""Runs a call on the simulator's tables: its moment, its time-out, and the port's errors."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -57,8 +57,8 @@ class Calls:
     def changing(self, timeout_s: float) -> Iterator[Call]:
         """Lend a durable transaction; raises OutcomeUnknown if its commit fails.
 
-        Durable, because otherwise a crash could make this database forget what the caller's log
-        names afterwards.
+        Durable, because the caller's log may soon name what the call has made, and a crash must not
+        make this database forget it.
         """
         now, deadline = self._begin(timeout_s)
         committing = False
@@ -87,7 +87,7 @@ class Calls:
 
 
 def _trouble(error: SQLAlchemyError) -> str:
-    # Only the type, because the text of an unknown error may hold what was asked for.
+    # Only the type, because the text of an unknown error may hold the ICCID in the statement.
     kind = type(error).__name__
     _log.warning("the tables of the simulated network: %s", kind)
     return f"the tables of the simulated network cannot be used: {kind}"

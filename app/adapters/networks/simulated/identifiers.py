@@ -33,11 +33,11 @@ class Identifiers:
         return f"LPA:1${SMDP_HOST}${'-'.join(groups)}"
 
     def endpoint_id(self, iccid: str, reference: str) -> str:
-        """Return the id of what one creation makes; a repetition gets the same id."""
+        """Return the id of the endpoint of a creation; a repeated creation gets the same id."""
         return f"ep-{self._digest('endpoint', iccid, reference).hex()[:20]}"
 
     def addon_id(self, endpoint_id: str, reference: str | None) -> str:
-        """Return the id of what one addition makes."""
+        """Return the id of the add-on of an addition."""
         return f"ad-{self._digest('addon', endpoint_id, reference).hex()[:20]}"
 
     def roll(self, purpose: str, name: str) -> float:
@@ -45,7 +45,7 @@ class Identifiers:
         return (int.from_bytes(self._digest("roll", purpose, name)[:8]) >> 11) / 2**53
 
     def between(self, bounds: tuple[float, float], purpose: str, name: str) -> float:
-        """Return such a number between two bounds."""
+        """Return a number like that of `roll`, but between two bounds."""
         low, high = bounds
         return low + (high - low) * self.roll(purpose, name)
 

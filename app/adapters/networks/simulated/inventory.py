@@ -104,7 +104,7 @@ class Inventory:
         return [AvailableEsim(iccid, sponsor or None) for iccid, sponsor in rows]
 
     def fill(self, connection: Connection, sponsor_profile_id: str | None, wanted: int) -> None:
-        """Make eSIMs unless `wanted` are free; two processes at once make the same ones."""
+        """Make eSIMs until `wanted` are free; two processes at once make the same eSIMs."""
         columns, sponsor = self._esims.c, sponsor_profile_id or ""
         free = select(func.count()).where(columns.is_free)
         if sponsor_profile_id is not None:
@@ -183,6 +183,6 @@ def _one(found: Any) -> Subscription | None:
 
 
 def _row(found: Any) -> Sequence[Any] | None:
-    rows = found.fetchall()  # To the end, because an open result would keep reading an old state.
+    rows = found.fetchall()  # All rows, because an open result would keep its old snapshot.
     assert len(rows) <= 1, "a key names one row"
     return rows[0] if rows else None

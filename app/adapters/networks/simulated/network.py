@@ -1,7 +1,7 @@
 """The simulated network: each call of the port, over tables that all processes share.
 
-Also the real networks by which a simulated device is served, chosen by seed; and the plans of a
-sandbox, each of which plays, on demand, one failure that a partner can meet.
+Also the choice of the real network that serves a simulated device, by seed, and the plans of a
+sandbox, each of which plays one failure that a partner can meet.
 """
 
 import csv
@@ -35,9 +35,9 @@ from domain.links.network import (
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from projections.engine.database import Database
 
-# One network for each country, by its code of ITU-T E.212. Codes that are in the carrier table are
-# taken from it; the other countries have no certain carrier code. Where the sample plans work it is
-# one of their operators.
+# One network for each country, by its code of ITU-T E.212. The code comes from the carrier table if
+# that has one; the other countries have no certain carrier code. In the countries of the sample
+# plans the network is one of their operators.
 SHIPPED: Final = Path(__file__).parents[1] / "data" / "serving_networks.csv"
 
 
@@ -101,7 +101,7 @@ def fault_of(plan: ProviderPlan) -> Fault | None:
 
 
 def refuse(fault: Fault | None) -> None:
-    """Raise for the faults that leave nothing behind."""
+    """Raise the error of a fault that has no effect on the network; ignore other faults."""
     match fault:
         case Fault.NO_ENDPOINT:
             message = "the sandbox plays an answer without an id"
@@ -117,24 +117,25 @@ def refuse(fault: Fault | None) -> None:
 
 
 def comes_at(fault: Fault | None, now: datetime, late: timedelta) -> datetime:
-    """Return the moment at which the effect of a call that begins now comes into being.
+    """Return the moment from which the effect of a call that begins now can be seen.
 
-    It is written at once, so that it comes late even if the process of the call has died.
+    The effect is stored at once with that moment, so that it appears even if the process of the
+    call has died.
     """
     return now + late if fault is Fault.SLOW else now
 
 
 class SimulatedNetwork:
-    """Sells eSIMs that follow from a seed and are used up as the clock goes on.
+    """Sells eSIMs that follow from a seed; their plans are used up as time passes.
 
     There is one product, `esim`, and any number of eSIMs for any sponsor profile. An eSIM that had
     an endpoint is free again once it is released. Every base plan but the empty one is accepted.
     With `sandbox` on, the plans that `Fault` lists fail on demand. `wait` blocks for a number of
-    seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it.
-    Under another `name` it has tables of its own. Its time is `ahead` of the clock.
+    seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it. Each
+    `name` has its own tables. The network's time is `ahead` of `clock`.
 
-    An addition under a known reference returns the earlier one. It is refused only for another
-    plan, or if the plan was removed since.
+    An addition under a known reference returns the earlier add-on. It is refused if it is for
+    another plan, or if that add-on was removed since.
     """
 
     remote = False
@@ -177,7 +178,7 @@ class SimulatedNetwork:
         return None
 
     def supplied(self, *, timeout_s: float) -> Sequence[SuppliedPlan]:  # noqa: ARG002 - Of the port.
-        """Return nothing, because it sells any plan."""
+        """Return nothing, because the simulator sells any plan."""
         return ()
 
     def available_esims(
@@ -197,7 +198,8 @@ class SimulatedNetwork:
             esims = self._inventory.free_esims(call.connection, sponsor_profile_id, page)
         if len(esims) >= PAGE_ESIMS:
             return esims
-        try:  # Outside the read: many callers would each hold a connection and wait for another.
+        # After the read, because a caller that holds a connection must not wait for a second one.
+        try:
             with self._calls.changing(timeout_s) as call:
                 self._inventory.fill(call.connection, sponsor_profile_id, (page + 1) * PAGE_ESIMS)
                 return self._inventory.free_esims(call.connection, sponsor_profile_id, page)
@@ -220,7 +222,7 @@ class SimulatedNetwork:
         return made.endpoint()
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
-        """Return the endpoint of an eSIM; one that comes late is not there yet."""
+        """Return the endpoint of an eSIM, unless its creation takes effect later."""
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_iccid(call.connection, iccid)
         return found.endpoint() if found and found.created_at <= call.now else None
@@ -232,7 +234,7 @@ class SimulatedNetwork:
             self._inventory.remove(call.connection, endpoint_id)
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
-        """Put an eSIM back into the stock; one that was never made is no error."""
+        """Put an eSIM back into the stock; an unknown eSIM is no error."""
         with self._calls.changing(timeout_s) as call:
             free = self._inventory.is_free(call.connection, iccid, lock=True)
             if self._inventory.by_iccid(call.connection, iccid) is not None:
@@ -242,7 +244,7 @@ class SimulatedNetwork:
                 self._inventory.mark(call.connection, iccid, is_free=True)
 
     def pass_over(self, iccid: str) -> bool:  # noqa: ARG002 - Of the port.
-        """Return False: an eSIM is free only once it was released."""
+        """Return False: here an eSIM without an endpoint is not free before it was released."""
         return False
 
     def add_plan(
@@ -342,7 +344,7 @@ class SimulatedNetwork:
         return made
 
     def _reply(self, call: Call, fault: Fault | None, since: datetime, *, is_new: bool) -> None:
-        """Delay the reply or lose it the first time, if the sandbox plan wants that."""
+        """Delay the reply, or lose the first one, if the sandbox plan asks for that."""
         if since > call.now:
             self._wait(self._calls.left_s(call))
             message = "the sandbox plays a reply that is late"

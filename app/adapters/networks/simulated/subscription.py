@@ -1,7 +1,7 @@
 """One endpoint and what may happen to it: its device, its plans, its end; pure functions.
 
-A device has habits, by seed: its start, its traffic, its pauses. Its plans are used up by that
-traffic, one after the other, and expire. What changes an endpoint returns a changed copy.
+A device has habits, by seed: its start, its traffic, its pauses. Its traffic uses up its plans one
+after the other, and plans expire. A method that changes an endpoint returns a changed copy.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Habits(msgspec.Struct, frozen=True):
     cycle_s: float
 
     def is_connected(self, moment: datetime) -> bool:
-        """Tell whether it has a connection, if allowed, at a moment after its first use."""
+        """Tell whether an active device is connected at a moment after its first use."""
         return self._into_cycle_s(moment) < CONNECTED_SHARE * self.cycle_s
 
     def last_seen(self, moment: datetime) -> datetime:
@@ -75,8 +75,8 @@ def habits_of(
 class Addon(msgspec.Struct, frozen=True):
     """A data plan on an endpoint, in MB; its validity starts when it is first used.
 
-    An `added_at` in the future means that it will come late; it is not there yet. A removed plan is
-    kept, so that its `reference` is not taken for a new one.
+    With an `added_at` in the future it takes effect late, and is not listed yet. A removed plan is
+    kept, so that its `reference` does not count as new.
     """
 
     addon_id: str
@@ -147,9 +147,10 @@ def _use(addon: Addon, begin: datetime, until: datetime, mb_per_s: float) -> tup
 class Subscription(msgspec.Struct, frozen=True):
     """An eSIM in use. Usage is stored as of `meter_at`; later usage is computed when asked for.
 
-    There is no traffic from `stopped_at` on; it is None while the endpoint is active. Its moments
-    are by the network's clock, which was `ahead` of ours at its creation, and may have been moved
-    since. Reports are by our clock; their argument `ahead` is how far the network's is ahead now.
+    There is no traffic from `stopped_at` on, which is None while the endpoint is active. Stored
+    moments are by the network's clock. The field `ahead` is how far that clock was ahead of ours at
+    the creation; it may have been moved since. Reports are by our clock; their argument `ahead` is
+    how far the network's clock is ahead now.
     """
 
     endpoint_id: str
@@ -171,7 +172,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, addons=addons)
 
     def without_addon(self, addon_id: str, now: datetime) -> Self:
-        """Remove a plan with what is left of it; one that is not there is no error."""
+        """Remove a plan with its remaining data; a plan that is not there is no error."""
         settled = self._settled(now)
         addons = [
             msgspec.structs.replace(addon, removed=True)
@@ -182,7 +183,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(settled, addons=addons)
 
     def cut_off(self) -> Self:
-        """Make it unreadable, so that every read of it fails."""
+        """Make every read of the endpoint fail."""
         return msgspec.structs.replace(self, unreachable=True)
 
     def stopped(self, status: LinkStatus, now: datetime) -> Self:
@@ -191,7 +192,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(settled, status=status, stopped_at=self.stopped_at or now)
 
     def resumed(self, now: datetime) -> Self:
-        """Let traffic flow again; a first use that was prevented happens now."""
+        """Let traffic flow again; if the stop prevented the first use, it happens now."""
         if self.stopped_at is None:
             return self
         habits = self.habits
@@ -207,7 +208,7 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
     def addon(self, reference: str) -> Addon | None:
-        """Return what was added under a reference, even if it was removed since."""
+        """Return the plan that was added under a reference, even if it was removed since."""
         return next((addon for addon in self.addons if addon.reference == reference), None)
 
     def endpoint(self) -> Endpoint:
@@ -242,7 +243,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return moment and max(moment - ahead, self.created_at - self.ahead)
 
     def covered(self, now: datetime) -> list[tuple[str, ...]]:
-        """Return the countries of each plan that was begun and has not ended."""
+        """Return the countries of each plan that has started and is still valid."""
         return [
             addon.countries
             for addon in self._settled(now).addons
@@ -252,7 +253,7 @@ class Subscription(msgspec.Struct, frozen=True):
     def network_status(
         self, network: ServingNetwork | None, now: datetime, ahead: timedelta
     ) -> NetworkStatus:
-        """Report whether it is connected, and if so to this network; None: no plan works."""
+        """Report whether it is connected, and to which network; without one no plan works."""
         used = self._is_used(now)
         in_reach = network is not None and self.stopped_at is None
         connected = used and in_reach and self.habits.is_connected(now)
@@ -266,7 +267,7 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
     def _plans_until(self, now: datetime) -> datetime:
-        """Return until when its last plan worked: until its end or its removal."""
+        """Return the moment at which the last plan ended or was removed."""
         listed = [addon for addon in self._settled(now).addons if addon.is_listed(now)]
         ends = [addon.expires_at for addon in listed if addon.expires_at is not None]
         ended_at = max(ends, default=self.meter_at)
