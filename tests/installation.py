@@ -31,7 +31,7 @@ from domain.provider_errors import Unavailable
 from projections.engine.read_model import ReadModel
 from tests import compiled
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
-from workers.plan_changes import Steadiness
+from workers.steadiness import Steadiness
 
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.

@@ -19,8 +19,8 @@ from domain.links.networks import Networks
 from domain.log.log import Log
 from domain.provider_errors import ProviderError
 from workers.links import CALL, by_order, do_steps
-from workers.plan_changes import Steadiness
 from workers.shares import Shares
+from workers.steadiness import Steadiness
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from domain.months import first_instant, month_of, months_before
 # Entries that are dated in a month reach the log within a minute of its end. Those that come after
 # the close are not lost: they belong to the next month.
 SETTLES_AFTER = timedelta(minutes=5)
-LATE_MAX = timedelta(hours=1)  # The clock looks each minute.
+OVERDUE_AFTER = timedelta(hours=1)  # The clock looks each minute.
 # Per tick; each waits for the disk, and so do the sweeps meanwhile.
 MONTHS_MAX = 12
 
@@ -50,7 +50,7 @@ class MonthEnd:
 
     def overdue(self) -> list[str]:
         """Return the months that ended over an hour ago and are not closed."""
-        open_month = month_of(self._clock() - SETTLES_AFTER - LATE_MAX)
+        open_month = month_of(self._clock() - SETTLES_AFTER - OVERDUE_AFTER)
         newest = month_of(first_instant(open_month) - timedelta(days=1))
         if self._log.find(Month, month_id(newest)) is not None:
             return []  # Months are closed in order, so all are.

@@ -14,7 +14,7 @@ from dramatiq import Message as DramatiqMessage
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob, slice_count
 
 Queue = Literal["lookup", "provision", "billing", "webhook"]
 QUEUES: tuple[Queue, ...] = ("lookup", "provision", "billing", "webhook")
@@ -59,8 +59,7 @@ def webhook_message(organization_id: UUID, endpoint_id: UUID) -> Message:
 
 
 def _job_created(event: BulkJob.Created) -> list[Message]:
-    count = -(-event.total_count // event.slice_size)
-    return [slice_message(event.originator_id, index) for index in range(count)]
+    return [slice_message(event.originator_id, index) for index in range(slice_count(event))]
 
 
 def _link_moved(event: Link.Requested | Link.ProvisioningFailed) -> list[Message]:

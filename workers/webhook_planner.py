@@ -15,7 +15,14 @@ from domain.aggregates import topics_but
 from domain.cause import Clock
 from domain.log.log import Log, Place, Poisoned, Recorded
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.messages import TEST, Look, WebhookMessage, kinds_of, message_of, type_of
+from domain.webhooks.messages import (
+    TEST,
+    EventContext,
+    WebhookMessage,
+    kinds_of,
+    message_of,
+    type_of,
+)
 from domain.webhooks.ports import Delivery, message_id
 from projections.engine.database import Database
 from projections.engine.positions import Fenced, Position, Positions, belongs
@@ -109,9 +116,9 @@ class WebhookPlanner:
         if stretch.last is None:
             return 0
         now = self._clock()
-        look = Look(self._log)
+        context = EventContext(self._log)
         planned = [
-            *chain.from_iterable(self._deliveries(each, look, now) for each in stretch.events)
+            *chain.from_iterable(self._deliveries(each, context, now) for each in stretch.events)
         ]
         again = [
             each.event
@@ -122,7 +129,9 @@ class WebhookPlanner:
         self._move(planned, again)
         return stretch.count
 
-    def _deliveries(self, recorded: Recorded, look: Look, now: datetime) -> Iterable[Delivery]:
+    def _deliveries(
+        self, recorded: Recorded, context: EventContext, now: datetime
+    ) -> Iterable[Delivery]:
         """Yield a delivery of an event for each endpoint that wants it."""
         event: Any = recorded.event
         name = type_of(event)
@@ -131,7 +140,7 @@ class WebhookPlanner:
             for each in self._told.get(event.organization_id, ())
             if each.since < recorded.position and _wants(each, name, event)
         ]
-        message = message_of(recorded, look) if wanting else None
+        message = message_of(recorded, context) if wanting else None
         if message is not None:
             for each in wanting:
                 yield _delivery(each.id, recorded, message, now)

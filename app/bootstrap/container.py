@@ -108,7 +108,7 @@ from projections.audit.covering import ChangedCheckpoint
 from projections.audit.kept_tree import KeptTree
 from projections.audit.report import Failure, Report
 from projections.audit.tree_keeper import TreeKeeper
-from projections.audit.witnesses import Claim, Claims, KeptLeaves, Spoiled, Witness
+from projections.audit.witnesses import Claim, Claims, DamagedCheckpoints, KeptLeaves, Witness
 from projections.engine.database import Database
 from projections.engine.freshness import Freshness
 from projections.engine.positions import Positions
@@ -141,10 +141,11 @@ from workers.lookup_turns import LookupTurns
 from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
-from workers.plan_changes import PlanChanges, PlanChangeWork, Steadiness
+from workers.plan_changes import PlanChanges, PlanChangeWork
 from workers.reading import BackgroundReading, Lane
 from workers.routes import DramatiqPublisher
 from workers.shares import Shares
+from workers.steadiness import Steadiness
 from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import VERSION as PLAN_VERSION
 from workers.webhook_planner import WebhookPlanner
@@ -478,7 +479,7 @@ class Container:
             )
             for each in signed
         ]
-        spoiled = Spoiled([Failure(each.position, str(each)) for each in changed])
+        spoiled = DamagedCheckpoints([Failure(each.position, str(each)) for each in changed])
         return [KeptLeaves(self.views, self.kept_tree), Claims(ours, listed=False), spoiled]
 
     @part

@@ -10,7 +10,7 @@ from app.cli.installation import installation
 from app.cli.output import as_json_option, show, show_list, watched
 from domain.money import format_amount
 from projections.audit.margin import By, Earned, Margin, margin_of
-from projections.audit.trial_balance import Line, TrialBalance
+from projections.audit.trial_balance import AccountBalance, TrialBalance
 from projections.audit.trial_balance import trial_balance as add_up
 
 Facts = dict[str, Any]
@@ -102,7 +102,7 @@ def _facts(found: TrialBalance, *, ok: bool) -> Facts:
     return {"ok": ok, "position": found.position, **unknown, "differences": differences}
 
 
-def _line(line: Line) -> Facts:
+def _line(line: AccountBalance) -> Facts:
     debit, credit = max(line.micros, 0), max(-line.micros, 0)
     amounts = {"debit": format_amount(debit), "credit": format_amount(credit)}
     return {"account": line.account, "currency": line.currency, **amounts}

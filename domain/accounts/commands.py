@@ -22,7 +22,7 @@ from domain.errors import Conflict, NotFound, NotPossible
 from domain.log.log import Log
 from domain.months import first_instant, month_of
 
-LATE_MAX = timedelta(days=1)  # An entry is committed at most this long after its date.
+COMMIT_LAG_MAX = timedelta(days=1)  # An entry is committed at most this long after its date.
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ class _Spent:
     def _count(self, version: int) -> None:
         """Add the entries since the last count; the first time, all entries of the month."""
         month, counted, at = self._month, self._version, version
-        since = first_instant(month) - LATE_MAX
+        since = first_instant(month) - COMMIT_LAG_MAX
         passed = own = 0  # `own` is the part of `passed` that certainly belongs to `month`.
         begins = False
         for event in self._log.newest_first(self._wallet_id, version):

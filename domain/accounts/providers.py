@@ -67,7 +67,7 @@ class Provider(LoadedFromNewest):
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class DrainState:
     """Since when a provider is drained, and by whom; None: by no operator."""
 
     since: datetime
@@ -80,17 +80,17 @@ class Drains:
     def __init__(self, log: Log, names: Collection[str]) -> None:
         self._log = log
         self._streams = {provider_id(name): name for name in names}
-        self._known: Mapping[str, Drained] = {}
+        self._known: Mapping[str, DrainState] = {}
 
     def has(self, name: str) -> bool:
         """Tell whether a provider is drained."""
         return name in self._known
 
-    def look(self) -> Mapping[str, Drained]:
+    def look(self) -> Mapping[str, DrainState]:
         """Read the log; return what is drained. Raises what the log raises."""
         found = self._log.find_all(Provider, self._streams)
         self._known = {
-            each.name: Drained(each.drained.timestamp, each.drained.actor)
+            each.name: DrainState(each.drained.timestamp, each.drained.actor)
             for each in found.values()
             if each.drained is not None
         }

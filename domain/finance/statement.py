@@ -21,7 +21,7 @@ def statement_month(charged_at: datetime, previous: str, closed: str) -> str:
 
 
 @dataclass(slots=True)
-class Line:
+class KindLine:
     """The entries of one kind; the balances are those before the first and after the last one."""
 
     opening_micros: int
@@ -53,10 +53,12 @@ class Statement:
     month: str
     currency: str
     opening_micros: int
-    lines: dict[str, Line] = field(default_factory=dict)
+    lines: dict[str, KindLine] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, organization_id: UUID, month: str, currency: str, lines: dict[str, Line]) -> Self:
+    def of(
+        cls, organization_id: UUID, month: str, currency: str, lines: dict[str, KindLine]
+    ) -> Self:
         """Return the statement that has these lines; at least one."""
         first = min(lines.values(), key=attrgetter("first_sequence"))
         return cls(organization_id, month, currency, first.opening_micros, lines)
@@ -72,7 +74,7 @@ class Statement:
         line = self.lines.get(kind)
         if line is None:
             micros, sequence = _before(entry), entry.sequence
-            line = Line(micros, micros, sequence, sequence, position, position)
+            line = KindLine(micros, micros, sequence, sequence, position, position)
             self.lines[kind] = line
         line.enter(position, entry, direction)
 

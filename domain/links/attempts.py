@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from domain.errors import IdempotencyKeyReused
 
-ATTEMPTS_MAX = 1 << 20  # A million failures of one key, each reported to the sender.
+FAILURES_MAX = 1 << 20  # A million failures of one key, each reported to the sender.
 USED_UP = "This Idempotency-Key has failed too often; use another one."
 
 A = TypeVar("A")
@@ -15,12 +15,12 @@ def last_attempt(find: Callable[[int], A | None]) -> tuple[int, A | None]:
     """Return the number of the newest attempt, and the attempt; (0, None) if there is none.
 
     Searches by doubling, then halving: a key that has failed a thousand times takes twenty reads.
-    Raises IdempotencyKeyReused for a key that has failed ATTEMPTS_MAX times.
+    Raises IdempotencyKeyReused for a key that has failed FAILURES_MAX times.
     """
     low, found = 0, None
     high = 1
     while (at_high := find(high)) is not None:
-        if high >= ATTEMPTS_MAX:
+        if high >= FAILURES_MAX:
             raise IdempotencyKeyReused(USED_UP)
         low, found, high = high, at_high, 2 * high
     while high - low > 1:

@@ -21,7 +21,7 @@ from domain.cause import Cause, lies_ahead
 from domain.links.link import Link
 from domain.links.network import Addon, Shape
 from domain.links.plan_change import Addition, PlanChange, Removal
-from domain.links.provisioning import ATTEMPTS_MAX
+from domain.links.provisioning import INTENTS_MAX
 
 
 class ChangeStep(StrEnum):
@@ -57,7 +57,7 @@ def after_nothing(change: PlanChange, now: datetime, *, adds_once: bool = True) 
     may_add_twice = not adds_once and isinstance(change.next, Addition)
     if may_add_twice or lies_ahead(change.intent.until, now):
         return ChangeStep.WAIT
-    return ChangeStep.FAIL if change.attempts >= ATTEMPTS_MAX else ChangeStep.BEGIN
+    return ChangeStep.FAIL if change.attempts >= INTENTS_MAX else ChangeStep.BEGIN
 
 
 def is_settled(change: PlanChange, settles_after: timedelta, now: datetime) -> bool:

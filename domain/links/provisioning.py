@@ -31,7 +31,7 @@ from domain.links.link import Link, Stage
 from domain.links.lost_order import APART
 from domain.links.network import Order, Shape
 
-ATTEMPTS_MAX = 5  # Creations started; a link that has killed five workers would kill a sixth.
+INTENTS_MAX = 5  # Creations started; a link that has killed five workers would kill a sixth.
 
 
 class Step(StrEnum):
@@ -96,7 +96,7 @@ def after_nothing(link: Link, now: datetime, *, creates_once: bool = True) -> St
     assert link.intent is not None
     if not creates_once or lies_ahead(link.intent.until, now):
         return Step.WAIT
-    return Step.FAIL if link.attempts >= ATTEMPTS_MAX else Step.CREATE
+    return Step.FAIL if link.attempts >= INTENTS_MAX else Step.CREATE
 
 
 def may_adopt(link: Link, order: Order, now: datetime, *, by_reference: bool) -> bool:
@@ -122,7 +122,7 @@ def after_no_order(link: Link, settles_after: timedelta, now: datetime) -> Step:
     assert link.intent is not None
     if now < link.intent.until + settles_after:
         return Step.WAIT
-    return Step.FAIL if link.attempts >= ATTEMPTS_MAX else Step.ORDER
+    return Step.FAIL if link.attempts >= INTENTS_MAX else Step.ORDER
 
 
 def after_no_endpoint(link: Link, now: datetime) -> Step:

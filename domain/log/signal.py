@@ -31,11 +31,6 @@ class Signal:
         """Return the number of calls so far, to be given to `wait`."""
         return self._count
 
-    @property
-    def is_watched(self) -> bool:
-        """Tell whether anybody waits for a single stream."""
-        return bool(self._watched)
-
     def call(self, streams: Streams | None = None) -> None:
         """Wake followers and those who watch one of these streams; None: any may have grown."""
         self.observer(streams)

@@ -22,7 +22,7 @@ from domain.lookups.number_lookup import Source
 from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts, Told
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
-ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
+CALLS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
 PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
 UNAVAILABLE = "unavailable"  # Counted as the source if there is no answer.
 
@@ -131,7 +131,7 @@ class Answers:
         answers: dict[str, Answer] = dict(self._cached(organization_id, phone_numbers))
         missing = [number for number in phone_numbers if number not in answers]
         later: set[str] = set()
-        for attempt in range(ATTEMPTS_MAX):
+        for attempt in range(CALLS_MAX):
             if not missing:
                 break
             if attempt > 0:

@@ -30,7 +30,7 @@ from domain.lookups.ports import NumberFacts, Told
 from domain.personal import Sealed
 
 # Starts of a slice in a row that end no item; one that has killed five workers would kill a sixth.
-ATTEMPTS_MAX = 5
+STARTS_MAX = 5
 
 
 class PersonalNumbers(msgspec.Struct, frozen=True):
@@ -198,7 +198,7 @@ class BulkJob(Refundable):
 
     @property
     def slice_count(self) -> int:
-        return -(-self.created.total_count // self.created.slice_size)
+        return slice_count(self.created)
 
     def items_of(self, slice_index: int) -> range:
         """Return the indexes of one slice; empty if there is no such slice."""
@@ -221,7 +221,7 @@ class BulkJob(Refundable):
 
     def exhausted(self, slice_index: int) -> bool:
         """Tell whether a slice has used up its attempts."""
-        return self.attempts.get(slice_index, 0) >= ATTEMPTS_MAX
+        return self.attempts.get(slice_index, 0) >= STARTS_MAX
 
     def start_slice(self, slice_index: int, cause: Cause) -> None:
         """Count one more attempt at a slice that has open items and attempts left."""
@@ -339,3 +339,8 @@ def refunds_of(
             metadata={"count": count},
         )
     ]
+
+
+def slice_count(created: BulkJob.Created) -> int:
+    """Return how many slices a job has; the last one may be shorter."""
+    return -(-created.total_count // created.slice_size)

@@ -19,7 +19,7 @@ from domain.webhooks.endpoint import WebhookRequest
 
 Facts = Mapping[str, Any]
 # Returns the facts of an event for its message; None: this event causes no message.
-Tell = Callable[[Any, "Look"], Facts | None]
+FactsOf = Callable[[Any, "EventContext"], Facts | None]
 Kinds = tuple[type[Event], ...]
 
 TEST = "webhook.test"  # Sent only on request, whatever types an endpoint wants.
@@ -34,7 +34,7 @@ class WebhookMessage(NamedTuple):
     body: bytes
 
 
-class Look:
+class EventContext:
     """Looks up what an event does not carry itself.
 
     It remembers what it has read, so each batch of events gets a new one.
@@ -52,8 +52,8 @@ class Look:
         return self._thresholds[organization_id]
 
 
-def _job(event: Any, look: Look) -> Facts:
-    job = look.log.get(BulkJob, event.originator_id)
+def _job(event: Any, context: EventContext) -> Facts:
+    job = context.log.get(BulkJob, event.originator_id)
     total, failed = job.created.total_count, len(job.failed)
     status = "failed" if failed == total else "completed"
     return {
@@ -66,7 +66,7 @@ def _job(event: Any, look: Look) -> Facts:
     }
 
 
-def _link(*names: str) -> Tell:
+def _link(*names: str) -> FactsOf:
     """Tell the id of the link, and these fields of the event."""
     return lambda event, _: {
         "link_id": event.originator_id,
@@ -74,7 +74,7 @@ def _link(*names: str) -> Tell:
     }
 
 
-def _activated(event: Link.Activated, _: Look) -> Facts:
+def _activated(event: Link.Activated, _: EventContext) -> Facts:
     return {
         "link_id": event.originator_id,
         "activation_id": event.activation_id,
@@ -82,7 +82,7 @@ def _activated(event: Link.Activated, _: Look) -> Facts:
     }
 
 
-def _not_activated(event: Link.ProvisioningFailed, _: Look) -> Facts:
+def _not_activated(event: Link.ProvisioningFailed, _: EventContext) -> Facts:
     refund = event.refund.transaction_id if event.refund is not None else None
     return {
         "link_id": event.originator_id,
@@ -92,7 +92,7 @@ def _not_activated(event: Link.ProvisioningFailed, _: Look) -> Facts:
     }
 
 
-def _topped_up(event: Link.PlanAdded, _: Look) -> Facts:
+def _topped_up(event: Link.PlanAdded, _: EventContext) -> Facts:
     return {
         "link_id": event.originator_id,
         "change_id": event.change_id,
@@ -101,9 +101,9 @@ def _topped_up(event: Link.PlanAdded, _: Look) -> Facts:
     }
 
 
-def _not_topped_up(event: PlanChange.Failed, look: Look) -> Facts | None:
+def _not_topped_up(event: PlanChange.Failed, context: EventContext) -> Facts | None:
     """Tell which plans were not added; a change that only removes plans is no top-up."""
-    asked = look.log.get(PlanChange, event.originator_id).requested
+    asked = context.log.get(PlanChange, event.originator_id).requested
     lost = asked.additions[max(0, event.index - len(asked.removals)) :]
     if not lost:
         return None
@@ -126,27 +126,27 @@ def _entry(event: Wallet.Moved) -> dict[str, Any]:
     }
 
 
-def _deposited(event: Wallet.Deposited, _: Look) -> Facts:
+def _deposited(event: Wallet.Deposited, _: EventContext) -> Facts:
     return _entry(event)
 
 
-def _low_balance(event: Wallet.Charged | Wallet.Adjusted, look: Look) -> Facts | None:
+def _low_balance(event: Wallet.Charged | Wallet.Adjusted, context: EventContext) -> Facts | None:
     """Tell the entry that took the balance below the threshold of its organization."""
     lost = event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
     if lost <= 0:
         return None
-    threshold = look.threshold_of(event.organization_id)
+    threshold = context.threshold_of(event.organization_id)
     before = event.balance_micros + lost
     if threshold is None or not event.balance_micros < threshold <= before:
         return None
     return {**_entry(event), "threshold": format_amount(threshold)}
 
 
-def _test(event: WebhookRequest.TestAsked, _: Look) -> Facts:
+def _test(event: WebhookRequest.TestAsked, _: EventContext) -> Facts:
     return {"webhook_id": event.endpoint_id}
 
 
-TYPES: Mapping[str, tuple[Kinds, Tell]] = {
+TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "job.finished": ((BulkJob.Finished, BulkJob.Cancelled), _job),
     "link.activated": ((Link.Activated,), _activated),
     "link.failed": ((Link.ProvisioningFailed,), _not_activated),
@@ -161,7 +161,7 @@ TYPES: Mapping[str, tuple[Kinds, Tell]] = {
     "wallet.low_balance": ((Wallet.Charged, Wallet.Adjusted), _low_balance),
     "wallet.deposited": ((Wallet.Deposited,), _deposited),
 }
-_OF_KIND: Mapping[type[Event], tuple[str, Tell]] = {
+_OF_KIND: Mapping[type[Event], tuple[str, FactsOf]] = {
     WebhookRequest.TestAsked: (TEST, _test),
     **{kind: (name, tell) for name, (kinds, tell) in TYPES.items() for kind in kinds},
 }
@@ -179,11 +179,11 @@ def type_of(event: Event) -> str | None:
     return entry[0] if entry is not None else None
 
 
-def message_of(recorded: Recorded, look: Look) -> WebhookMessage | None:
+def message_of(recorded: Recorded, context: EventContext) -> WebhookMessage | None:
     """Return the message that an event causes; the same event always gives the same bytes."""
     event: Any = recorded.event
     name, tell = _OF_KIND[type(event)]
-    facts = tell(event, look)
+    facts = tell(event, context)
     if facts is None:
         return None
     about = event.link_id if isinstance(event, PlanChange.Event) else event.originator_id

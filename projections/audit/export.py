@@ -26,7 +26,7 @@ LINE_BYTES_MAX = 64 << 20  # Far above any event; a file without lines ends here
 Whole = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One event of an export."""
 
     position: Whole
@@ -49,7 +49,7 @@ class NoExport(Exception):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(Exported).decode
 
 
 class Export:
@@ -76,7 +76,7 @@ class Export:
                 raise Poisoned(row.position, "its stored bytes are no text") from None
             yield (
                 _encode(
-                    Line(row.position, row.stream_id, row.version, row.topic, state, leaf.hex())
+                    Exported(row.position, row.stream_id, row.version, row.topic, state, leaf.hex())
                 )
                 + b"\n"
             )

@@ -22,7 +22,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 USES: Uses = (Wallet.Moved, *COSTLY)
 
 
-class Line(NamedTuple):
+class AccountBalance(NamedTuple):
     """The balance of an account; positive is a debit, negative a credit."""
 
     account: str
@@ -65,12 +65,15 @@ class TrialBalance:
                 self._sums[account, work.cost.currency] += micros
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[AccountBalance]:
         """The accounts by currency and name."""
         sums = self._sums.copy()
         for currency, balance_micros in self._stated.values():
             sums[WALLETS, currency] -= balance_micros
-        found = (Line(account, currency, micros) for (account, currency), micros in sums.items())
+        found = (
+            AccountBalance(account, currency, micros)
+            for (account, currency), micros in sums.items()
+        )
         return sorted(found, key=lambda line: (line.currency, line.account))
 
     @property

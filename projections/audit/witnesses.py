@@ -121,7 +121,7 @@ class KeptLeaves:
                 self._faults.append(Failure(leaves[0][0] if leaves else 0, tile.fault))
 
 
-class Spoiled:
+class DamagedCheckpoints:
     """Witnesses that are damaged and can compare nothing; they report only that."""
 
     def __init__(self, faults: Sequence[Failure]) -> None:

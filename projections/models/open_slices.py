@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Column, Connection, Integer, Table, Uuid, bindparam, select
 
 from domain.log.log import Recorded
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob, slice_count
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel, execute_many
 
@@ -152,5 +152,5 @@ def _rows(recorded: Recorded) -> list[dict[str, Any]]:
             "position": recorded.position,
             "open_count": min(event.slice_size, event.total_count - index * event.slice_size),
         }
-        for index in range(-(-event.total_count // event.slice_size))
+        for index in range(slice_count(event))
     ]

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
-from domain.finance.statement import Line, Statement, statement_month
+from domain.finance.statement import KindLine, Statement, statement_month
 from domain.log.log import Recorded
 from domain.months import months_before, next_month
 from projections.engine.inserting import insert_many, upsert
@@ -34,7 +34,7 @@ from projections.engine.read_model import ReadModel
 
 KEPT = frozenset({"currency", "opening_micros", "first_sequence", "first_position"})
 SUMS = frozenset({"count", "debit_micros", "credit_micros"})
-LINE = tuple(each.name for each in fields(Line))
+LINE = tuple(each.name for each in fields(KindLine))
 
 
 class Statements(ReadModel):
@@ -127,7 +127,7 @@ def _rows(part: Statement) -> Iterator[dict[str, Any]]:
 
 
 def _read(organization_id: UUID, month: str, rows: Sequence[RowMapping]) -> Statement:
-    lines = {row["kind"]: Line(**{name: row[name] for name in LINE}) for row in rows}
+    lines = {row["kind"]: KindLine(**{name: row[name] for name in LINE}) for row in rows}
     return Statement.of(organization_id, month, rows[0]["currency"], lines)
 
 

@@ -229,7 +229,7 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class EntryFilter:
     """Which transactions to list: `since` is inclusive, `until` is not."""
 
     kind: str | None = None
@@ -345,7 +345,7 @@ class Transactions(ReadModel):
         self,
         connection: Connection,
         organization_id: UUID,
-        wanted: Filter,
+        wanted: EntryFilter,
         *,
         offset: int,
         limit: int,
@@ -372,7 +372,7 @@ class Transactions(ReadModel):
         self,
         connection: Connection,
         organization_id: UUID,
-        wanted: Filter,
+        wanted: EntryFilter,
         within: tuple[int, int],
         limit: int,
     ) -> list[Transaction]:
@@ -383,14 +383,14 @@ class Transactions(ReadModel):
         rows = rows.order_by(columns.sequence.desc()).limit(limit)
         return [_read(row) for row in connection.execute(rows)]
 
-    def span(self, connection: Connection, organization_id: UUID, wanted: Filter) -> Span:
+    def span(self, connection: Connection, organization_id: UUID, wanted: EntryFilter) -> Span:
         """Return how many entries match, and the first and last sequence among them."""
-        if wanted.reference is None and wanted != Filter():
+        if wanted.reference is None and wanted != EntryFilter():
             kinds = KINDS if wanted.kind is None else [wanted.kind]
             return self.hours.span(connection, self.rows, organization_id, kinds, _within(wanted))
         sequence = self.rows.c.sequence
         own = self.rows.c.organization_id == organization_id
-        if wanted == Filter():  # Sequences have no gap, so the newest sequence is the count.
+        if wanted == EntryFilter():  # Sequences have no gap, so the newest sequence is the count.
             statement = select(func.coalesce(func.max(sequence), 0)).where(own)
             total = connection.execute(statement).scalar_one()
             return Span(total, 1, total)
@@ -426,7 +426,7 @@ class Transactions(ReadModel):
         )
         return [_read(row) for row in connection.execute(rows)], total
 
-    def _conditions(self, wanted: Filter) -> list[ColumnElement[bool]]:
+    def _conditions(self, wanted: EntryFilter) -> list[ColumnElement[bool]]:
         columns = self.rows.c
         conditions: list[ColumnElement[bool]] = []
         if wanted.kind is not None:
@@ -458,7 +458,7 @@ def replayed(events: Iterable[Recorded]) -> Iterator[tuple[Transaction, str | No
             yield _read(row), actor if event.request_id == request_id else None
 
 
-def _within(wanted: Filter) -> tuple[int, int]:
+def _within(wanted: EntryFilter) -> tuple[int, int]:
     """Return the filter's time range in microseconds; an open end becomes the widest bound."""
     since = 0 if wanted.since is None else to_micros(wanted.since)
     return since, FOREVER if wanted.until is None else to_micros(wanted.until)

@@ -26,7 +26,7 @@ from domain.log.aggregate import Root
 from domain.log.mapper import MsgspecMapper
 from domain.lookups.number_lookup import NumberLookup
 from domain.months import month_of
-from projections.audit.export import Line
+from projections.audit.export import Exported
 from projections.audit.tree import leaf_hash
 from tests.bench.engine import database_url
 from tests.golden.building import SEALED
@@ -88,7 +88,7 @@ def write(file: Path, events: int) -> None:
                 stream = stored.originator_id
                 place = (position, stream, stored.originator_version, stored.topic)
                 leaf = leaf_hash(*place, stored.state).hex()
-                out.write(encode(Line(*place, stored.state.decode(), leaf)) + b"\n")
+                out.write(encode(Exported(*place, stored.state.decode(), leaf)) + b"\n")
 
 
 def measured(name: str, *command: str) -> None:

@@ -112,7 +112,7 @@ class Crew:
             if self._is_many:
                 wait_until(lambda: self._heard > heard)
             self._behind = {"projector", "dispatcher"}
-            if self._turns.is_theirs and self.web.log.appended.is_watched:
+            if self._turns.is_theirs and self.web.log.appended._watched:  # noqa: SLF001  # Whether anybody waits for a stream.
                 with self._playing("web"):
                     self._turns.give_back()
             return position

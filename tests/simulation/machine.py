@@ -29,8 +29,8 @@ from tests.installation import Process
 from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups, WatchedNetwork
 from workers.dispatcher import NAME as DISPATCHER
-from workers.plan_changes import Steadiness
 from workers.routes import Message, Publisher, plan_change_message
+from workers.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -18,7 +18,7 @@ from tests.simulation.mutants import an_esim_keeps_no_record_of_who_holds_it
 from tests.simulation.order_world import OrderWorld
 from tests.simulation.template import Template
 from workers import links, lost_orders
-from workers.plan_changes import Steadiness
+from workers.steadiness import Steadiness
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (500 if os.environ.get("SOAK") == "1" else 10))
 GROUP = 5

@@ -63,7 +63,7 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
     [
         ("ARCHITECTURE.md", f"{HTTP_THREADS} threads behind it"),
         ("ARCHITECTURE.md", f"one message per slice of {bulk_commands.SLICE_ITEMS} numbers"),
-        ("ARCHITECTURE.md", f"at most {IN_WORDS[answers.ATTEMPTS_MAX]} times per item"),
+        ("ARCHITECTURE.md", f"at most {IN_WORDS[answers.CALLS_MAX]} times per item"),
         ("ARCHITECTURE.md", f"rests for {', '.join(RESTS)} and {LAST} s between its starts"),
         ("ARCHITECTURE.md", f"After {committer.SETTLE_S:g} s the reply is 503"),
         ("ARCHITECTURE.md", f"exits after {CLEAN_END_S:g} s"),
@@ -223,6 +223,6 @@ def test_one_organization_holds_half_of_the_places_wherever_it_is_told() -> None
 
 
 def test_a_slice_has_a_rest_between_all_of_its_starts() -> None:
-    assert len(lookup_turns.RESTS) == bulk_job.ATTEMPTS_MAX - 1
+    assert len(lookup_turns.RESTS) == bulk_job.STARTS_MAX - 1
     told = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    assert f"after the {ORDINALS[bulk_job.ATTEMPTS_MAX]} start" in told
+    assert f"after the {ORDINALS[bulk_job.STARTS_MAX]} start" in told

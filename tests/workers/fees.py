@@ -13,7 +13,7 @@ from domain.money import format_amount, parse_amount
 from projections.audit.auditor import verify
 from projections.audit.report import Failure
 from projections.models.monthly_fees import FeeRow
-from projections.models.transactions import Filter, Transaction
+from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process
 
 PLAN = BoughtPlan(uuid4(), "eu-5gb-30d", "Europe 5 GB", 0, 5_000, 30, ["AT", "DE"])
@@ -119,7 +119,7 @@ def frozen(process: Process, organization_id: UUID) -> dict[str, str]:
 def charges(process: Process, organization_id: UUID) -> list[Transaction]:
     """Return the transactions of monthly fees, oldest first."""
     process.projector.catch_up()
-    wanted = Filter(kind="monthly_link_fee")
+    wanted = EntryFilter(kind="monthly_link_fee")
     with process.views.reading() as connection:
         found, _ = process.transactions.page(
             connection, organization_id, wanted, offset=0, limit=1_000

@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from domain.lookups.answers import ATTEMPTS_MAX as CALLS_MAX
+from domain.lookups.answers import CALLS_MAX
 from domain.lookups.bulk_commands import SLICE_ITEMS
-from domain.lookups.bulk_job import ATTEMPTS_MAX, Asked, BulkJob
+from domain.lookups.bulk_job import STARTS_MAX, Asked, BulkJob
 from domain.months import month_of
 from tests.installation import CountingProvider, Installation, Process, numbers
 from tests.projections.histories import create_job
@@ -114,15 +114,15 @@ def test_five_starts_without_an_end_fail_the_slice_and_a_sixth_never_begins(
     work, provider = Work(installation, numbers(3)), CountingProvider()
     provider.bug = SystemExit()  # A worker that dies in the midst of its work.
     process = worker(installation, provider)
-    for attempt in range(ATTEMPTS_MAX):
+    for attempt in range(STARTS_MAX):
         with pytest.raises(SystemExit):
             process.bulk_lookup.work(work.job_id, 0)
         assert work.starts() == attempt + 1
         work.check()
     for _ in range(2):
         process.bulk_lookup.work(work.job_id, 0)
-    assert len(provider.asked) == ATTEMPTS_MAX
-    assert work.starts() == ATTEMPTS_MAX
+    assert len(provider.asked) == STARTS_MAX
+    assert work.starts() == STARTS_MAX
     assert work.errors() == dict.fromkeys((0, 1, 2), EXHAUSTED)
     assert work.job.finished_at is not None
     assert work.spent_micros == 0
@@ -175,7 +175,7 @@ def test_numbers_that_are_erased_while_they_are_looked_up_end_all_the_same(
     process = worker(installation, provider)
     next_month = month_of(work.process.clock() + timedelta(days=31))
     provider.meanwhile = lambda: process.vault.erase(next_month)
-    for _ in range(ATTEMPTS_MAX + 1):
+    for _ in range(STARTS_MAX + 1):
         if work.job.finished_at is None:
             try_to_work(process, work)
     assert work.job.finished_at is not None

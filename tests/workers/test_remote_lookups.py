@@ -26,7 +26,7 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import utc_now
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_commands import SLICE_ITEMS, BulkRequest
-from domain.lookups.bulk_job import ATTEMPTS_MAX, BulkJob
+from domain.lookups.bulk_job import STARTS_MAX, BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest
 from domain.provider_errors import NotNow
@@ -113,7 +113,7 @@ class Buyer:
         request = BulkRequest(self.organization_id, wanted, PRICE_MICROS, "USD", None)
         job_id = self.process.bulk_create.run(request, self.process.cause())[0].id
         for slice_index in range(-(-len(wanted) // SLICE_ITEMS)):
-            for _ in range(ATTEMPTS_MAX):
+            for _ in range(STARTS_MAX):
                 with suppress(NotNow):
                     self.process.bulk_lookup.work(job_id, slice_index)
                     break

@@ -9,7 +9,7 @@ from domain.links.plan_change import PlanChange
 from tests.installation import SetClock
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
-from workers.plan_changes import SLIP, Steadiness
+from workers.steadiness import SLIP, Steadiness
 
 HOURS_2 = timedelta(hours=2).total_seconds()
 MINUTE = timedelta(minutes=1)

@@ -26,7 +26,7 @@ from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, RateLimited, ValidationFailed
 from projections.engine.freshness import wait_until_projected
-from projections.models.transactions import Filter, Transaction
+from projections.models.transactions import EntryFilter, Transaction
 from projections.models.wallets import WalletRow
 
 READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a download.
@@ -80,7 +80,7 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     """
     parts = container()
     wait_for(parts, parts.transactions.name)
-    wanted = Filter(
+    wanted = EntryFilter(
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
     if preferred(CSV) == CSV:
@@ -121,7 +121,7 @@ def read_transaction(_: Caller, entry: Transaction) -> Response:
     return success(show_transaction(entry))
 
 
-def _every(parts: Container, organization_id: UUID, wanted: Filter) -> Iterator[Transaction]:
+def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iterator[Transaction]:
     """Yield all transactions that match, newest first; each query reads `READ_AT_ONCE`."""
     with parts.views.reading() as connection:
         _, first, last = parts.transactions.span(connection, organization_id, wanted)

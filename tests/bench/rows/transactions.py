@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from app.bootstrap.container import Container
-from projections.models.transactions import Filter, Transaction
+from projections.models.transactions import EntryFilter, Transaction
 from tests.bench.history import grow_wallet
 from tests.bench.installation import installation, new_organization
 from tests.bench.limits import by_key
@@ -45,14 +45,17 @@ def prepared() -> Iterator[tuple[Container, UUID]]:
 def measure(container: Container, organization: UUID) -> Iterator[Row]:
     since, until = BEGAN + TRANSACTIONS // 3 * APART, BEGAN + TRANSACTIONS // 2 * APART
     for told, wanted in (
-        ("of some months", Filter(since=since, until=until)),
-        ("of a kind", Filter(kind="bulk_lookup")),
-        ("of a kind in some months", Filter(kind="bulk_lookup", since=since, until=until)),
+        ("of some months", EntryFilter(since=since, until=until)),
+        ("of a kind", EntryFilter(kind="bulk_lookup")),
+        (
+            "of a kind in some months",
+            EntryFilter(kind="bulk_lookup", since=since, until=until),
+        ),
     ):
         yield _row(told, container, organization, wanted)
 
 
-def _row(told: str, container: Container, organization: UUID, wanted: Filter) -> Row:
+def _row(told: str, container: Container, organization: UUID, wanted: EntryFilter) -> Row:
     ours = partial(_page, container, organization, wanted)
     limit = partial(by_key.transactions, container, [each.id for each in ours()])
     assert limit() == ours()
@@ -64,7 +67,7 @@ def _row(told: str, container: Container, organization: UUID, wanted: Filter) ->
     return Row(name, *p50s, "ms", Aim(ours_max=10))
 
 
-def _page(container: Container, organization: UUID, wanted: Filter) -> list[Transaction]:
+def _page(container: Container, organization: UUID, wanted: EntryFilter) -> list[Transaction]:
     with container.views.reading() as connection:
         found, total = container.transactions.page(
             connection, organization, wanted, offset=0, limit=PAGE

@@ -6,7 +6,7 @@ import pytest
 
 from domain.links.plan_change import PlanChange
 from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
-from domain.links.provisioning import ATTEMPTS_MAX
+from domain.links.provisioning import INTENTS_MAX
 from tests.domain.build_links import (
     DEADLINE,
     SETTLED_AT,
@@ -72,9 +72,9 @@ def test_a_change_and_a_moment_have_one_next_step(
     [
         (1, UNTIL - TICK, ChangeStep.WAIT),
         (1, UNTIL, ChangeStep.BEGIN),
-        (ATTEMPTS_MAX - 1, UNTIL, ChangeStep.BEGIN),
-        (ATTEMPTS_MAX, UNTIL - TICK, ChangeStep.WAIT),
-        (ATTEMPTS_MAX, UNTIL, ChangeStep.FAIL),
+        (INTENTS_MAX - 1, UNTIL, ChangeStep.BEGIN),
+        (INTENTS_MAX, UNTIL - TICK, ChangeStep.WAIT),
+        (INTENTS_MAX, UNTIL, ChangeStep.FAIL),
     ],
 )
 def test_a_step_is_begun_again_only_when_the_call_before_is_over_and_not_for_ever(

@@ -7,7 +7,7 @@ import pytest
 from domain.cause import AHEAD_MAX
 from domain.links.link import Link, Stage
 from domain.links.provisioning import (
-    ATTEMPTS_MAX,
+    INTENTS_MAX,
     UNFINISHED,
     Step,
     after_no_endpoint,
@@ -124,10 +124,10 @@ def test_the_first_three_stages_are_those_that_a_deadline_ends() -> None:
         (1, UNTIL, Step.CREATE),
         (1, UNTIL - AHEAD_MAX, Step.WAIT),
         (1, UNTIL - AHEAD_MAX - TICK, Step.CREATE),  # It was begun before a clock was set back.
-        (ATTEMPTS_MAX - 1, UNTIL, Step.CREATE),
-        (ATTEMPTS_MAX, UNTIL - TICK, Step.WAIT),
-        (ATTEMPTS_MAX, UNTIL, Step.FAIL),
-        (ATTEMPTS_MAX + 1, LONG_AFTER, Step.FAIL),
+        (INTENTS_MAX - 1, UNTIL, Step.CREATE),
+        (INTENTS_MAX, UNTIL - TICK, Step.WAIT),
+        (INTENTS_MAX, UNTIL, Step.FAIL),
+        (INTENTS_MAX + 1, LONG_AFTER, Step.FAIL),
     ],
 )
 def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever(
@@ -137,7 +137,7 @@ def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever
     assert after_nothing(link, now) is step
 
 
-@pytest.mark.parametrize("attempts", [1, ATTEMPTS_MAX])
+@pytest.mark.parametrize("attempts", [1, INTENTS_MAX])
 @pytest.mark.parametrize("now", [UNTIL - TICK, UNTIL, LONG_AFTER])
 def test_a_creation_that_the_network_might_do_twice_is_never_repeated(
     attempts: int, now: datetime

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
-from domain.lookups.answers import ATTEMPTS_MAX, AnswerRules, Answers, asked_of
+from domain.lookups.answers import CALLS_MAX, AnswerRules, Answers, asked_of
 from domain.lookups.bulk_job import Asked
 from domain.lookups.ports import Portability, Told
 from domain.provider_errors import NotAnswered
@@ -204,7 +204,7 @@ def test_one_makes_one_call_and_an_outage_is_not_kept(desk: Desk) -> None:
 def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> None:
     desk.provider.down = {OTHER}
     assert desk.sources(NUMBER, OTHER) == ["live", None]
-    assert desk.provider.asked == [NUMBER, *[OTHER] * ATTEMPTS_MAX]
+    assert desk.provider.asked == [NUMBER, *[OTHER] * CALLS_MAX]
     first, second = desk.pauses
     assert 0.1 <= first <= 0.3
     assert 0.2 <= second <= 0.6

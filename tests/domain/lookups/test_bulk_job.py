@@ -6,7 +6,7 @@ import pytest
 
 from domain.accounts.paid_price import Repayment
 from domain.ids import derive_id
-from domain.lookups.bulk_job import ATTEMPTS_MAX, BulkJob, bulk_job_id
+from domain.lookups.bulk_job import STARTS_MAX, BulkJob, bulk_job_id
 from tests.domain.build import ORGANIZATION, TRANSACTION, bulk_job, cause, sealed
 from tests.story import Story, fact
 
@@ -78,7 +78,7 @@ def test_there_is_nothing_in_a_slice_that_does_not_exist(slice_index: int) -> No
 
 def test_every_start_counts_before_any_work_is_done() -> None:
     story = accepted().given()
-    for attempt in range(1, ATTEMPTS_MAX + 1):
+    for attempt in range(1, STARTS_MAX + 1):
         assert not story.aggregate.exhausted(1)
         story.when(started(1))
         story.then(fact(BulkJob.SliceStarted, slice_index=1, attempt=attempt))
@@ -88,9 +88,9 @@ def test_every_start_counts_before_any_work_is_done() -> None:
 
 
 def test_a_start_that_ends_an_item_does_not_count() -> None:
-    story = accepted().given(*[started(1)] * ATTEMPTS_MAX)
+    story = accepted().given(*[started(1)] * STARTS_MAX)
     assert story.aggregate.exhausted(1)
-    story = accepted().given(*[started(1)] * ATTEMPTS_MAX, completed(1, 2))
+    story = accepted().given(*[started(1)] * STARTS_MAX, completed(1, 2))
     story.when(started(1))
     story.then(fact(BulkJob.SliceStarted, slice_index=1, attempt=1))
 

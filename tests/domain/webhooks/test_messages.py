@@ -11,7 +11,7 @@ from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.messages import TEST, TYPES, Look, kinds_of, message_of, type_of
+from domain.webhooks.messages import TEST, TYPES, EventContext, kinds_of, message_of, type_of
 from tests.golden.building import ORGANIZATION, STREAM
 from tests.golden.examples import EVENTS
 from tests.installation import Process, numbers
@@ -28,8 +28,8 @@ LOOKED_UP = (BulkJob.Finished, BulkJob.Cancelled, PlanChange.Failed)
 
 
 def told(event: Event, look: Any = None) -> dict[str, Any] | None:
-    message = message_of(Recorded(7, event), cast("Look", look))
-    assert message == message_of(Recorded(7, event), cast("Look", look))
+    message = message_of(Recorded(7, event), cast("EventContext", look))
+    assert message == message_of(Recorded(7, event), cast("EventContext", look))
     return None if message is None else json.loads(message.body)
 
 
@@ -78,7 +78,7 @@ def test_an_event_of_a_change_of_plans_is_told_in_the_order_of_its_link(process:
                 assert stream == failed.originator_id
                 return requested.mutate(None)
 
-    message = message_of(Recorded(7, failed), cast("Look", Changes))
+    message = message_of(Recorded(7, failed), cast("EventContext", Changes))
     removals, additions = len(requested.removals), requested.additions
     assert failed.index >= removals
     assert message is not None
@@ -105,13 +105,13 @@ def test_a_job_tells_how_it_ended(process: Process, ends: str, status: str) -> N
     counts = {"total_count": 3, "completed_count": 3, "failed_count": 0, "cancelled_count": 0}
     if ends == "cancel":
         counts |= {"completed_count": 0, "cancelled_count": 3}
-    body = told(ended, Look(process.log))
+    body = told(ended, EventContext(process.log))
     assert body is not None
     assert body["data"] == {"job_id": str(job_id), "status": status, **counts, "position": 7}
 
 
 def test_the_organization_of_a_message_is_that_of_its_event() -> None:
     event = next(each for each in EVENTS if isinstance(each, Link.Activated))
-    message = message_of(Recorded(7, event), Look(cast("Log", None)))
+    message = message_of(Recorded(7, event), EventContext(cast("Log", None)))
     assert message is not None
     assert (message.organization_id, message.about) == (ORGANIZATION, STREAM)

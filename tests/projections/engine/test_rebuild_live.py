@@ -12,7 +12,7 @@ from projections.audit.auditor import verify
 from projections.engine.follower import Follower
 from projections.engine.rebuild import rebuild_all
 from projections.engine.verify import differences
-from projections.models.transactions import Filter
+from projections.models.transactions import EntryFilter
 from tests.installation import Installation, Process, postgresql_only, wait_until
 from tests.projections.histories import Life, create_job, finish_job
 from tests.projections.looking import all_lags, failures
@@ -58,7 +58,7 @@ def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[
             assert job is not None
             assert job.completed_count == 1
             found, total = process.transactions.page(
-                connection, organization_id, Filter(), offset=0, limit=5
+                connection, organization_id, EntryFilter(), offset=0, limit=5
             )
             assert len(found) == min(total, 5) > 0
             assert [each.sequence for each in found] == [*range(total, max(total - 5, 0), -1)]

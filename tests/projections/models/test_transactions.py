@@ -7,15 +7,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from projections.models.transactions import Filter, Transaction
+from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
 
-ALL = Filter()
+ALL = EntryFilter()
 
 
 def page(
-    process: Process, organization_id: UUID, wanted: Filter = ALL, offset: int = 0, limit: int = 100
+    process: Process,
+    organization_id: UUID,
+    wanted: EntryFilter = ALL,
+    offset: int = 0,
+    limit: int = 100,
 ) -> tuple[list[Transaction], int]:
     process.projector.catch_up()
     with process.views.reading() as connection:
@@ -87,7 +91,7 @@ def test_an_entry_names_its_reason_and_what_it_is_made_of(
 
 
 def test_pages_neither_repeat_nor_skip(process: Process, organization_id: UUID) -> None:
-    for wanted, matching in ((ALL, 13), (Filter(kind="lookup"), 8)):
+    for wanted, matching in ((ALL, 13), (EntryFilter(kind="lookup"), 8)):
         pages = [page(process, organization_id, wanted, offset, 3) for offset in range(0, 18, 3)]
         assert {total for _, total in pages} == {matching}
         sequences = [each.sequence for found, _ in pages for each in found]
@@ -106,7 +110,7 @@ def test_a_page_past_the_end_is_empty(process: Process, organization_id: UUID) -
 def test_the_unfiltered_page_is_that_of_a_filter_that_lets_all_pass(
     process: Process, organization_id: UUID, clock: SetClock, offset: int, limit: int
 ) -> None:
-    everything = Filter(since=clock.now - timedelta(days=1))
+    everything = EntryFilter(since=clock.now - timedelta(days=1))
     fast = page(process, organization_id, ALL, offset, limit)
     assert fast == page(process, organization_id, everything, offset, limit)
 
@@ -114,7 +118,7 @@ def test_the_unfiltered_page_is_that_of_a_filter_that_lets_all_pass(
 @pytest.mark.any_database
 def test_kinds_are_listed_alone(process: Process, organization_id: UUID) -> None:
     counts = {
-        kind: page(process, organization_id, Filter(kind=kind))[1]
+        kind: page(process, organization_id, EntryFilter(kind=kind))[1]
         for kind in ("deposit", "lookup", "adjustment", "bulk_lookup", "refund", "topup")
     }
     assert counts == {
@@ -132,12 +136,12 @@ def test_a_span_of_time_has_its_first_moment_and_not_its_last(
 ) -> None:
     started = clock.now - timedelta(minutes=12)
     third, fifth = started + timedelta(minutes=3), started + timedelta(minutes=5)
-    found, total = page(process, organization_id, Filter(since=third, until=fifth))
+    found, total = page(process, organization_id, EntryFilter(since=third, until=fifth))
     assert total == 2
     assert [each.charged_at for each in found] == [fifth - timedelta(minutes=1), third]
-    assert page(process, organization_id, Filter(since=fifth, until=third)) == ([], 0)
+    assert page(process, organization_id, EntryFilter(since=fifth, until=third)) == ([], 0)
     microsecond = timedelta(microseconds=1)
-    late = Filter(kind="lookup", since=third + microsecond, until=fifth + microsecond)
+    late = EntryFilter(kind="lookup", since=third + microsecond, until=fifth + microsecond)
     assert page(process, organization_id, late)[1] == 2
 
 
@@ -145,11 +149,11 @@ def test_a_reference_finds_the_charge_and_its_refund(
     process: Process, organization_id: UUID
 ) -> None:
     (refund, charge, *_), _ = page(process, organization_id)
-    found, total = page(process, organization_id, Filter(reference=charge.reference.id))
+    found, total = page(process, organization_id, EntryFilter(reference=charge.reference.id))
     assert (found, total) == ([refund, charge], 2)
-    both = Filter(kind="refund", reference=charge.reference.id)
+    both = EntryFilter(kind="refund", reference=charge.reference.id)
     assert page(process, organization_id, both) == ([refund], 1)
-    assert page(process, organization_id, Filter(reference="nothing"))[1] == 0
+    assert page(process, organization_id, EntryFilter(reference="nothing"))[1] == 0
 
 
 @pytest.mark.any_database
@@ -159,7 +163,7 @@ def test_nobody_sees_the_transactions_of_others(process: Process, organization_i
         assert process.transactions.get(connection, organization_id, newest.id) == newest
         assert process.transactions.get(connection, uuid4(), newest.id) is None
         assert process.transactions.get(connection, organization_id, uuid4()) is None
-    elsewhere = Filter(reference=newest.reference.id)
+    elsewhere = EntryFilter(reference=newest.reference.id)
     assert page(process, uuid4(), elsewhere) == ([], 0)
 
 
@@ -202,5 +206,5 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
         and (until is None or each.charged_at < until)
     ]
     offset, limit = place
-    found = page(process, owner, Filter(kind, since, until), offset, limit)
+    found = page(process, owner, EntryFilter(kind, since, until), offset, limit)
     assert found == (right[offset : offset + limit], len(right))
