@@ -13,7 +13,7 @@ from app.http.docs import GUIDES
 from domain.links.plan_change import PlanChange
 from domain.log.log import Log, Recorded
 from domain.lookups.bulk_job import BulkJob
-from domain.webhooks.messages import TYPES, Look, message_of
+from domain.webhooks.messages import TYPES, EventContext, message_of
 from tests.golden.examples import EVENTS
 from tests.golden.later_forms import LATER_FORMS
 
@@ -28,7 +28,7 @@ def shown() -> dict[str, dict[str, Any]]:
     return {body["type"]: body for body in bodies}
 
 
-class AsIfRead(Look):
+class AsIfRead(EventContext):
     """Knows a job, a change and a threshold that fit the events."""
 
     def __init__(self) -> None:
