@@ -85,6 +85,10 @@ class Persistence(Protocol):
         """Tell whether there can be tables, without creating an empty installation."""
         ...
 
+    def has_lost_its_log(self) -> bool:
+        """Tell whether read models are there whose log is not."""
+        ...
+
     def fault(self) -> str | None:
         """Say why sessions of DATABASE_URL cannot be used; None if they can."""
         ...

@@ -56,6 +56,7 @@ def statement(
 
 def _show_one(organization_id: UUID, month: str, *, as_json: bool) -> None:
     with installation(same_log=False) as container, watched("Reading") as progress:
+        require_organization(container, organization_id)
         found = statements_of(container.log, month, organization_id.__eq__, progress)
         if not found.statements:
             raise NotPossible(NO_STATEMENT)
@@ -97,6 +98,7 @@ def balance(*, organization_id: UUID, at: datetime | int | None, as_json: bool) 
     of it counts as of that one.
     """
     with installation(same_log=False) as container, watched("Reading") as progress:
+        require_organization(container, organization_id)
         found = balance_of(container.log, organization_id, at, progress)
         if found is None:
             raise NotPossible(NO_WALLET)

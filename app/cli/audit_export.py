@@ -25,6 +25,7 @@ from projections.models.transactions import REPLAYED, replayed
 
 Form = Literal["jsonl", "csv", "beancount"]
 NO_FACTS = "--json needs --out: without it the standard output is the export"
+PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
 ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
 
 
@@ -45,7 +46,10 @@ def export_log(*, form: Form, selection: Selection, out: Path | None, as_json: b
     if out is None and as_json:
         raise click.UsageError(NO_FACTS)
     if form == "jsonl":
-        facts = _export_events(*_positions(selection), out)
+        first, last = _positions(selection)
+        if out is None and (first is not None or last is not None):
+            raise click.UsageError(PART)
+        facts = _export_events(first, last, out)
     else:
         _export_entries(_table if form == "csv" else ledger_lines, selection, out)
         facts = {"format": form}

@@ -12,7 +12,7 @@ from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema
 from app.cli.rights import authorize
 from app.processes.backup import NoBackup
-from app.processes.migrate import CannotMigrate, is_migrated, lost_events
+from app.processes.migrate import CannotMigrate, lost_events, missing_tables
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import NOT_MIGRATED, trouble_of
@@ -99,10 +99,12 @@ def _require_tables(container: Container, *, same_log: bool) -> None:
     if fault := container.persistence.fault():
         raise click.ClickException(fault)
     parts = (container.log, container.views, container.positions, container.models)
-    if not container.persistence.exists() or not is_migrated(container):
-        raise click.ClickException(NOT_MIGRATED)
+    if missing := missing_tables(container):
+        raise click.ClickException(missing)
     if same_log and models_to_rebuild(*parts):
-        raise click.ClickException(lost_events(container) or NOT_MIGRATED)
+        lost = lost_events(container)
+        then = f"{lost}, and then run: python -m app migrate" if lost else NOT_MIGRATED
+        raise click.ClickException(then)
 
 
 def _database_line(error: Exception, place: str) -> str:

@@ -34,11 +34,15 @@ def command(*, process: str, as_json: bool) -> None:
         if stop is not None and not _is_reached(container, stop):
             return
         with watched("Building read models") as progress:
-            built = migrate(container, progress)
+            built = migrate(container, progress, _warn)
     show({"built": built}, as_json=as_json)
     if stop is not None:
         click.echo("The tables are up to date. Staying until SIGTERM.", err=as_json)
         stop.wait()
+
+
+def _warn(line: str) -> None:
+    click.echo(f"Warning: {line}", err=True)
 
 
 def _is_reached(container: Container, stop: Event) -> bool:

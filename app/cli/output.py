@@ -144,6 +144,11 @@ def written(out: Path | None) -> Iterator[IO[bytes]]:
     if out is None:
         yield sys.stdout.buffer
         return
+    if out.exists() and not out.is_file():  # A device or a FIFO takes the bytes as they come.
+        with out.open("wb") as file:
+            yield file
+        return
+    out = out.resolve()  # A symbolic link stays one.
     draft = out.with_name(f".{out.name}.unfinished")
     try:
         with os.fdopen(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:

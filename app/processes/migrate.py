@@ -1,32 +1,43 @@
 """Creates or upgrades every table; safe to run twice, and on two machines at once."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
-from app.watch.trouble import trouble_of
+from app.watch.trouble import NOT_MIGRATED, trouble_of
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
 from projections.finance.views import VIEWS
+
+logger = logging.getLogger(__name__)
 
 
 class CannotMigrate(Exception):
     """Raised with one line that names the setting at fault."""
 
 
-def migrate(container: Container, progress: Progress = ignore_progress) -> list[str]:
+def migrate(
+    container: Container,
+    progress: Progress = ignore_progress,
+    warn: Callable[[str], object] = logger.warning,
+) -> list[str]:
     """Create what is missing; return the names of the read models that were rebuilt.
 
-    Raises WrongCurrency, before it changes anything, if the installation has another currency.
+    `warn` is called if the log has lost events that read models had seen. Raises WrongCurrency,
+    before it changes anything, if the installation has another currency; CannotMigrate.
     """
     persistence = container.persistence
     try:
         if fault := persistence.fault():
             raise CannotMigrate(fault)
+        if persistence.has_lost_its_log():
+            message = f"DATABASE_URL: {_lost_log(persistence.place)}"
+            raise CannotMigrate(message)
         with persistence.migrating():
             container.open_log(create=True).close()
             persistence.protect_log()
@@ -34,6 +45,8 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
             for own in container.own_tables:
                 ensure(own)
             container.readings.mend()
+            if lost := lost_events(container):
+                warn(f"{lost}; the read models are built from what it holds")
             built = _build_models(container, progress)
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
@@ -44,6 +57,26 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
         message = f"DATABASE_URL: {_trouble(error, persistence.place)}"
         raise CannotMigrate(message) from error
     return built
+
+
+def missing_tables(container: Container) -> str | None:
+    """Say that the installation, its log or its tables are not there; None if they are."""
+    persistence = container.persistence
+    if persistence.has_lost_its_log():
+        return _lost_log(persistence.place)
+    if not persistence.exists():
+        return (
+            f"there is no database at {persistence.place}; a new installation begins with: "
+            "python -m app migrate"
+        )
+    return None if is_migrated(container) else NOT_MIGRATED
+
+
+def _lost_log(place: str) -> str:
+    return (
+        f"the log {place} is gone, but the read models beside it are there; restore it from a "
+        "backup, or remove what lies beside it to begin anew"
+    )
 
 
 def is_migrated(container: Container) -> bool:
@@ -62,7 +95,7 @@ def lost_events(container: Container) -> str | None:
         if place is not None and not belongs(container.log, place):
             return (
                 f"the log no longer holds the event at position {place.position} that {place.name} "
-                "has seen; look at: python -m app audit verify, and then run: python -m app migrate"
+                "has seen; look at: python -m app audit verify"
             )
     return None
 

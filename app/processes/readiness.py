@@ -10,8 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema
-from app.processes.migrate import is_migrated, lost_events
-from app.watch.trouble import NOT_MIGRATED, trouble_of
+from app.processes.migrate import lost_events, missing_tables
+from app.watch.trouble import trouble_of
 from domain.errors import ServiceUnavailable
 from projections.engine.positions import models_to_rebuild
 
@@ -79,10 +79,11 @@ def _reach(container: Container) -> str | None:
 def _what_is_old(container: Container) -> str | None:
     if fault := _reach(container):  # Tables that cannot be read must not be reported as old.
         return fault
-    if not container.persistence.exists() or not is_migrated(container):
-        return NOT_MIGRATED
+    if missing := missing_tables(container):
+        return missing
     parts = (container.log, container.views, container.positions, container.models)
     if names := [model.name for model in models_to_rebuild(*parts)]:
         old = f"read models of another release; run: python -m app migrate ({names[0]}, …)"
-        return lost_events(container) or old
+        lost = lost_events(container)
+        return f"{lost}, and then run: python -m app migrate" if lost else old
     return None

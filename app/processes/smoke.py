@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from app.bootstrap.container import Container
 from app.processes.providers import supplied_by
+from domain.catalogue.plan import SIMULATED
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.links.esim import holder_of
@@ -126,7 +127,7 @@ def _imported(container: Container, name: str) -> list[tuple[ProviderPlan, Cost 
     return [
         (ProviderPlan(terms.provider_plan_id, terms.data_mb, terms.validity_days), terms.cost)
         for terms in rows
-        if terms.network == name and terms.provider_plan_id is not None
+        if (terms.network or SIMULATED) == name and terms.provider_plan_id is not None
     ]
 
 

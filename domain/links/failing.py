@@ -33,6 +33,7 @@ from domain.log.log import Log
 from domain.money import format_amount, parse_amount
 from domain.provider_errors import ProviderError, Rejected
 
+NEW_KEY = "try again with a new Idempotency-Key"
 OF_THE_NETWORK = {ProvisioningError.code, IncompleteNetworkAnswer.code}
 REFUSALS: dict[str, type[Refused]] = {
     each.code: each
@@ -153,8 +154,10 @@ def refusal_of_link(link: Link) -> Refused:
         return REFUSALS[failure.code]()
     refunded = failure.refund.amount_micros if failure.refund is not None else 0
     told = _told_refund(refunded, price) if refunded else "nothing was taken"
+    # The key of a sender who did not wait stays bound to this failure.
+    again = NEW_KEY if link.requested.unawaited else "try again"
     return _of_the_network(
-        failure.code, details.get("reason"), told, refunded=format_amount(refunded)
+        failure.code, details.get("reason"), told, again=again, refunded=format_amount(refunded)
     )
 
 

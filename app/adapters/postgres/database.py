@@ -167,6 +167,10 @@ class PostgresDatabase:
         """Tell whether there can be tables; raises if the server does not answer."""
         return True
 
+    def has_lost_its_log(self) -> bool:
+        """Return False, because one database holds both."""
+        return False
+
     def copy_to(self, directory: Path) -> LogEnd:  # noqa: ARG002  # Part of the port.
         """Copy nothing; return the end of the log, which a dump that begins later includes."""
         with BoundedConnection.open(self._conninfo("backup")) as connection:

@@ -154,6 +154,10 @@ class SqliteFiles:
         """Tell whether the log exists; opening a missing file would create an empty one."""
         return self.path.is_file()
 
+    def has_lost_its_log(self) -> bool:
+        """Tell whether the file of the read models is there, and that of the log is not."""
+        return self.beside_the_log("views").exists() and not self.exists()
+
     def fault(self) -> str | None:
         """Return None, because SQLite has no sessions that a pooler could share."""
         return None

@@ -2,13 +2,15 @@
 
 import csv
 import json
+import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from tests.app.cli.shell import Shell
+from tests.app.cli.shell import TIMEOUT_S, Shell
 
 
 @pytest.fixture
@@ -54,7 +56,23 @@ def test_a_part_has_the_tree_before_it_beside_it_and_is_not_imported(
     assert not (tmp_path / "part.jsonl.range.json").exists(), "the whole log is no part"
 
 
+def test_what_is_no_file_takes_the_export_and_stays_what_it_is(used: Shell, tmp_path: Path) -> None:
+    whole = used.run("audit", "export").stdout_bytes
+    link, target, fifo = (tmp_path / name for name in ("link", "target", "fifo"))
+    link.symlink_to(target)
+    used.run("audit", "export", "--out", link)
+    assert link.is_symlink()
+    assert target.read_bytes() == whole
+    os.mkfifo(fifo)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(fifo.read_bytes)
+        used.run("audit", "export", "--out", fifo)
+        assert read.result(TIMEOUT_S) == whole
+    assert fifo.is_fifo()
+
+
 def test_what_makes_no_sense_is_wrong_usage(used: Shell, tmp_path: Path) -> None:
+    assert "needs --out" in used.refusal("audit", "export", "--to", 4, status=2)
     assert "--json needs --out" in used.refusal("audit", "export", "--json", status=2)
     assert "--from" in used.refusal("audit", "export", "--from", "x", status=2)
     for option, value in (("--to", "2026-01-01"), ("--org", UUID(int=1))):

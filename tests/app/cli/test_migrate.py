@@ -1,6 +1,8 @@
 """`migrate`, and what commands say where it has not run."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -39,7 +41,9 @@ def test_two_at_once_both_succeed(nowhere: Shell) -> None:
 
 @pytest.mark.parametrize("command", NEED_TABLES)
 def test_without_tables_a_command_says_so_and_makes_nothing(nowhere: Shell, command: str) -> None:
-    assert nowhere.refusal(*command.split()).endswith("run: python -m app migrate")
+    refusal = nowhere.refusal(*command.split())
+    assert refusal.startswith(f"there is no database at {nowhere.database}")
+    assert refusal.endswith("python -m app migrate")
     assert [*nowhere.home.iterdir()] == []
 
 
@@ -57,6 +61,26 @@ def test_read_models_that_were_lost_are_built_again(shell: Shell) -> None:
     assert shell.refusal("org", "list").endswith("run: python -m app migrate")
     assert "wallets" in shell.json("migrate")["built"]
     assert shell.json("org", "list")["data"][0]["id"] == str(organization)
+
+
+def test_a_log_that_is_gone_is_not_begun_anew_beside_its_read_models(shell: Shell) -> None:
+    shell.new_organization()
+    shell.database.unlink()
+    for command in ("org list", "audit verify", "doctor"):
+        assert "is gone" in shell.run(*command.split(), status=1).output
+    assert "restore it" in shell.refusal("migrate")
+    assert not shell.database.exists()
+
+
+def test_a_log_that_has_lost_its_end_is_told_before_it_is_built_upon(shell: Shell) -> None:
+    shell.new_organization()
+    shell.run("org", "list")  # It projects what the log holds.
+    with closing(sqlite3.connect(shell.database)) as log, log:
+        log.execute("DELETE FROM stored_events WHERE rowid > 1")
+    assert "no longer holds the event" in shell.refusal("org", "list")
+    built = shell.run("migrate")
+    assert "Warning: the log no longer holds the event" in built.stderr
+    assert "organizations" in built.stdout
 
 
 def test_a_place_that_cannot_be_used_is_named(nowhere: Shell) -> None:

@@ -122,6 +122,10 @@ def test_a_failure_is_told_with_its_error_and_what_came_back(acme: Buyer, fault:
     found = ended(acme, request_id)
     assert (found["status"], found["link"]) == ("failed", None)
     waited = post(acme, fault.value).json["error"]
+    # The key of who did not wait is bound to the failure.
+    waited["message"] = waited["message"].replace(
+        "; try again.", "; try again with a new Idempotency-Key."
+    )
     assert found["error"] == waited
     assert found["refunded"] == waited["details"]["refunded"]
     assert acme.balance() == "10.00"
