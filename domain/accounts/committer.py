@@ -234,6 +234,7 @@ class Committer:
         self._wallets = WalletCache(log)
         self._contended = ContendedWallets(turns or NoTurns())
         self._twins: list[Command] = []  # They go first into the next batch.
+        self._has_company = False  # The last batch had several commands.
         self._thread: Thread | None = None
         self._lock = Lock()
         self._closed = False
@@ -333,10 +334,14 @@ class Committer:
         """Take all waiting commands, twins first; also tell whether `close` was called."""
         waiting: list[Command | None] = [*self._twins]
         self._twins = []
+        # A lone client has no others to wait for, and would pay for it with each command.
+        has_company = self._has_company or bool(waiting) or not self._queue.empty()
         if not waiting:
             waiting.append(self._queue.get())
-        give_way()
+        if has_company:
+            give_way()
         self._take_more(waiting)
+        self._has_company = len(waiting) > 1
         if self._contended.take_turn(each.wallet_id for each in waiting if each is not None):
             self._take_more(waiting)  # Those that arrived while we waited for our turn.
         return [each for each in waiting if each is not None], None in waiting
