@@ -192,6 +192,11 @@ class LinkRow:
         """The activations that have not been removed, in order of purchase."""
         return [each for each in self.activations if each.removed_at is None]
 
+    @property
+    def network(self) -> str:
+        """The network on which the link and all its plans run; its first plan is always listed."""
+        return self.activations[0].plan.network or SIMULATED
+
 
 class ActivatedLink(NamedTuple):
     """A link with the position and time of its activation."""

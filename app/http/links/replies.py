@@ -114,6 +114,16 @@ class Link(Struct, kw_only=True):
         ),
     ]
     usage_as_of: Annotated[Moment, means("When usage was read from the network (UTC).")]
+    network: Annotated[
+        str, means("The network that it runs on, with all its plans.", example="simulated")
+    ]
+    capabilities: Annotated[
+        list[Capability],
+        means(
+            "What this network can do: another request is 409 `NOT_SUPPORTED_BY_NETWORK`. Without "
+            "`location` the network status has no `network`."
+        ),
+    ]
 
 
 class Activation(Struct):
@@ -139,16 +149,6 @@ class Activation(Struct):
 class LinkDetail(Link, kw_only=True):
     """An eSIM of its reader's organization with its plans."""
 
-    network: Annotated[
-        str, means("The network that it runs on, with all its plans.", example="simulated")
-    ]
-    capabilities: Annotated[
-        list[Capability],
-        means(
-            "What this network can do: another request is 409 `NOT_SUPPORTED_BY_NETWORK`. Without "
-            "`location` the network status has no `network`."
-        ),
-    ]
     activations: Annotated[
         list[Activation],
         means(
@@ -313,15 +313,18 @@ def show_link(
         first_used_at=time_or_null(link.first_used_at),
         **_codes(reading.lpa),
         **_usage(reading.plans, reading.usage, reading.as_of),
-        network=link.network,
-        capabilities=[each for each in CAPABILITIES if each in capabilities],
+        **_network(link.network, capabilities),
         activations=[_activation(each) for each in reading.plans],
         coverage_data=_coverage(reading.plans, terms),
     )
 
 
 def show_row(
-    row: LinkRow, plans: Sequence[PlanUsage], usage: network.Usage | None, lpa: str | None
+    row: LinkRow,
+    plans: Sequence[PlanUsage],
+    usage: network.Usage | None,
+    lpa: str | None,
+    capabilities: Collection[str],
 ) -> Link:
     """Return a link of a list; `plans` are its current plans with their usage."""
     return Link(
@@ -335,7 +338,13 @@ def show_row(
         first_used_at=time_or_null(row.first_used_at),
         **_codes(lpa),
         **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
+        **_network(row.network, capabilities),
     )
+
+
+def _network(name: str, capabilities: Collection[str]) -> dict[str, Any]:
+    able = [each for each in CAPABILITIES if each in capabilities]  # In the same order for all.
+    return {"network": name, "capabilities": able}
 
 
 def show_status(
@@ -445,6 +454,7 @@ _LINK: Final = Link(
     data_total_mb=5000.0,
     expires_at="2026-12-21T03:06:20.000Z",
     usage_as_of="2026-11-22T08:00:00.000Z",
+    **_network(plan.SIMULATED, CAPABILITIES),
 )
 _ACTIVATION: Final = Activation(
     id=ACTIVATION_ID,
@@ -459,8 +469,6 @@ _ACTIVATION: Final = Activation(
 )
 _DETAIL: Final = LinkDetail(
     **asdict(_LINK),
-    network=plan.SIMULATED,
-    capabilities=[*CAPABILITIES],
     activations=[_ACTIVATION],
     coverage_data=COVERAGE.data.countries,
 )
