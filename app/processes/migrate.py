@@ -74,8 +74,8 @@ def missing_tables(container: Container) -> str | None:
 
 def _lost_log(place: str) -> str:
     return (
-        f"the log {place} is gone, but the read models beside it are there; restore it from a "
-        "backup, or remove what lies beside it to begin anew"
+        f"the log {place} is gone, but the files beside it are there; move them away, then restore "
+        "it from a backup, or begin anew"
     )
 
 
