@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.providers import Provider
@@ -29,6 +30,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     Organization,
     ApiClient,
     Operator,
+    OperatorAct,
     Provider,
     Plan,
     Link,

@@ -12,6 +12,7 @@ import msgspec
 
 from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator as StaffOperator
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.paid_price import Repayment
@@ -183,6 +184,13 @@ EVENTS: tuple[Event, ...] = (
         actor="operator:55555555-5555-5555-8555-555555555555",
     ),
     event(StaffOperator.Revoked, actor="operator:55555555-5555-5555-8555-555555555555"),
+    created(
+        OperatorAct.Done,
+        "operator_act",
+        act="key.revoked",
+        subject="signing key 2026-11",
+        actor="operator:55555555-5555-5555-8555-555555555555",
+    ),
     created(Provider.Registered, "provider", name="bics"),
     event(Provider.Drained, name="bics", actor="operator:55555555-5555-5555-8555-555555555555"),
     event(Provider.Resumed, name="bics", actor="operator:55555555-5555-5555-8555-555555555555"),

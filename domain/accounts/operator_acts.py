@@ -1,0 +1,46 @@
+"""What operators do beside the aggregates: to keys, to the auditor's tree, to the installation.
+
+Such an act changes files or own stores and no aggregate, so without an event nobody would know of
+it. The event is appended as the last step, after the act itself, except where the act says another
+order.
+"""
+
+from typing import Literal, Self
+from uuid import uuid4
+
+from domain.cause import Cause
+from domain.log.aggregate import ByOperator, Created, Root
+
+Act = Literal[
+    "key.renewed",
+    "key.revoked",
+    "tree.rebuilt",
+    "checkpoint.signed",
+    "installation.held",
+    "installation.released",
+]
+
+
+class OperatorAct(Root):
+    """One act of one operator; each has a stream of its own."""
+
+    TOPIC = "operator_act"
+
+    class Done(Created, ByOperator):
+        """`subject` says to what: kind and id of a key, the position of a checkpoint.
+
+        It never holds a secret or anything personal.
+        """
+
+        TOPIC = "operator_act.done"
+
+        act: Act
+        subject: str
+
+        def apply(self, aggregate: "OperatorAct") -> None:
+            """Assign nothing: this event only informs."""
+
+    @classmethod
+    def note(cls, act: Act, subject: str, cause: Cause) -> Self:
+        """Record an act; `cause.actor` says who did it."""
+        return cls.begin(cls.Done, cause, uuid4(), act=act, subject=subject)
