@@ -151,7 +151,7 @@ def _unfit(supplied: SuppliedPlan) -> str | None:
     if supplied.data_mb is None:
         return UNLIMITED
     if not _countries(supplied.coverage):
-        return NO_COUNTRY
+        return ": ".join([NO_COUNTRY, ", ".join(each.country_code for each in supplied.coverage)])
     for name, check, value in (
         ("provider_plan_id", text, supplied.provider_plan_id),
         ("name", text, supplied.name),

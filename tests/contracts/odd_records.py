@@ -38,9 +38,11 @@ def odd_record(good: Any, number: int) -> Any:
     """Return an odd form of a reply, for each number another one; its outermost form stays."""
     chance = random.Random(number)  # It only chooses what a test sends.
     values = [*ODD, _nested()]
+    if not isinstance(good, dict | list):
+        return good
     odd = copy.deepcopy(good)
     for _ in range(1 + number % 2):
-        _spoil(odd, values[number % len(values)], chance)
+        _spoil(odd, copy.deepcopy(values[number % len(values)]), chance)
     return odd
 
 

@@ -10,16 +10,19 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from msgspec.structs import replace
+from prometheus_client import generate_latest
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from app.bootstrap.container import Container
 from app.settings import Settings
-from domain.links.network import EsimNetwork
+from domain.catalogue.supplied import SuppliedPlan
+from domain.links.network import EsimNetwork, Usage
 from domain.lookups.ports import LookupProvider
 from domain.provider_errors import NotAnswered, OutcomeNotTold, Rejected, Unavailable
 from tests.contracts.esim_networks import (
@@ -28,7 +31,9 @@ from tests.contracts.esim_networks import (
     PLAN,
     SPONSOR,
     TIMEOUT_S,
+    AiraloSide,
     BicsSide,
+    EsimGoSide,
     FarSide,
     ScriptedSide,
     a_free_esim,
@@ -115,6 +120,9 @@ def test_what_is_no_reply_is_an_outage_of_the_provider(lookups: Lookups, body: b
         else:
             assert lookups.provider.look_up(ONE, VALID_MOBILE).provider == "telnyx"
     assert lookups.are_up[0] is False
+    shown = generate_latest(lookups.container.metrics.registry("worker")).decode()
+    counted = 'lookup_fallovers_total{provider="twilio",reason="outage"} 5.0'
+    assert (counted in shown) is (len(lookups.servers) > 1)
 
 
 def test_odd_numbers_are_answered_by_the_numbering_plans() -> None:
@@ -206,17 +214,14 @@ def test_fifty_odd_records_of_esims_open_no_circuit(
     network.usage(ready(network).endpoint_id, timeout_s=TIMEOUT_S)
 
 
-def test_an_odd_esim_of_the_stock_is_not_sold_and_the_others_are(
-    far_side: FarSide, network: EsimNetwork
-) -> None:
-    if not isinstance(far_side, BicsSide):
-        pytest.skip("its stock is its own")
-    assert network.shape == "stock"
-    far_side.server.mangle = lambda _, told: without_iccid(told)
-    pages = network.available_esims(PLAN, SPONSOR, "", page=0, timeout_s=TIMEOUT_S)
-    far_side.server.mangle = as_it_is
-    all_of_them = network.available_esims(PLAN, SPONSOR, "", page=0, timeout_s=TIMEOUT_S)
-    assert [*pages] == [*all_of_them[1:]]
+def test_an_odd_esim_of_the_stock_is_not_sold_and_the_others_are(tmp_path: Path) -> None:
+    with closing(BicsSide(tmp_path)) as far_side:
+        network = far_side.connect()
+        far_side.server.mangle = lambda _, told: without_iccid(told)
+        found = network.available_esims(PLAN, SPONSOR, "", page=0, timeout_s=TIMEOUT_S)
+        far_side.server.mangle = as_it_is
+        all_of_them = network.available_esims(PLAN, SPONSOR, "", page=0, timeout_s=TIMEOUT_S)
+        assert [*found] == [*all_of_them[1:]]
 
 
 def without_iccid(told: Any) -> Any:
@@ -233,3 +238,56 @@ def spoiled(number: int, request: Request, told: Any) -> Any:
 
 def as_it_is(_: Request, told: Any) -> Any:
     return told
+
+
+def as_texts(told: Any) -> Any:
+    """Return a reply with all of its numbers as texts."""
+    if isinstance(told, dict):
+        return {name: as_texts(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [as_texts(value) for value in told]
+    return str(told) if isinstance(told, int | float) and not isinstance(told, bool) else told
+
+
+@pytest.fixture(params=[AiraloSide, BicsSide, EsimGoSide])
+def wired(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ScriptedSide]:
+    """A network that is reached by a wire, each in turn."""
+    with closing(request.param(tmp_path)) as made:
+        yield made
+
+
+def test_numbers_as_texts_are_read(wired: Any) -> None:
+    far_side, network = wired, wired.connect()
+    far_side.server.mangle = lambda _, told: as_texts(told)
+    endpoint_id = a_link(network)
+    added = network.add_plan(endpoint_id, OTHER_PLAN, "topup-1", timeout_s=TIMEOUT_S)
+    far_side.install(endpoint_id)
+    far_side.forward(timedelta(hours=1))
+    as_text = told_of(network, endpoint_id)
+    far_side.server.mangle = as_it_is
+    assert as_text == told_of(network, endpoint_id)
+    usage, _, balance, supplied = as_text
+    assert len(usage.addons) == 2
+    assert any(each.used_mb for each in usage.addons)
+    if network.shape == "order":
+        assert (added.cost is None, balance is None) == (False, False)
+        assert all(isinstance(each, SuppliedPlan) for each in supplied)
+
+
+def told_of(network: EsimNetwork, endpoint_id: str) -> tuple[Usage, Any, Any, list[Any]]:
+    """Return what a network tells, without the moments of its answers."""
+    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+    status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
+    balance = network.balance(timeout_s=TIMEOUT_S)
+    supplied = [*network.supplied(timeout_s=TIMEOUT_S)]
+    never = datetime.min.replace(tzinfo=UTC)
+    return replace(usage, as_of=never), replace(status, as_of=never), balance, supplied
+
+
+@pytest.mark.parametrize("kind", [ScriptedTwilio, ScriptedTelnyx])
+def test_numbers_as_texts_of_a_balance_are_read(kind: type[ScriptedLookups]) -> None:
+    with ExitStack() as stack:
+        lookups = Lookups(stack, kind)
+        lookups.servers[0].mangle = lambda _, told: as_texts(told)
+        assert lookups.provider.look_up(ONE, VALID_MOBILE).facts.valid
+        assert lookups.container.lookups[0].balance(timeout_s=TIMEOUT_S) is not None

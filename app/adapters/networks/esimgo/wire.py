@@ -210,6 +210,8 @@ class EsimDetails(Struct, rename="camel"):
     def installed_at(self) -> datetime | None:
         """When it was first installed on a device."""
         told = self.first_installed_date_time
+        if isinstance(told, str) and told.isdecimal():
+            told = int(told[:20])  # A longer one is out of range all the same.
         if isinstance(told, int) and 0 < told < FAR_MS:
             return datetime.fromtimestamp(told / 1000, UTC)
         return moment(told) if isinstance(told, str) else None
