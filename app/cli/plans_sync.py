@@ -14,7 +14,7 @@ from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show_parts
 from app.processes.providers import supplied_by
 from domain.catalogue.plan import Plan, PlanTerms
-from domain.catalogue.supplied import OddEntry, SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.catalogue.syncing import Markup, Synced, SyncRules, Updated
 from domain.errors import NotPossible
 from domain.money import format_amount
@@ -88,7 +88,7 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     _show(synced, cause.at, dry_run=dry_run, as_json=as_json)
 
 
-def _supplied(container: Container, name: str) -> Sequence[SuppliedPlan | OddEntry]:
+def _supplied(container: Container, name: str) -> Sequence[Supplied]:
     networks = container.networks
     if name not in networks.names:
         message = f"NETWORK_PROVIDER names no {name}, but: {', '.join(networks.names)}"

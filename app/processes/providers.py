@@ -15,7 +15,7 @@ import msgspec
 
 from app.bootstrap.container import Container
 from domain.catalogue.plan_file import PLANS_MAX
-from domain.catalogue.supplied import OddEntry, SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.cost import ProviderBalance
 from domain.errors import NotPossible
 from domain.links.network import EsimNetwork
@@ -83,7 +83,7 @@ def note_balances(container: Container) -> None:
             metrics.balance(provider.name, nan if told is None else told.amount_micros / 1_000_000)
 
 
-def supplied_by(network: EsimNetwork) -> Sequence[SuppliedPlan | OddEntry]:
+def supplied_by(network: EsimNetwork) -> Sequence[Supplied]:
     """Return the catalogue of a network; NotPossible if it cannot be read, or is too long."""
     try:
         supplied = [*islice(network.supplied(timeout_s=PAGE_S), PLANS_MAX + 1)]

@@ -31,3 +31,6 @@ class OddEntry(msgspec.Struct, frozen=True):
 
     provider_plan_id: str | None
     reason: str
+
+
+Supplied = SuppliedPlan | OddEntry

@@ -18,7 +18,7 @@ from domain.catalogue.plan import (
     coverage_type_of,
 )
 from domain.catalogue.plan_file import DATA_MB_MAX, VALIDITY_DAYS_MAX
-from domain.catalogue.supplied import OddEntry, SuppliedCountry, SuppliedPlan
+from domain.catalogue.supplied import OddEntry, Supplied, SuppliedCountry, SuppliedPlan
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
@@ -107,11 +107,7 @@ class Synced:
 
 
 def sync(
-    log: Log,
-    ours: Iterable[Plan],
-    supplied: Sequence[SuppliedPlan | OddEntry],
-    rules: SyncRules,
-    cause: Cause,
+    log: Log, ours: Iterable[Plan], supplied: Sequence[Supplied], rules: SyncRules, cause: Cause
 ) -> Synced:
     """Update our plans to what their network supplies, and create new ones.
 

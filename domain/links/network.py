@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.catalogue.supplied import OddEntry, SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.cost import Cost, ProviderBalance
 from domain.provider_errors import Rejected
 
@@ -168,7 +168,7 @@ class Network(Protocol):
         """Return what we have left at the network, None if it tells none. Raises Unavailable."""
         ...
 
-    def supplied(self, *, timeout_s: float) -> Iterable[SuppliedPlan | OddEntry]:
+    def supplied(self, *, timeout_s: float) -> Iterable[Supplied]:
         """Return the plans that the network sells, empty if it has no catalogue.
 
         A part that cannot be read is an OddEntry and takes nothing else away.

@@ -118,18 +118,14 @@ def balance_of(amount: str, currency: str) -> ProviderBalance:
     return ProviderBalance(-micros if found["sign"] else micros, currency)
 
 
-def require_known(provider: str, place: str, *, is_known: bool) -> None:
-    """Raise OddRecord unless a value is one that can be understood."""
-    if not is_known:
-        raise OddRecord(_odd(provider, place))
+def require(provider: str, place: str, *, makes_sense: bool) -> None:
+    """Raise OddRecord unless the value at a place makes sense.
 
-
-def require_same(provider: str, asked: str, told: str, place: str) -> None:
-    """Raise OddRecord if a reply is about another number, as a second copy of a reply could be.
-
-    Some providers correct a number, such as one with a trunk 0 kept, and answer about that.
+    It does not in a reply about another number. That may be a late copy of another reply, or the
+    provider has corrected our number, such as one with a trunk 0 kept.
     """
-    require_known(provider, place, is_known=told == asked)
+    if not makes_sense:
+        raise OddRecord(_odd(provider, place))
 
 
 def has_no_answer(provider: str, code: object, place: str) -> NoReturn:

@@ -20,8 +20,7 @@ from app.adapters.lookups.replies import (
     is_refused,
     read_record,
     reference_of,
-    require_known,
-    require_same,
+    require,
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
@@ -174,12 +173,12 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
     """Return the answer in a reply; raises NotAnswered for an error inside the reply."""
     number = read_record(NAME, reply, NumberReply).data
-    require_same(NAME, phone_number, number.phone_number, "$.data.phone_number")
+    require(NAME, "$.data.phone_number", makes_sense=number.phone_number == phone_number)
     if number.valid_number is False:
         told = Told(reference)
         return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
-    known = number.valid_number is None or number.valid_number is True
-    require_known(NAME, "$.data.valid_number", is_known=known)
+    is_valid = number.valid_number is None or number.valid_number is True
+    require(NAME, "$.data.valid_number", makes_sense=is_valid)
     carrier = number.carrier
     if carrier is None:
         has_no_answer(NAME, None, "$.data.carrier")

@@ -21,7 +21,7 @@ from app.adapters.lookups.replies import (
     is_refused,
     read_record,
     reference_of,
-    require_same,
+    require,
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
@@ -146,7 +146,7 @@ class TwilioLookup:
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
     """Return the answer in a reply; raises NotAnswered or NotNow for an error inside it."""
     number = read_record(NAME, reply, PhoneNumber)
-    require_same(NAME, phone_number, number.phone_number, "$.phone_number")
+    require(NAME, "$.phone_number", makes_sense=number.phone_number == phone_number)
     free = number.line_type_intelligence is None  # Validity costs nothing.
     if not number.valid:
         told = Told(reference, codes_of(*(number.validation_errors or ())))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, ValidationError, convert
 
@@ -60,15 +60,16 @@ def moment(text: str | None) -> datetime | None:
 
 
 def entries(
-    listed: object, kind: type[T], where: str, odd: list[OddEntry], id_name: str = ""
+    listed: list[Any] | Mapping[str, Any],
+    kind: type[T],
+    where: str,
+    odd: list[OddEntry],
+    id_name: str = "",
 ) -> Iterator[tuple[str, T]]:
     """Yield the entries of a list, or of an object, each with its place; `odd` gets the others.
 
     `id_name` is the field of an entry that is the id of a plan, if it is one.
     """
-    if not isinstance(listed, list | Mapping):
-        odd.append(OddEntry(None, f"there is no list at {where}"))
-        return
     values = listed.values() if isinstance(listed, Mapping) else listed
     for index, value in enumerate(values):
         place = f"{where}[{index}]"

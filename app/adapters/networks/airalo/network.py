@@ -14,15 +14,9 @@ from urllib.parse import quote
 from app.adapters.networks.airalo import wire
 from app.adapters.networks.wire import moment
 from app.adapters.remote.login import Login, LoginRefused
-from app.adapters.remote.reply import (
-    Malformed,
-    OddRecord,
-    Reply,
-    blames_the_request,
-    decode,
-)
+from app.adapters.remote.reply import Malformed, OddRecord, Reply, blames_the_request, decode
 from app.adapters.remote.request import time_left
-from domain.catalogue.supplied import OddEntry, SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.network import (
@@ -148,7 +142,7 @@ class Airalo:
         reply = _answer(self._session.read("/balance", timeout_s))
         return decode(reply, wire.Data[wire.Balances]).data.balance
 
-    def supplied(self, *, timeout_s: float) -> Iterator[SuppliedPlan | OddEntry]:
+    def supplied(self, *, timeout_s: float) -> Iterator[Supplied]:
         """Return the packages for new eSIMs, by their net price in USD."""
         for page in range(1, CATALOGUE_PAGES_MAX + 1):
             query = {"limit": str(AREAS_PER_PAGE), "page": str(page)}

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from app.adapters.networks.wire import Quantity, balance_of, cost_of, entries, moment
 from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
-from domain.catalogue.supplied import OddEntry, SuppliedCountry, SuppliedPlan
+from domain.catalogue.supplied import OddEntry, Supplied, SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage, Order
 
@@ -205,23 +205,23 @@ class Operator(Struct):
     """An operator, or a brand of Airalo over several, with its packages."""
 
     title: str
-    packages: Any
-    countries: Any
+    packages: list[Any]
+    countries: list[Any]
 
 
 class Area(Struct):
     """A country or region of the catalogue."""
 
-    operators: Any
+    operators: list[Any]
 
 
 class CataloguePage(Struct):
     """A page of the catalogue; from the second page on, `data` is an object with numbered keys."""
 
-    data: Any
+    data: list[Any] | dict[str, Any]
     meta: Pages
 
-    def plans(self, page: int) -> Iterator[SuppliedPlan | OddEntry]:
+    def plans(self, page: int) -> Iterator[Supplied]:
         """Yield the packages for new eSIMs with their countries, and what cannot be read."""
         odd: list[OddEntry] = []
         for at, area in entries(self.data, Area, f"page {page} $.data", odd):

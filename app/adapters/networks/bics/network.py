@@ -138,7 +138,7 @@ class BicsNetwork:
 
         deadline = Deadline(timeout_s)
         pages = self._pages((sponsor_profile_id, product), suits, deadline)
-        found = ([sim for sim in sims if sim is not None and suits(sim)] for sims in pages)
+        found = ([sim for sim in sims if suits(sim)] for sims in pages)
         chosen: list[Sim] = next(islice(filter(None, found), page, None), [])
         return [
             AvailableEsim(sim.iccid, sponsor_profile_id or next(iter(sim.sponsors), None))
@@ -147,10 +147,8 @@ class BicsNetwork:
 
     def _pages(
         self, wanted: tuple[str | None, str], suits: Callable[[Sim], bool], deadline: Deadline
-    ) -> Iterator[list[Sim | None]]:
+    ) -> Iterator[list[Sim]]:
         """Yield the pages of the stock from the first that may have a free eSIM that suits.
-
-        An eSIM that cannot be read is None.
 
         A large stock begins with eSIMs in use. Calls remember how many pages to skip. After the end
         was reached, the next call begins at page 1, because eSIMs there may be free again.
@@ -158,16 +156,16 @@ class BicsNetwork:
         first = self._first_pages.setdefault(wanted, 1)
         for number in count(first):
             rows = self._rows({"page": str(number), "perPage": str(PAGE_SIMS)}, deadline)
-            sims = [_readable(each) for each in rows]
-            if not sims:
+            sims = [*filter(None, map(_readable, rows))]
+            if not rows:
                 self._first_pages[wanted] = 1
                 if number == first > 1:
                     yield from self._pages(wanted, suits, deadline)
                 return
-            if number == self._first_pages[wanted] and not any(map(suits, filter(None, sims))):
+            if number == self._first_pages[wanted] and not any(map(suits, sims)):
                 self._first_pages[wanted] = number + 1
             yield sims
-            if len(sims) < PAGE_SIMS:
+            if len(rows) < PAGE_SIMS:
                 return
 
     def _is_free(self, sim: Sim) -> bool:

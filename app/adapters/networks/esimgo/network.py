@@ -15,15 +15,9 @@ from urllib.parse import quote
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.wire import balance_of, entries
 from app.adapters.remote.limits import moment_of_header
-from app.adapters.remote.reply import (
-    Malformed,
-    OddRecord,
-    Reply,
-    blames_the_request,
-    decode,
-)
+from app.adapters.remote.reply import Malformed, OddRecord, Reply, blames_the_request, decode
 from app.adapters.remote.request import Query, time_left
-from domain.catalogue.supplied import OddEntry, SuppliedPlan
+from domain.catalogue.supplied import OddEntry, Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.lost_order import APART
@@ -103,7 +97,7 @@ class EsimGo:
         account = self._organisation(timeout_s)
         return balance_of(account.balance, account.currency)
 
-    def supplied(self, *, timeout_s: float) -> Iterator[SuppliedPlan | OddEntry]:
+    def supplied(self, *, timeout_s: float) -> Iterator[Supplied]:
         """Return the bundles of the catalogue, with the operators of each country."""
         odd: list[OddEntry] = []
         currency = self._organisation(timeout_s).currency

@@ -265,6 +265,9 @@ class Country(Struct):
     iso: str | None = None
 
 
+NAMED: Any = Country | str  # How a bundle names a country.
+
+
 class CatalogueBundle(Struct, rename="camel"):
     """A bundle that can be ordered; it works in `countries` and in `roaming_enabled`."""
 
@@ -272,8 +275,8 @@ class CatalogueBundle(Struct, rename="camel"):
     duration: int
     data_amount: Quantity
     description: str | None = None
-    countries: Any = None
-    roaming_enabled: Any = None
+    countries: list[Any] | None = None
+    roaming_enabled: list[Any] | None = None
     unlimited: bool | None = False
     price: Decimal | None = None
 
@@ -281,15 +284,9 @@ class CatalogueBundle(Struct, rename="camel"):
         self, currency: str, operators: "Operators", where: str, odd: list[OddEntry]
     ) -> SuppliedPlan:
         """Return the bundle as a plan; its cost is an estimate, because only an order is exact."""
-        named = [
-            each
-            for name, listed in (
-                ("countries", self.countries),
-                ("roamingEnabled", self.roaming_enabled),
-            )
-            for _, each in entries(listed or [], Country | str, f"{where}.{name}", odd)  # type: ignore[arg-type]  # A union is a type to msgspec.
-        ]
-        codes = {each if isinstance(each, str) else each.iso or "" for each in named}
+        listed = [*(self.countries or []), *(self.roaming_enabled or [])]
+        named = entries(listed, NAMED, f"{where}.countries", odd)
+        codes = {each if isinstance(each, str) else each.iso or "" for _, each in named}
         return SuppliedPlan(
             provider_plan_id=self.name,
             name=self.description or self.name,
@@ -329,7 +326,7 @@ class CountryNetworks(Struct):
 
     name: str
     iso: str | None = None
-    networks: Any = None
+    networks: list[Any] | None = None
 
 
 Operators = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
@@ -338,7 +335,7 @@ Operators = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
 class Coverage(Struct, rename="camel"):
     """The operators of all countries."""
 
-    country_networks: Any
+    country_networks: list[Any]
 
     def by_country(self, odd: list[OddEntry]) -> Operators:
         """Return the names and generations of operators, by the code of their country."""
