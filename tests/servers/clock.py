@@ -6,6 +6,7 @@ chooses one of `MOMENTS`: each is an hour at which something once failed, or cou
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -60,7 +61,7 @@ def main() -> int:
     now = datetime.now(UTC)
     ahead_s = int((chosen(given, now) - now).total_seconds())
     if not ahead_s:
-        return subprocess.run(command, check=False).returncode
+        return _run(command, os.environ)
     sys.stdout.write(
         f"== The clocks of the tests say {now + timedelta(seconds=ahead_s):%F %T} UTC\n"
     )
@@ -71,7 +72,13 @@ def main() -> int:
         subprocess.run(["cc", *options, "-o", library, SOURCE], check=True)  # noqa: S607  # Any.
         Path(directory).chmod(0o755)  # The servers run under their own users.
         shift = {PRELOAD: str(library), AHEAD: str(ahead_s)}
-        return subprocess.run(command, env={**os.environ, **shift}, check=False).returncode
+        return _run(command, {**os.environ, **shift})
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    with subprocess.Popen(command, env=environment) as running:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # It also reaches the command, which ends.
+        return running.wait()
 
 
 if __name__ == "__main__":
