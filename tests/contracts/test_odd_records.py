@@ -291,3 +291,15 @@ def test_numbers_as_texts_of_a_balance_are_read(kind: type[ScriptedLookups]) -> 
         lookups.servers[0].mangle = lambda _, told: as_texts(told)
         assert lookups.provider.look_up(ONE, VALID_MOBILE).facts.valid
         assert lookups.container.lookups[0].balance(timeout_s=TIMEOUT_S) is not None
+
+
+@pytest.mark.parametrize("kind", [AiraloSide, BicsSide])
+def test_a_login_without_a_token_is_an_outage(
+    kind: Callable[[Path], ScriptedSide], tmp_path: Path
+) -> None:
+    with closing(kind(tmp_path)) as far_side:
+        far_side.server.mangle = lambda *_: {"data": {}}
+        network: EsimNetwork = far_side.connect()  # type: ignore[attr-defined]  # Each has it.
+        with pytest.raises(Unavailable) as caught:
+            network.probe(timeout_s=TIMEOUT_S)
+    assert not isinstance(caught.value, NotAnswered)
