@@ -179,11 +179,17 @@ class RateLimited(Refused):
 
 
 class NumberLookupUnavailable(Refused):
-    """Raised when the lookup provider gave no usable answer; nothing was charged."""
+    """Raised when the lookup provider gave no usable answer; nothing was charged.
+
+    It is not `retryable` if the provider works and has no data for this number.
+    """
 
     code = "NUMBER_LOOKUP_UNAVAILABLE"
     message = "The lookup service is unavailable."
-    retryable = True
+
+    def __init__(self, message: str = "", *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 NO_BASE_PLAN = "The network's default base plan is not configured."
