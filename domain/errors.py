@@ -8,7 +8,7 @@ Refused
 ├── IdempotencyKeyReused · IdempotencyInProgress · JobFinished
 ├── NotSupportedByNetwork · LinkBusy · LinkEnded · LinkInUse · CancelWindowOver
 ├── WebhookLimit · WebhookDisabled
-├── RateLimited
+├── NotAcceptable · RateLimited
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
@@ -164,6 +164,15 @@ class JobFinished(Refused):
     code = "JOB_FINISHED"
     message = "The job has ended: there is nothing left to cancel."
     retryable = False
+
+
+class NotAcceptable(Refused):
+    """Raised when a caller takes none of the types in which a reply can come."""
+
+    code = "NOT_ACCEPTABLE"
+
+    def __init__(self, *served: str) -> None:
+        super().__init__(f"`Accept` names none of the types of this reply: {', '.join(served)}.")
 
 
 class RateLimited(Refused):
