@@ -41,6 +41,8 @@ def examine(container: Container) -> list[Finding]:
     found = [*_settings(container.settings), *_parts(container)]
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
+    if _has_demo(container):  # `serve --demo` sets one for itself.
+        found = [each for each in found if each.check != "base plan"]
     return [
         *found,
         *_keys(container),
@@ -207,8 +209,7 @@ def _data(container: Container) -> Iterator[Finding]:
         if NAMED_ONLY.intersection(client.scopes):
             message = f"client {client.client_id} may deposit money: is it a payment service?"
             yield Finding("deposits", "advice", message)
-    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
-    if demo is not None and not demo.revoked:
+    if _has_demo(container):
         message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"
         yield Finding("demo", "fault", message)
 
@@ -238,3 +239,8 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
 
 def _is_old(at: datetime, now: datetime) -> bool:
     return now - at > BACKUP_AGE_MAX
+
+
+def _has_demo(container: Container) -> bool:
+    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    return demo is not None and not demo.revoked

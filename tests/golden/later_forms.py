@@ -10,6 +10,7 @@ from typing import Any, cast
 from eventsourcing.domain import AggregateEvent
 from msgspec.structs import replace
 
+from domain.accounts.organization import Organization
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import LaterPrice, Plan
@@ -53,6 +54,7 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
             Wallet.SpendingLimited,
         )
     ),
+    ("low", _with(Organization.LowBalanceThresholdSet, balance_micros=9_750_000, currency="EUR")),
     ("cost", _with(NumberLookup.Answered, source="live", cost=COST)),
     ("cost", _with(BulkJob.ItemsCompleted, asked=[Asked("offline", 1), Asked("far", 1, COST)])),
     ("cached", _with(BulkJob.ItemsCompleted, asked=[])),
