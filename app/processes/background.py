@@ -5,7 +5,6 @@ import logging
 from prometheus_client.registry import Collector
 
 from app.bootstrap.container import Container
-from app.processes.doctor import warn_at_start
 from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, Runtime
 from app.processes.stopping import stop_on_signals
@@ -23,7 +22,6 @@ def run(container: Container, role: Role) -> None:
     listen(container, role)
     if not wait_until_ready(container, stop):
         return
-    warn_at_start(container.settings)
     container.complete()
     runtime = Runtime(container, {role})
     try:

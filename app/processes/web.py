@@ -20,7 +20,6 @@ from app.http.edge.listening import bind
 from app.http.edge.listening import listen as listen_on
 from app.processes import web_worker
 from app.processes.background import listen
-from app.processes.doctor import warn_at_start
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import ASKS, call_after, stop_on_signals
 from app.watch.web_workers import WorkerFiles
@@ -67,7 +66,6 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
     listeners = bind(settings.host, settings.port)
     if not wait_until_ready(container, stop):
         return
-    warn_at_start(settings)
     for line in note_keys(container):
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)

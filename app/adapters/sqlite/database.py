@@ -85,7 +85,7 @@ class SqliteFiles:
     @property
     def place(self) -> str:
         """The file of the log."""
-        return str(self.path)
+        return str(self.path.absolute())
 
     def beside_the_log(self, purpose: str) -> Path:
         """Return the path of another file of this installation."""
