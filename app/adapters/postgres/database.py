@@ -167,6 +167,10 @@ class PostgresDatabase:
         """Tell whether there can be tables; raises if the server does not answer."""
         return True
 
+    def has_all_files(self) -> bool:
+        """Return True, because the server keeps its files."""
+        return True
+
     def has_lost_its_log(self) -> bool:
         """Return False, because one database holds both."""
         return False
