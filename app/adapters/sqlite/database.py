@@ -35,21 +35,18 @@ def engine_for(file: DatabaseFile, *, synchronous: str) -> Engine:
     """Open a file. A power cut may lose the newest commits with `synchronous` NORMAL, not FULL."""
 
     def connect() -> sqlite3.Connection:
-        with file.opening():
-            # The driver must not begin transactions by itself.
-            connection = sqlite3.connect(
-                file.uri,
-                uri=True,
-                timeout=BUSY_TIMEOUT_S,
-                check_same_thread=False,
-                isolation_level=None,
-            )
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {synchronous}")
-            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-            # Erased data must leave no bytes behind.
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA schema_version")
+        connection = sqlite3.connect(
+            file.uri, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
+        )
+        # The driver must not begin transactions by itself.
+        connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        # Erased data must leave no bytes behind.
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA schema_version")
+        file.opened()
         return connection
 
     engine = _engine(connect)

@@ -6,8 +6,6 @@ it commits then is in no file that anybody will open.
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -29,16 +27,10 @@ class DatabaseFile:
         path, is_uri, _ = name.removeprefix("file://").partition("?mode=")
         return cls(Path(unquote(path) if is_uri else name))
 
-    @contextmanager
-    def opening(self) -> Iterator[None]:
-        """Open a connection within this block, and read from it, so that SQLite opens its files."""
-        before = _identity(self._names[0])
-        yield
-        found = self._look()
-        if self._opened is None and before in {None, found[0]}:
-            self._opened = found
-        if self._opened != found:
-            raise self.gone()
+    def opened(self) -> None:
+        """Note a new connection that has read, so that its files are there, or raise as below."""
+        self._opened = self._opened or self._look()
+        self.require()
 
     def require(self) -> None:
         """Raise if the files at the path are not those that are open."""

@@ -44,10 +44,10 @@ class ReleasingPool(SQLiteConnectionPool):
 
     def _create_connection(self) -> SQLiteConnection:
         """Open the file so that a commit survives a power cut, however SQLite was built."""
-        with self.file.opening():
-            connection = super()._create_connection()
-            connection.cursor().execute("PRAGMA synchronous = FULL")
-            connection.cursor().execute("PRAGMA schema_version")
+        connection = super()._create_connection()
+        connection.cursor().execute("PRAGMA synchronous = FULL")
+        connection.cursor().execute("PRAGMA schema_version")
+        self.file.opened()
         return connection
 
     def get_connection(
