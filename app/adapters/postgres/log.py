@@ -330,13 +330,13 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
 
     def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
         """Read the log without the library's objects, which cost more than the rows."""
-        if unused not in self._reads:
-            topics = Literal(sorted(unused))
-            statement = SQL(READ).format(table=self._table, unused=topics)
-            self._reads[unused] = statement.as_bytes()
-        return self.datastore.again(lambda: self._rows(self._reads[unused], after, limit))
+        return self.datastore.again(lambda: self._rows(unused, after, limit))
 
-    def _rows(self, statement: bytes, after: int, limit: int) -> Sequence[LogRow]:
+    def _rows(self, unused: frozenset[str], after: int, limit: int) -> Sequence[LogRow]:
+        if (statement := self._reads.get(unused)) is None:
+            topics = Literal(sorted(unused))
+            composed = SQL(READ).format(table=self._table, unused=topics)
+            statement = self._reads[unused] = composed.as_bytes()
         with (
             self.datastore.get_connection() as connection,
             connection.cursor(row_factory=tuple_row) as cursor,
