@@ -6,7 +6,6 @@ import click
 
 from app.bootstrap.container import Container
 from app.cli.installation import installation
-from app.processes.doctor import announce
 from app.settings import WrongSetting
 from app.watch.logging import configure_logging
 
@@ -21,7 +20,6 @@ def _process(name: str, text: str, run: Callable[[Container], None]) -> click.Co
                 raise WrongSetting(ALONE)
             container.role = name
             configure_logging(settings.log_format)
-            announce(container)
             run(container)
 
     return click.Command(name, callback=callback, help=text)

@@ -74,7 +74,7 @@ def missing_tables(container: Container) -> str | None:
             f"there is no database at {persistence.place}; a new installation begins with: "
             "python -m app migrate"
         )
-    return None if persistence.has_all_files() and is_migrated(container) else NOT_MIGRATED
+    return None if is_migrated(container) else NOT_MIGRATED
 
 
 def _lost_log(place: str) -> str:
@@ -83,7 +83,8 @@ def _lost_log(place: str) -> str:
 
 def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
-    return all(is_current(own) for own in container.own_tables)
+    has_files = container.persistence.has_all_files()
+    return has_files and all(is_current(own) for own in container.own_tables)
 
 
 def lost_events(container: Container) -> str | None:

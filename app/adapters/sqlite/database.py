@@ -177,7 +177,7 @@ class SqliteFiles:
 
     def has_lost_its_log(self) -> bool:
         """Tell whether any of the other files is there, and that of the log is not."""
-        return not self.exists() and self.occupied() is not None
+        return not self.path.exists() and self.occupied() is not None
 
     def fault(self) -> str | None:
         """Name the first file that is no longer the one that was opened here."""
