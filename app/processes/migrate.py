@@ -14,6 +14,8 @@ from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, 
 from projections.engine.sql_views import define
 from projections.finance.views import VIEWS
 
+RESTORE = "move what is there away, then restore it from a backup, or begin anew"
+
 logger = logging.getLogger(__name__)
 
 
@@ -46,6 +48,9 @@ def migrate(
                 ensure(own)
             container.readings.mend()
             if lost := lost_events(container):
+                if not container.log.head():
+                    message = f"DATABASE_URL: {persistence.place} is empty: {lost}; {RESTORE}"
+                    raise CannotMigrate(message)
                 warn(f"{lost}; the read models are built from what it holds")
             built = _build_models(container, progress)
             with container.views.writing() as connection:
@@ -73,15 +78,13 @@ def missing_tables(container: Container) -> str | None:
 
 
 def _lost_log(place: str) -> str:
-    return (
-        f"the log {place} is gone, but the files beside it are there; move them away, then restore "
-        "it from a backup, or begin anew"
-    )
+    return f"the log {place} is gone, but the files beside it are there; {RESTORE}"
 
 
 def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
-    return all(is_current(own) for own in container.own_tables)
+    has_files = container.persistence.has_all_files()
+    return has_files and all(is_current(own) for own in container.own_tables)
 
 
 def lost_events(container: Container) -> str | None:
