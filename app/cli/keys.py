@@ -15,7 +15,7 @@ from app.security.key_file import KINDS, Kind, SigningKeysError
 from app.security.ring import ListedKey, Ring
 from domain.accounts.operator_acts import OperatorAct
 from domain.cause import Cause
-from domain.errors import NotFound
+from domain.errors import NotFound, NotPossible
 from projections.audit.checkpoint import key_id_of, verifier_key
 
 Row = dict[str, Any]
@@ -71,7 +71,9 @@ def revoke(*, key: str, yes: bool, as_json: bool) -> None:
         if not yes:
             said = SAID[kind].format(**{name: len(each) for name, each in ends.items()})
             click.echo(f"Key {kid} ({kind}). {said}", err=True)
-            click.confirm("Revoke it?", abort=True, err=True)
+            if not click.confirm("Revoke it?", err=True):
+                message = "nothing was revoked"
+                raise NotPossible(message)
         if row["state"] in {"signing", "newest"}:
             _renew(container, kind, cause)
         # Authorized again, so that the key of whoever does this is under the newest pepper.
@@ -130,11 +132,12 @@ def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict
         return {"clients": [each.client_id for each in active_clients(container)]}
     if kind == "pepper":
         pepper_id, operators = container.secret_hasher.pepper_id, container.operators.all()
+        now, endless = container.clock(), container.endless_secrets_until
         return {
             "clients": [
                 each.client_id
                 for each in active_clients(container)
-                if kid in map(pepper_id, each.secret_hashes)
+                if kid in map(pepper_id, each.hashes_at(now, endless))
             ],
             "operators": [
                 each.name

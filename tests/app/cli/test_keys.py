@@ -86,8 +86,9 @@ def test_each_kind_is_renewed_and_revoked_and_the_log_keeps_who_did_it(
 def test_what_ends_with_a_key_is_said_before_it_is_asked_for_again(shell: Shell) -> None:
     shell.json("client", "create", "--m2m")
     leaked = next(kid for kind, kid, _ in listed(shell) if kind == "pepper")
-    run = shell.run("keys", "revoke", leaked, status=1)  # Nobody answers.
+    run = shell.run("keys", "revoke", leaked, input="n\n", status=1)
     assert "secrets of 1 clients, keys of 0 operators" in run.stderr
+    assert "nothing was revoked" in run.stderr
     assert ("pepper", leaked, "newest") in listed(shell)
     assert acts(shell) == []
 

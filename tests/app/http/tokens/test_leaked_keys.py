@@ -12,6 +12,7 @@ from domain.cause import utc_now
 from tests.app.cli.shell import Shell
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant
+from tests.installation import SetClock
 
 NOTICED_WITHIN_S = 5  # In every process.
 FORM = {"grant_type": "client_credentials"}
@@ -155,5 +156,5 @@ def test_an_old_secret_ends_by_itself_and_lists_name_one_that_no_rotation_ended(
     assert soon_ended not in said
     began = utc_now()
     for hours, expected in ((1, [401, 401, 200]), (24 * 30 + 1, [401, 401, 401])):
-        service.container.clock = lambda at=began + timedelta(hours=hours): at  # type: ignore[misc]
+        service.container.clock = SetClock(began + timedelta(hours=hours))
         assert [token_status(service, each) for each in clients] == expected
