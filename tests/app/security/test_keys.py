@@ -10,7 +10,7 @@ import pytest
 from app.security import keys
 from app.security import ring as ring_module
 from app.security.key_file import RECHECK, SETTLE, SigningKeysError
-from app.security.keys import KeyRing, WebhookKey
+from app.security.keys import KeyRing, Pepper, WebhookKey
 from domain.at_once import WouldWait, at_once
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
 from tests.installation import PATIENCE_S
@@ -393,3 +393,33 @@ def test_a_database_that_is_away_takes_no_key_that_has_agreed(
     assert key.can_sign(), "nobody could be asked"
     asked.append("of another")
     assert not key.can_sign()
+
+
+def test_a_revoked_key_is_not_back_with_its_file_nor_does_it_revive_the_key_before_it(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    first, second = ring.signing_key().kid, ring.rotate()
+    clock.forward(seconds=2 * RETIRE_AFTER_S)
+    assert ring.verification_key(first) is None
+    file = directory / f"{second}.pem"
+    content = file.read_bytes()
+    newest = ring.rotate()
+    ring.revoke(second)
+    file.write_bytes(content)
+    for each in (ring, ring_of(directory, clock)):
+        found = [each.verification_key(kid) for kid in (first, second, newest)]
+        assert [key is not None for key in found] == [False, False, True]
+        assert second in each.revoked()
+        assert [kid["kid"] for kid in each.jwks()["keys"]] == [newest]
+    assert not [path for path in directory.glob("*.revoked") if b"PRIVATE" in path.read_bytes()]
+
+
+def test_a_renewed_key_is_the_newest_even_if_the_clock_was_set_back(
+    directory: Path, clock: HandClock
+) -> None:
+    pepper = Pepper(directory, clock, lambda: False)
+    first = pepper.rotate()
+    clock.forward(days=-30)
+    second = pepper.rotate()
+    assert [*Pepper(directory, clock, lambda: False).current()] == [first, second]
+    assert pepper.newest().id == second
