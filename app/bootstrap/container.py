@@ -52,8 +52,10 @@ from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
+from app.security.key_file import Kind
 from app.security.keys import KeyRing, Pepper, WebhookKey
 from app.security.rate_limits import RateLimits
+from app.security.ring import Ring
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import (
@@ -467,7 +469,7 @@ class Container:
 
         A checkpoint whose key is missing still counts, because its root can be compared.
         """
-        known = [key.public_key for key in self.checkpoint_keys.list()]
+        known = [key.public_key for key in self.checkpoint_keys.live()]
         kept = [*self.checkpoint_store.all()]
         signed = (each.signed for each in kept if not isinstance(each, ChangedCheckpoint))
         changed = [each for each in kept if isinstance(each, ChangedCheckpoint)]
@@ -906,7 +908,7 @@ class Container:
     @part
     def webhooks(self) -> Webhooks:
         """The commands and reads of webhook endpoints."""
-        return Webhooks(self.log, self.vault, uuid4)
+        return Webhooks(self.log, self.vault, uuid4, lambda: self.webhook_key.newest().id)
 
     @part
     def webhook_deliveries(self) -> SqlDeliveries:
@@ -943,18 +945,18 @@ class Container:
 
     @part
     def webhook_key(self) -> WebhookKey:
-        """The key that secrets of webhooks are derived from."""
+        """The keys that secrets of webhooks are derived from."""
 
         def noted() -> str | None:
             note = self.notes.newest("webhook_key")
             return None if note is None else note.value
 
-        return WebhookKey(self.settings.signing_keys, noted)
+        return WebhookKey(self.settings.signing_keys, self.clock, noted)
 
     @part
     def webhook_signer(self) -> WebhookSigner:
         """Makes secrets of webhooks, and signs with them."""
-        return WebhookSigner(self.webhook_key)
+        return WebhookSigner(self.webhook_key.value)
 
     @part
     def webhook_sender(self) -> HttpSender:
@@ -1060,11 +1062,35 @@ class Container:
         )
 
     @part
+    def pepper(self) -> Pepper:
+        """The peppers of client secrets and operator keys."""
+        settings = self.settings
+        return Pepper(
+            settings.signing_keys,
+            self.clock,
+            lambda: self.notes.newest("pepper") is not None,
+            settings.secret_pepper.encode(),
+        )
+
+    @property
+    def rings(self) -> Mapping[Kind, Ring[Any]]:
+        """The keys of each kind, as commands renew and revoke them."""
+        return {
+            "signing": self.keys,
+            "pepper": self.pepper,
+            "webhooks": self.webhook_key,
+            "checkpoints": self.checkpoint_keys,
+        }
+
+    @part
     def secret_hasher(self) -> SecretHasher:
         """Hashes and compares client secrets."""
-        settings = self.settings
-        kept = Pepper(settings.signing_keys, lambda: self.notes.newest("pepper") is not None)
-        return SecretHasher(settings.secret_pepper.encode() or kept)
+        return SecretHasher(self.pepper)
+
+    def endless_secrets_until(self) -> datetime | None:
+        """Return when secrets end whose rotation set no end; None before `migrate` has noted it."""
+        noted = self.notes.all("endless_secrets")
+        return datetime.fromisoformat(noted[0].value) if noted else None
 
     @part
     def authorizer(self) -> Authorizer:

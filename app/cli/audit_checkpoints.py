@@ -82,14 +82,33 @@ class Notes:
 
     def claims(self, container: Container, before: CompactRange | None = None) -> Claims:
         """Return what they claim, verified by the keys that were given and our own."""
-        known = [*self.keys, *(key.public_key for key in container.checkpoint_keys.list())]
         return Claims(
             [
-                Claim(name, signed.checkpoint, signed.fault(known, verify))
+                Claim(name, signed.checkpoint, fault_of(container, signed, self.keys, name))
                 for name, signed in self.notes.items()
             ],
             before,
         )
+
+
+def fault_of(
+    container: Container, signed: SignedCheckpoint, given: Sequence[bytes], name: str
+) -> str | None:
+    """Say why no key of ours, nor one that was given, vouches for a checkpoint; None if one does.
+
+    A revoked key vouches only where its verifier key was given, and that is said: whoever has
+    stolen it can sign anything with any date.
+    """
+    ring = container.checkpoint_keys
+    ended_at = ring.ended_at(signed.is_by)
+    fault = signed.fault([*given, *(key.public_key for key in ring.live())], verify)
+    if ended_at is None:
+        return fault
+    when = f"key {signed.key_id}, which signed it, was revoked on {ended_at:%Y-%m-%d}"
+    if fault is None:
+        click.echo(f"Warning: {name}: {when}: it proves only what was kept before", err=True)
+        return None
+    return f"{when}; if it was kept before, give that key with --key"
 
 
 def check_behind(container: Container, note: Path, notes: Notes, progress: Progress) -> Report:
@@ -98,9 +117,8 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
     The checkpoint itself proves that tree, so nothing before its position has to be read.
     """
     signed = read_note(note)
-    keys = [*notes.keys, *(key.public_key for key in container.checkpoint_keys.list())]
     checkpoint, tree = signed.checkpoint, container.kept_tree
-    if (fault := signed.fault(keys, verify)) is not None:
+    if (fault := fault_of(container, signed, notes.keys, str(note))) is not None:
         message = f"{note}: {fault}"
         raise NotPossible(message)
     if older := [name for name, n in notes.notes.items() if n.checkpoint.size < checkpoint.size]:

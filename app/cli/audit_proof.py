@@ -106,7 +106,11 @@ def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
 def _vouching(container: Container, position: int) -> KeptCheckpoint:
     """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
     kept = container.checkpoint_store.newest()
-    if kept is None or kept.signed.checkpoint.position < position:
+    if (
+        kept is None
+        or kept.signed.checkpoint.position < position
+        or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
+    ):
         authorize(container, "audit")
         kept = container.checkpoints.make()
     if kept.signed.checkpoint.position < position:
@@ -128,7 +132,7 @@ def check(context: click.Context, *, proof: Path, key: tuple[str, ...], as_json:
     """
     given = [public_key_of(each) for each in key]
     with installation(migrated=False) as container:
-        keys = given or [each.public_key for each in container.checkpoint_keys.list()]
+        keys = given or [each.public_key for each in container.checkpoint_keys.live()]
     try:
         reason = _checked(proof.read_bytes(), keys)
         ok = True

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from app.bootstrap.container import Container
-from app.bootstrap.known_keys import lost_keys, missing_keys
+from app.bootstrap.known_keys import active_clients, lost_keys, missing_keys
 from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.providers import NEVER_RUN, check
@@ -133,7 +134,7 @@ def _keys(container: Container) -> Iterator[Finding]:
         yield Finding("keys", "fault", missing)
     if notes.newest("pepper"):
         try:
-            container.secret_hasher.fingerprint()
+            container.pepper.newest()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
     if notes.newest("webhook_key"):
@@ -148,8 +149,8 @@ def _keys(container: Container) -> Iterator[Finding]:
                 "holder should replace it (operator rotate-key)"
             )
             yield Finding("operators", "fault", message)
-    for lost in lost_keys(container):
-        yield Finding("keys", "fault", lost)
+    with suppress(SigningKeysError):  # It was said above.
+        yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
 
 
 def _clock(container: Container) -> Iterator[Finding]:
@@ -226,12 +227,16 @@ def _data(container: Container) -> Iterator[Finding]:
     elif backup is not None and _is_old(backup.at, container.clock()):
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
-    with container.views.reading() as connection:
-        clients = [each for each in container.clients.all(connection) if not each.revoked]
-    for client in clients:
+    for client in active_clients(container):
         if NAMED_ONLY.intersection(client.scopes):
             message = f"client {client.client_id} may deposit money: is it a payment service?"
             yield Finding("deposits", "advice", message)
+        old = client.hashes_at(container.clock(), container.endless_secrets_until)[1:]
+        if old and client.old_until is None:
+            end = container.endless_secrets_until()
+            told = "no end is noted: python -m app migrate" if end is None else f"{end:%Y-%m-%d}"
+            message = f"client {client.client_id} has an old secret from before these ended: {told}"
+            yield Finding("secrets", "advice", message)
     demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
     if demo is not None and not demo.revoked:
         message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"

@@ -9,6 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
 from app.watch.trouble import NOT_MIGRATED, trouble_of
+from domain.accounts.organization import ENDLESS_ENDS
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
@@ -47,6 +48,9 @@ def migrate(
             for own in container.own_tables:
                 ensure(own)
             container.readings.mend()
+            if container.notes.newest("endless_secrets") is None:
+                end = container.clock() + ENDLESS_ENDS
+                container.notes.add("endless_secrets", end.isoformat(), container.clock())
             if lost := lost_events(container):
                 if not container.log.head():
                     message = f"DATABASE_URL: {persistence.place} is empty: {lost}; {RESTORE}"

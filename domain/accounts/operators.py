@@ -46,7 +46,7 @@ class Operator(Root):
             aggregate.may = self.may
             aggregate.revoked = False
             aggregate.locked_out_at = None
-            aggregate.key = self
+            aggregate.key, aggregate.key_hash = self, self.key_hash
 
     class KeyRotated(Root.Event, ByOperator):
         """The key before it is refused from now on."""
@@ -56,9 +56,19 @@ class Operator(Root):
         key_hash: str
 
         def apply(self, aggregate: "Operator") -> None:
-            aggregate.key = self
+            aggregate.key, aggregate.key_hash = self, self.key_hash
             if not is_operator(self.actor):
                 aggregate.locked_out_at = self.timestamp
+
+    class KeyRehashed(Root.Event, ByOperator):
+        """The key was used, and from now on its hash is kept under a newer pepper."""
+
+        TOPIC = "operator.key_rehashed"
+
+        key_hash: str
+
+        def apply(self, aggregate: "Operator") -> None:
+            aggregate.key_hash = self.key_hash
 
     class Revoked(Root.Event, ByOperator):
         TOPIC = "operator.revoked"
@@ -71,6 +81,7 @@ class Operator(Root):
     revoked: bool
     locked_out_at: datetime | None  # When the key was last replaced by a caller without one.
     key: "Operator.Registered | Operator.KeyRotated"  # The event that gave the present key.
+    key_hash: str
 
     @classmethod
     def register(
@@ -99,6 +110,11 @@ class Operator(Root):
         """Replace the key; the one before it is refused at once."""
         self._refuse_revoked()
         self.record(self.KeyRotated, cause, key_hash=key_hash)
+
+    def rehash_key(self, old_hash: str, key_hash: str, cause: Cause) -> None:
+        """Keep the key under a newer pepper, unless it has been replaced meanwhile."""
+        if old_hash == self.key_hash and not self.revoked:
+            self.record(self.KeyRehashed, cause, key_hash=key_hash)
 
     def revoke(self, cause: Cause) -> None:
         """Refuse this operator for ever; doing it again changes nothing."""

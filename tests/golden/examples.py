@@ -183,6 +183,11 @@ EVENTS: tuple[Event, ...] = (
         key_hash="fedcba9876543210" * 4,
         actor="operator:55555555-5555-5555-8555-555555555555",
     ),
+    event(
+        StaffOperator.KeyRehashed,
+        key_hash="0123456789abcdef" * 2 + ":" + "fedcba9876543210" * 4,
+        actor="operator:55555555-5555-5555-8555-555555555555",
+    ),
     event(StaffOperator.Revoked, actor="operator:55555555-5555-5555-8555-555555555555"),
     created(
         OperatorAct.Done,
@@ -220,6 +225,12 @@ EVENTS: tuple[Event, ...] = (
     ),
     event(
         ApiClient.SecretRotated, client_id="partner-1", secret_hash="hash-2", kept_hashes=["hash-1"]
+    ),
+    event(
+        ApiClient.SecretRehashed,
+        client_id="partner-1",
+        old_hash="hash-2",
+        secret_hash="0123456789abcdef0123456789abcdef:hash-3",
     ),
     event(ApiClient.Revoked, client_id="partner-1"),
     created(

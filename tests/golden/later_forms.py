@@ -10,6 +10,7 @@ from typing import Any, cast
 from eventsourcing.domain import AggregateEvent
 from msgspec.structs import replace
 
+from domain.accounts.organization import ApiClient
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import LaterPrice, Plan
@@ -20,6 +21,7 @@ from domain.links.plan_change import Addition, PlanChange
 from domain.log.aggregate import Event
 from domain.lookups.bulk_job import Asked, BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from domain.webhooks.endpoint import WebhookEndpoint
 from tests.golden.building import PRICE
 from tests.golden.examples import EVENTS, TERMS
 from tests.golden.link_examples import ACTIVATION, PLAN
@@ -53,6 +55,9 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
             Wallet.SpendingLimited,
         )
     ),
+    ("ends", _with(ApiClient.SecretRotated, kept_until=datetime(2026, 3, 2, tzinfo=UTC))),
+    ("key", _with(WebhookEndpoint.Registered, key_id="0123456789abcdef" * 2)),
+    ("key", _with(WebhookEndpoint.SecretRotated, key_id="0123456789abcdef" * 2)),
     ("cost", _with(NumberLookup.Answered, source="live", cost=COST)),
     ("cost", _with(BulkJob.ItemsCompleted, asked=[Asked("offline", 1), Asked("far", 1, COST)])),
     ("cached", _with(BulkJob.ItemsCompleted, asked=[])),

@@ -65,7 +65,7 @@ def test_only_events_that_are_old_enough_are_signed(process: Process, clock: Set
     assert (checkpoint.size, checkpoint.position) == (3, rows[-1].position)
     assert checkpoint.root == root_of(leaf_hash(*row) for row in rows)
     assert checkpoint.origin == "127.0.0.1:8080"
-    public_keys = [key.public_key for key in process.checkpoint_keys.list()]
+    public_keys = [key.public_key for key in process.checkpoint_keys.live()]
     assert first.signed.fault(public_keys, verify) is None
     clock.forward(seconds=LAG_S)
     assert process.checkpoints.make().signed.checkpoint.size == 303

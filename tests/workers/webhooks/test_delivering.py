@@ -427,7 +427,9 @@ def test_the_secrets_in_force_sign(
     done = one(lab, owner, endpoint)
     assert done.attempted_at is not None
     stamp = int(done.attempted_at.timestamp())
-    assert asked == [(endpoint, [2, 1], str(done.id), stamp, done.body)]
+    key_id = lab.process.webhook_key.newest().id
+    both = [(2, key_id), (1, key_id)]
+    assert asked == [(endpoint, both, str(done.id), stamp, done.body)]
 
 
 def test_thirty_days_are_kept(lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock) -> None:
