@@ -62,7 +62,9 @@ def _token_keys(container: Container) -> list[dict[str, Any]]:
 
 
 def _checkpoint_keys(container: Container) -> list[dict[str, Any]]:
-    name, keys = container.settings.checkpoint_origin, container.checkpoint_keys.list()
+    has_log = container.persistence.exists() and is_migrated(container)
+    name = container.checkpoints.origin() if has_log else container.settings.checkpoint_origin
+    keys = container.checkpoint_keys.list()
     return [
         {
             "kid": key_id_of(name, key.public_key).hex(),

@@ -11,11 +11,16 @@ is a statement that somebody was given (JSON); the checkpoint in it is checked l
 
 For each event: the hash of its bytes is that in its line, positions rise, no version of its stream
 is missing, and the wallet that it moves has the next sequence and the balance that the sum gives.
+In a log that is whole, every rule about money holds as well (`@rule` below, a function for each):
+each entry of a wallet has its reason and each reason its entry, ids follow from facts, prices,
+jobs, fees and refunds add up. events.md beside this file names the fields that the rules read.
 For each checkpoint: the tree of that many events (RFC 6962) has its root, and a key has signed it.
 For each statement: these events give the same. --statements writes all that they give.
 
-Prints one line for each verdict. Exits with 0 if all holds, with 1 if something does not, and with
-2 if something cannot be read.
+Prints one line for each verdict, and which newest events no given checkpoint covers: against one
+who has rewritten those, with all that belongs to them, no rule helps. Exits with 0 if all holds,
+with 1 if something does not, and with 2 if something cannot be read. What must be remembered of
+each event lies in a temporary file, so memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -25,9 +30,11 @@ import base64
 import hashlib
 import json
 import re
+import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -173,8 +180,8 @@ class Checkpoint:
     is_forged: bool
 
 
-def read_checkpoint(of: str, text: str, keys: dict[tuple[str, bytes], bytes]) -> Checkpoint:
-    """Read a note and look for the signature of a key that is known."""
+def read_checkpoint(of: str, text: str, keys: list[bytes]) -> Checkpoint:
+    """Read a note and look for the signature of a key that is known, under whatever name."""
     note = NOTE.fullmatch(text)
     if note is None:
         raise Unreadable(f"{of}: is no checkpoint")
@@ -183,28 +190,34 @@ def read_checkpoint(of: str, text: str, keys: dict[tuple[str, bytes], bytes]) ->
         name, _, signed = line[2:].rpartition(" ")
         with suppress(ValueError):
             signature = base64.b64decode(signed, validate=True)
-            key = keys.get((name, signature[:4]), b"")
-            if key and is_signed(key, note["text"].encode(), signature[4:]):
-                signer, is_forged = f"signed by {name}+{signature[:4].hex()}", False
+            for key in keys:
+                is_its_id = key_id(name, key) == signature[:4]
+                if is_its_id and is_signed(key, note["text"].encode(), signature[4:]):
+                    signer, is_forged = f"signed by {name}+{signature[:4].hex()}", False
     root, position = base64.b64decode(note["root"]), int(note["position"])
     told = int(note["size"]), root, position, time_of(note["at"]), signer, is_forged
     return Checkpoint(f"checkpoint {of}", *told)
 
 
-def read_key(given: str) -> tuple[tuple[str, bytes], bytes]:
-    """Read a public key `name+id+key`, or the file that holds it; return name and id with it."""
+def key_id(name: str, key: bytes) -> bytes:
+    """Return the id that a public key has under a name."""
+    return hashlib.sha256(name.encode() + b"\n\x01" + key).digest()[:4]
+
+
+def read_key(given: str) -> bytes:
+    """Read a public key `name+id+key`, or the file that holds it."""
     with suppress(ValueError):
         text = given if "+" in given else Path(given).read_text("utf-8").strip()
         name, number, encoded = text.split("+", 2)
         key = base64.b64decode(encoded, validate=True)
-        key_id = hashlib.sha256(name.encode() + b"\n" + key).digest()[:4]
-        if key[:1] == b"\x01" and len(key) == 33 and key_id.hex() == number:
-            return (name, key_id), key[1:]
+        if key[:1] == b"\x01" and len(key) == 33 and key_id(name, key[1:]).hex() == number:
+            return key[1:]
     raise Unreadable(f"{given}: is no public key of the kind Ed25519, or not whole")
 
 
 # Wallets and their statements.
 
+TAKEN_BY = {"wallet.deposited": "deposit", "wallet.adjusted": "adjustment"}
 KINDS = {"deposited": "deposit", "refunded": "refund", "adjusted": "adjustment", "charged": None}
 STATEMENT = (
     "organization currency month final opening_balance lines closing_balance "
@@ -232,42 +245,202 @@ class Wallet:
     sequence: int | None
     month: str = ""  # Of the newest statement.
     statements: dict[str, Statement] = field(default_factory=dict)
+    limit: int | None = None  # Of what may be spent in a month, and what was spent in which.
+    spent: int = 0
+    spending_month: str = ""
+
+
+PLACE = ("position", "stream", "version", "topic")
+
+
+@dataclass
+class Event:
+    """One event; its facts stand in `state`, and a missing one raises KeyError."""
+
+    position: int
+    stream: str
+    version: int
+    topic: str
+    state: dict[str, Any]
+
+    @property
+    def noun(self) -> str:
+        """Return the kind of its stream."""
+        return self.topic.partition(".")[0]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.state[name]
+
+
+@dataclass
+class Due:
+    """What an event announces of a later one of its commit."""
+
+    facts: Any
+    position: int
+    reason: str | None = None  # Of a refund.
+    link: str | None = None  # Of a charge: the link that gives it back when it is cancelled.
+
+
+@dataclass
+class Job:
+    """A job that has not ended."""
+
+    created: Event
+    ended: set[int] = field(default_factory=set)
+
+    @property
+    def open(self) -> set[int]:
+        """Return the items without an outcome."""
+        return {*range(self.created["total_count"])} - self.ended
+
+
+@dataclass
+class Link:
+    """A link that is neither active nor failed."""
+
+    requested: Event
+    is_taken: bool = False  # It has its eSIM, or its order, and was charged for it.
+
+
+@dataclass
+class Change:
+    """A change of plans that has not finished."""
+
+    requested: Event
+    done: int = 0
+    has_failed: bool = False
+
+    @property
+    def steps(self) -> list[Any]:
+        """Return the removals and then the additions."""
+        return [*self.requested["removals"], *self.requested["additions"]]
+
+    @property
+    def left(self) -> list[Any]:
+        """Return the additions that are paid for and not done."""
+        return [each for each in self.steps[self.done :] if each.get("price") is not None]
+
+
+@dataclass
+class Charge:
+    """A charge: of whom, what for (type and id), how much, and what is left of it."""
+
+    owner: str
+    type: str
+    id: str
+    micros: int
+    left: int
+
+
+class Memory:
+    """Every stream and every charge, in a temporary file that goes with the program."""
+
+    def __init__(self) -> None:
+        self._file = sqlite3.connect("", isolation_level=None)
+        self._file.executescript(
+            """
+            PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768;
+            CREATE TABLE streams (id BLOB PRIMARY KEY, version INTEGER) WITHOUT ROWID;
+            CREATE TABLE charges (charge TEXT PRIMARY KEY, owner TEXT, type TEXT, id TEXT,
+                micros INTEGER, open INTEGER, link TEXT) WITHOUT ROWID;
+            CREATE INDEX links ON charges (link) WHERE link IS NOT NULL;
+            BEGIN;
+            """
+        )
+
+    def version(self, stream: str) -> int | None:
+        """Return the newest version of a stream."""
+        wanted = "SELECT version FROM streams WHERE id = ?"
+        row = self._file.execute(wanted, (bytes.fromhex(stream.replace("-", "")),)).fetchone()
+        return None if row is None else int(row[0])
+
+    def set_version(self, stream: str, version: int) -> None:
+        """Remember the newest version of a stream."""
+        row = bytes.fromhex(stream.replace("-", "")), version
+        self._file.execute("INSERT OR REPLACE INTO streams VALUES (?, ?)", row)
+
+    def add_charge(self, charge_id: str, charge: Charge, link: str | None) -> None:
+        """Remember a charge; of a link, or of a change of its plans, under that link."""
+        facts = charge.owner, charge.type, charge.id, charge.micros, charge.left
+        values = (charge_id, *facts, link)
+        self._file.execute("INSERT OR REPLACE INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def charge(self, charge_id: str) -> Charge | None:
+        """Return a charge by its transaction."""
+        wanted = "SELECT owner, type, id, micros, open FROM charges WHERE charge = ?"
+        row = self._file.execute(wanted, (charge_id,)).fetchone()
+        return None if row is None else Charge(*row)
+
+    def give_back(self, charge_id: str, micros: int) -> None:
+        """Remember that part of a charge was given back."""
+        change = "UPDATE charges SET open = open - ? WHERE charge = ?"
+        self._file.execute(change, (micros, charge_id))
+
+    def left_of(self, link: str) -> dict[str, int]:
+        """Return what is left of each charge of a link."""
+        wanted = "SELECT charge, open FROM charges WHERE link = ? AND open <> 0"
+        return dict(self._file.execute(wanted, (link,)).fetchall())
 
 
 class Books:
-    """All wallets, and the month that was closed last."""
+    """All wallets, the month that was closed last, and what the rules remember."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
         self.wallets: dict[str, Wallet] = {}
         self.closed = ""
+        self.memory = memory
+        self.is_part = False  # Then no rule can be checked: what is before is not known.
+        self.currency = ""
+        self.last_closed = ""
+        self.is_recent = False  # See `what_is_paid_in_has_its_reason`.
+        self.due: dict[Any, Due] = {}  # What was announced and has not come yet.
+        # Only what is still open: jobs, links before their activation, and so on, by stream.
+        self.jobs: dict[str, Job] = {}
+        self.links: dict[str, Link] = {}
+        self.ends: dict[str, str] = {}  # Intents to end a link, and their kind.
+        self.changes: dict[str, Change] = {}
+        self.fees: dict[str, Event] = {}
+        self.proposals: dict[str, Event] = {}
 
     def take(self, line: dict[str, Any]) -> Iterator[str]:
         """Enter an event; yield what is wrong with it. Raises for one that makes no sense."""
-        noun, _, what = line["topic"].partition(".")
-        if line["topic"] == "month.closed":
-            self.closed = month_of(json.loads(line["state"])["month"])
-        if noun != "wallet":
+        topic = line["topic"]
+        if not topic.startswith("wallet.") and topic not in RULES and line["version"] > 1:
             return
-        state, begun = json.loads(line["state"]), 0 if line["version"] == 1 else None
-        owner = state["organization_id"], state["currency"]
-        wallet = self.wallets.setdefault(line["stream"], Wallet(owner, begun, begun))
+        event = Event(**{name: line[name] for name in PLACE}, state=json.loads(line["state"]))
+        if event.version == 1 and event["originator_topic"] != event.noun:
+            yield f"its stream begins as {event['originator_topic']!r}, which is not its kind"
+        if event.noun == "wallet":
+            yield from self._enter(event)
+        if topic == "month.closed":
+            self.closed = month_of(event["month"])
+        for each in RULES.get(topic, ()) if not self.is_part else ():
+            yield from each(self, event)
+
+    def _enter(self, event: Event) -> Iterator[str]:
+        what, begun = event.topic.partition(".")[2], 0 if event.version == 1 else None
+        owner = event["organization_id"], event["currency"]
+        wallet = self.wallets.setdefault(event.stream, Wallet(owner, begun, begun))
         if owner != wallet.owner:
             yield "the wallet changes its organization or currency"
         if what not in {"opened", "spending_limited"}:  # A limit moves nothing.
-            kind = KINDS[what] or state["kind"]
-            change = state["amount_micros"] * (-1 if what == "charged" else 1)
-            yield from self._move(wallet, line["position"], kind, change, state)
+            kind = KINDS[what] or event["kind"]
+            change = whole(event["amount_micros"]) * (-1 if what == "charged" else 1)
+            yield from self._move(wallet, event.position, kind, change, event.state)
 
     def _move(
         self, wallet: Wallet, position: int, kind: str, change: int, state: Any
     ) -> Iterator[str]:
-        balance, sequence = state["balance_micros"], state["sequence"]
+        balance, sequence = whole(state["balance_micros"]), whole(state["sequence"])
         if wallet.balance is not None and balance != wallet.balance + change:
             yield f"its balance is not {amount(balance)} but {amount(wallet.balance + change)}"
         if wallet.sequence is not None and sequence != wallet.sequence + 1:
             yield f"its sequence is not {sequence} but {wallet.sequence + 1}"
         if balance < 0:
             yield "its balance is below zero"
+        if change == 0 or (kind != "adjustment" and state["amount_micros"] < 0):
+            yield "its amount is not above zero"
         wallet.balance, wallet.sequence = balance, sequence
         # Nothing joins a month that is closed, nor one before that of the entry before it.
         after_close = following(self.closed) if self.closed else ""
@@ -279,6 +452,46 @@ class Books:
         sums = statement.kinds.setdefault(kind, [0, 0, 0])
         sums[0] += 1
         sums[1 if change < 0 else 2] += abs(change)
+
+    def expect(self, event: Event, key: Any, facts: Any, **more: Any) -> Iterator[str]:
+        """Expect that a later event of this commit states these facts."""
+        if key in self.due:
+            yield f"it announces {key} again"
+        self.due[key] = Due(facts, event.position, **more)
+
+    def keep(self, key: Any, facts: Any) -> Iterator[str]:
+        """Check that exactly these facts were announced."""
+        due = self.due.pop(key, None)
+        if due is None or due.facts != facts:
+            yield "no event before it says so" if due is None else f"before it stands {due.facts}"
+
+    def charge(
+        self, event: Event, price: Any, kind: str, of: str = "", link: str | None = None
+    ) -> Iterator[str]:
+        """Expect the charge of a price; its id follows from what is charged for."""
+        if price is not None:
+            transaction = price["transaction_id"]
+            yield from named(transaction, "transaction", of or event.stream)
+            facts = (event["organization_id"], whole(price["amount_micros"]), price["currency"])
+            charge = ("charged", *facts, *about(event), kind)
+            yield from self.expect(event, transaction, charge, link=link)
+
+    def refund(
+        self, event: Event, refund: Any, charge_id: str, reason: str, *id_of: Any
+    ) -> Iterator[str]:
+        """Expect the refund of a charge, whose own facts name what it was for."""
+        transaction, charge = refund["transaction_id"], self.memory.charge(charge_id)
+        yield from named(transaction, *id_of)
+        if charge is None or charge.owner != event["organization_id"]:
+            yield f"it gives back {charge_id}, which is no charge of its organization"
+            return
+        facts = (charge.owner, whole(refund["amount_micros"]), charge.type, charge.id, charge_id)
+        yield from self.expect(event, transaction, ("refunded", *facts), reason=reason)
+
+    def open_ends(self) -> Iterator[tuple[int, str]]:
+        """Yield what was announced and never came, with the position of its announcement."""
+        for key, due in self.due.items():
+            yield due.position, f"it announces {key}, which never comes"
 
     def statements(self) -> Iterator[dict[str, Any]]:
         """Yield every statement, also of months without an entry, up to the last one closed."""
@@ -339,6 +552,444 @@ def amount(micros: int) -> str:
     return f"{'-' if micros < 0 else ''}{whole}.{decimals}"
 
 
+# The rules about money: each is a function of one event, and of what was before it.
+
+Rule = Callable[[Books, Event], Iterator[str]]
+RULES: dict[str, list[Rule]] = {}
+NAMESPACE = uuid.UUID("6f1c1f0e-6d0f-5a39-9b6e-2f5d3c8b7a10")
+# The first events of streams whose id follows from facts: a kind, and the fields that follow it.
+STREAMS = {
+    "ledger.opened": ("ledger",),
+    "wallet.opened": ("wallet", "organization_id"),
+    "deposit.made": ("deposit", "organization_id", "reference"),
+    "adjustment.made": ("adjustment", "organization_id", "reference"),
+    "adjustment.proposed": ("adjustment", "organization_id", "reference"),
+    "monthly_fee.due": ("monthly_fee", "organization_id", "month"),
+    "month.closed": ("month", "month"),
+    "log.discontinued": ("log.discontinued", "last_position"),
+    "log_origin.fixed": ("log_origin",),
+    "esim.registered": ("esim", "network", "iccid"),
+    "lost_order.opened": ("lost_order", "link_id"),
+    "provider.registered": ("provider", "name"),
+    "api_client.registered": ("api_client", "client_id"),
+    "webhook_list.opened": ("webhook_list", "organization_id"),
+}
+# What charges and refunds call the thing that they are for, by the kind of its stream.
+TYPES = {
+    "number_lookup": "lookup",
+    "bulk_job": "job",
+    "link": "link",
+    "plan_change": "plan_change",
+    "monthly_fee": "monthly_fee",
+}
+
+
+def rule(*topics: str) -> Callable[[Rule], Rule]:
+    """Let a function check the events of these topics; it yields what is wrong."""
+
+    def enter(function: Rule) -> Rule:
+        for topic in topics:
+            RULES.setdefault(topic, []).append(function)
+        return function
+
+    return enter
+
+
+def derived(kind: str, *parts: Any) -> str:
+    """Return the id that follows from a reason: the UUIDv5 of a JSON array of strings."""
+    name = json.dumps([kind, *map(str, parts)], ensure_ascii=False)
+    return str(uuid.uuid5(NAMESPACE, name))
+
+
+def named(has: str, kind: str, *parts: Any) -> Iterator[str]:
+    """Check an id that follows from facts."""
+    if has != derived(kind, *parts):
+        yield f"it names {has} where {derived(kind, *parts)} follows from its facts"
+
+
+def whole(value: Any) -> int:
+    """Return a number that is whole; raises TypeError for any other value."""
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
+
+
+def about(event: Event) -> tuple[str, str]:
+    """Return what charges and refunds of a stream name as their reason."""
+    return TYPES[event.noun], event.stream
+
+
+def micros_of(price: Any) -> int:
+    """Return the amount of a price or refund, of which there may be none."""
+    return 0 if price is None else whole(price["amount_micros"])
+
+
+def refund_reason(code: str) -> str:
+    """Return the reason of a refund after the network failed with this code."""
+    return "provisioning_failed" if code == "PROVISIONING_FAILED" else "provisioning_error"
+
+
+@rule(*STREAMS)
+def a_stream_whose_id_follows_from_facts(_: Books, event: Event) -> Iterator[str]:
+    """Under another id the same thing could be there twice."""
+    kind, *names = STREAMS[event.topic]
+    expected = derived(kind, *(event[name] for name in names))
+    if event.stream != expected:
+        yield f"its stream is not {expected}, which follows from its facts"
+
+
+@rule("ledger.opened", "wallet.opened")
+def one_currency(books: Books, event: Event) -> Iterator[str]:
+    """All wallets have the currency of the log."""
+    if event.topic == "ledger.opened" and not books.currency:
+        books.is_recent = True
+    books.currency = books.currency or event["currency"]
+    if event["currency"] != books.currency:
+        yield f"its currency is not {books.currency}, that of the log"
+
+
+@rule("month.closed")
+def a_month_is_closed_once_in_its_turn(books: Books, event: Event) -> Iterator[str]:
+    """Books.closed is this month already, so the order stands in what was closed before it."""
+    last, books.last_closed, books.is_recent = books.last_closed, event["month"], True
+    if last and event["month"] != following(last):
+        yield f"it is closed after {last}"
+    if event["timestamp"][:7] < following(event["month"]):
+        yield "it is closed before its end"
+
+
+@rule("wallet.spending_limited", "wallet.deposited", "wallet.adjusted", "wallet.charged")
+@rule("wallet.refunded")
+def a_limit_is_stated_and_kept(books: Books, event: Event) -> Iterator[str]:
+    """Each entry says what was spent in its month; only a fee goes beyond the limit."""
+    wallet, spending = books.wallets[event.stream], event.state.get("spending")
+    month = max(wallet.spending_month, month_of(event["timestamp"][:7]))
+    spent = wallet.spent if month == wallet.spending_month else 0
+    if event.topic == "wallet.spending_limited":
+        wallet.limit = None if spending is None else whole(spending["limit_micros"])
+        if (event["balance_micros"], event["sequence"]) != (wallet.balance, wallet.sequence):
+            yield "it moves the wallet whose limit it sets"
+    elif event.topic in {"wallet.charged", "wallet.refunded"}:
+        spent += event["amount_micros"] * (1 if event.topic == "wallet.charged" else -1)
+    wallet.spending_month, wallet.spent = month, spent
+    stated = {"limit_micros": wallet.limit, "month": month, "spent_micros": spent}
+    if spending != (None if wallet.limit is None else stated):
+        yield "it states another limit, or spending, than the wallet has"
+    is_chosen = event.topic == "wallet.charged" and event["kind"] != "monthly_link_fee"
+    if is_chosen and wallet.limit is not None and spent > wallet.limit:
+        yield "it spends more than the limit"
+
+
+@rule("wallet.deposited", "wallet.adjusted")
+def what_is_paid_in_has_its_reason(books: Books, event: Event) -> Iterator[str]:
+    """An adjustment of the first releases has only itself, in a log that is old enough."""
+    noun, reference = TAKEN_BY[event.topic], event["reference"]
+    alone = {"type": "adjustment", "id": event["transaction_id"]}
+    if noun == "adjustment" and reference == alone and not books.is_recent:
+        return
+    facts = (event["organization_id"], event["amount_micros"], reference["type"], reference["id"])
+    reason = event["description"] if noun == "adjustment" else ""
+    yield from books.keep(event["transaction_id"], (noun, *facts, reason))
+
+
+@rule("wallet.charged")
+def a_charge_has_its_reason(books: Books, event: Event) -> Iterator[str]:
+    """It is what an event before it in its commit says."""
+    charge_id, of = event["transaction_id"], event["reference"]
+    owner, micros = event["organization_id"], event["amount_micros"]
+    link = books.due[charge_id].link if charge_id in books.due else None
+    facts = (owner, micros, event["currency"], of["type"], of["id"], event["kind"])
+    yield from books.keep(charge_id, ("charged", *facts))
+    if books.memory.charge(charge_id) is not None:
+        yield "it takes the same charge again"
+    books.memory.add_charge(charge_id, Charge(owner, of["type"], of["id"], micros, micros), link)
+
+
+@rule("wallet.refunded")
+def a_refund_has_its_reason_and_stays_within_its_charge(
+    books: Books, event: Event
+) -> Iterator[str]:
+    """All refunds of a charge together are no more than the charge."""
+    charge_id, of, micros = event["charge_id"], event["reference"], event["amount_micros"]
+    due = books.due.get(event["transaction_id"])
+    facts = (event["organization_id"], micros, of["type"], of["id"], charge_id)
+    yield from books.keep(event["transaction_id"], ("refunded", *facts))
+    if due is not None and event.state.get("reason", due.reason) != due.reason:
+        yield f"its reason is not {due.reason}"
+    charge = books.memory.charge(charge_id)
+    if charge is None or micros > charge.left:
+        yield f"refunds exceed what is left of {charge_id}"
+    books.memory.give_back(charge_id, micros)
+
+
+@rule("deposit.made")
+def a_deposit(books: Books, event: Event) -> Iterator[str]:
+    """It is booked once."""
+    yield from _booked(books, event, "")
+
+
+@rule("adjustment.made", "adjustment.proposed", "adjustment.approved", "adjustment.rejected")
+def an_adjustment(books: Books, event: Event) -> Iterator[str]:
+    """It is booked when it is made, or when another operator approves what one has proposed."""
+    if event.topic == "adjustment.proposed":
+        books.proposals[event.stream] = event
+        return
+    if event.topic != "adjustment.rejected":
+        yield from _booked(books, event, event["reason"])
+    if event.topic == "adjustment.made":
+        return
+    proposed = books.proposals.pop(event.stream, None)
+    if proposed is None:
+        yield "it decides what was not proposed, or twice"
+    elif event.topic == "adjustment.approved":
+        names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+        if any(event[name] != proposed[name] for name in names):
+            yield "it approves something else than was proposed"
+        actor = event.state.get("actor") or ""
+        if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
+            yield "it is not approved by another operator"
+
+
+def _booked(books: Books, event: Event, reason: str) -> Iterator[str]:
+    owner, micros = event["organization_id"], whole(event["amount_micros"])
+    yield from named(event["transaction_id"], "transaction", event.stream)
+    facts = (event.noun, owner, micros, event.noun, event["reference"], reason)
+    yield from books.expect(event, event["transaction_id"], facts)
+
+
+@rule("number_lookup.answered")
+def a_lookup(books: Books, event: Event) -> Iterator[str]:
+    """It is charged at its price."""
+    yield from books.charge(event, event["price"], "lookup")
+
+
+@rule("bulk_job.created")
+def a_job_costs_what_its_items_cost(books: Books, event: Event) -> Iterator[str]:
+    """The whole job is paid for at its beginning."""
+    books.jobs[event.stream] = Job(event)
+    if micros_of(event["price"]) != whole(event["total_count"]) * whole(event["item_price_micros"]):
+        yield "it costs another sum than its items"
+    yield from books.charge(event, event["price"], "bulk_lookup")
+
+
+@rule("bulk_job.items_completed", "bulk_job.items_failed", "bulk_job.cancelled")
+@rule("bulk_job.finished")
+def a_job_keeps_what_its_answers_cost(books: Books, event: Event) -> Iterator[str]:
+    """Each item ends once, and what has no answer is given back."""
+    job = books.jobs.get(event.stream)
+    if job is None:
+        yield "its job has not begun, or has ended"
+        return
+    items = event.state.get("indexes", [])
+    if event.topic == "bulk_job.cancelled":
+        items = sorted(job.open)
+        if whole(event["count"]) != len(items) or not items:
+            yield "it cancels other items than the open ones"
+    if len({*items}) != len(items) or not job.open.issuperset(items):
+        yield "it ends an item twice, or one that the job does not have"
+    job.ended.update(items)
+    if "refund" in event.state:
+        price, refund = job.created["price"], event["refund"]
+        if micros_of(refund) != len(items) * job.created["item_price_micros"]:
+            yield "it gives another sum back than its items cost"
+        if refund is not None and price is not None:
+            reason = "cancelled" if event.topic == "bulk_job.cancelled" else "lookup_unavailable"
+            follows = ("refund", event.stream, min(items, default=0))
+            yield from books.refund(event, refund, price["transaction_id"], reason, *follows)
+    if event.topic == "bulk_job.finished" and job.open:
+        yield "it finishes with open items"
+    if event.topic in {"bulk_job.finished", "bulk_job.cancelled"}:
+        del books.jobs[event.stream]
+
+
+@rule("link.requested", "link.imported")
+def a_link_costs_what_its_plan_costs(books: Books, event: Event) -> Iterator[str]:
+    """Nothing is charged before there is an eSIM; what was issued elsewhere costs nothing."""
+    books.links[event.stream] = Link(event)
+    if micros_of(event["price"]) != whole(event["plan"]["price_micros"]):
+        yield "it costs another sum than its plan"
+    if event.topic == "link.imported":
+        network = event["plan"].get("network") or "simulated"
+        if event.stream != derived("imported_link", network, event["iccid"]) or event["price"]:
+            yield "its stream is not that of its eSIM, or it has a price"
+
+
+@rule("link.esim_reserved", "link.order_requested")
+def a_link_is_charged_with_its_esim_or_its_first_order(books: Books, event: Event) -> Iterator[str]:
+    """Only once."""
+    link = books.links.get(event.stream)
+    if link is None or (link.is_taken and event.topic == "link.esim_reserved"):
+        yield "its link was not requested, has an eSIM, or is no longer being made"
+    elif not link.is_taken:
+        link.is_taken = True
+        yield from books.charge(event, link.requested["price"], "activation", link=event.stream)
+
+
+@rule("link.activated")
+def an_active_link_is_paid_for(books: Books, event: Event) -> Iterator[str]:
+    """It has the plan that was asked for."""
+    link = books.links.pop(event.stream, None)
+    plans = [event.state, *(event.state.get("more") or [])]
+    for index, each in enumerate(plans):
+        yield from named(each["activation_id"], "activation", event.stream, index)
+    if link is None:
+        yield "its link was not requested, or is no longer being made"
+        return
+    if event["plan"] != link.requested["plan"]:
+        yield "it has another plan than was asked for"
+    if link.requested.topic == "link.requested" and (len(plans) > 1 or "bought_at" in event.state):
+        yield "it begins with plans that nobody has bought"
+    if _charged(books, link.requested["price"]) != micros_of(link.requested["price"]):
+        yield "it was not paid for"
+
+
+def _charged(books: Books, price: Any) -> int:
+    charge = None if price is None else books.memory.charge(price["transaction_id"])
+    return 0 if charge is None else charge.micros
+
+
+@rule("link.provisioning_failed")
+def a_failed_link_gives_back_what_it_took(books: Books, event: Event) -> Iterator[str]:
+    """All of it, or nothing where nothing was taken."""
+    link, refund = books.links.pop(event.stream, None), event["refund"]
+    price = None if link is None else link.requested["price"]
+    if link is None:
+        yield "its link was not requested, or is no longer being made"
+    if micros_of(refund) != _charged(books, price):
+        yield "it gives another sum back than was charged"
+    if refund is not None and price is not None:
+        reason = refund_reason(event["code"])
+        follows = ("refund", event.stream)
+        yield from books.refund(event, refund, price["transaction_id"], reason, *follows)
+
+
+@rule("link.end_requested", "link.end_kept")
+def an_end_is_intended(books: Books, event: Event) -> Iterator[str]:
+    """The intent says whether the link will be cancelled."""
+    if event.topic == "link.end_requested":
+        books.ends[event.stream] = event["kind"]
+    elif books.ends.pop(event.stream, None) is None:
+        yield "it keeps a link that nobody would end"
+
+
+@rule("link.ended")
+def a_cancelled_link_gives_back_what_is_left(books: Books, event: Event) -> Iterator[str]:
+    """What is left of its activation and of each top-up; an end gives nothing back."""
+    is_cancelled = books.ends.pop(event.stream, None) == "cancel"
+    if event["reason"] != ("cancelled" if is_cancelled else "ended"):
+        yield "it ends for another reason than was intended"
+    left = books.memory.left_of(event.stream) if is_cancelled else {}
+    given = [(each["charge_id"], each["amount_micros"]) for each in event["refunds"]]
+    if sorted(given) != sorted(left.items()):
+        yield "it gives another sum back than was left"
+    of_changes: dict[str, list[Any]] = {}
+    for each in event["refunds"]:
+        charge_id = each["charge_id"]
+        follows = ("cancellation", charge_id)
+        yield from books.refund(event, each, charge_id, "cancelled", *follows)
+        charge = books.memory.charge(charge_id)
+        if charge is not None and charge.type == "plan_change":
+            of_changes.setdefault(charge.id, []).append(each)
+    for change_id, refunds in of_changes.items():
+        yield from books.expect(event, ("returned", change_id), refunds)
+
+
+@rule("plan_change.returned")
+def a_change_says_what_its_cancelled_link_gives_back(books: Books, event: Event) -> Iterator[str]:
+    """The same as the link."""
+    yield from books.keep(("returned", event.stream), event["refunds"])
+
+
+@rule("plan_change.requested")
+def a_change_costs_what_its_plans_cost(books: Books, event: Event) -> Iterator[str]:
+    """All of it is paid for at its beginning."""
+    books.changes[event.stream] = Change(event)
+    for index, each in enumerate(event["additions"]):
+        yield from named(each["activation_id"], "activation", event.stream, index)
+        if micros_of(each["price"]) != whole(each["plan"]["price_micros"]):
+            yield "it costs another sum than its plans"
+        of = {"of": each["activation_id"], "link": event["link_id"]}
+        yield from books.charge(event, each["price"], "topup", **of)
+
+
+@rule("plan_change.plan_removal_done", "plan_change.plan_addition_done", "plan_change.failed")
+@rule("plan_change.finished")
+def a_change_keeps_what_it_added(books: Books, event: Event) -> Iterator[str]:
+    """Its steps are done in order, each once; what was not added is given back."""
+    change = books.changes.get(event.stream)
+    if change is None:
+        yield "its change was not requested, or has finished"
+        return
+    if event.topic.endswith("_done"):
+        yield from _step_done(books, event, change)
+    elif event.topic == "plan_change.failed":
+        expected = [each["price"]["amount_micros"] for each in change.left]
+        given = [each["amount_micros"] for each in event["refunds"]]
+        if change.has_failed or event["index"] != change.done or given != expected:
+            yield "it fails twice, at another step, or gives another sum back"
+        change.has_failed = True
+        for refund, step in zip(event["refunds"], change.left):
+            charge_id, reason = step["price"]["transaction_id"], refund_reason(event["code"])
+            follows = ("refund", step["activation_id"])
+            yield from books.refund(event, refund, charge_id, reason, *follows)
+    else:
+        if not change.has_failed and change.done < len(change.steps):
+            yield "it finishes with open steps"
+        del books.changes[event.stream]
+
+
+def _step_done(books: Books, event: Event, change: Change) -> Iterator[str]:
+    is_addition = event.topic == "plan_change.plan_addition_done"
+    index, removals = whole(event["index"]), len(change.requested["removals"])
+    right = index == change.done < len(change.steps) and is_addition == (index >= removals)
+    if not right or (is_addition and change.has_failed):
+        yield "it does a step out of order, twice, or after it has failed"
+        return
+    change.done = index + 1
+    if is_addition:
+        step = change.steps[index]
+        key = ("added", event.stream, step["activation_id"])
+        yield from books.expect(event, key, (event["link_id"], step["plan"]))
+
+
+@rule("link.plan_added")
+def a_plan_that_was_paid_for_is_on_its_link(books: Books, event: Event) -> Iterator[str]:
+    """It is the plan of the step."""
+    key = ("added", event["change_id"], event["activation_id"])
+    yield from books.keep(key, (event.stream, event["plan"]))
+
+
+@rule("monthly_fee.due", "monthly_fee.charged")
+def a_fee_is_that_of_its_links_and_charged_once(books: Books, event: Event) -> Iterator[str]:
+    """The id of its stream lets an organization owe one fee a month."""
+    if event.topic == "monthly_fee.due":
+        books.fees[event.stream] = event
+        links = event["link_ids"]
+        if len({*links}) != len(links):
+            yield "it counts a link twice"
+        if micros_of(event["price"]) != len(links) * whole(event["fee_micros"]):
+            yield "it is another sum than that of its links"
+        yield from named(event["price"]["transaction_id"], "transaction", event.stream)
+        return
+    due = books.fees.pop(event.stream, None)
+    if due is None or any(event[e] != due[e] for e in ("organization_id", "month", "price")):
+        yield "it is charged before it is due, twice, or otherwise"
+    yield from books.charge(event, event["price"], "monthly_link_fee")
+
+
+@rule(*(f"{noun}.refunded_by_hand" for noun in TYPES))
+def a_refund_by_hand_is_of_a_charge_of_its_stream(books: Books, event: Event) -> Iterator[str]:
+    """Once for each reference; a job must have ended."""
+    charge_id = event["transaction_id"]
+    charge = books.memory.charge(charge_id)
+    if charge is None or (charge.type, charge.id) != about(event):
+        yield "it gives back a charge that is not of its stream"
+    if event.stream in books.jobs or event.stream in books.links or event.stream in books.changes:
+        yield "it gives back what an end may still give back"
+    follows = ("refund_by_hand", charge_id, event["reference"])
+    yield from books.refund(event, event["refund"], charge_id, "by_hand", *follows)
+
+
 # The check of an export, event by event.
 
 
@@ -346,15 +997,15 @@ class Check:
     """Takes every line in order; keeps the verdicts."""
 
     def __init__(self, checkpoints: list[Checkpoint]) -> None:
-        self.tree, self.books = Tree(), Books()
+        self.tree, self.memory = Tree(), Memory()
+        self.books = Books(self.memory)
         self.position = self.events = self.failures = 0
         self.verdicts: list[str] = []
-        self.is_part = False
-        self._versions: dict[int, int] = {}  # The newest one of each stream.
+        self.is_part = self.may_go_on = False  # The second: the last file is a part of a log.
         self._notes: dict[int, list[Checkpoint]] = {}  # By the size that they sign.
         for each in checkpoints:
             self._notes.setdefault(each.size, []).append(each)
-        self._held = 0  # The position of the last checkpoint that holds.
+        self._held = self._covered = 0  # Position and size of the last checkpoint that holds.
         self._others: list[tuple[Checkpoint, int]] = []  # Those that do not, and `held` then.
         # For each position that was signed the last event up to it: what was lost is not there.
         self._signed = sorted(each.position for each in checkpoints)
@@ -369,10 +1020,12 @@ class Check:
 
     def begin(self, name: str, before: Tree | None) -> None:
         """Begin a file; a part has the tree before it beside it."""
+        self.may_go_on = before is not None
         if before is not None and before.size and not self.tree.size:
             self.tree, self.is_part = before, True
+            self.books.is_part, self._covered = True, before.size
             told = f"trusted  the root before {name}: {before.size} events, {before.root().hex()}"
-            self.verdicts.append(told)
+            self.verdicts.append(f"{told}; so of money only balances and sequences are checked")
             for size in [size for size in self._notes if size < before.size]:
                 for note in self._notes.pop(size):
                     self.verdicts.append(f"skipped  {note.name}: its {size} events lie before")
@@ -390,11 +1043,11 @@ class Check:
             wrong.append(f"does not rise above {self.position}")
         if leaf.hex() != line["leaf"]:
             wrong.append("the leaf is not that of the event")
-        stream = int(line["stream"].replace("-", ""), 16)
-        expected = self._versions.get(stream, version - 1 if self.is_part else 0) + 1
+        known = self.memory.version(line["stream"])
+        expected = version if known is None and self.is_part else (known or 0) + 1
         if version != expected:
             wrong.append(f"version {expected} of its stream is missing, {version} is here")
-        self._versions[stream] = version
+        self.memory.set_version(line["stream"], version)
         try:
             wrong.extend(self.books.take(line))
             if line["topic"] == "log.discontinued":
@@ -416,11 +1069,16 @@ class Check:
             elif note.root != self.tree.root() or (self.events and note.position != self.position):
                 self._others.append((note, self._held))
             else:
-                self._held = self.position
+                self._held, self._covered = self.position, self.tree.size
                 self.verdicts.append(f"ok       {note.name}: {note.size} events, {note.signer}")
 
     def end(self) -> None:
-        """Say which checkpoints do not hold, or were not reached, and what was checked."""
+        """Say what is missing, which checkpoints do not hold, and what was checked."""
+        for position, reason in self.books.open_ends():
+            if self.may_go_on:  # The part may end within a commit.
+                self.verdicts.append(f"open     position {position}: {reason} in this part")
+            else:
+                self.fail(f"position {position}: {reason}")
         self._others += [(note, self._held) for notes in self._notes.values() for note in notes]
         lost = 0
         for note, held in self._others:
@@ -442,6 +1100,10 @@ class Check:
             self.verdicts.append(f"lost     {lost} checkpoints {told}")
         if self.failures > FAILURES_MAX:
             self.verdicts.append(f"FAILED   and {self.failures - FAILURES_MAX} more")
+        if self.tree.size > self._covered:
+            behind = f"behind position {self._held}, up to {self.position}"
+            told = f"{self.tree.size - self._covered} events {behind}"
+            self.verdicts.append(f"open     {told}: no given checkpoint covers these")
         word, root = "FAILED" if self.failures else "ok", self.tree.root().hex()
         told = f"{self.events} events up to position {self.position}"
         self.verdicts.append(f"{word:8} {told}; root of {self.tree.size} events: {root}")
@@ -471,7 +1133,8 @@ def check(exports: list[Path], checkpoints: list[Checkpoint]) -> Check:
                 checked.take(line)
                 if time.monotonic() > told + TOLD_S and sys.stderr.isatty():
                     told = time.monotonic()
-                    print(f"\r{path.name}: {checked.events:,} events", end="", file=sys.stderr)
+                    name = printable(path.name)
+                    print(f"\r{name}: {checked.events:,} events", end="", file=sys.stderr)
     return checked
 
 
@@ -494,6 +1157,12 @@ def compare(checked: Check, statements: list[tuple[str, dict[str, Any]]], out: P
         out.write_text("".join(json.dumps(each) + "\n" for each in computed.values()), "utf-8")
 
 
+def printable(text: str) -> str:
+    """Return a line that a terminal only shows, whatever a file has put into it."""
+    escaped = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(escaped).encode("ascii", "backslashreplace").decode()
+
+
 def main(arguments: list[str]) -> int:
     """Check what the arguments name, and print the verdicts."""
     parser = argparse.ArgumentParser(usage=__doc__)
@@ -504,7 +1173,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--statements", type=Path)
     given = parser.parse_args(arguments)
     try:
-        keys = dict(map(read_key, given.key))
+        keys = [*map(read_key, given.key)]
         statements = [(path.name, read_statement(path)) for path in given.statement]
         notes = [(path.name, path.read_text("utf-8", "replace")) for path in given.checkpoint]
         notes += [
@@ -514,10 +1183,10 @@ def main(arguments: list[str]) -> int:
         if given.statement or given.statements:
             compare(checked, statements, given.statements)
     except (Unreadable, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {printable(str(error))}", file=sys.stderr)
         return 2
     checked.end()
-    print("\n".join(checked.verdicts).encode("ascii", "backslashreplace").decode())
+    print("\n".join(map(printable, checked.verdicts)))
     return 1 if checked.failures else 0
 
 

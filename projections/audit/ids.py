@@ -28,6 +28,7 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Created, Event
 from domain.log.discontinuity import Discontinuity
+from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookList
@@ -42,6 +43,7 @@ STREAMS: Mapping[type[Event], tuple[str, ...]] = {
     Month.Closed: ("month", "month"),
     Ledger.Opened: ("ledger",),
     Discontinuity.Noticed: ("log.discontinued", "last_position"),
+    LogOrigin.Fixed: ("log_origin",),
     Esim.Registered: ("esim", "network", "iccid"),
     LostOrder.Opened: ("lost_order", "link_id"),
     Provider.Registered: ("provider", "name"),
