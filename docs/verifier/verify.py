@@ -296,14 +296,6 @@ class Job:
 
 
 @dataclass
-class Link:
-    """A link that is neither active nor failed."""
-
-    requested: Event
-    is_taken: bool = False  # It has its eSIM, or its order, and was charged for it.
-
-
-@dataclass
 class Change:
     """A change of plans that has not finished."""
 
@@ -334,7 +326,7 @@ class Charge:
 
 
 class Memory:
-    """Every stream and every charge, in a temporary file that goes with the program."""
+    """Every stream, charge and refund, in a temporary file that goes with the program."""
 
     def __init__(self) -> None:
         self._file = sqlite3.connect("", isolation_level=None)
@@ -397,7 +389,8 @@ class Books:
         self.due: dict[Any, Due] = {}  # What was announced and has not come yet.
         # Only what is still open: jobs, links before their activation, and so on, by stream.
         self.jobs: dict[str, Job] = {}
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, Event] = {}
+        self.taken: set[str] = set()  # Links that have their eSIM, or its order, and its charge.
         self.ends: dict[str, str] = {}  # Intents to end a link, and their kind.
         self.changes: dict[str, Change] = {}
         self.fees: dict[str, Event] = {}
@@ -415,6 +408,8 @@ class Books:
             yield from self._enter(event)
         if topic == "month.closed":
             self.closed = month_of(event["month"])
+        if topic in RULES and (event.version == 1) != (topic in FIRST):
+            yield "its stream begins again, or with something else"
         for each in RULES.get(topic, ()) if not self.is_part else ():
             yield from each(self, event)
 
@@ -574,6 +569,8 @@ STREAMS = {
     "api_client.registered": ("api_client", "client_id"),
     "webhook_list.opened": ("webhook_list", "organization_id"),
 }
+FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
+FIRST |= {"number_lookup.answered", "bulk_job.created"}
 # What charges and refunds call the thing that they are for, by the kind of its stream.
 TYPES = {
     "number_lookup": "lookup",
@@ -716,27 +713,29 @@ def a_refund_has_its_reason_and_stays_within_its_charge(
     yield from books.keep(event["transaction_id"], ("refunded", *facts))
     if due is not None and event.state.get("reason", due.reason) != due.reason:
         yield f"its reason is not {due.reason}"
-    charge = books.memory.charge(charge_id)
-    if charge is None or micros > charge.left:
-        yield f"refunds exceed what is left of {charge_id}"
+    charge, refund_id = books.memory.charge(charge_id), event["transaction_id"]
+    if charge is None or micros > charge.left or books.memory.charge(refund_id) is not None:
+        yield f"it was given before, or exceeds what is left of {charge_id}"
     books.memory.give_back(charge_id, micros)
+    given = Charge(event["organization_id"], "refund", charge_id, micros, 0)
+    books.memory.add_charge(refund_id, given, None)
 
 
-@rule("deposit.made")
-def a_deposit(books: Books, event: Event) -> Iterator[str]:
-    """It is booked once."""
-    yield from _booked(books, event, "")
+@rule("deposit.made", "adjustment.made", "adjustment.approved")
+def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[str]:
+    """With the reason that an adjustment has."""
+    owner, micros = event["organization_id"], whole(event["amount_micros"])
+    yield from named(event["transaction_id"], "transaction", event.stream)
+    reason = "" if event.noun == "deposit" else event["reason"]
+    facts = (event.noun, owner, micros, event.noun, event["reference"], reason)
+    yield from books.expect(event, event["transaction_id"], facts)
 
 
-@rule("adjustment.made", "adjustment.proposed", "adjustment.approved", "adjustment.rejected")
-def an_adjustment(books: Books, event: Event) -> Iterator[str]:
-    """It is booked when it is made, or when another operator approves what one has proposed."""
+@rule("adjustment.proposed", "adjustment.approved", "adjustment.rejected")
+def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Iterator[str]:
+    """It is approved as it was proposed."""
     if event.topic == "adjustment.proposed":
         books.proposals[event.stream] = event
-        return
-    if event.topic != "adjustment.rejected":
-        yield from _booked(books, event, event["reason"])
-    if event.topic == "adjustment.made":
         return
     proposed = books.proposals.pop(event.stream, None)
     if proposed is None:
@@ -748,13 +747,6 @@ def an_adjustment(books: Books, event: Event) -> Iterator[str]:
         actor = event.state.get("actor") or ""
         if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
             yield "it is not approved by another operator"
-
-
-def _booked(books: Books, event: Event, reason: str) -> Iterator[str]:
-    owner, micros = event["organization_id"], whole(event["amount_micros"])
-    yield from named(event["transaction_id"], "transaction", event.stream)
-    facts = (event.noun, owner, micros, event.noun, event["reference"], reason)
-    yield from books.expect(event, event["transaction_id"], facts)
 
 
 @rule("number_lookup.answered")
@@ -805,7 +797,7 @@ def a_job_keeps_what_its_answers_cost(books: Books, event: Event) -> Iterator[st
 @rule("link.requested", "link.imported")
 def a_link_costs_what_its_plan_costs(books: Books, event: Event) -> Iterator[str]:
     """Nothing is charged before there is an eSIM; what was issued elsewhere costs nothing."""
-    books.links[event.stream] = Link(event)
+    books.links[event.stream] = event
     if micros_of(event["price"]) != whole(event["plan"]["price_micros"]):
         yield "it costs another sum than its plan"
     if event.topic == "link.imported":
@@ -817,30 +809,35 @@ def a_link_costs_what_its_plan_costs(books: Books, event: Event) -> Iterator[str
 @rule("link.esim_reserved", "link.order_requested")
 def a_link_is_charged_with_its_esim_or_its_first_order(books: Books, event: Event) -> Iterator[str]:
     """Only once."""
-    link = books.links.get(event.stream)
-    if link is None or (link.is_taken and event.topic == "link.esim_reserved"):
+    link, is_taken = books.links.get(event.stream), event.stream in books.taken
+    if link is None or (is_taken and event.topic == "link.esim_reserved"):
         yield "its link was not requested, has an eSIM, or is no longer being made"
-    elif not link.is_taken:
-        link.is_taken = True
-        yield from books.charge(event, link.requested["price"], "activation", link=event.stream)
+    elif not is_taken:
+        books.taken.add(event.stream)
+        yield from books.charge(event, link["price"], "activation", link=event.stream)
 
 
 @rule("link.activated")
 def an_active_link_is_paid_for(books: Books, event: Event) -> Iterator[str]:
     """It has the plan that was asked for."""
-    link = books.links.pop(event.stream, None)
+    link = _made(books, event)
     plans = [event.state, *(event.state.get("more") or [])]
     for index, each in enumerate(plans):
         yield from named(each["activation_id"], "activation", event.stream, index)
     if link is None:
         yield "its link was not requested, or is no longer being made"
         return
-    if event["plan"] != link.requested["plan"]:
+    if event["plan"] != link["plan"]:
         yield "it has another plan than was asked for"
-    if link.requested.topic == "link.requested" and (len(plans) > 1 or "bought_at" in event.state):
+    if link.topic == "link.requested" and (len(plans) > 1 or "bought_at" in event.state):
         yield "it begins with plans that nobody has bought"
-    if _charged(books, link.requested["price"]) != micros_of(link.requested["price"]):
+    if _charged(books, link["price"]) != micros_of(link["price"]):
         yield "it was not paid for"
+
+
+def _made(books: Books, event: Event) -> Event | None:
+    books.taken.discard(event.stream)
+    return books.links.pop(event.stream, None)
 
 
 def _charged(books: Books, price: Any) -> int:
@@ -851,8 +848,8 @@ def _charged(books: Books, price: Any) -> int:
 @rule("link.provisioning_failed")
 def a_failed_link_gives_back_what_it_took(books: Books, event: Event) -> Iterator[str]:
     """All of it, or nothing where nothing was taken."""
-    link, refund = books.links.pop(event.stream, None), event["refund"]
-    price = None if link is None else link.requested["price"]
+    link, refund = _made(books, event), event["refund"]
+    price = None if link is None else link["price"]
     if link is None:
         yield "its link was not requested, or is no longer being made"
     if micros_of(refund) != _charged(books, price):

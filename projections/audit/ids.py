@@ -75,6 +75,8 @@ def check_ids(event: Event) -> Iterator[str]:
     topic, stream = get_topic(type(event)), event.originator_id
     if isinstance(event, Created) and (fault := fault_of_kind(event)):
         yield fault
+    if isinstance(event, Created) != (event.originator_version == 1):
+        yield f"stream {stream} begins again with {topic}, or in its midst"
     if any(has != follows for has, follows in _stream(event)):
         yield f"{topic} is in stream {stream}, which is not that of its facts"
     for has, follows in _finder(type(event))(event):

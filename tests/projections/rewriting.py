@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID
 
 from domain.accounts.spending import Spending
-from domain.log.aggregate import Event
 from domain.log.log import Stored
 from domain.lookups.number_lookup import NumberLookup
 from tests.projections.crimes import ends, months, orders
@@ -128,7 +127,16 @@ def write_everything(forger: LinkForger) -> None:
 
 
 def _parts() -> Iterator[Callable[[LinkForger], None]]:
-    yield from (_pay_in, _look_up, _run_jobs, _live_links, _change_plans, _owe_fees, _refund, _limit)
+    yield from (
+        _pay_in,
+        _look_up,
+        _run_jobs,
+        _live_links,
+        _change_plans,
+        _owe_fees,
+        _refund,
+        _limit,
+    )
 
 
 def _pay_in(forger: LinkForger) -> None:
@@ -196,13 +204,14 @@ def _limit(forger: LinkForger) -> None:
     forger.wallet.limit_spending(
         Spending(50_000_000, f"{forger.cause.at:%Y-%m}", _spent(forger)), forger.cause
     )
-    limited: list[Event] = [*forger.wallet.collect_events()]
-    forger.write(*limited)
+    forger.write(*forger.wallet.collect_events())
     lookup = forger.lookup(18_000)
     forger.write(lookup, forger.charge_for(lookup))
 
 
 def _spent(forger: LinkForger) -> int:
-    moved = (json.loads(row.state) | {"topic": row.topic} for row in forger.process.log.stored(0, 10**4))
+    moved = (
+        json.loads(row.state) | {"topic": row.topic} for row in forger.process.log.stored(0, 10**4)
+    )
     signs = {"wallet.charged": 1, "wallet.refunded": -1}
     return sum(signs.get(each["topic"], 0) * each.get("amount_micros", 0) for each in moved)

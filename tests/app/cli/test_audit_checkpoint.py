@@ -37,9 +37,7 @@ def test_a_checkpoint_is_printed_written_and_brought_to_the_sink(
     assert len(read_verifier_key(key["verifier"])) == 32
 
 
-def test_a_log_has_one_origin_whatever_its_public_url_becomes(
-    shell: Shell, tmp_path: Path
-) -> None:
+def test_a_log_has_one_origin_whatever_its_public_url_becomes(shell: Shell, tmp_path: Path) -> None:
     first = shell.having(**AT_ONCE)
     moved = first.having(PUBLIC_URL="https://b.example")
     first.run("keys", "rotate")
@@ -52,7 +50,9 @@ def test_a_log_has_one_origin_whatever_its_public_url_becomes(
     assert {SignedCheckpoint.read(each).checkpoint.origin for each in notes} == {
         "api.example/carrier"
     }
-    checked = moved.json("audit", "verify", "--against", *(tmp_path / e for e in ("first", "second")))
+    checked = moved.json(
+        "audit", "verify", "--against", *(tmp_path / e for e in ("first", "second"))
+    )
     assert [each["holds"] for each in checked["checkpoints"]] == [True, True]
 
 
@@ -74,7 +74,7 @@ def test_a_log_of_an_earlier_release_keeps_the_origin_of_its_newest_note(
 
 
 def test_whoever_signs_or_makes_the_tree_anew_is_in_the_log_before_it_is_done(
-    shell: Shell, tmp_path: Path
+    shell: Shell,
 ) -> None:
     ours = shell.having(**AT_ONCE)
     owner = ours.new_organization()

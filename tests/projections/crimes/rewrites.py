@@ -69,6 +69,12 @@ def a_deposit_doubled_under_another_id(log: Rewriting) -> None:
     _copied(log, made, log.entry(made.state["transaction_id"]))
 
 
+def a_deposit_made_again_in_its_own_stream(log: Rewriting) -> None:
+    made = log.all("deposit.made")[-1]
+    booked = log.entry(made.state["transaction_id"])
+    log.insert(booked, log.again(made), log.again(booked))
+
+
 def a_deposit_raised_in_its_entry(log: Rewriting) -> None:
     log.first("wallet.deposited").state["amount_micros"] += 1
 
@@ -123,7 +129,9 @@ def an_adjustment_under_another_id(log: Rewriting) -> None:
 
 
 def an_approval_by_who_proposed(log: Rewriting) -> None:
-    log.first("adjustment.approved").state["actor"] = log.first("adjustment.proposed").state["actor"]
+    log.first("adjustment.approved").state["actor"] = log.first("adjustment.proposed").state[
+        "actor"
+    ]
 
 
 def an_approval_of_another_sum(log: Rewriting) -> None:
@@ -318,7 +326,10 @@ def an_end_made_a_cancellation(log: Rewriting) -> None:
     charged = log.entry(price["transaction_id"])
     new = _id("cancellation", price["transaction_id"])
     back = {"amount_micros": price["amount_micros"], "transaction_id": new}
-    ended.state |= {"reason": "cancelled", "refunds": [back | {"charge_id": price["transaction_id"]}]}
+    ended.state |= {
+        "reason": "cancelled",
+        "refunds": [back | {"charge_id": price["transaction_id"]}],
+    }
     entry = log.all("wallet.refunded", reason="cancelled")[0].state
     before = [row for row in log.rows[: log.rows.index(ended)] if row.stream == charged.stream][-1]
     facts = entry | back | {"charge_id": price["transaction_id"]}
@@ -405,6 +416,13 @@ def a_refund_by_hand_under_another_reference(log: Rewriting) -> None:
     log.first("number_lookup.refunded_by_hand").state["reference"] = "t-9"
 
 
+def a_refund_by_hand_given_again_under_one_reference(log: Rewriting) -> None:
+    refunded = log.first("number_lookup.refunded_by_hand")
+    booked = log.entry(refunded.state["refund"]["transaction_id"])
+    refunded.state["refund"]["amount_micros"] = booked.state["amount_micros"] = 8_000
+    log.insert(booked, log.again(refunded), log.again(booked))
+
+
 def a_refund_by_hand_of_another_lookup(log: Rewriting) -> None:
     refunded = log.first("number_lookup.refunded_by_hand").state
     other = log.first("number_lookup.answered").state["price"]["transaction_id"]
@@ -425,6 +443,15 @@ def a_limit_that_is_exceeded(log: Rewriting) -> None:
 def a_second_wallet(log: Rewriting) -> None:
     opened = log.first("wallet.opened")
     log.insert(opened, Row(str(uuid4()), 1, opened.topic, opened.state))
+
+
+def a_wallet_that_begins_with_an_entry(log: Rewriting) -> None:
+    made = log.all("deposit.made")[-1]
+    booked = log.entry(made.state["transaction_id"])
+    state = {"originator_topic": "wallet"} | booked.state
+    entry = Row(str(uuid4()), 1, booked.topic, state)
+    log.insert(booked, entry)
+    log.drop(booked)
 
 
 def a_month_that_is_left_out(log: Rewriting) -> None:
@@ -449,6 +476,7 @@ def another_currency_of_the_log(log: Rewriting) -> None:
 
 REWRITES: tuple[Rewrite, ...] = (
     a_deposit_doubled_under_another_id,
+    a_deposit_made_again_in_its_own_stream,
     a_deposit_raised_in_its_entry,
     a_deposit_raised_in_its_reason,
     a_deposit_under_another_reference,
@@ -506,9 +534,11 @@ REWRITES: tuple[Rewrite, ...] = (
     a_fee_of_another_month,
     a_refund_by_hand_of_more_than_is_left,
     a_refund_by_hand_under_another_reference,
+    a_refund_by_hand_given_again_under_one_reference,
     a_refund_by_hand_of_another_lookup,
     a_limit_that_is_exceeded,
     a_second_wallet,
+    a_wallet_that_begins_with_an_entry,
     a_month_that_is_left_out,
     a_month_closed_before_its_end,
     a_month_closed_under_another_id,
