@@ -341,22 +341,25 @@ class Memory:
             """
         )
 
-    def version(self, stream: str) -> int | None:
-        """Return the newest version of a stream."""
-        wanted = "SELECT version FROM streams WHERE id = ?"
-        row = self._file.execute(wanted, (bytes.fromhex(stream.replace("-", "")),)).fetchone()
-        return None if row is None else int(row[0])
+    def expected(self, stream: str, version: int) -> int | None:
+        """Remember the newest version of a stream; return which was due, None of a new stream."""
+        key = bytes.fromhex(stream.replace("-", ""))
+        if version > 1:
+            next_one = "UPDATE streams SET version = ? WHERE id = ? AND version = ?"
+            found = self._file.execute(next_one, (version, key, version - 1))
+        else:
+            found = self._file.execute("INSERT OR IGNORE INTO streams VALUES (?, 1)", (key,))
+        if found.rowcount == 1:
+            return version
+        row = self._file.execute("SELECT version FROM streams WHERE id = ?", (key,)).fetchone()
+        self._file.execute("INSERT OR REPLACE INTO streams VALUES (?, ?)", (key, version))
+        return None if row is None else int(row[0]) + 1
 
-    def set_version(self, stream: str, version: int) -> None:
-        """Remember the newest version of a stream."""
-        row = bytes.fromhex(stream.replace("-", "")), version
-        self._file.execute("INSERT OR REPLACE INTO streams VALUES (?, ?)", row)
-
-    def add_charge(self, charge_id: str, charge: Charge, link: str | None) -> None:
-        """Remember a charge; of a link, or of a change of its plans, under that link."""
+    def add_charge(self, charge_id: str, charge: Charge, link: str | None = None) -> bool:
+        """Remember a charge, under the link that may give it back; False if it is known."""
         facts = charge.owner, charge.type, charge.id, charge.micros, charge.left
-        values = (charge_id, *facts, link)
-        self._file.execute("INSERT OR REPLACE INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        insert = "INSERT OR IGNORE INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)"
+        return self._file.execute(insert, (charge_id, *facts, link)).rowcount == 1
 
     def charge(self, charge_id: str) -> Charge | None:
         """Return a charge by its transaction."""
@@ -697,9 +700,9 @@ def a_charge_has_its_reason(books: Books, event: Event) -> Iterator[str]:
     link = books.due[charge_id].link if charge_id in books.due else None
     facts = (owner, micros, event["currency"], of["type"], of["id"], event["kind"])
     yield from books.keep(charge_id, ("charged", *facts))
-    if books.memory.charge(charge_id) is not None:
+    charge = Charge(owner, of["type"], of["id"], micros, micros)
+    if not books.memory.add_charge(charge_id, charge, link):
         yield "it takes the same charge again"
-    books.memory.add_charge(charge_id, Charge(owner, of["type"], of["id"], micros, micros), link)
 
 
 @rule("wallet.refunded")
@@ -713,12 +716,12 @@ def a_refund_has_its_reason_and_stays_within_its_charge(
     yield from books.keep(event["transaction_id"], ("refunded", *facts))
     if due is not None and event.state.get("reason", due.reason) != due.reason:
         yield f"its reason is not {due.reason}"
-    charge, refund_id = books.memory.charge(charge_id), event["transaction_id"]
-    if charge is None or micros > charge.left or books.memory.charge(refund_id) is not None:
+    charge = books.memory.charge(charge_id)
+    given = Charge(event["organization_id"], "refund", charge_id, micros, 0)
+    is_new = books.memory.add_charge(event["transaction_id"], given)
+    if charge is None or micros > charge.left or not is_new:
         yield f"it was given before, or exceeds what is left of {charge_id}"
     books.memory.give_back(charge_id, micros)
-    given = Charge(event["organization_id"], "refund", charge_id, micros, 0)
-    books.memory.add_charge(refund_id, given, None)
 
 
 @rule("deposit.made", "adjustment.made", "adjustment.approved")
@@ -1040,11 +1043,9 @@ class Check:
             wrong.append(f"does not rise above {self.position}")
         if leaf.hex() != line["leaf"]:
             wrong.append("the leaf is not that of the event")
-        known = self.memory.version(line["stream"])
-        expected = version if known is None and self.is_part else (known or 0) + 1
-        if version != expected:
-            wrong.append(f"version {expected} of its stream is missing, {version} is here")
-        self.memory.set_version(line["stream"], version)
+        due = self.memory.expected(line["stream"], version)
+        if version != due and not (due is None and self.is_part):
+            wrong.append(f"version {due or 1} of its stream is missing, {version} is here")
         try:
             wrong.extend(self.books.take(line))
             if line["topic"] == "log.discontinued":

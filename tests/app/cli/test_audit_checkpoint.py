@@ -158,6 +158,10 @@ def test_a_sound_log_is_what_each_kept_checkpoint_says(witnessed: Shell) -> None
     first, second = kept(witnessed)
     report = witnessed.json("audit", "verify", "--against", first, second)
     assert (report["ok"], report["leaves"]) == (True, 7)
+    assert report["uncovered"] == {"events": 0, "first_position": 0, "last_position": 0}
+    told = witnessed.run("audit", "verify", "--against", first).stdout
+    assert "no given checkpoint covers the newest 4 events, positions 4 to 7" in told
+    assert witnessed.json("audit", "verify")["uncovered"] is None
     assert [(each["position"], each["holds"]) for each in report["checkpoints"]] == [
         (3, True),
         (7, True),
