@@ -3,7 +3,6 @@
 import ast
 import base64
 import hashlib
-import importlib.util
 import json
 import random
 import shutil
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -28,30 +26,17 @@ from projections.audit.export import Export
 from projections.audit.statements import statements_of
 from tests.app.cli.conftest import migrated_home, nowhere, shell
 from tests.app.cli.shell import Shell
+from tests.docs.verifier import VERIFIER, verify
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
 from tests.projections.histories import look_up
 from tests.seeds import sqlite_seed
-from tests.tidy.source import ROOT
 
 __all__ = ["migrated_home", "nowhere", "shell"]
 
-VERIFIER = ROOT / "docs" / "verifier" / "verify.py"
 OLDEST = (3, 9)
 ORIGIN = "carrier.test"
 Lines = list[dict[str, Any]]
-
-
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("verify", VERIFIER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["verify"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-verify = loaded()
 
 
 class Kept(NamedTuple):

@@ -19,7 +19,7 @@ from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, verifier_
 from projections.audit.export import Export
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.audit.witnesses import Claim, Claims
-from tests.docs.test_verifier import verify
+from tests.docs.verifier import verify
 from tests.installation import Installation, Process
 from tests.projections.crimes.rewrites import REWRITES, UNSEEN, Rewrite
 from tests.projections.link_forgery import LinkForger
