@@ -370,7 +370,7 @@ class BicsNetwork:
         query = {
             "endPointId": endpoint_id,
             "from_date": f"{since:%Y%m%d}",
-            "to_date": f"{self._clock():%Y%m%d}",
+            "to_date": f"{self._clock() + timedelta(days=1):%Y%m%d}",  # Its day may begin earlier.
         }
         found = self._session.read("/GetStatistics", query, Statistics, deadline, NO_TRAFFIC)
         days = [
@@ -380,13 +380,15 @@ class BicsNetwork:
         return {day: volume for day, volume in days if day is not None and volume}
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Return the life cycle, and whether there was traffic today; BICS tells no location."""
+        """Return the life cycle, and the beginning of the last day with traffic.
+
+        BICS does not say whether a device is connected, nor where it is.
+        """
         deadline, as_of = Deadline(timeout_s), self._clock()
         status = self._status(self._profile(endpoint_id, deadline), deadline)
         days = self._traffic(endpoint_id, as_of - timedelta(days=SEEN_DAYS), deadline)
-        last = max(days, default=None)
-        connected = status == "active" and last is not None and last.date() == as_of.date()
-        return NetworkStatus(status, connected, None, last, as_of)
+        last = min(max(days), as_of) if days else None
+        return NetworkStatus(status, connected=False, network=None, last_seen_at=last, as_of=as_of)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic."""
