@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -250,9 +251,6 @@ class Wallet:
     spending_month: str = ""
 
 
-PLACE = ("position", "stream", "version", "topic")
-
-
 @dataclass
 class Event:
     """One event; its facts stand in `state`, and a missing one raises KeyError."""
@@ -404,7 +402,8 @@ class Books:
         topic = line["topic"]
         if not topic.startswith("wallet.") and topic not in RULES and line["version"] > 1:
             return
-        event = Event(**{name: line[name] for name in PLACE}, state=json.loads(line["state"]))
+        state = json.loads(line["state"])
+        event = Event(line["position"], line["stream"], line["version"], topic, state)
         if event.version == 1 and event["originator_topic"] != event.noun:
             yield f"its stream begins as {event['originator_topic']!r}, which is not its kind"
         if event.noun == "wallet":
@@ -597,14 +596,15 @@ def rule(*topics: str) -> Callable[[Rule], Rule]:
 
 def derived(kind: str, *parts: Any) -> str:
     """Return the id that follows from a reason: the UUIDv5 of a JSON array of strings."""
-    name = json.dumps([kind, *map(str, parts)], ensure_ascii=False)
-    return str(uuid.uuid5(NAMESPACE, name))
+    name = ", ".join([encode_basestring(str(each)) for each in (kind, *parts)])
+    return str(uuid.uuid5(NAMESPACE, f"[{name}]"))
 
 
 def named(has: str, kind: str, *parts: Any) -> Iterator[str]:
     """Check an id that follows from facts."""
-    if has != derived(kind, *parts):
-        yield f"it names {has} where {derived(kind, *parts)} follows from its facts"
+    follows = derived(kind, *parts)
+    if has != follows:
+        yield f"it names {has} where {follows} follows from its facts"
 
 
 def whole(value: Any) -> int:
@@ -672,6 +672,8 @@ def a_limit_is_stated_and_kept(books: Books, event: Event) -> Iterator[str]:
     elif event.topic in {"wallet.charged", "wallet.refunded"}:
         spent += event["amount_micros"] * (1 if event.topic == "wallet.charged" else -1)
     wallet.spending_month, wallet.spent = month, spent
+    if wallet.limit is None and spending is None:
+        return
     stated = {"limit_micros": wallet.limit, "month": month, "spent_micros": spent}
     if spending != (None if wallet.limit is None else stated):
         yield "it states another limit, or spending, than the wallet has"
