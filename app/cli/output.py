@@ -15,7 +15,7 @@ from uuid import UUID
 
 import click
 
-from app.cli.terminal import DefusedBytes, one_line
+from app.cli.terminal import one_line
 from projections.engine.rebuild import Progress, ignore_progress
 
 GAP = "  "
@@ -144,7 +144,7 @@ def watched(what: str) -> Iterator[Progress]:
 def written(out: Path | None) -> Iterator[IO[bytes]]:
     """Lend the standard output, or a file that is there only once it is whole (mode 0600)."""
     if out is None:
-        yield cast("IO[bytes]", DefusedBytes()) if sys.stdout.isatty() else sys.stdout.buffer
+        yield cast("IO[bytes]", sys.stdout) if sys.stdout.isatty() else sys.stdout.buffer
         return
     if out.exists() and not out.is_file():  # A device or a FIFO takes the bytes as they come.
         with out.open("wb") as file:

@@ -31,28 +31,19 @@ class Defused:
     def __init__(self, inner: IO[str]) -> None:
         self.inner = inner
 
-    def write(self, text: str) -> int:
+    def write(self, text: str | bytes) -> int:
+        """Print text, or the bytes of an export that goes to a terminal instead of a file."""
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "backslashreplace")
         self.inner.write(printable(text))
         return len(text)
 
-    def writelines(self, lines: Iterable[str]) -> None:
+    def writelines(self, lines: Iterable[str | bytes]) -> None:
         for line in lines:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
-
-
-class DefusedBytes:
-    """The standard output for an export that goes to a terminal instead of a file."""
-
-    def write(self, data: bytes) -> int:
-        sys.stdout.write(printable(data.decode("utf-8", "backslashreplace")))
-        return len(data)
-
-    def writelines(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            self.write(line)
 
 
 @contextmanager

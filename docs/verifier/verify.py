@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 # A loss that is noticed later, or before, explains no checkpoint: it would excuse any month.
 NOTICED_WITHIN = timedelta(days=1)
@@ -218,7 +218,8 @@ def read_key(given: str) -> bytes:
 
 # Wallets and their statements.
 
-TAKEN_BY = {"wallet.deposited": "deposit", "wallet.adjusted": "adjustment"}
+ENTRIES = {"wallet.deposited": "deposit", "wallet.adjusted": "adjustment"}
+ENTRIES |= {"wallet.charged": "charged", "wallet.refunded": "refunded"}
 KINDS = {"deposited": "deposit", "refunded": "refund", "adjusted": "adjustment", "charged": None}
 STATEMENT = (
     "organization currency month final opening_balance lines closing_balance "
@@ -261,17 +262,16 @@ class Event:
     topic: str
     state: dict[str, Any]
 
+    def __getitem__(self, name: str) -> Any:
+        return self.state[name]
+
     @property
     def noun(self) -> str:
         """Return the kind of its stream."""
         return self.topic.partition(".")[0]
 
-    def __getitem__(self, name: str) -> Any:
-        return self.state[name]
 
-
-@dataclass
-class Due:
+class Due(NamedTuple):
     """What an event announces of a later one of its commit."""
 
     facts: Any
@@ -280,41 +280,8 @@ class Due:
     link: str | None = None  # Of a charge: the link that gives it back when it is cancelled.
 
 
-@dataclass
-class Job:
-    """A job that has not ended."""
-
-    created: Event
-    ended: set[int] = field(default_factory=set)
-
-    @property
-    def open(self) -> set[int]:
-        """Return the items without an outcome."""
-        return {*range(self.created["total_count"])} - self.ended
-
-
-@dataclass
-class Change:
-    """A change of plans that has not finished."""
-
-    requested: Event
-    done: int = 0
-    has_failed: bool = False
-
-    @property
-    def steps(self) -> list[Any]:
-        """Return the removals and then the additions."""
-        return [*self.requested["removals"], *self.requested["additions"]]
-
-    @property
-    def left(self) -> list[Any]:
-        """Return the additions that are paid for and not done."""
-        return [each for each in self.steps[self.done :] if each.get("price") is not None]
-
-
-@dataclass
-class Charge:
-    """A charge: of whom, what for (type and id), how much, and what is left of it."""
+class Charge(NamedTuple):
+    """A charge or refund: of whom, for what (type and id), how much, and what is left of it."""
 
     owner: str
     type: str
@@ -327,8 +294,8 @@ class Memory:
     """Every stream, charge and refund, in a temporary file that goes with the program."""
 
     def __init__(self) -> None:
-        self._file = sqlite3.connect("", isolation_level=None)
-        self._file.executescript(
+        file = sqlite3.connect("", isolation_level=None)
+        file.executescript(
             """
             PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768;
             CREATE TABLE streams (id BLOB PRIMARY KEY, version INTEGER) WITHOUT ROWID;
@@ -338,42 +305,41 @@ class Memory:
             BEGIN;
             """
         )
+        self._run = file.execute
 
     def expected(self, stream: str, version: int) -> int | None:
         """Remember the newest version of a stream; return which was due, None of a new stream."""
         key = bytes.fromhex(stream.replace("-", ""))
         if version > 1:
-            next_one = "UPDATE streams SET version = ? WHERE id = ? AND version = ?"
-            found = self._file.execute(next_one, (version, key, version - 1))
+            following = "UPDATE streams SET version = ? WHERE id = ? AND version = ?"
+            found = self._run(following, (version, key, version - 1))
         else:
-            found = self._file.execute("INSERT OR IGNORE INTO streams VALUES (?, 1)", (key,))
+            found = self._run("INSERT OR IGNORE INTO streams VALUES (?, 1)", (key,))
         if found.rowcount == 1:
             return version
-        row = self._file.execute("SELECT version FROM streams WHERE id = ?", (key,)).fetchone()
-        self._file.execute("INSERT OR REPLACE INTO streams VALUES (?, ?)", (key, version))
+        row = self._run("SELECT version FROM streams WHERE id = ?", (key,)).fetchone()
+        self._run("INSERT OR REPLACE INTO streams VALUES (?, ?)", (key, version))
         return None if row is None else int(row[0]) + 1
 
-    def add_charge(self, charge_id: str, charge: Charge, link: str | None = None) -> bool:
+    def add(self, charge_id: str, charge: Charge, link: str | None = None) -> bool:
         """Remember a charge, under the link that may give it back; False if it is known."""
-        facts = charge.owner, charge.type, charge.id, charge.micros, charge.left
         insert = "INSERT OR IGNORE INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)"
-        return self._file.execute(insert, (charge_id, *facts, link)).rowcount == 1
+        return self._run(insert, (charge_id, *charge, link)).rowcount == 1
 
     def charge(self, charge_id: str) -> Charge | None:
         """Return a charge by its transaction."""
         wanted = "SELECT owner, type, id, micros, open FROM charges WHERE charge = ?"
-        row = self._file.execute(wanted, (charge_id,)).fetchone()
+        row = self._run(wanted, (charge_id,)).fetchone()
         return None if row is None else Charge(*row)
 
     def give_back(self, charge_id: str, micros: int) -> None:
         """Remember that part of a charge was given back."""
-        change = "UPDATE charges SET open = open - ? WHERE charge = ?"
-        self._file.execute(change, (micros, charge_id))
+        self._run("UPDATE charges SET open = open - ? WHERE charge = ?", (micros, charge_id))
 
-    def left_of(self, link: str) -> dict[str, int]:
-        """Return what is left of each charge of a link."""
-        wanted = "SELECT charge, open FROM charges WHERE link = ? AND open <> 0"
-        return dict(self._file.execute(wanted, (link,)).fetchall())
+    def left_of(self, link: str) -> list[tuple[str, int]]:
+        """Return each charge of a link of which something is left, and how much."""
+        wanted = "SELECT charge, open FROM charges WHERE link = ? AND open <> 0 ORDER BY 1"
+        return self._run(wanted, (link,)).fetchall()
 
 
 class Books:
@@ -386,16 +352,13 @@ class Books:
         self.is_part = False  # Then no rule can be checked: what is before is not known.
         self.currency = ""
         self.last_closed = ""
-        self.is_recent = False  # See `what_is_paid_in_has_its_reason`.
+        self.is_recent = False  # See `an_entry_has_its_reason`.
         self.due: dict[Any, Due] = {}  # What was announced and has not come yet.
-        # Only what is still open: jobs, links before their activation, and so on, by stream.
-        self.jobs: dict[str, Job] = {}
-        self.links: dict[str, Event] = {}
-        self.taken: set[str] = set()  # Links that have their eSIM, or its order, and its charge.
+        # What is not over, by stream: a job with its open items, a change of plans with what it
+        # has done, a link before its activation, a fee, a proposal. And links that were charged.
+        self.open: dict[str, Any] = {}
+        self.taken: set[str] = set()
         self.ends: dict[str, str] = {}  # Intents to end a link, and their kind.
-        self.changes: dict[str, Change] = {}
-        self.fees: dict[str, Event] = {}
-        self.proposals: dict[str, Event] = {}
 
     def take(self, line: dict[str, Any]) -> Iterator[str]:
         """Enter an event; yield what is wrong with it. Raises for one that makes no sense."""
@@ -469,8 +432,8 @@ class Books:
         if price is not None:
             transaction = price["transaction_id"]
             yield from named(transaction, "transaction", of or event.stream)
-            facts = (event["organization_id"], whole(price["amount_micros"]), price["currency"])
-            charge = ("charged", *facts, *about(event), kind)
+            facts = (event["organization_id"], micros_of(price), TYPES[event.noun], event.stream)
+            charge = ("charged", *facts, kind, price["currency"])
             yield from self.expect(event, transaction, charge, link=link)
 
     def refund(
@@ -482,7 +445,7 @@ class Books:
         if charge is None or charge.owner != event["organization_id"]:
             yield f"it gives back {charge_id}, which is no charge of its organization"
             return
-        facts = (charge.owner, whole(refund["amount_micros"]), charge.type, charge.id, charge_id)
+        facts = (charge.owner, micros_of(refund), charge.type, charge.id, charge_id)
         yield from self.expect(event, transaction, ("refunded", *facts), reason=reason)
 
     def open_ends(self) -> Iterator[tuple[int, str]]:
@@ -574,13 +537,8 @@ STREAMS = {
 FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
 FIRST |= {"number_lookup.answered", "bulk_job.created"}
 # What charges and refunds call the thing that they are for, by the kind of its stream.
-TYPES = {
-    "number_lookup": "lookup",
-    "bulk_job": "job",
-    "link": "link",
-    "plan_change": "plan_change",
-    "monthly_fee": "monthly_fee",
-}
+TYPES = {each: each for each in ("link", "plan_change", "monthly_fee")}
+TYPES |= {"number_lookup": "lookup", "bulk_job": "job"}
 
 
 def rule(*topics: str) -> Callable[[Rule], Rule]:
@@ -614,33 +572,25 @@ def whole(value: Any) -> int:
     return value
 
 
-def about(event: Event) -> tuple[str, str]:
-    """Return what charges and refunds of a stream name as their reason."""
-    return TYPES[event.noun], event.stream
-
-
 def micros_of(price: Any) -> int:
     """Return the amount of a price or refund, of which there may be none."""
     return 0 if price is None else whole(price["amount_micros"])
 
 
-def refund_reason(code: str) -> str:
-    """Return the reason of a refund after the network failed with this code."""
-    return "provisioning_failed" if code == "PROVISIONING_FAILED" else "provisioning_error"
+def failure(event: Event) -> str:
+    """Return the reason of the refunds of what has failed at the network."""
+    is_incomplete = event["code"] == "PROVISIONING_FAILED"
+    return "provisioning_failed" if is_incomplete else "provisioning_error"
 
 
 @rule(*STREAMS)
-def a_stream_whose_id_follows_from_facts(_: Books, event: Event) -> Iterator[str]:
-    """Under another id the same thing could be there twice."""
+def an_id_of_a_stream_follows_from_its_facts(_: Books, event: Event) -> Iterator[str]:
     kind, *names = STREAMS[event.topic]
-    expected = derived(kind, *(event[name] for name in names))
-    if event.stream != expected:
-        yield f"its stream is not {expected}, which follows from its facts"
+    yield from named(event.stream, kind, *(event[name] for name in names))
 
 
 @rule("ledger.opened", "wallet.opened")
-def one_currency(books: Books, event: Event) -> Iterator[str]:
-    """All wallets have the currency of the log."""
+def all_wallets_have_the_currency_of_the_log(books: Books, event: Event) -> Iterator[str]:
     if event.topic == "ledger.opened" and not books.currency:
         books.is_recent = True
     books.currency = books.currency or event["currency"]
@@ -650,7 +600,6 @@ def one_currency(books: Books, event: Event) -> Iterator[str]:
 
 @rule("month.closed")
 def a_month_is_closed_once_in_its_turn(books: Books, event: Event) -> Iterator[str]:
-    """Books.closed is this month already, so the order stands in what was closed before it."""
     last, books.last_closed, books.is_recent = books.last_closed, event["month"], True
     if last and event["month"] != following(last):
         yield f"it is closed after {last}"
@@ -658,10 +607,8 @@ def a_month_is_closed_once_in_its_turn(books: Books, event: Event) -> Iterator[s
         yield "it is closed before its end"
 
 
-@rule("wallet.spending_limited", "wallet.deposited", "wallet.adjusted", "wallet.charged")
-@rule("wallet.refunded")
-def a_limit_is_stated_and_kept(books: Books, event: Event) -> Iterator[str]:
-    """Each entry says what was spent in its month; only a fee goes beyond the limit."""
+@rule("wallet.spending_limited", *ENTRIES)
+def a_limit_is_stated_and_only_a_fee_goes_beyond_it(books: Books, event: Event) -> Iterator[str]:
     wallet, spending = books.wallets[event.stream], event.state.get("spending")
     month = max(wallet.spending_month, month_of(event["timestamp"][:7]))
     spent = wallet.spent if month == wallet.spending_month else 0
@@ -674,53 +621,47 @@ def a_limit_is_stated_and_kept(books: Books, event: Event) -> Iterator[str]:
     wallet.spending_month, wallet.spent = month, spent
     if wallet.limit is None and spending is None:
         return
-    stated = {"limit_micros": wallet.limit, "month": month, "spent_micros": spent}
-    if spending != (None if wallet.limit is None else stated):
+    if spending != {"limit_micros": wallet.limit, "month": month, "spent_micros": spent}:
         yield "it states another limit, or spending, than the wallet has"
     is_chosen = event.topic == "wallet.charged" and event["kind"] != "monthly_link_fee"
     if is_chosen and wallet.limit is not None and spent > wallet.limit:
         yield "it spends more than the limit"
 
 
-@rule("wallet.deposited", "wallet.adjusted")
-def what_is_paid_in_has_its_reason(books: Books, event: Event) -> Iterator[str]:
-    """An adjustment of the first releases has only itself, in a log that is old enough."""
-    noun, reference = TAKEN_BY[event.topic], event["reference"]
-    alone = {"type": "adjustment", "id": event["transaction_id"]}
-    if noun == "adjustment" and reference == alone and not books.is_recent:
-        return
-    facts = (event["organization_id"], event["amount_micros"], reference["type"], reference["id"])
-    reason = event["description"] if noun == "adjustment" else ""
-    yield from books.keep(event["transaction_id"], (noun, *facts, reason))
+@rule(*ENTRIES)
+def an_entry_has_its_reason(books: Books, event: Event) -> Iterator[str]:
+    what, of, transaction = ENTRIES[event.topic], event["reference"], event["transaction_id"]
+    owner, micros, due = (
+        event["organization_id"],
+        event["amount_micros"],
+        books.due.get(transaction),
+    )
+    if what == "adjustment" and of == {"type": what, "id": transaction} and not books.is_recent:
+        return  # Of the first releases, in a log that is old enough.
+    more = {
+        "charged": ("kind", "currency"),
+        "refunded": ("charge_id",),
+        "adjustment": ("description",),
+    }
+    facts = (owner, micros, of["type"], of["id"], *(event[name] for name in more.get(what, ())))
+    yield from books.keep(transaction, (what, *facts))
+    if what == "charged":
+        link = None if due is None else due.link
+        if not books.memory.add(
+            transaction, Charge(owner, of["type"], of["id"], micros, micros), link
+        ):
+            yield "it takes the same charge again"
+    elif what == "refunded":
+        yield from _refund_within_its_charge(books, event, due)
 
 
-@rule("wallet.charged")
-def a_charge_has_its_reason(books: Books, event: Event) -> Iterator[str]:
-    """It is what an event before it in its commit says."""
-    charge_id, of = event["transaction_id"], event["reference"]
-    owner, micros = event["organization_id"], event["amount_micros"]
-    link = books.due[charge_id].link if charge_id in books.due else None
-    facts = (owner, micros, event["currency"], of["type"], of["id"], event["kind"])
-    yield from books.keep(charge_id, ("charged", *facts))
-    charge = Charge(owner, of["type"], of["id"], micros, micros)
-    if not books.memory.add_charge(charge_id, charge, link):
-        yield "it takes the same charge again"
-
-
-@rule("wallet.refunded")
-def a_refund_has_its_reason_and_stays_within_its_charge(
-    books: Books, event: Event
-) -> Iterator[str]:
-    """All refunds of a charge together are no more than the charge."""
-    charge_id, of, micros = event["charge_id"], event["reference"], event["amount_micros"]
-    due = books.due.get(event["transaction_id"])
-    facts = (event["organization_id"], micros, of["type"], of["id"], charge_id)
-    yield from books.keep(event["transaction_id"], ("refunded", *facts))
+def _refund_within_its_charge(books: Books, event: Event, due: Due | None) -> Iterator[str]:
+    charge_id, micros = event["charge_id"], event["amount_micros"]
     if due is not None and event.state.get("reason", due.reason) != due.reason:
         yield f"its reason is not {due.reason}"
     charge = books.memory.charge(charge_id)
     given = Charge(event["organization_id"], "refund", charge_id, micros, 0)
-    is_new = books.memory.add_charge(event["transaction_id"], given)
+    is_new = books.memory.add(event["transaction_id"], given)
     if charge is None or micros > charge.left or not is_new:
         yield f"it was given before, or exceeds what is left of {charge_id}"
     books.memory.give_back(charge_id, micros)
@@ -728,21 +669,19 @@ def a_refund_has_its_reason_and_stays_within_its_charge(
 
 @rule("deposit.made", "adjustment.made", "adjustment.approved")
 def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[str]:
-    """With the reason that an adjustment has."""
     owner, micros = event["organization_id"], whole(event["amount_micros"])
     yield from named(event["transaction_id"], "transaction", event.stream)
-    reason = "" if event.noun == "deposit" else event["reason"]
-    facts = (event.noun, owner, micros, event.noun, event["reference"], reason)
-    yield from books.expect(event, event["transaction_id"], facts)
+    facts = (event.noun, owner, micros, event.noun, event["reference"])
+    reason = () if event.noun == "deposit" else (event["reason"],)
+    yield from books.expect(event, event["transaction_id"], (*facts, *reason))
 
 
 @rule("adjustment.proposed", "adjustment.approved", "adjustment.rejected")
 def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Iterator[str]:
-    """It is approved as it was proposed."""
     if event.topic == "adjustment.proposed":
-        books.proposals[event.stream] = event
+        books.open[event.stream] = event
         return
-    proposed = books.proposals.pop(event.stream, None)
+    proposed = books.open.pop(event.stream, None)
     if proposed is None:
         yield "it decides what was not proposed, or twice"
     elif event.topic == "adjustment.approved":
@@ -754,67 +693,56 @@ def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Ite
             yield "it is not approved by another operator"
 
 
-@rule("number_lookup.answered")
-def a_lookup(books: Books, event: Event) -> Iterator[str]:
-    """It is charged at its price."""
-    yield from books.charge(event, event["price"], "lookup")
+@rule("number_lookup.answered", "bulk_job.created")
+def a_lookup_or_a_job_is_charged_at_its_beginning(books: Books, event: Event) -> Iterator[str]:
+    kind = "lookup"
+    if event.topic == "bulk_job.created":
+        kind, count = "bulk_lookup", whole(event["total_count"])
+        books.open[event.stream] = event, {*range(count)}
+        if micros_of(event["price"]) != count * whole(event["item_price_micros"]):
+            yield "it costs another sum than its items"
+    yield from books.charge(event, event["price"], kind)
 
 
-@rule("bulk_job.created")
-def a_job_costs_what_its_items_cost(books: Books, event: Event) -> Iterator[str]:
-    """The whole job is paid for at its beginning."""
-    books.jobs[event.stream] = Job(event)
-    if micros_of(event["price"]) != whole(event["total_count"]) * whole(event["item_price_micros"]):
-        yield "it costs another sum than its items"
-    yield from books.charge(event, event["price"], "bulk_lookup")
-
-
-@rule("bulk_job.items_completed", "bulk_job.items_failed", "bulk_job.cancelled")
-@rule("bulk_job.finished")
+@rule(
+    "bulk_job.items_completed", "bulk_job.items_failed", "bulk_job.cancelled", "bulk_job.finished"
+)
 def a_job_keeps_what_its_answers_cost(books: Books, event: Event) -> Iterator[str]:
-    """Each item ends once, and what has no answer is given back."""
-    job = books.jobs.get(event.stream)
-    if job is None:
+    if event.stream not in books.open:
         yield "its job has not begun, or has ended"
         return
-    items = event.state.get("indexes", [])
-    if event.topic == "bulk_job.cancelled":
-        items = sorted(job.open)
-        if whole(event["count"]) != len(items) or not items:
-            yield "it cancels other items than the open ones"
-    if len({*items}) != len(items) or not job.open.issuperset(items):
+    created, still_open = books.open[event.stream]
+    is_cancelled = event.topic == "bulk_job.cancelled"
+    items = sorted(still_open) if is_cancelled else event.state.get("indexes", [])
+    if is_cancelled and not whole(event["count"]) == len(items) > 0:
+        yield "it cancels other items than the open ones"
+    if len({*items}) != len(items) or not still_open.issuperset(items):
         yield "it ends an item twice, or one that the job does not have"
-    job.ended.update(items)
-    if "refund" in event.state:
-        price, refund = job.created["price"], event["refund"]
-        if micros_of(refund) != len(items) * job.created["item_price_micros"]:
-            yield "it gives another sum back than its items cost"
-        if refund is not None and price is not None:
-            reason = "cancelled" if event.topic == "bulk_job.cancelled" else "lookup_unavailable"
-            follows = ("refund", event.stream, min(items, default=0))
-            yield from books.refund(event, refund, price["transaction_id"], reason, *follows)
-    if event.topic == "bulk_job.finished" and job.open:
+    still_open.difference_update(items)
+    refund, price = event.state.get("refund"), created["price"]
+    if "refund" in event.state and micros_of(refund) != len(items) * created["item_price_micros"]:
+        yield "it gives another sum back than its items cost"
+    if refund is not None and price is not None:
+        reason = "cancelled" if is_cancelled else "lookup_unavailable"
+        follows = ("refund", event.stream, min(items, default=0))
+        yield from books.refund(event, refund, price["transaction_id"], reason, *follows)
+    if event.topic == "bulk_job.finished" and still_open:
         yield "it finishes with open items"
-    if event.topic in {"bulk_job.finished", "bulk_job.cancelled"}:
-        del books.jobs[event.stream]
+    if is_cancelled or event.topic == "bulk_job.finished":
+        del books.open[event.stream]
 
 
-@rule("link.requested", "link.imported")
-def a_link_costs_what_its_plan_costs(books: Books, event: Event) -> Iterator[str]:
-    """Nothing is charged before there is an eSIM; what was issued elsewhere costs nothing."""
-    books.links[event.stream] = event
-    if micros_of(event["price"]) != whole(event["plan"]["price_micros"]):
-        yield "it costs another sum than its plan"
-    if event.topic == "link.imported":
-        network = event["plan"].get("network") or "simulated"
-        if event.stream != derived("imported_link", network, event["iccid"]) or event["price"]:
-            yield "its stream is not that of its eSIM, or it has a price"
-
-
-@rule("link.esim_reserved", "link.order_requested")
-def a_link_is_charged_with_its_esim_or_its_first_order(books: Books, event: Event) -> Iterator[str]:
-    """Only once."""
-    link, is_taken = books.links.get(event.stream), event.stream in books.taken
+@rule("link.requested", "link.imported", "link.esim_reserved", "link.order_requested")
+def a_link_is_charged_once_with_its_esim_or_order(books: Books, event: Event) -> Iterator[str]:
+    if event.topic in FIRST:
+        books.open[event.stream] = event
+        if micros_of(event["price"]) != whole(event["plan"]["price_micros"]):
+            yield "it costs another sum than its plan"
+        if event.topic == "link.imported":
+            network = event["plan"].get("network") or "simulated"
+            yield from named(event.stream, "imported_link", network, event["iccid"])
+        return
+    link, is_taken = books.open.get(event.stream), event.stream in books.taken
     if link is None or (is_taken and event.topic == "link.esim_reserved"):
         yield "its link was not requested, has an eSIM, or is no longer being made"
     elif not is_taken:
@@ -822,90 +750,70 @@ def a_link_is_charged_with_its_esim_or_its_first_order(books: Books, event: Even
         yield from books.charge(event, link["price"], "activation", link=event.stream)
 
 
-@rule("link.activated")
-def an_active_link_is_paid_for(books: Books, event: Event) -> Iterator[str]:
-    """It has the plan that was asked for."""
-    link = _made(books, event)
-    plans = [event.state, *(event.state.get("more") or [])]
-    for index, each in enumerate(plans):
-        yield from named(each["activation_id"], "activation", event.stream, index)
+@rule("link.activated", "link.provisioning_failed")
+def an_active_link_is_paid_for_and_a_failed_one_is_not(books: Books, event: Event) -> Iterator[str]:
+    link = books.open.pop(event.stream, None)
+    books.taken.discard(event.stream)
     if link is None:
         yield "its link was not requested, or is no longer being made"
         return
-    if event["plan"] != link["plan"]:
-        yield "it has another plan than was asked for"
+    price, charge = link["price"], None
+    if price is not None:
+        charge = books.memory.charge(price["transaction_id"])
+    charged = 0 if charge is None else charge.micros
+    if event.topic == "link.provisioning_failed":
+        refund = event["refund"]
+        if micros_of(refund) != charged:
+            yield "it gives another sum back than was charged"
+        if refund is not None and price is not None:
+            follows = (price["transaction_id"], failure(event), "refund", event.stream)
+            yield from books.refund(event, refund, *follows)
+        return
+    plans = [event.state, *(event.state.get("more") or [])]
+    for index, each in enumerate(plans):
+        yield from named(each["activation_id"], "activation", event.stream, index)
+    if event["plan"] != link["plan"] or charged != micros_of(price):
+        yield "it has another plan than was asked for, or was not paid for"
     if link.topic == "link.requested" and (len(plans) > 1 or "bought_at" in event.state):
         yield "it begins with plans that nobody has bought"
-    if _charged(books, link["price"]) != micros_of(link["price"]):
-        yield "it was not paid for"
 
 
-def _made(books: Books, event: Event) -> Event | None:
-    books.taken.discard(event.stream)
-    return books.links.pop(event.stream, None)
-
-
-def _charged(books: Books, price: Any) -> int:
-    charge = None if price is None else books.memory.charge(price["transaction_id"])
-    return 0 if charge is None else charge.micros
-
-
-@rule("link.provisioning_failed")
-def a_failed_link_gives_back_what_it_took(books: Books, event: Event) -> Iterator[str]:
-    """All of it, or nothing where nothing was taken."""
-    link, refund = _made(books, event), event["refund"]
-    price = None if link is None else link["price"]
-    if link is None:
-        yield "its link was not requested, or is no longer being made"
-    if micros_of(refund) != _charged(books, price):
-        yield "it gives another sum back than was charged"
-    if refund is not None and price is not None:
-        reason = refund_reason(event["code"])
-        follows = ("refund", event.stream)
-        yield from books.refund(event, refund, price["transaction_id"], reason, *follows)
-
-
-@rule("link.end_requested", "link.end_kept")
-def an_end_is_intended(books: Books, event: Event) -> Iterator[str]:
-    """The intent says whether the link will be cancelled."""
+@rule("link.end_requested", "link.end_kept", "link.ended")
+def a_cancelled_link_gives_back_what_is_left(books: Books, event: Event) -> Iterator[str]:
     if event.topic == "link.end_requested":
         books.ends[event.stream] = event["kind"]
-    elif books.ends.pop(event.stream, None) is None:
-        yield "it keeps a link that nobody would end"
-
-
-@rule("link.ended")
-def a_cancelled_link_gives_back_what_is_left(books: Books, event: Event) -> Iterator[str]:
-    """What is left of its activation and of each top-up; an end gives nothing back."""
+        return
     is_cancelled = books.ends.pop(event.stream, None) == "cancel"
+    if event.topic == "link.end_kept":
+        return
     if event["reason"] != ("cancelled" if is_cancelled else "ended"):
         yield "it ends for another reason than was intended"
-    left = books.memory.left_of(event.stream) if is_cancelled else {}
-    given = [(each["charge_id"], each["amount_micros"]) for each in event["refunds"]]
-    if sorted(given) != sorted(left.items()):
+    given = sorted((each["charge_id"], each["amount_micros"]) for each in event["refunds"])
+    if given != (books.memory.left_of(event.stream) if is_cancelled else []):
         yield "it gives another sum back than was left"
     of_changes: dict[str, list[Any]] = {}
     for each in event["refunds"]:
         charge_id = each["charge_id"]
-        follows = ("cancellation", charge_id)
-        yield from books.refund(event, each, charge_id, "cancelled", *follows)
         charge = books.memory.charge(charge_id)
+        yield from books.refund(event, each, charge_id, "cancelled", "cancellation", charge_id)
         if charge is not None and charge.type == "plan_change":
             of_changes.setdefault(charge.id, []).append(each)
     for change_id, refunds in of_changes.items():
         yield from books.expect(event, ("returned", change_id), refunds)
 
 
-@rule("plan_change.returned")
-def a_change_says_what_its_cancelled_link_gives_back(books: Books, event: Event) -> Iterator[str]:
-    """The same as the link."""
-    yield from books.keep(("returned", event.stream), event["refunds"])
+@rule("plan_change.returned", "link.plan_added")
+def a_link_and_its_changes_say_the_same(books: Books, event: Event) -> Iterator[str]:
+    if event.topic == "plan_change.returned":
+        yield from books.keep(("returned", event.stream), event["refunds"])
+    else:
+        key = ("added", event["change_id"], event["activation_id"])
+        yield from books.keep(key, (event.stream, event["plan"]))
 
 
 @rule("plan_change.requested")
 def a_change_costs_what_its_plans_cost(books: Books, event: Event) -> Iterator[str]:
-    """All of it is paid for at its beginning."""
-    books.changes[event.stream] = Change(event)
+    books.open[event.stream] = event, [*event["removals"], *event["additions"]], []
     for index, each in enumerate(event["additions"]):
         yield from named(each["activation_id"], "activation", event.stream, index)
         if micros_of(each["price"]) != whole(each["plan"]["price_micros"]):
@@ -914,66 +822,49 @@ def a_change_costs_what_its_plans_cost(books: Books, event: Event) -> Iterator[s
         yield from books.charge(event, each["price"], "topup", **of)
 
 
-@rule("plan_change.plan_removal_done", "plan_change.plan_addition_done", "plan_change.failed")
-@rule("plan_change.finished")
+@rule("plan_change.plan_removal_done", "plan_change.plan_addition_done")
+@rule("plan_change.failed", "plan_change.finished")
 def a_change_keeps_what_it_added(books: Books, event: Event) -> Iterator[str]:
-    """Its steps are done in order, each once; what was not added is given back."""
-    change = books.changes.get(event.stream)
-    if change is None:
+    if event.stream not in books.open:
         yield "its change was not requested, or has finished"
         return
-    if event.topic.endswith("_done"):
-        yield from _step_done(books, event, change)
-    elif event.topic == "plan_change.failed":
-        expected = [each["price"]["amount_micros"] for each in change.left]
-        given = [each["amount_micros"] for each in event["refunds"]]
-        if change.has_failed or event["index"] != change.done or given != expected:
-            yield "it fails twice, at another step, or gives another sum back"
-        change.has_failed = True
-        for refund, step in zip(event["refunds"], change.left):
-            charge_id, reason = step["price"]["transaction_id"], refund_reason(event["code"])
-            follows = ("refund", step["activation_id"])
-            yield from books.refund(event, refund, charge_id, reason, *follows)
-    else:
-        if not change.has_failed and change.done < len(change.steps):
+    requested, left, failed = books.open[event.stream]
+    steps = len(requested["removals"]) + len(requested["additions"])
+    is_present = event.state.get("index") == steps - len(left)
+    if event.topic == "plan_change.finished":
+        if left and not failed:
             yield "it finishes with open steps"
-        del books.changes[event.stream]
-
-
-def _step_done(books: Books, event: Event, change: Change) -> Iterator[str]:
-    is_addition = event.topic == "plan_change.plan_addition_done"
-    index, removals = whole(event["index"]), len(change.requested["removals"])
-    right = index == change.done < len(change.steps) and is_addition == (index >= removals)
-    if not right or (is_addition and change.has_failed):
-        yield "it does a step out of order, twice, or after it has failed"
-        return
-    change.done = index + 1
-    if is_addition:
-        step = change.steps[index]
-        key = ("added", event.stream, step["activation_id"])
-        yield from books.expect(event, key, (event["link_id"], step["plan"]))
-
-
-@rule("link.plan_added")
-def a_plan_that_was_paid_for_is_on_its_link(books: Books, event: Event) -> Iterator[str]:
-    """It is the plan of the step."""
-    key = ("added", event["change_id"], event["activation_id"])
-    yield from books.keep(key, (event.stream, event["plan"]))
+        del books.open[event.stream]
+    elif not left or not is_present:
+        yield "it does, or fails at, a step that is not the next one"
+    elif event.topic == "plan_change.failed":
+        lost = [each for each in left if each.get("price") is not None]
+        given = [each["amount_micros"] for each in event["refunds"]]
+        if failed or given != [each["price"]["amount_micros"] for each in lost]:
+            yield "it fails twice, or gives another sum back"
+        failed.append(event)
+        for refund, step in zip(event["refunds"], lost):
+            follows = (failure(event), "refund", step["activation_id"])
+            yield from books.refund(event, refund, step["price"]["transaction_id"], *follows)
+    else:
+        step, is_addition = left.pop(0), event.topic == "plan_change.plan_addition_done"
+        if is_addition != ("price" in step) or (is_addition and failed):
+            yield "it does another step than the next one, or adds after it has failed"
+        if is_addition:
+            key = ("added", event.stream, step["activation_id"])
+            yield from books.expect(event, key, (event["link_id"], step["plan"]))
 
 
 @rule("monthly_fee.due", "monthly_fee.charged")
 def a_fee_is_that_of_its_links_and_charged_once(books: Books, event: Event) -> Iterator[str]:
-    """The id of its stream lets an organization owe one fee a month."""
     if event.topic == "monthly_fee.due":
-        books.fees[event.stream] = event
-        links = event["link_ids"]
-        if len({*links}) != len(links):
-            yield "it counts a link twice"
-        if micros_of(event["price"]) != len(links) * whole(event["fee_micros"]):
-            yield "it is another sum than that of its links"
+        books.open[event.stream], links = event, event["link_ids"]
+        is_sum = micros_of(event["price"]) == len(links) * whole(event["fee_micros"])
+        if not is_sum or len({*links}) != len(links):
+            yield "it is another sum than that of its links, or counts one twice"
         yield from named(event["price"]["transaction_id"], "transaction", event.stream)
         return
-    due = books.fees.pop(event.stream, None)
+    due = books.open.pop(event.stream, None)
     if due is None or any(event[e] != due[e] for e in ("organization_id", "month", "price")):
         yield "it is charged before it is due, twice, or otherwise"
     yield from books.charge(event, event["price"], "monthly_link_fee")
@@ -981,15 +872,14 @@ def a_fee_is_that_of_its_links_and_charged_once(books: Books, event: Event) -> I
 
 @rule(*(f"{noun}.refunded_by_hand" for noun in TYPES))
 def a_refund_by_hand_is_of_a_charge_of_its_stream(books: Books, event: Event) -> Iterator[str]:
-    """Once for each reference; a job must have ended."""
     charge_id = event["transaction_id"]
     charge = books.memory.charge(charge_id)
-    if charge is None or (charge.type, charge.id) != about(event):
+    if charge is None or (charge.type, charge.id) != (TYPES[event.noun], event.stream):
         yield "it gives back a charge that is not of its stream"
-    if event.stream in books.jobs or event.stream in books.links or event.stream in books.changes:
+    if event.stream in books.open:
         yield "it gives back what an end may still give back"
-    follows = ("refund_by_hand", charge_id, event["reference"])
-    yield from books.refund(event, event["refund"], charge_id, "by_hand", *follows)
+    follows = ("by_hand", "refund_by_hand", charge_id, event["reference"])
+    yield from books.refund(event, event["refund"], charge_id, *follows)
 
 
 # The check of an export, event by event.

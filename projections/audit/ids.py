@@ -5,9 +5,7 @@ So under another id it could happen again. Ids of things that clients name by an
 are not among these, because the log does not hold that key.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import Any
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from eventsourcing.utils import get_topic
@@ -16,6 +14,7 @@ from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
+from domain.accounts.paid_price import Repayment
 from domain.accounts.providers import Provider
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, Wallet
@@ -50,7 +49,6 @@ STREAMS: Mapping[type[Event], tuple[str, ...]] = {
     ApiClient.Registered: ("api_client", "client_id"),
     WebhookList.Opened: ("webhook_list", "organization_id"),
 }
-PAID = NumberLookup.Answered | BulkJob.Created | Link.Requested | MonthlyFee.Due
 
 Ids = Iterator[tuple[UUID, UUID]]  # What an event has, and what follows from its facts.
 
@@ -79,7 +77,7 @@ def check_ids(event: Event) -> Iterator[str]:
         yield f"stream {stream} begins again with {topic}, or in its midst"
     if any(has != follows for has, follows in _stream(event)):
         yield f"{topic} is in stream {stream}, which is not that of its facts"
-    for has, follows in _finder(type(event))(event):
+    for has, follows in (*_paid(event), *_given_back(event)):
         if has != follows:
             yield f"{topic} names {has}, where {follows} follows from its facts"
 
@@ -100,64 +98,37 @@ def _stream(event: Event) -> Ids:
         yield event.originator_id, derive_id("imported_link", network, event.iccid)
 
 
-def _transaction(event: Any) -> Ids:
-    yield event.transaction_id, derive_id("transaction", event.originator_id)
+def _paid(event: Event) -> Ids:
+    """Yield the transactions that charge or pay in, and the plans that are bought."""
+    stream = event.originator_id
+    match event:
+        case NumberLookup.Answered() | BulkJob.Created() | Link.Requested() | MonthlyFee.Due():
+            if event.price is not None:
+                yield event.price.transaction_id, derive_id("transaction", stream)
+        case Deposit.Made() | OfAdjustment():
+            yield event.transaction_id, derive_id("transaction", stream)
+        case Link.Activated():
+            for index, plan in enumerate(event.taken_over):
+                yield plan.activation_id, derive_id("activation", stream, index)
+        case PlanChange.Requested():
+            for index, each in enumerate(event.additions):
+                yield each.activation_id, derive_id("activation", stream, index)
+                if each.price is not None:
+                    paid = each.price.transaction_id
+                    yield paid, derive_id("transaction", each.activation_id)
 
 
-def _price(event: Any) -> Ids:
-    if event.price is not None:
-        yield event.price.transaction_id, derive_id("transaction", event.originator_id)
-
-
-def _by_hand(event: Any) -> Ids:
-    follows = derive_id("refund_by_hand", event.transaction_id, event.reference)
-    yield event.refund.transaction_id, follows
-
-
-def _cancellation(event: Any) -> Ids:
-    for back in event.refunds:
-        yield back.transaction_id, derive_id("cancellation", back.charge_id)
-
-
-def _failed_items(event: Any) -> Ids:
-    if event.refund is not None:
-        follows = derive_id("refund", event.originator_id, min(event.indexes))
-        yield event.refund.transaction_id, follows
-
-
-def _failed_link(event: Any) -> Ids:
-    if event.refund is not None:
-        yield event.refund.transaction_id, derive_id("refund", event.originator_id)
-
-
-def _additions(event: Any) -> Ids:
-    for index, each in enumerate(event.additions):
-        yield each.activation_id, derive_id("activation", event.originator_id, index)
-        if each.price is not None:
-            yield each.price.transaction_id, derive_id("transaction", each.activation_id)
-
-
-def _activations(event: Any) -> Ids:
-    for index, each in enumerate(event.taken_over):
-        yield each.activation_id, derive_id("activation", event.originator_id, index)
-
-
-def _none(_: Any) -> Ids:
-    yield from ()
-
-
-INNER: Mapping[Any, Callable[[Any], Ids]] = {
-    Deposit.Made | OfAdjustment: _transaction,
-    PAID: _price,
-    RefundByHand: _by_hand,
-    Link.Ended | PlanChange.Returned: _cancellation,
-    BulkJob.ItemsFailed: _failed_items,
-    Link.ProvisioningFailed: _failed_link,
-    PlanChange.Requested: _additions,
-    Link.Activated: _activations,
-}
-
-
-@cache
-def _finder(kind: type[Event]) -> Callable[[Any], Ids]:
-    return next((find for each, find in INNER.items() if issubclass(kind, each)), _none)
+def _given_back(event: Event) -> Ids:
+    """Yield the refunds that follow from their event alone."""
+    stream = event.originator_id
+    match event:
+        case BulkJob.ItemsFailed(refund=Repayment() as refund):
+            yield refund.transaction_id, derive_id("refund", stream, min(event.indexes))
+        case Link.ProvisioningFailed(refund=Repayment() as refund):
+            yield refund.transaction_id, derive_id("refund", stream)
+        case Link.Ended() | PlanChange.Returned():
+            for back in event.refunds:
+                yield back.transaction_id, derive_id("cancellation", back.charge_id)
+        case RefundByHand():
+            follows = derive_id("refund_by_hand", event.transaction_id, event.reference)
+            yield event.refund.transaction_id, follows
