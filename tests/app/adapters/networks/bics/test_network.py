@@ -3,11 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.wire import ActivationCode, Answer, Statistics, status_of
+from app.adapters.remote.reply import Reply, decode
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.contracts.esim_networks import BASE_PLAN, PLAN, SPONSOR, TIMEOUT_S, a_free_esim, a_link
@@ -224,8 +224,8 @@ def test_statistics_as_a_public_client_keeps_them_are_read() -> None:
         "dataUsage": [{"totalCost": "0.473", "date": "27/04/2020", "uplink": "2.02",
                        "downlink": "21.65", "totalVolume": "23.67"}],
         "dataTotalUsage": {"totalCost": "0.710", "totalVolume": "35.50"}}}}"""
-    read = msgspec.json.decode(told, type=Answer[Statistics]).response.response_param.data_usage
-    assert [(day.date, day.total_volume) for day in read] == [("27/04/2020", "23.67")]
+    read = decode(Reply(200, {}, told), Answer[Statistics]).response.response_param.data_usage
+    assert [(day.date, day.total_volume) for day in read] == [("27/04/2020", 23.67)]
 
 
 def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
