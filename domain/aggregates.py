@@ -17,6 +17,7 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event, Root, kinds_below
 from domain.log.discontinuity import Discontinuity
+from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
@@ -39,6 +40,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     PlanChange,
     MonthlyFee,
     Discontinuity,
+    LogOrigin,
     Ledger,
     Month,
     WebhookEndpoint,

@@ -25,6 +25,7 @@ from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.discontinuity import Discontinuity
+from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
@@ -279,4 +280,5 @@ EVENTS: tuple[Event, ...] = (
         last_position=1_204,
         seen_position=1_211,
     ),
+    created(LogOrigin.Fixed, "log_origin", origin="api.example.com"),
 )
