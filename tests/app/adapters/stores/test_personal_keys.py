@@ -1,8 +1,6 @@
 """Personal data opens for its own subject only, and for nobody once its key is erased."""
 
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,6 +11,7 @@ from app.adapters.stores.personal_keys import HELD_S, PACKED
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed
 from tests.installation import Installation, Process, sqlite_only, wait_until
+from tests.support.erasing import erase_months
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 SUBJECT = UUID("3f1f7a5e-8c6d-4f0c-9c3e-2a4b8f1d7e60")
@@ -35,7 +34,7 @@ def test_what_was_sealed_opens_in_every_process(
 
 def test_a_box_shows_nothing_of_what_is_in_it(process: Process, sealed: Sealed) -> None:
     again = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
-    assert sealed.month == MARCH
+    assert sealed.month == f"{MARCH}.0001"
     assert CLEAR not in sealed.box
     assert again.box != sealed.box
 
@@ -53,7 +52,7 @@ def test_a_box_opens_for_no_other_organization_or_month(process: Process, sealed
     with pytest.raises(ValueError, match="was not sealed for it"):
         process.vault.open(other, SUBJECT, sealed)
     with pytest.raises(ValueError, match="was not sealed for it"):
-        process.vault.open(ORGANIZATION, SUBJECT, Sealed(APRIL, sealed.box))
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(f"{APRIL}.0001", sealed.box))
 
 
 @pytest.mark.parametrize("place", [0, 11, 12, -1])
@@ -61,13 +60,13 @@ def test_a_box_that_was_changed_does_not_open(process: Process, sealed: Sealed, 
     box = bytearray(sealed.box)
     box[place] ^= 1
     with pytest.raises(ValueError, match="was not sealed for it"):
-        process.vault.open(ORGANIZATION, SUBJECT, Sealed(MARCH, bytes(box)))
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(sealed.month, bytes(box)))
 
 
 @pytest.mark.parametrize("length", [0, 5, 12, 20])
 def test_a_box_that_was_cut_does_not_open(process: Process, sealed: Sealed, length: int) -> None:
     with pytest.raises(ValueError, match=r"was not sealed for it|Nonce"):
-        process.vault.open(ORGANIZATION, SUBJECT, Sealed(MARCH, sealed.box[:length]))
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(sealed.month, sealed.box[:length]))
 
 
 LONG = b'{"facts": [' + b'{"valid": true}, ' * 1_000 + b"]}"
@@ -108,42 +107,44 @@ def test_many_first_boxes_of_a_month_share_one_key(installation: Installation) -
 
 def test_an_erased_month_opens_no_more_and_others_do(process: Process, sealed: Sealed) -> None:
     april = process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
-    assert process.vault.erase(APRIL) == 1
+    assert erase_months(process.vault, APRIL) == 1
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
     assert process.vault.open(ORGANIZATION, SUBJECT, april) == CLEAR
-    assert process.vault.erase(APRIL) == 0
+    assert erase_months(process.vault, APRIL) == 0
 
 
 def test_an_erasure_may_concern_one_organization(process: Process, sealed: Sealed) -> None:
     other = uuid4()
     kept = process.vault.seal(other, MARCH, SUBJECT, CLEAR)
-    assert process.vault.erase(APRIL, ORGANIZATION) == 1
+    assert erase_months(process.vault, APRIL, ORGANIZATION) == 1
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
     assert process.vault.open(other, SUBJECT, kept) == CLEAR
 
 
-def test_an_erased_month_cannot_be_sealed_again(
+def test_a_key_that_was_erased_seals_no_more_and_its_month_goes_on_with_another(
     installation: Installation, process: Process, sealed: Sealed
 ) -> None:
-    process.vault.erase(APRIL)
+    erase_months(process.vault, APRIL)
     for vault in (process.vault, installation.process().vault):
         with pytest.raises(ValueError, match=MARCH):
-            vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+            vault.seal(ORGANIZATION, sealed.month, SUBJECT, CLEAR, exactly=True)
         assert vault.open(ORGANIZATION, SUBJECT, sealed) is None
+        again = vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+        assert (again.month, vault.open(ORGANIZATION, SUBJECT, again)) == (f"{MARCH}.0002", CLEAR)
 
 
 def test_an_erasure_elsewhere_is_seen_within_a_second(
     installation: Installation, process: Process, sealed: Sealed
 ) -> None:
-    elsewhere = installation.process().vault
+    elsewhere = installation.process()
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
-    elsewhere.erase(APRIL)
+    erase_months(elsewhere.vault, APRIL)
     wait_until(
         lambda: process.vault.open(ORGANIZATION, SUBJECT, sealed) is None,
         timeout_s=HELD_S + SCHEDULING_S,
     )
     with pytest.raises(ValueError, match=MARCH):
-        process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+        process.vault.seal(ORGANIZATION, sealed.month, SUBJECT, CLEAR, exactly=True)
 
 
 @sqlite_only("PostgreSQL keeps its files to itself: what was erased goes with VACUUM and the WAL")
@@ -152,7 +153,8 @@ def test_an_erased_key_is_in_no_file_any_more(installation: Installation, proces
         process.vault.seal(uuid4(), MARCH, UUID(int=subject), CLEAR)
     with process.vault.database.reading() as connection:
         keys = connection.execute(text("SELECT key FROM personal_keys")).scalars().all()
-    assert process.vault.erase(APRIL) == 50
+    assert erase_months(process.vault, APRIL) == 50
+    assert process.vault.database.wipe()
     stored = b"".join(each.read_bytes() for each in installation.directory.glob("service.db*"))
     assert [key for key in keys if key in stored] == []
 
@@ -166,21 +168,6 @@ def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> Non
     assert refused.value.retryable
     with pytest.raises(ServiceUnavailable):
         process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
-
-
-@sqlite_only("a reader holds up SQLite's write-ahead log")
-def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
-    process: Process, sealed: Sealed
-) -> None:
-    with closing(sqlite3.connect(process.settings.database_path)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM personal_keys").fetchall()
-        with process.vault.database.reading() as connection:
-            connection.exec_driver_sql("PRAGMA busy_timeout = 100")
-        with pytest.raises(ServiceUnavailable, match="run this again"):
-            process.vault.erase(APRIL)
-    process.vault.erase(APRIL)
-    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
 
 
 def test_a_key_that_a_failover_has_lost_is_not_held(
