@@ -486,7 +486,7 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.expiry_told.add(self.activation_id)
 
-    class Renamed(Event):
+    class Renamed(Event, ByOperator):
         """The organization gave it another name; without any it has none."""
 
         TOPIC = "link.renamed"

@@ -4,10 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import text
 
 from app.adapters.stores import personal_keys
 from app.adapters.stores.personal_keys import HELD_S, PACKED
+from domain.accounts.erasure import Part
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed
 from tests.installation import Installation, Process, sqlite_only, wait_until
@@ -179,3 +181,82 @@ def test_a_key_that_a_failover_has_lost_is_not_held(
     process.log.server = "another"
     sealed = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
     assert installation.process().vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
+
+
+STREAMS = [UUID(int=number * 0x1_0000_0001) for number in range(1, 9)]
+
+
+def seal_all(process: Process) -> dict[UUID, Sealed]:
+    return {each: process.vault.seal(ORGANIZATION, MARCH, each, CLEAR) for each in STREAMS}
+
+
+def readable(process: Process, boxes: dict[UUID, Sealed]) -> list[UUID]:
+    opened = {each: process.vault.open(ORGANIZATION, each, box) for each, box in boxes.items()}
+    assert set(opened.values()) <= {CLEAR, None}
+    return [each for each, clear in opened.items() if clear is not None]
+
+
+def test_one_stream_is_forgotten_and_every_other_one_stays(
+    installation: Installation, process: Process
+) -> None:
+    boxes, name = seal_all(process), f"{MARCH}.0001"
+    for number, stream in enumerate(STREAMS[:3]):
+        assert process.vault.erase(ORGANIZATION, [Part(name, [stream])]) == 1
+        assert process.vault.erase(ORGANIZATION, [Part(name, [stream])]) == 0
+        assert not process.vault.holds(ORGANIZATION, name, stream)
+        for each in (process, installation.process()):
+            assert readable(each, boxes) == STREAMS[number + 1 :]
+    assert process.vault.holds(ORGANIZATION, name)
+    late = process.vault.seal(ORGANIZATION, name, STREAMS[5], CLEAR, exactly=True)
+    assert process.vault.open(ORGANIZATION, STREAMS[5], late) == CLEAR
+    with pytest.raises(ValueError, match=MARCH):
+        process.vault.seal(ORGANIZATION, name, STREAMS[0], CLEAR, exactly=True)
+    assert process.vault.seal(ORGANIZATION, MARCH, STREAMS[0], CLEAR).month == f"{MARCH}.0002"
+    assert process.vault.erase(ORGANIZATION, [Part(name)]) == 1
+    assert readable(process, boxes) == []
+    assert process.vault.erase(ORGANIZATION, [Part(name)]) == 0
+
+
+def test_what_is_sealed_with_a_key_in_memory_while_it_is_opened_out_stays_readable(
+    installation: Installation, process: Process
+) -> None:
+    boxes = seal_all(process)
+    elsewhere, name = installation.process(), f"{MARCH}.0001"
+    assert elsewhere.vault.erase(ORGANIZATION, [Part(name, STREAMS[:1])]) == 1
+    new = UUID(int=99)
+    sealed = process.vault.seal(ORGANIZATION, MARCH, new, CLEAR)  # It holds the key for a second.
+    assert sealed.month == name
+    assert elsewhere.vault.open(ORGANIZATION, new, sealed) == CLEAR
+    assert readable(elsewhere, boxes) == STREAMS[1:]
+
+
+def test_two_who_erase_at_once_leave_what_neither_names(
+    installation: Installation, process: Process
+) -> None:
+    boxes, name = seal_all(process), f"{MARCH}.0001"
+    vaults = [installation.process().vault for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        erased = pool.map(
+            lambda at: vaults[at].erase(ORGANIZATION, [Part(name, STREAMS[at : at + 4])]), range(4)
+        )
+    assert sum(erased) == 7
+    assert readable(installation.process(), boxes) == STREAMS[7:]
+
+
+def test_what_an_earlier_release_sealed_opens_until_its_month_is_erased(process: Process) -> None:
+    key = bytes(range(32))
+    box = bytes(12) + AESGCM(key).encrypt(bytes(12), CLEAR, SUBJECT.bytes)
+    with process.vault.database.writing() as connection:
+        row = {"organization": ORGANIZATION.hex, "key": key}
+        if connection.dialect.name == "postgresql":
+            row["organization"] = str(ORGANIZATION)
+        connection.execute(
+            text("INSERT INTO personal_keys VALUES (:organization, '2026-03', :key)"), row
+        )
+    old = Sealed(MARCH, box)
+    assert process.vault.open(ORGANIZATION, SUBJECT, old) == CLEAR
+    new = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    assert new.month == f"{MARCH}.0001"
+    assert process.vault.erase(ORGANIZATION, [Part(MARCH)]) == 1
+    assert process.vault.open(ORGANIZATION, SUBJECT, old) is None
+    assert process.vault.open(ORGANIZATION, SUBJECT, new) == CLEAR
