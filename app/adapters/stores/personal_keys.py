@@ -4,13 +4,13 @@ AES-GCM (NIST SP 800-38D) with 256-bit keys and random 96-bit nonces. The keys a
 of the log and as durable as the log, because a crash must not lose a key that an event needs.
 
 A key has a number in its month (`2026-11.0001`). It seals nothing itself: each stream has a key of
-its own, to which twelve steps lead, one for each of the last hexadecimal digits of its id. A step
-is the SHA-256 of key and digit, so from a key follow all keys below it and none beside or above it
-(a tree of Goldreich, Goldwasser and Micali). To forget one stream its month is opened out: the
-month's key is replaced, in one transaction, by the keys beside the way to the stream. Every other
-stream keeps its key, also one that another process is just sealing with the key in its memory. New
-records of the month get the next key. Earlier releases sealed with the month's key itself, which
-has no number (`2026-10`): there only the whole month can be forgotten.
+its own, to which eight steps lead, one for each base64 digit of the last six bytes of its id. A
+step is the SHA-256 of key and digit, so from a key follow all keys below it and none beside or
+above it (a tree of Goldreich, Goldwasser and Micali). To forget one stream its month is opened
+out: the month's key is replaced, in one transaction, by the keys beside the way to the stream.
+Every other stream keeps its key, also one that another process is just sealing with the key in its
+memory. New records of the month get the next key. Earlier releases sealed with the month's key
+itself, which has no number (`2026-10`): there only the whole month can be forgotten.
 
 Long values, such as the facts of many numbers, are compressed before they are sealed (zlib, RFC
 1950). That saves seven eighths of their bytes in the log, its copies and on the way to readers.
@@ -19,10 +19,12 @@ Long values, such as the facts of many numbers, are compressed before they are s
 import os
 import time
 import zlib
+from binascii import b2a_base64
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 from uuid import UUID
 
@@ -59,14 +61,15 @@ HELD_S = 1.0
 HELD_MAX = 4_096
 
 # Of a million streams of a month, one shares these digits with a given one once in 10^8 cases.
-STEPS = 12
+STEPS = 8
 GONE = bytes(KEY_BYTES)  # In the place of a key that was opened out or erased.
 MONTH_CHARS = 7
 MAKE_MAX = 8  # Each try means that another process has made or erased a key meanwhile.
 STREAMS_AT_ONCE = 100  # In one transaction, for which other writers of SQLite have to wait.
 
 Row = tuple[str, bytes | None]  # The name of a key, and the key.
-_DIGIT = {digit: digit.encode() for digit in "0123456789abcdef"}
+_DIGITS = f"{ascii_uppercase}{ascii_lowercase}{digits}+/"
+_DIGIT = {digit: digit.encode() for digit in _DIGITS}
 
 # Marks compressed values. No text begins with it; other bytes that do are always compressed.
 PACKED = b"\0"
@@ -78,7 +81,7 @@ class PersonalKeys:
     """The vault of the domain. A row without a key means that it was opened out or erased.
 
     `personal_key_branches` has what is left of a key that was opened out: for each point on the way
-    to a forgotten stream (the digits up to there) the sixteen keys below it, without those gone.
+    to a forgotten stream (the digits up to there) the 64 keys below it, without those gone.
     """
 
     def __init__(
@@ -252,7 +255,7 @@ class PersonalKeys:
         if key is None:
             return None
         for digit in way:
-            key = _step(key, digit)
+            key = sha256(key + _DIGIT[digit]).digest()
         return AESGCM(key)
 
     def _current(self, organization_id: UUID, month: str) -> Row:
@@ -311,31 +314,28 @@ def _next(name: str) -> str:
 
 
 def _way(stream: UUID) -> str:
-    return stream.hex[-STEPS:]
-
-
-def _step(key: bytes, digit: str) -> bytes:
-    return sha256(key + _DIGIT[digit]).digest()
+    """Return the digits that lead to the key of a stream."""
+    return b2a_base64(stream.bytes[-6:], newline=False).decode()
 
 
 def _child(below: bytes, digit: str) -> bytes | None:
-    """Return one of the sixteen keys of a branch; None if it is gone."""
-    at = int(digit, 16) * KEY_BYTES
+    """Return one of the keys of a branch; None if it is gone."""
+    at = _DIGITS.index(digit) * KEY_BYTES
     key = below[at : at + KEY_BYTES]
     return None if key == GONE else key
 
 
 def _without(below: bytes, digit: str) -> bytes:
-    at = int(digit, 16) * KEY_BYTES
+    at = _DIGITS.index(digit) * KEY_BYTES
     return below[:at] + GONE + below[at + KEY_BYTES :]
 
 
 def _opened_out(key: bytes, way: str, done: int) -> Iterator[dict[str, Any]]:
     """Yield a branch for each step of a way that remains: the keys beside it."""
     for steps in range(done, STEPS):
-        below = b"".join(_step(key, digit) for digit in _DIGIT)
+        below = b"".join(sha256(key + digit).digest() for digit in _DIGIT.values())
         yield {"way": way[:steps], "below": _without(below, way[steps])}
-        key = _step(key, way[steps])
+        key = sha256(key + _DIGIT[way[steps]]).digest()
 
 
 def _pack(clear: bytes) -> bytes:
