@@ -4,7 +4,7 @@ The command `privacy erase` deletes keys (`app/cli/privacy.py`).
 """
 
 from collections.abc import Iterator
-from typing import Protocol, overload
+from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -60,14 +60,6 @@ def open_text(
     return None if clear is None else clear.decode()
 
 
-@overload
-def seal_text(
-    vault: Vault, organization_id: UUID, subject: UUID, text: str, cause: Cause
-) -> Sealed: ...
-@overload
-def seal_text(
-    vault: Vault, organization_id: UUID, subject: UUID, text: str | None, cause: Cause
-) -> Sealed | None: ...
 def seal_text(
     vault: Vault, organization_id: UUID, subject: UUID, text: str | None, cause: Cause
 ) -> Sealed | None:

@@ -1,7 +1,6 @@
 """`privacy`: erases personal data."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Literal, get_args
 from uuid import UUID
 
@@ -13,33 +12,12 @@ from app.cli.installation import cause_of, installation, require_organization
 from app.cli.links import Identifier, find_link
 from app.cli.output import as_json_option, show, show_list
 from app.http.lookups.input import is_e164
-from app.processes.erasing import (
-    Wanted,
-    erase,
-    find_months,
-    find_number,
-    find_stream,
-    finish,
-    forget_stored,
-    forget_stored_before,
-)
-from domain.cause import Cause
+from app.processes.erasing import Wanted, erase, find_months, find_number, find_stream
 from domain.errors import NotPossible
 from domain.months import month_of, next_month
 
 Choice = Literal["before", "number", "link", "lookup", "job"]
 CHOICES: Sequence[Choice] = get_args(Choice)
-
-
-class Number(click.ParamType[str, str]):
-    """A phone number in E.164 form, which no message repeats."""
-
-    name = "E164"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not is_e164(value):
-            self.fail("this is not a number such as +14155550100", param, ctx)
-        return value
 
 
 @click.group(name="privacy")
@@ -49,7 +27,7 @@ def command() -> None:
 
 @command.command(name="erase")
 @click.option("--before", type=Month(), help="All months before this one, the present one too.")
-@click.option("--number", type=Number(), help="What holds this number; needs --org.")
+@click.option("--number", metavar="E164", help="What holds this number; needs --org.")
 @click.option("--link", type=Identifier(), help="Names and activation codes of this link.")
 @click.option("--lookup", type=click.UUID, metavar="ID", help="This lookup.")
 @click.option("--job", type=click.UUID, metavar="ID", help="All numbers and results of this job.")
@@ -80,6 +58,10 @@ def erase_data(
     if len(chosen) != 1 or (chosen == ["number"] and organization_id is None):
         message = "name one of --before, --number (with --org), --link, --lookup and --job"
         raise click.UsageError(message)
+    before = given["before"]
+    if not is_e164(given["number"] or "+1415555"):
+        message = "--number is none such as +14155550100"
+        raise click.UsageError(message)
     with installation() as container:
         cause = cause_of(container)
         require_organization(container, organization_id)
@@ -87,11 +69,25 @@ def erase_data(
         if whole_months:
             for each in found:
                 each.take_whole_months()
-        facts = {} if dry_run else _erase(container, found, given["before"], organization_id, cause)
+        keys = answers = 0
+        if not dry_run:
+            _require_separable(found)
+            keys, answers = erase(container, found, cause, before, organization_id)
     if dry_run:
         show_list([*_rows(found)], as_json=as_json)
-    else:
-        show(facts, as_json=as_json)
+        return
+    facts: dict[str, Any] = {"names_in_clear": sum(each.names_in_clear for each in found)}
+    if before is not None:
+        facts = {"before": month_of(before)}
+    show(
+        {
+            **facts,
+            "organization": organization_id,
+            "erased_keys": keys,
+            "forgotten_answers": answers,
+        },
+        as_json=as_json,
+    )
 
 
 def _find(
@@ -116,26 +112,6 @@ def _find(
         case "link":
             wanted = find_link(container, wanted).id
     return [find_stream(container, chosen, wanted, organization_id)]
-
-
-def _erase(
-    container: Container,
-    found: list[Wanted],
-    before: datetime | None,
-    organization_id: UUID | None,
-    cause: Cause,
-) -> dict[str, Any]:
-    _require_separable(found)
-    facts: dict[str, Any] = {"organization": organization_id}
-    facts["erased_keys"] = sum(erase(container, each, cause) for each in found)
-    if before is not None:
-        facts = {"before": month_of(before), **facts}
-        answers = forget_stored_before(container, before, organization_id)
-    else:
-        facts["names_in_clear"] = sum(each.names_in_clear for each in found)
-        answers = sum(forget_stored(container, each) for each in found)
-    finish(container)
-    return {**facts, "forgotten_answers": answers}
 
 
 def _require_separable(found: list[Wanted]) -> None:

@@ -154,8 +154,33 @@ def _add(container: Container, wanted: Wanted, kind: Kind, stream_id: UUID) -> N
         wanted.numbers |= {number.decode() for clear in opened for number in _NUMBER.findall(clear)}
 
 
-def erase(container: Container, wanted: Wanted, cause: Cause) -> int:
-    """Record and delete keys; return how many there were. Then `forget` has to follow."""
+def erase(
+    container: Container,
+    found: Sequence[Wanted],
+    cause: Cause,
+    before: datetime | None = None,
+    owner: UUID | None = None,
+) -> tuple[int, int]:
+    """Erase it; return how many keys there were, and how many answers were cached.
+
+    `before` is a moment up to which stores forget the links and numbers of an `owner`, or of all.
+    """
+    keys = sum(_erase(container, each, cause) for each in found)
+    if before is not None:
+        container.readings.forget(before, owner)  # They hold phone numbers (MSISDNs).
+        answers = container.lookup_cache.forget(before, owner)
+    else:
+        answers = sum(_forget_stored(container, each) for each in found)
+    container.leases.forget_lapsed()
+    container.projector.catch_up()
+    databases = (container.vault.database, container.stores, container.views)
+    wiped = [each.wipe() for each in databases]
+    if not all(wiped):
+        raise ServiceUnavailable(KEPT_BY_A_READER)
+    return keys, answers
+
+
+def _erase(container: Container, wanted: Wanted, cause: Cause) -> int:
     erased = 0
     for start in range(0, len(wanted.pieces), PIECES_MAX):
         parts = _parts(wanted.pieces[start : start + PIECES_MAX])
@@ -167,35 +192,17 @@ def erase(container: Container, wanted: Wanted, cause: Cause) -> int:
     return erased
 
 
+def _forget_stored(container: Container, wanted: Wanted) -> int:
+    container.readings.forget_links(wanted.organization_id, wanted.links)
+    return container.lookup_cache.forget_numbers(wanted.organization_id, sorted(wanted.numbers))
+
+
 def _parts(pieces: Sequence[Piece]) -> list[Part]:
     streams: dict[str, list[UUID]] = {}
     for piece in pieces:
         mine = streams.setdefault(piece.key, [])
         mine += [piece.id] if piece.id is not None else []
     return [Part(key, mine or None) for key, mine in streams.items()]
-
-
-def forget_stored(container: Container, wanted: Wanted) -> int:
-    """Delete what own stores hold of links and numbers; return how many answers it was."""
-    owner, numbers = wanted.organization_id, sorted(wanted.numbers)
-    container.readings.forget_links(owner, wanted.links)
-    return container.lookup_cache.forget_numbers(owner, numbers)
-
-
-def forget_stored_before(container: Container, before: datetime, owner: UUID | None) -> int:
-    """Delete what own stores hold from before a moment; return how many answers it was."""
-    container.readings.forget(before, owner)  # They hold phone numbers (MSISDNs).
-    return container.lookup_cache.forget(before, owner)
-
-
-def finish(container: Container) -> None:
-    """Have the read models follow, and leave no bytes in SQLite's files; raises if it does."""
-    container.leases.forget_lapsed()
-    container.projector.catch_up()
-    databases = (container.vault.database, container.stores, container.views)
-    wiped = [each.wipe() for each in databases]
-    if not all(wiped):
-        raise ServiceUnavailable(KEPT_BY_A_READER)
 
 
 def erase_again(container: Container, newest: int | None = None) -> None:

@@ -29,6 +29,7 @@ from domain.links.network import (
 from domain.links.networks import Networks
 from domain.links.waiting import Waiting
 from domain.log.log import Log
+from domain.months import month_of
 from domain.personal import Vault, open_text, seal_text
 from domain.provider_errors import ProviderError
 
@@ -260,7 +261,8 @@ class LinkReadings:
         """Append to the newest state of the link; what we hold may be ahead of the log."""
         link = self.log.get(Link, link_id)
         if link.lpa is None and link.ended is None:  # It may have ended meanwhile.
-            sealed = seal_text(self.vault, link.organization_id, link.id, lpa, cause)
+            month = month_of(cause.at)
+            sealed = self.vault.seal(link.organization_id, month, link.id, lpa.encode())
             link.store_lpa(sealed, cause)
             self.log.append(link)
 
