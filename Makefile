@@ -8,6 +8,8 @@ TEST_SECONDS_MAX := 120
 # Three times the cores of CI, because a process waits for more than half of its time. Each starts
 # servers of its own; tests/servers/scheduling.py says which tests it gets.
 TEST_PROCESSES ?= 6
+# At which moment the tests run, such as AT=2028-02-29T10:00 (UTC); under CI the date chooses one.
+CLOCK = $(BIN)/python -m tests.servers.clock "$(AT)"
 # Tests without servers wait for a third of their time.
 QUICK_PROCESSES := 3
 # Of `make quick`: what is worked on most, and fails soonest.
@@ -45,7 +47,7 @@ quick-tests:
 
 test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some
 	@$(BIN)/python -m tests.servers.install
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
+	@$(CLOCK) $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
 		--timeout=$(TEST_SECONDS_MAX) --durations=12 $(ARGS)
 
 # The tests start only when the quick checks have passed. Those need one core, so meanwhile the other
@@ -63,7 +65,7 @@ ready: .venv/.dev
 # Decision 145: what lost a race against a crowded machine passes alone; what is broken does not.
 again: .venv/.dev
 	@echo "== The tests that failed, once more, alone. One that passes now is flaky: mend it." >&2
-	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none --maxfail=1 --verbose \
+	@$(CLOCK) $(BIN)/python -m pytest --last-failed --last-failed-no-failures=none --maxfail=1 --verbose \
 		--timeout=$(TEST_SECONDS_MAX)
 
 lint: .venv/.dev ## Check rules and format (ruff)

@@ -8,7 +8,7 @@ Refused
 ├── IdempotencyKeyReused · IdempotencyInProgress · JobFinished
 ├── NotSupportedByNetwork · LinkBusy · LinkEnded · LinkInUse · CancelWindowOver
 ├── WebhookLimit · WebhookDisabled
-├── RateLimited
+├── NotAcceptable · RateLimited
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
@@ -166,6 +166,15 @@ class JobFinished(Refused):
     retryable = False
 
 
+class NotAcceptable(Refused):
+    """Raised when a caller takes none of the types in which a reply can come."""
+
+    code = "NOT_ACCEPTABLE"
+
+    def __init__(self, *served: str) -> None:
+        super().__init__(f"`Accept` names none of the types of this reply: {', '.join(served)}.")
+
+
 class RateLimited(Refused):
     """Raised when a caller asks too often."""
 
@@ -179,11 +188,17 @@ class RateLimited(Refused):
 
 
 class NumberLookupUnavailable(Refused):
-    """Raised when the lookup provider gave no usable answer; nothing was charged."""
+    """Raised when the lookup provider gave no usable answer; nothing was charged.
+
+    It is not `retryable` if the provider works and has no data for this number.
+    """
 
     code = "NUMBER_LOOKUP_UNAVAILABLE"
     message = "The lookup service is unavailable."
-    retryable = True
+
+    def __init__(self, message: str = "", *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 NO_BASE_PLAN = "The network's default base plan is not configured."

@@ -25,6 +25,16 @@ class OutcomeUnknown(ProviderError):
     """Raised when a reply was lost or late; the call may have had its effect, or still have it."""
 
 
+class OutcomeNotTold(OutcomeUnknown):
+    """Raised when the provider is up, but its reply to a change does not tell the outcome."""
+
+
+def unknown_after(error: ProviderError) -> OutcomeUnknown:
+    """Return what an error in the middle of a change means, and keep whether the provider is up."""
+    is_up = isinstance(error, Rejected | NotAnswered | OutcomeNotTold)
+    return (OutcomeNotTold if is_up else OutcomeUnknown)(str(error))
+
+
 def problem_of(error: Exception) -> str:
     """Describe an error; an unexpected one by its type alone, as its text may hold numbers."""
     return (isinstance(error, ProviderError) and str(error)) or type(error).__name__

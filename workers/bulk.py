@@ -11,7 +11,7 @@ from domain.accounts.committer import Committer
 from domain.cause import Cause, Clock
 from domain.errors import NumberLookupUnavailable
 from domain.log.log import Log
-from domain.lookups.answers import LATER, Answer, Answers, asked_of
+from domain.lookups.answers import LATER, NO_DATA, Answer, Answers, Outcome, asked_of
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults, refunds_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import NotNow
@@ -82,7 +82,7 @@ class BulkLookup:
         answers = self.answers.many(job.organization_id, asked)
         is_last = job.exhausted(slice_index)
         return {
-            index: answer if isinstance(answer, Answer) else UNAVAILABLE
+            index: answer if isinstance(answer, Answer) else _why_not(answer)
             for index, answer in zip(indexes, answers, strict=True)
             if is_last or answer != LATER
         }
@@ -119,3 +119,7 @@ class BulkLookup:
         clear = msgspec.json.encode(results)
         month = job.created.personal.month
         return self.vault.seal(job.organization_id, month, job.id, clear, exactly=True)
+
+
+def _why_not(outcome: Outcome) -> str:
+    return NO_DATA if outcome is False else UNAVAILABLE

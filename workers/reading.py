@@ -18,7 +18,7 @@ from domain.errors import Conflict, ServiceUnavailable
 from domain.links.link import Link
 from domain.links.network import NetworkReading, Usage
 from domain.links.readings import LinkReadings, PlanStage, note_plans, plans_of
-from domain.provider_errors import ProviderError, Rejected
+from domain.provider_errors import NotAnswered, ProviderError, Rejected
 from projections.engine.complaint import Complaint
 from projections.engine.database import Database
 from projections.models.links import ActivatedLink, Links
@@ -219,9 +219,10 @@ class BackgroundReading:
         except Rejected:  # An unknown endpoint is an answer too.
             self._move(link, last, now)
             return True
-        except ProviderError:
+        except ProviderError as error:
             self.turns.move(link_id, now + self.every, self._next_end(link, last), None)
-            return False
+            # A network that says oddly of one link what it knows is not away for the others.
+            return isinstance(error, NotAnswered)
         self._move(link, usage, now)
         return True
 

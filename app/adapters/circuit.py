@@ -9,11 +9,17 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
-from app.adapters.remote.reply import Busy
+from app.adapters.remote.reply import Busy, OddRecord
 from domain.cost import ProviderBalance
 from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
-from domain.provider_errors import NotAnswered, ProviderError, Rejected, Unavailable
+from domain.provider_errors import (
+    NotAnswered,
+    OutcomeNotTold,
+    ProviderError,
+    Rejected,
+    Unavailable,
+)
 
 FAILURES_MAX: Final = 5  # Failures in a row until callers no longer wait for the provider.
 OPEN_S: Final = 5.0  # Between two probes of a provider that is down.
@@ -69,7 +75,8 @@ class CircuitBreaker:
     def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call; raise Unavailable without calling while the circuit is open.
 
-        `Rejected` and `NotAnswered` count as answers, `Busy` counts as nothing. Every other error
+        `Rejected`, `NotAnswered` and `OutcomeNotTold` count as answers, because what one reply
+        says of one number or one eSIM is no outage. `Busy` counts as nothing. Every other error
         counts as a failure, even an unknown one.
         """
         if self._prober is not None:
@@ -78,7 +85,9 @@ class CircuitBreaker:
         began_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
-        except (Rejected, NotAnswered):
+        except (Rejected, NotAnswered, OutcomeNotTold) as error:
+            if isinstance(error, OddRecord | OutcomeNotTold):
+                _log.warning("%s: an odd record: %s", self._called, error)
             self._note_success()
             raise
         except Busy:

@@ -635,7 +635,7 @@ class Container:
     def provider(self) -> LookupProvider:
         """Answers lookups; the failures that a sandbox plays never open a circuit."""
         first, *others = self.lookups
-        provider = ChainedLookup(self.lookups) if others else first
+        provider = ChainedLookup(self.lookups, self.metrics.fell_over) if others else first
         if not self.settings.sandbox:
             return provider
         return SandboxLookup(provider, self.sandbox_attempts, time.sleep)

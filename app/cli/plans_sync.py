@@ -14,7 +14,7 @@ from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show_parts
 from app.processes.providers import supplied_by
 from domain.catalogue.plan import Plan, PlanTerms
-from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.catalogue.syncing import Markup, Synced, SyncRules, Updated
 from domain.errors import NotPossible
 from domain.money import format_amount
@@ -70,10 +70,11 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Bring the plans of a network, with their coverage and cost, all or none.
+    """Bring the plans of a network, with their coverage and cost, in one commit.
 
-    New plans are disabled until they have a price, by `plans price` or by --markup. Prices that
-    there are never change here. Plans that the network no longer has are told, and stay.
+    What cannot be read or sold is skipped, with the reason. New plans are disabled until they have
+    a price, by `plans price` or by --markup. Prices that there are never change here. Plans that
+    the network no longer has are told, and stay.
     """
     if markup is None and (step_micros is not None or rates):
         message = "--round and --rate are for prices that --markup makes"
@@ -87,7 +88,7 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     _show(synced, cause.at, dry_run=dry_run, as_json=as_json)
 
 
-def _supplied(container: Container, name: str) -> Sequence[SuppliedPlan]:
+def _supplied(container: Container, name: str) -> Sequence[Supplied]:
     networks = container.networks
     if name not in networks.names:
         message = f"NETWORK_PROVIDER names no {name}, but: {', '.join(networks.names)}"

@@ -59,7 +59,7 @@ def erase_data(
         message = "name one of --before, --number (with --org), --link, --lookup and --job"
         raise click.UsageError(message)
     before = given["before"]
-    if not is_e164(given["number"] or "+1415555"):
+    if given["number"] is not None and not is_e164(given["number"]):
         message = "--number is none such as +14155550100"
         raise click.UsageError(message)
     with installation() as container:

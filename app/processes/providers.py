@@ -15,7 +15,7 @@ import msgspec
 
 from app.bootstrap.container import Container
 from domain.catalogue.plan_file import PLANS_MAX
-from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.cost import ProviderBalance
 from domain.errors import NotPossible
 from domain.links.network import EsimNetwork
@@ -83,12 +83,12 @@ def note_balances(container: Container) -> None:
             metrics.balance(provider.name, nan if told is None else told.amount_micros / 1_000_000)
 
 
-def supplied_by(network: EsimNetwork) -> Sequence[SuppliedPlan]:
+def supplied_by(network: EsimNetwork) -> Sequence[Supplied]:
     """Return the catalogue of a network; NotPossible if it cannot be read, or is too long."""
     try:
         supplied = [*islice(network.supplied(timeout_s=PAGE_S), PLANS_MAX + 1)]
     except ProviderError as error:
-        message = f"the network {network.name} does not give its catalogue: {type(error).__name__}"
+        message = f"the network {network.name} does not give its catalogue: {problem_of(error)}"
         raise NotPossible(message) from error
     if len(supplied) > PLANS_MAX:
         message = f"the network {network.name} lists more than {PLANS_MAX} plans"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from app.bootstrap.container import Container
 from app.processes.providers import supplied_by
 from domain.catalogue.plan import SIMULATED
+from domain.catalogue.supplied import SuppliedPlan
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.links.esim import holder_of
@@ -110,6 +111,7 @@ def _plan(
     known = [
         (ProviderPlan(each.provider_plan_id, each.data_mb or 0, each.validity_days), each.cost)
         for each in supplied_by(network)
+        if isinstance(each, SuppliedPlan)
     ] or list(_imported(container, network.name))
     priced = [(plan, cost) for plan, cost in known if cost is not None]
     wanted = [each for each in priced if plan_id in {None, each[0].provider_plan_id}]

@@ -287,6 +287,12 @@ class Metrics:
             registry=None,
             buckets=CALL_BUCKETS_S,
         )
+        self._fallovers = Counter(
+            "lookup_fallovers",
+            "Lookups that went on to the next provider, by the one that had not answered and why.",
+            ["provider", "reason"],
+            registry=None,
+        )
         self._balances = Gauge(
             "provider_balance",
             "What we have left at a provider, in its currency.",
@@ -319,6 +325,10 @@ class Metrics:
         self._calls.labels(provider, outcome).inc()
         if outcome != HELD:
             self._call_seconds.labels(provider).observe(seconds)
+
+    def fell_over(self, provider: str, reason: str) -> None:
+        """Count one lookup that a provider of a chain has not answered."""
+        self._fallovers.labels(provider, reason).inc()
 
     def told(self, outcome: str) -> None:
         """Count one attempt to tell an endpoint."""
@@ -357,6 +367,7 @@ class Metrics:
                 self._store_errors,
                 self._calls,
                 self._call_seconds,
+                self._fallovers,
                 *self._events.collectors,
             ]
             if role in DECIDING

@@ -11,7 +11,7 @@ from domain.accounts.organization import Organization
 from domain.catalogue.matching import Match, PlansByKey, match
 from domain.catalogue.plan import Plan
 from domain.catalogue.plan_file import PlanEntry
-from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.supplied import OddEntry, Supplied, SuppliedPlan
 from domain.catalogue.syncing import Synced, SyncRules, sync
 from domain.cause import Cause
 from domain.errors import NotPossible
@@ -44,15 +44,16 @@ class Catalogue:
         return retry_on_conflict(lambda: self._import(entries, cause))
 
     def sync(
-        self, supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause, *, dry_run: bool
+        self, supplied: Sequence[Supplied], rules: SyncRules, cause: Cause, *, dry_run: bool
     ) -> Synced:
-        """Take over the plans that a network supplies, all or none; `dry_run` changes nothing.
+        """Take over the plans that a network supplies, in one commit; `dry_run` changes nothing.
 
-        Raises NotPossible for an empty list, which would call every plan withdrawn.
+        Raises NotPossible for a list without plans, which would call every plan withdrawn.
         """
-        if not supplied:
+        if not any(isinstance(each, SuppliedPlan) for each in supplied):
             message = f"the network {rules.network} lists no plans"
-            raise NotPossible(message)
+            odd = [each.reason for each in supplied if isinstance(each, OddEntry)]
+            raise NotPossible("; ".join([message, *odd[:1]]))
         return retry_on_conflict(lambda: self._sync(supplied, rules, cause, dry_run=dry_run))
 
     def switch(self, plan_id: UUID, cause: Cause, *, enabled: bool) -> Plan:
@@ -95,7 +96,7 @@ class Catalogue:
         return Imported(created, len(changed) - created, len(plans) - len(changed))
 
     def _sync(
-        self, supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause, *, dry_run: bool
+        self, supplied: Sequence[Supplied], rules: SyncRules, cause: Cause, *, dry_run: bool
     ) -> Synced:
         known = (ids for key, ids in self.known().items() if key.is_of(rules.network))
         ours = [self.log.get(Plan, id_, f"plan {id_}") for ids in known for id_ in ids]

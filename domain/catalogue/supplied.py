@@ -24,3 +24,13 @@ class SuppliedPlan(msgspec.Struct, frozen=True):
     validity_days: int
     coverage: tuple[SuppliedCountry, ...]
     cost: Cost | None = None
+
+
+class OddEntry(msgspec.Struct, frozen=True):
+    """A part of a catalogue that cannot be read; the id is None if it is no plan or has none."""
+
+    provider_plan_id: str | None
+    reason: str
+
+
+Supplied = SuppliedPlan | OddEntry

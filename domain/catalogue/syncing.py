@@ -18,7 +18,7 @@ from domain.catalogue.plan import (
     coverage_type_of,
 )
 from domain.catalogue.plan_file import DATA_MB_MAX, VALIDITY_DAYS_MAX
-from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.catalogue.supplied import OddEntry, Supplied, SuppliedCountry, SuppliedPlan
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
@@ -32,6 +32,7 @@ NO_COUNTRY = "covers no country that we know"
 TWICE = "is listed twice"
 RENAMED = "was brought before, and that plan has another provider_plan_id now"
 TOO_DEAR = "costs more than a plan can"
+COSTS_NOTHING = "costs 0, so a markup would sell it at 0"
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,10 @@ class SyncRules:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A supplied plan that was not copied, and why."""
+    """A supplied plan that was not copied, or a part of a catalogue, and why."""
 
-    provider_plan_id: str
-    name: str
+    provider_plan_id: str | None
+    name: str | None
     reason: str
 
 
@@ -106,7 +107,7 @@ class Synced:
 
 
 def sync(
-    log: Log, ours: Iterable[Plan], supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause
+    log: Log, ours: Iterable[Plan], supplied: Sequence[Supplied], rules: SyncRules, cause: Cause
 ) -> Synced:
     """Update our plans to what their network supplies, and create new ones.
 
@@ -115,13 +116,16 @@ def sync(
     """
     found, listed = Synced(), set[str]()
     known = _by_provider_id(ours, rules.network)
-    for each in supplied:
+    odd = [each for each in supplied if isinstance(each, OddEntry)]
+    for each in (plan for plan in supplied if isinstance(plan, SuppliedPlan)):
         reason = TWICE if each.provider_plan_id in listed else _unfit(each)
         listed.add(each.provider_plan_id)
         if reason is None:
             reason = _bring(log, each, known.get(each.provider_plan_id, ()), rules, cause, found)
         if reason is not None:
             found.skipped.append(Skipped(each.provider_plan_id, each.name, reason))
+    found.skipped += [Skipped(each.provider_plan_id, None, each.reason) for each in odd]
+    listed |= {each.provider_plan_id for each in odd if each.provider_plan_id is not None}
     on_sale = [plan for plans in (*known.values(), found.created) for plan in plans if plan.enabled]
     found.withdrawn = [plan for plan in on_sale if plan.terms.provider_plan_id not in listed]
     now = ((plan, plan.terms.at(cause.at)) for plan in on_sale)
@@ -143,7 +147,7 @@ def _unfit(supplied: SuppliedPlan) -> str | None:
     if supplied.data_mb is None:
         return UNLIMITED
     if not _countries(supplied.coverage):
-        return NO_COUNTRY
+        return ": ".join([NO_COUNTRY, ", ".join(each.country_code for each in supplied.coverage)])
     for name, check, value in (
         ("provider_plan_id", text, supplied.provider_plan_id),
         ("name", text, supplied.name),
@@ -167,6 +171,8 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
 ) -> str | None:
     """Create or change the plans for a supplied plan; return the reason if that fails."""
     price = _price(supplied.cost, rules)
+    if price == 0:
+        return COSTS_NOTHING
     if price is not None and price > AMOUNT_MICROS_MAX:
         return TOO_DEAR
     if not ours:

@@ -4,7 +4,8 @@ A network has one of two shapes. From a *stock* an eSIM is taken first, and then
 created. An *order* buys an eSIM with its plan on it, so the ICCID comes with the outcome.
 
 Errors are those of `domain.provider_errors`: Unavailable (nothing happened), Rejected (final,
-nothing happened) and OutcomeUnknown (look it up before anything is repeated).
+nothing happened) and OutcomeUnknown (look it up before anything is repeated). What one reply says
+oddly of one eSIM is NotAnswered or OutcomeNotTold, which are no outage.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.cost import Cost, ProviderBalance
 from domain.provider_errors import Rejected
 
@@ -167,9 +168,10 @@ class Network(Protocol):
         """Return what we have left at the network, None if it tells none. Raises Unavailable."""
         ...
 
-    def supplied(self, *, timeout_s: float) -> Iterable[SuppliedPlan]:
+    def supplied(self, *, timeout_s: float) -> Iterable[Supplied]:
         """Return the plans that the network sells, empty if it has no catalogue.
 
+        A part that cannot be read is an OddEntry and takes nothing else away.
         `timeout_s` is for each call that it makes. Raises Unavailable, also in the middle.
         """
         ...

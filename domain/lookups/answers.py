@@ -45,6 +45,7 @@ class Answer(msgspec.Struct, frozen=True):
 # The provider works but asked us to wait; it may answer when its hold has ended.
 Later = Literal["later"]
 LATER: Later = "later"
+NO_DATA = "The lookup provider has no data for this number."
 # False: the provider works and has no answer, so asking again would not help.
 Outcome = Answer | Literal[False] | Later | None
 Ask = Callable[[str], Outcome]
@@ -109,6 +110,8 @@ class Answers:
         if kept is not None:
             return kept
         answer = self._ask(organization_id, phone_number)
+        if answer is False:
+            raise NumberLookupUnavailable(NO_DATA, retryable=False)
         if not isinstance(answer, Answer):
             raise NumberLookupUnavailable
         self._keep(organization_id, [answer])
@@ -121,16 +124,14 @@ class Answers:
         """
         self._rules.tell(source or UNAVAILABLE, 1)
 
-    def many(
-        self, organization_id: UUID, phone_numbers: Sequence[str]
-    ) -> list[Answer | Later | None]:
+    def many(self, organization_id: UUID, phone_numbers: Sequence[str]) -> list[Outcome]:
         """Answer numbers in their order; None for a number without an answer.
 
-        LATER, which is not counted, if the provider asked us to wait at the last try.
+        False if the provider has none. LATER, which is not counted, if the provider asked us to
+        wait at the last try.
         """
-        answers: dict[str, Answer] = dict(self._cached(organization_id, phone_numbers))
+        answers: dict[str, Outcome] = {**self._cached(organization_id, phone_numbers)}
         missing = [number for number in phone_numbers if number not in answers]
-        later: set[str] = set()
         for attempt in range(CALLS_MAX):
             if not missing:
                 break
@@ -138,15 +139,14 @@ class Answers:
                 jitter = 0.5 + random.random()  # noqa: S311  # Spreads the retries; protects nothing.
                 self._rules.pause(PAUSE_S * 2 ** (attempt - 1) * jitter)
             asked = self._ask_all(organization_id, missing)
-            live = [found for found in asked if isinstance(found, Answer)]
-            self._keep(organization_id, live)
-            answers.update((answer.facts.phone_number, answer) for answer in live)
-            pairs = [*zip(missing, asked, strict=True)]
-            missing = [number for number, found in pairs if found in (None, LATER)]
-            later = {number for number, found in pairs if found == LATER}
-        found = [answers.get(each, LATER if each in later else None) for each in phone_numbers]
+            self._keep(organization_id, [each for each in asked if isinstance(each, Answer)])
+            answers.update(zip(missing, asked, strict=True))
+            missing = [number for number in missing if answers[number] in (None, LATER)]
+        found = [answers[number] for number in phone_numbers]
         ended = [each for each in found if each != LATER]
-        sources = Counter(UNAVAILABLE if each is None else each.source for each in ended)
+        sources = Counter(
+            each.source if isinstance(each, Answer) else UNAVAILABLE for each in ended
+        )
         for source, count in sources.items():
             self._rules.tell(source, count)
         return found

@@ -93,8 +93,9 @@ class LookupProvider(Protocol):
     """A source of carrier data. A lookup changes nothing, so repeating it is always safe.
 
     `remote`: a call leaves this process, so the calls of a slice run side by side. Thread-safe.
-    Raises Unavailable for time-outs, refusals and replies that make no sense; a number that does
-    not exist is an answer (`valid=False`), never an error.
+    Raises Unavailable for time-outs, refusals and what is no reply, and NotAnswered if a reply says
+    nothing of use about the number, which is no outage. Fields that make no sense are left out. A
+    number that does not exist is an answer (`valid=False`), never an error.
     """
 
     name: str

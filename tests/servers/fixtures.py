@@ -10,6 +10,7 @@ from typing import NoReturn, TypeVar
 import pytest
 
 from tests.servers.browser import Browser
+from tests.servers.clock import CI
 from tests.servers.databases import Databases
 from tests.servers.given_broker import BROKER, delete_queues, given_broker
 from tests.servers.pgbouncer import PgBouncer
@@ -20,7 +21,6 @@ from tests.servers.running import NotInstalled
 T = TypeVar("T")
 
 DATABASE = "TEST_DATABASE_URL"
-CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
 
 def started(server: Callable[[], T], kind: str, setting: str = "") -> T:

@@ -16,6 +16,7 @@ from tests.servers import browser, pgbouncer, postgres, rabbitmq
 from tests.servers.fixtures import BROKER, CI, DATABASE
 from tests.servers.running import NotInstalled, newest
 
+HEADER = "usr/include/time.h"
 SERVERS = [  # What people call it, the setting that names one (if any), the program, the package.
     ("PostgreSQL", DATABASE, postgres.PROGRAM, "postgresql"),
     ("RabbitMQ", BROKER, rabbitmq.PROGRAM, "rabbitmq-server"),
@@ -24,6 +25,8 @@ SERVERS = [  # What people call it, the setting that names one (if any), the pro
     ("jq", "", "usr/bin/jq", "jq"),
     ("Node.js", "", "usr/bin/node", "nodejs"),
     ("Chromium", "", browser.PROGRAM, "chromium"),
+    # For the clock of the tests, which CI shifts.
+    *((("A C compiler", "", "usr/bin/cc", "gcc"), ("Its headers", "", HEADER, "libc6-dev")) * CI),
 ]
 POLICY = Path("/usr/sbin/policy-rc.d")
 FORBID = "#!/bin/sh\nexit 101\n"  # Debian's word for "do not start what was installed".

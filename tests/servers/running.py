@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.servers import clock
 from tests.servers.guard import Guard
 
 COMMAND_S = 90.0
@@ -108,6 +109,7 @@ class Home:
                 "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
                 "HOME": str(self.path),
                 "LC_ALL": "C.UTF-8",
+                **clock.inherited(),
                 **environment,
             },
         }

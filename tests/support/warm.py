@@ -25,6 +25,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from tests.servers import clock
+
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 60.0
 REQUEST_BYTES_MAX = 1 << 17
@@ -38,6 +40,7 @@ def start(
 ) -> subprocess.Popen[Any]:
     """Start `python -m module` with these arguments, as a copy where that makes no difference."""
     command = [sys.executable, "-m", module, *arguments]
+    env = {**clock.inherited(), **env}
     changed = dict(env.items() - os.environ.items())
     new = (
         sys.platform != "linux"

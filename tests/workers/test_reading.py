@@ -11,7 +11,7 @@ import pytest
 
 from domain.links.link import Link
 from domain.links.network import NetworkReading, NoSuchEndpoint, Usage
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotAnswered, Unavailable
 from tests.installation import wait_until
 from tests.workers.link_lab import Lab
 from workers import reading
@@ -278,6 +278,16 @@ def test_a_network_that_is_away_is_left_alone_for_a_while(lab: Lab) -> None:
     lane._next_s = 0.0  # noqa: SLF001  # The while is over.
     settle(lab)
     assert lab.network.count("usage") == asked + UNANSWERED_MAX + 2
+
+
+@pytest.mark.any_database
+def test_links_of_which_a_network_tells_oddly_keep_no_other_from_being_read(lab: Lab) -> None:
+    for _ in range(UNANSWERED_MAX + 2):
+        lab.create()
+    lab.clock.forward(hours=1)
+    lab.network.before("usage", *[NotAnswered("odd")] * UNANSWERED_MAX)
+    assert settle(lab) == UNANSWERED_MAX + 2
+    assert lab.process.background_reading.lanes["simulated"].is_empty
 
 
 @pytest.mark.any_database

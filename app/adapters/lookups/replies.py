@@ -2,9 +2,18 @@
 
 import logging
 import re
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
-from app.adapters.remote.reply import Malformed, Reply
+from msgspec import ValidationError, convert
+
+from app.adapters.remote.reply import (
+    Malformed,
+    OddRecord,
+    Reply,
+    blames_the_request,
+    decode,
+    place_of,
+)
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, LineType
 from domain.money import CURRENCIES, parse_amount
@@ -22,8 +31,40 @@ AMOUNT: Final = re.compile(r"(?P<sign>-?)(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?
 OK: Final = 200
 REFUSED: Final = {401, 403}
 TEXT_MAX: Final = 255
+ODD_FIELDS_MAX: Final = 20  # Of one record; with more of them it is not understood.
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+
+def read_record(provider: str, reply: Reply, kind: type[T]) -> T:
+    """Return what a reply says of a number; an optional field that makes no sense is left out.
+
+    Raises OddRecord if a required field makes no sense, and Malformed for what is no reply.
+    """
+    told, place = decode(reply, dict[str, Any]), "$"
+    for _ in range(ODD_FIELDS_MAX):
+        try:
+            return convert(told, kind, strict=False)
+        except ValidationError as error:
+            place = place_of(error)
+        if not _leave_out(told, place):
+            break
+        logger.warning("%s: an odd record: left out what is at %s", provider, place)
+    raise OddRecord(_odd(provider, place))
+
+
+def _leave_out(told: dict[str, Any], place: str) -> bool:
+    """Remove the field at a place, a list as a whole; False if there is none."""
+    *path, name = place.partition("[")[0].split(".")
+    for each in path[1:]:
+        told = told[each]
+    return told.pop(name, None) is not None
+
+
+def _odd(provider: str, place: str) -> str:
+    return f"a reply of {provider} makes no sense at {place}"
 
 
 def text_of(value: str | None) -> str | None:
@@ -36,9 +77,10 @@ def country_of(value: str | None) -> str | None:
     return value if value and COUNTRY.fullmatch(value) else None
 
 
-def codes_of(*values: str | int | None) -> tuple[str, ...]:
+def codes_of(*values: object) -> tuple[str, ...]:
     """Return the values that have the form of an error code."""
-    return tuple(str(each) for each in values if each and CODE.fullmatch(str(each)))
+    told = [str(each) for each in values if each and isinstance(each, str | int)]
+    return tuple(each for each in told if CODE.fullmatch(each))
 
 
 def reference_of(reply: Reply, header: str) -> str | None:
@@ -76,23 +118,30 @@ def balance_of(amount: str, currency: str) -> ProviderBalance:
     return ProviderBalance(-micros if found["sign"] else micros, currency)
 
 
-def require_same(provider: str, asked: str, told: str | None) -> None:
-    """Raise Malformed if a reply is about another number, as a second copy of a reply could be."""
-    if told != asked:
-        message = f"a reply of {provider} is about another number"
-        raise Malformed(message)
+def require(provider: str, place: str, *, makes_sense: bool) -> None:
+    """Raise OddRecord unless the value at a place makes sense.
+
+    It does not in a reply about another number. That may be a late copy of another reply, or the
+    provider has corrected our number, such as one with a trunk 0 kept.
+    """
+    if not makes_sense:
+        raise OddRecord(_odd(provider, place))
 
 
-def has_no_answer(provider: str, code: str | int | None) -> NoReturn:
+def has_no_answer(provider: str, code: object, place: str) -> NoReturn:
     """Raise NotAnswered: the provider is up but does not know this number; another one may."""
     codes = codes_of(code)
-    logger.info("%s does not answer for a number: %s", provider, codes[0] if codes else "no data")
+    why = codes[0] if codes else "no data"
+    logger.info("%s does not answer for a number: %s at %s", provider, why, place)
     message = f"{provider} has no answer for this number"
     raise NotAnswered(message)
 
 
 def is_refused(provider: str, reply: Reply) -> NoReturn:
-    """Raise Unavailable for a reply that is no answer; operators read why in the log."""
+    """Raise Unavailable for a reply that is no answer; operators read why in the log.
+
+    It is NotAnswered where the provider blames the number.
+    """
     if reply.status in REFUSED:
         logger.warning(
             "%s refuses our credentials (%d): check its settings", provider, reply.status
@@ -101,4 +150,4 @@ def is_refused(provider: str, reply: Reply) -> NoReturn:
         raise Unavailable(message)
     logger.warning("%s answers a lookup with %d", provider, reply.status)
     message = f"{provider} answers with {reply.status}"
-    raise Unavailable(message)
+    raise (NotAnswered if blames_the_request(reply) else Unavailable)(message)

@@ -1,7 +1,8 @@
 """Telnyx Number Lookup with carrier and porting: docs/providers/telnyx.md."""
 
 from collections.abc import Mapping
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 from urllib.parse import quote
 from uuid import UUID
 
@@ -17,12 +18,13 @@ from app.adapters.lookups.replies import (
     country_of,
     has_no_answer,
     is_refused,
+    read_record,
     reference_of,
-    require_same,
+    require,
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
-from app.adapters.remote.reply import Reply, decode
+from app.adapters.remote.reply import Malformed, Reply, decode
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Found, LineType, NumberFacts, Portability, Told
 
@@ -55,7 +57,7 @@ class CarrierTold(msgspec.Struct):
     type: str | None = None
     mobile_country_code: str | int | None = None
     mobile_network_code: str | int | None = None
-    error_code: str | int | None = None
+    error_code: Any = None
 
 
 class PortingTold(msgspec.Struct):
@@ -78,7 +80,7 @@ class NumberTold(msgspec.Struct):
     phone_number: str
     country_code: str | None = None
     national_format: str | None = None
-    valid_number: bool | None = None
+    valid_number: Any = None
     carrier: CarrierTold | None = None
     portability: PortingTold | None = None
 
@@ -157,10 +159,12 @@ class TelnyxLookup:
 
 
 def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
-    codes = codes_of(*(each.code for each in decode(reply, Problems).errors))
+    codes: tuple[str, ...] = ()
+    with suppress(Malformed):
+        codes = codes_of(*(each.code for each in decode(reply, Problems).errors))
     if not NUMBER_CODES.intersection(codes):
         if codes and reply.status == UNPROCESSABLE:
-            has_no_answer(NAME, codes[0])
+            has_no_answer(NAME, codes[0], "$.errors[0].code")
         is_refused(NAME, reply)
     told = Told(reference, codes)
     return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=True)
@@ -168,14 +172,18 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
 
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
     """Return the answer in a reply; raises NotAnswered for an error inside the reply."""
-    number = decode(reply, NumberReply).data
-    require_same(NAME, phone_number, number.phone_number)
+    number = read_record(NAME, reply, NumberReply).data
+    require(NAME, "$.data.phone_number", makes_sense=number.phone_number == phone_number)
     if number.valid_number is False:
         told = Told(reference)
         return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
+    is_valid = number.valid_number is None or number.valid_number is True
+    require(NAME, "$.data.valid_number", makes_sense=is_valid)
     carrier = number.carrier
-    if carrier is None or carrier.error_code:
-        has_no_answer(NAME, carrier.error_code if carrier is not None else None)
+    if carrier is None:
+        has_no_answer(NAME, None, "$.data.carrier")
+    if carrier.error_code:
+        has_no_answer(NAME, carrier.error_code, "$.data.carrier.error_code")
     kind = LINE_TYPES.get((carrier.type or "").lower().replace("_", " "), "unknown")
     facts = NumberFacts(
         phone_number,

@@ -2,7 +2,8 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 from urllib.parse import quote
 from uuid import UUID
 
@@ -18,15 +19,15 @@ from app.adapters.lookups.replies import (
     country_of,
     has_no_answer,
     is_refused,
+    read_record,
     reference_of,
-    require_same,
+    require,
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
-from app.adapters.remote.reply import Malformed, Reply, decode
+from app.adapters.remote.reply import Busy, Malformed, Reply, decode
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Found, LineType, NumberFacts, Told
-from domain.provider_errors import Unavailable
 
 NAME: Final = "twilio"
 FIELDS: Final = "line_type_intelligence"
@@ -43,9 +44,9 @@ LINE_TYPES: Final[Mapping[str, LineType]] = {
     "voicemail": "voicemail",
     "pager": "pager",
 }
-# Errors inside an answer that concern the number only, while Twilio is up: not provisioned, Canada
-# without approval, unsupported country, out of coverage, asked too often.
-OF_THE_NUMBER: Final = {"60600", "60601", "60607", "60610", "60626"}
+# An error inside an answer concerns the number only, and new codes come up. But this one says that
+# we ask for the package too fast.
+TOO_FAST: Final = "60616"
 NOT_FOUND: Final = 404
 NO_SUCH_NUMBER: Final = 20404  # Twilio's code; a 404 with another code means a wrong URL.
 # A number in Twilio's documentation. Without `Fields` a lookup is free.
@@ -59,7 +60,7 @@ class LineTypeIntelligence(msgspec.Struct):
     carrier_name: str | None = None
     mobile_country_code: str | int | None = None
     mobile_network_code: str | int | None = None
-    error_code: str | int | None = None
+    error_code: Any = None
 
 
 class PhoneNumber(msgspec.Struct):
@@ -134,7 +135,7 @@ class TwilioLookup:
             "GET", _path(phone_number), query={"Fields": FIELDS}, timeout_s=LOOKUP_S
         )
         reference = reference_of(reply, "twilio-request-id")
-        if reply.status == NOT_FOUND and decode(reply, Problem).code == NO_SUCH_NUMBER:
+        if reply.status == NOT_FOUND and _code_of(reply) == NO_SUCH_NUMBER:
             told = Told(reference, (str(NO_SUCH_NUMBER),))
             return Found(NumberFacts(phone_number, valid=False), self.name, told=told, free=True)
         if reply.status != OK:
@@ -143,22 +144,19 @@ class TwilioLookup:
 
 
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
-    """Return the answer in a reply; raises NotAnswered or Unavailable for an error inside it."""
-    number = decode(reply, PhoneNumber)
-    require_same(NAME, phone_number, number.phone_number)
+    """Return the answer in a reply; raises NotAnswered or NotNow for an error inside it."""
+    number = read_record(NAME, reply, PhoneNumber)
+    require(NAME, "$.phone_number", makes_sense=number.phone_number == phone_number)
+    free = number.line_type_intelligence is None  # Validity costs nothing.
     if not number.valid:
         told = Told(reference, codes_of(*(number.validation_errors or ())))
-        free = number.line_type_intelligence is None
         return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=free)
-    line = number.line_type_intelligence
-    if line is None:
-        message = "a reply of twilio lacks the line type"
-        raise Malformed(message)
+    line = number.line_type_intelligence or LineTypeIntelligence()
+    if TOO_FAST in codes_of(line.error_code):
+        message = "twilio limits our calls"
+        raise Busy(message)
     if line.error_code:
-        if str(line.error_code) in OF_THE_NUMBER:
-            has_no_answer(NAME, line.error_code)
-        message = f"twilio cannot tell the line type: {''.join(codes_of(line.error_code))}"
-        raise Unavailable(message)
+        has_no_answer(NAME, line.error_code, "$.line_type_intelligence.error_code")
     kind = LINE_TYPES.get(line.type or "", "unknown")
     facts = NumberFacts(
         phone_number,
@@ -169,7 +167,13 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
             kind, line.carrier_name, line.mobile_country_code, line.mobile_network_code
         ),
     )
-    return Found(facts, NAME, told=Told(reference) if reference else None)
+    return Found(facts, NAME, told=Told(reference) if reference else None, free=free)
+
+
+def _code_of(reply: Reply) -> int | None:
+    with suppress(Malformed):
+        return decode(reply, Problem).code
+    return None
 
 
 def _path(phone_number: str) -> str:

@@ -1,13 +1,23 @@
 """Reads amounts of money and times, which several networks send in the same form."""
 
 import re
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Annotated, Any, TypeVar
 
-from msgspec import ValidationError, convert
+from msgspec import Meta, ValidationError, convert
 
+from app.adapters.remote.reply import place_of
+from domain.catalogue.supplied import OddEntry
 from domain.cost import Cost, ProviderBalance
 from domain.money import AMOUNT_MICROS_MAX, MICROS
+
+T = TypeVar("T")
+
+QUANTITY_MAX = 1e15
+# In whatever unit. The bounds refuse NaN, which a text may hold.
+Quantity = Annotated[float, Meta(ge=-QUANTITY_MAX, le=QUANTITY_MAX)]
 
 CURRENCY = re.compile(r"[A-Z]{3}")
 AMOUNT_MAX = AMOUNT_MICROS_MAX // MICROS
@@ -47,3 +57,28 @@ def moment(text: str | None) -> datetime | None:
         return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
     except (ValidationError, OverflowError):  # Overflow: day 1 of year 1 in a zone ahead of UTC.
         return None
+
+
+def entries(
+    listed: list[Any] | Mapping[str, Any],
+    kind: type[T],
+    where: str,
+    odd: list[OddEntry],
+    id_name: str = "",
+) -> Iterator[tuple[str, T]]:
+    """Yield the entries of a list, or of an object, each with its place; `odd` gets the others.
+
+    `id_name` is the field of an entry that is the id of a plan, if it is one.
+    """
+    values = listed.values() if isinstance(listed, Mapping) else listed
+    for index, value in enumerate(values):
+        place = f"{where}[{index}]"
+        try:
+            entry = convert(value, kind, strict=False)
+        except ValidationError as error:
+            known_as = value.get(id_name) if isinstance(value, Mapping) else None
+            provider_plan_id = known_as if isinstance(known_as, str) else None
+            reason = f"cannot be read at {place}{place_of(error)[1:]}"
+            odd.append(OddEntry(provider_plan_id, reason))
+        else:
+            yield place, entry

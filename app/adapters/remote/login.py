@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from app.adapters.remote.reply import Reply
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotAnswered, Unavailable
 
 # The pause after a refused login, because accounts can get locked.
 LOGIN_PAUSE_S = 60.0
@@ -64,7 +64,10 @@ class Login:
         except LoginRefused as error:
             self.pause(str(error))
             raise
+        except NotAnswered as error:  # No odd record of one eSIM: without a token nobody is served.
+            message = str(error)
         else:
             return self._token
         finally:
             self._lock.release()
+        raise Unavailable(message)

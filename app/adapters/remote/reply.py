@@ -7,16 +7,27 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from domain.provider_errors import NotNow, Unavailable
+from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
 T = TypeVar("T")
 
-# The place in msgspec's message at which a value does not fit; the rest may hold content.
-PLACE = re.compile(r"`(\$[\w.\[\]]*)`")
+# Where a value does not fit, by msgspec's message; the rest of the message may hold content.
+PLACE = re.compile(r"`(\$[\w.\[\]]*)`\Z")
+MISSING = re.compile(r"Object missing required field `(\w+)`")
+# Statuses that blame the request: about one number or one eSIM it is what the provider says of it.
+BLAMES_THE_REQUEST = {400, 409, 410, 422}
 
 
 class Malformed(Unavailable):
     """Raised when a reply cannot be read; after a change the adapter raises OutcomeUnknown."""
+
+
+class OddRecord(Malformed, NotAnswered):
+    """Raised for a reply of JSON that makes no sense; its text tells the place and no content.
+
+    It is about one number or one eSIM and fails alone: the provider is up, and asking it again
+    would give the same.
+    """
 
 
 class Busy(NotNow):
@@ -36,19 +47,48 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def decode(reply: Reply, kind: type[T]) -> T:
-    """Return the JSON body as a type; raises Malformed, which tells the place but no content."""
+    """Return the JSON body as a type; numbers may come as texts.
+
+    Raises OddRecord for an object or a list that does not fit, and Malformed for any other body.
+    """
+    trouble = OddRecord if _is_json(reply.body) else Malformed
+    return _read(reply.body, kind, f"a reply ({reply.status})", trouble)
+
+
+def decode_entry(entry: msgspec.Raw, kind: type[T]) -> T:
+    """Return one entry of a list as a type, as `decode` does; raises OddRecord."""
+    return _read(bytes(entry), kind, "an entry", OddRecord)
+
+
+def place_of(error: Exception) -> str:
+    """Return the place in a record that msgspec complains of, as a JSON path."""
+    found, missing = PLACE.search(str(error)), MISSING.match(str(error))
+    return (found[1] if found else "$") + (f".{missing[1]}" if missing else "")
+
+
+def blames_the_request(reply: Reply) -> bool:
+    """Tell whether a refusal is about what was asked, and not about us."""
+    return reply.status in BLAMES_THE_REQUEST and _is_json(reply.body)
+
+
+def _read(body: bytes, kind: type[T], what: str, trouble: type[Malformed]) -> T:
     try:
-        decoded: T = _decoder(cast("Hashable", kind)).decode(reply.body)
+        decoded: T = _decoder(cast("Hashable", kind)).decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        found = PLACE.search(str(error))
+        place = place_of(error)
     else:
         return decoded
-    where = f" at {found[1]}" if found else ""
     # Outside the block above, so that no traceback shows the error that holds content.
-    message = f"a reply ({reply.status}) cannot be read as {kind.__name__}{where}"
-    raise Malformed(message)
+    message = f"{what} cannot be read as {kind.__name__} at {place}"
+    raise trouble(message)
+
+
+def _is_json(body: bytes) -> bool:
+    """Tell whether a body has the form of an object or a list; a proxy's page has not."""
+    text = body.strip()
+    return text[:1] + text[-1:] in {b"{}", b"[]"}
 
 
 @lru_cache(256)
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+    return msgspec.json.Decoder(kind, strict=False)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -35,6 +36,8 @@ _PERSONAL = re.compile(
 )
 _UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 
+NAME_CHARS_MAX = 64  # Of a name that a client has chosen, where a reply repeats it.
+
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 Count = Callable[[str, str, int, float], None]  # Method, route, status, seconds.
@@ -48,7 +51,8 @@ class RequestContext:
 
     `parts` are what the application keeps beside the container. `stale`: the reply shows a read
     model that is behind; it shows the log as of `as_of`. `held` is given back when the reply has
-    been sent or given up. `admission` says how the rate limit has counted the request.
+    been sent or given up. `admission` says how the rate limit has counted the request. `parameters`
+    are those of the query that its operation reads.
     """
 
     container: Container
@@ -63,6 +67,7 @@ class RequestContext:
     as_of: datetime | None = None
     held: ExitStack | None = None
     admission: Admission | None = None  # None: no limit.
+    parameters: frozenset[str] | None = None  # None: no operation of ours answers.
 
     def elapsed_ms(self) -> float:
         """Return how long the request has taken so far, in ms with one decimal."""
@@ -129,6 +134,22 @@ def request_context() -> RequestContext:
 def current_request() -> Request:
     """Return the request that is being answered."""
     return CURRENT.get().request
+
+
+def unknown_parameters(count: int) -> list[str]:
+    """Return the first names in the query of this request that its operation does not read."""
+    context = CURRENT.get()
+    known, query = context.parameters, context.request.environ.get("QUERY_STRING")
+    if known is None or not query:
+        return []
+    unknown = (name for name in context.request.args if name not in known)
+    return [repeated(name) for name in islice(unknown, count)]
+
+
+def repeated(name: str) -> str:
+    """Return a name that the client has chosen as a reply repeats it: short, and printable."""
+    shown = name[:NAME_CHARS_MAX]
+    return "".join(each if each.isprintable() else "\ufffd" for each in shown)
 
 
 def below(url: str, root: str) -> str:

@@ -228,7 +228,7 @@ class NetworkStatus(Struct):
     link_id: Annotated[UUID, means("The link.")]
     iccid: Iccid
     status: Annotated[str, means("Whether it can be used.", **STATUS)]
-    connected: Annotated[bool, means("Whether it is online.")]
+    connected: Annotated[bool, means("Whether it is online; false where the network cannot tell.")]
     network: Annotated[
         ServingNetwork | None,
         means("The network that serves it; null: it is offline, or nobody knows."),

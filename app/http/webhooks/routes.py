@@ -12,6 +12,7 @@ from app.http.edge.paging import PageQuery, offset_of, show_page
 from app.http.edge.replies import IDEMPOTENCY_REPLAYED, LOCATION, replay_headers, success
 from app.http.edge.request import container, current_cause, reached
 from app.http.links.input import NoBody
+from app.http.webhooks import told
 from app.http.webhooks.input import WebhookBody, WebhookChanges
 from app.http.webhooks.replies import (
     ASKED,
@@ -37,6 +38,8 @@ from domain.webhooks.ports import Delivery
 blueprint = Blueprint(
     "Webhooks", __name__, description="Where you are told what happens, instead of asking for it."
 )
+
+blueprint.webhooks, blueprint.schemas = told.webhooks(), told.schemas()
 
 SCOPE: Final = "webhooks"
 _TO_ONE: Final = tuple(

@@ -13,10 +13,16 @@ from uuid import UUID
 import pytest
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
-from app.adapters.remote.reply import Busy
+from app.adapters.remote.reply import Busy, OddRecord
 from domain.links.network import Forged, NoSuchEndpoint, Notifying
 from domain.lookups.ports import Found, NumberFacts
-from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+from domain.provider_errors import (
+    OutcomeNotTold,
+    OutcomeUnknown,
+    ProviderError,
+    Rejected,
+    Unavailable,
+)
 from tests.contracts.scripted_lookup import (
     NOT_VALID,
     VALID_MOBILE,
@@ -24,6 +30,7 @@ from tests.contracts.scripted_lookup import (
     Fault,
     ScriptedLookup,
 )
+from tests.log_lines import said_by
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 AT_ONCE_S = 0.001  # Between opening and the first probe; tests wait for the probe, not for this.
@@ -346,9 +353,18 @@ def test_forged_notifications_open_no_circuit() -> None:
         assert circuit.is_up()
 
 
-def test_a_network_that_refuses_is_up() -> None:
-    refusals = [Rejected(), NoSuchEndpoint(), Rejected()]
-    assert networks_calls(*refusals) == ([Rejected, NoSuchEndpoint, Rejected], True)
+@pytest.mark.parametrize("answer", [Rejected, NoSuchEndpoint, OddRecord, OutcomeNotTold])
+def test_a_network_that_answers_is_up(answer: type[ProviderError]) -> None:
+    assert networks_calls(*[answer() for _ in range(3)]) == ([answer] * 3, True)
+
+
+def test_the_place_in_an_odd_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    networks_calls(OddRecord("an odd reply at $.data"), OutcomeNotTold("of an order"))
+    lines = said_by(caplog, "app.providers.circuit")
+    assert lines == [
+        "eSIM network scripted: an odd record: an odd reply at $.data",
+        "eSIM network scripted: an odd record: of an order",
+    ]
 
 
 def test_a_refusal_in_between_starts_the_count_of_a_network_anew() -> None:

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.catalogue.plan_file import PLANS_MAX
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
-from domain.catalogue.syncing import UNLIMITED
+from domain.catalogue.syncing import COSTS_NOTHING, NO_COUNTRY, UNLIMITED
 from domain.cause import utc_now
 from domain.cost import Cost
 from domain.provider_errors import Unavailable
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.plan_files import covering, plan, profile, written
+from tests.support.providers.airalo import CLIENT_ID, CLIENT_SECRET, AiraloServer
 from tests.support.providers.esimgo import KEY, EsimGoServer
-from tests.support.providers.server import FaultKind
+from tests.support.providers.server import FaultKind, Request
 
 SAMPLE = ROOT / "app" / "data" / "demo_plans.json"
 
@@ -339,3 +340,93 @@ def test_the_catalogue_of_a_provider_is_brought_whole_or_not_at_all(shell: Shell
         assert [each["country_code"] for each in first["coverage"]] == ["DE", "FR", "IT"]
         again = shell.json("plans", "sync", "esimgo", "--markup", "90%", "--rate", "EUR=1.1")
         assert (again["unchanged"], again["updated"], again["withdrawn"]) == (150, [], [])
+
+
+def spoil_esimgo(_: Request, told: Any) -> Any:
+    """Take a field from some bundles and countries, and give others one that makes no sense."""
+    if isinstance(told, list):
+        bundles = told
+        del bundles[0]["duration"]
+        bundles[1]["dataAmount"] = "much"
+        bundles[2]["dataAmount"] = "2000.0"
+        bundles[2].pop("description", None)
+        bundles[2]["countries"] = [{"name": "France"}, 7, *bundles[2]["countries"]]
+        del bundles[3]["name"]
+        bundles[4]["price"] = 0
+    elif "countryNetworks" in told:
+        told["countryNetworks"] = [{"networks": []}, *told["countryNetworks"]]
+    return told
+
+
+def test_an_odd_entry_of_a_catalogue_is_skipped_with_its_reason(shell: Shell) -> None:
+    with EsimGoServer(utc_now) as server:
+        own = {"NETWORK_PROVIDER": "simulated,esimgo", "ESIMGO_API_KEY": KEY}
+        shell = shell.having(ESIMGO_URL=server.url, **own)
+        for number in range(6):
+            server.offer(f"esim_{number}", "2.00")
+        shell.json("plans", "sync", "esimgo", "--markup", "50%")
+        server.mangle = spoil_esimgo
+        told = shell.json("plans", "sync", "esimgo", "--markup", "50%")
+        assert {(each["provider_plan_id"], each["reason"]) for each in told["skipped"]} == {
+            ("esim_0", "cannot be read at page 1 $.bundles[0].duration"),
+            ("esim_1", "cannot be read at page 1 $.bundles[1].dataAmount"),
+            (None, "cannot be read at page 1 $.bundles[2].countries[1]"),
+            (None, "cannot be read at page 1 $.bundles[3].name"),
+            ("esim_4", COSTS_NOTHING),
+            (None, "cannot be read at $.countryNetworks[0].name"),
+        }
+        assert [each["provider_plan_id"] for each in told["updated"]] == ["esim_2"]
+        assert told["unchanged"] == 1
+        assert [each["provider_plan_id"] for each in told["withdrawn"]] == ["esim_3"]
+        shown = shell.run("plans", "sync", "esimgo").stdout
+        assert "cannot be read at page 1 $.bundles[0].duration" in shown
+
+
+AIRALO = {"NETWORK_PROVIDER": "simulated,airalo", "AIRALO_CLIENT_ID": CLIENT_ID}
+
+
+def spoil_airalo(_: Request, told: Any) -> Any:
+    """Give the packages of a catalogue amounts and countries that make no sense."""
+    if isinstance(told, dict) and isinstance(told["data"], list) and told["data"]:
+        operators = [area["operators"][0] for area in told["data"]]
+        operators[0]["packages"][0]["amount"] = None
+        operators[1]["packages"][0]["amount"] = "a lot"
+        operators[2]["packages"][0]["day"] = "7"
+        operators[2]["countries"] += [{"country_code": None}, {"country_code": "EU"}, None]
+        operators[3]["countries"] = [{"country_code": code} for code in ("UK", "IC", "AN")]
+        told["data"][4]["operators"] = None
+    return told
+
+
+def test_odd_packages_and_pseudo_countries_stop_no_sync(shell: Shell) -> None:
+    with AiraloServer(utc_now) as server:
+        shell = shell.having(AIRALO_URL=server.url, AIRALO_CLIENT_SECRET=CLIENT_SECRET, **AIRALO)
+        for number in range(5):
+            server.offer(f"package-{number}")
+        server.mangle = spoil_airalo
+        told = shell.json("plans", "sync", "airalo", "--markup", "50%")
+        where = "cannot be read at page 1 $.data"
+        assert {(each["provider_plan_id"], each["reason"]) for each in told["skipped"]} == {
+            ("package-0", f"{where}[0].operators[0].packages[0].amount"),
+            ("package-1", f"{where}[1].operators[0].packages[0].amount"),
+            (None, f"{where}[2].operators[0].countries[2].country_code"),
+            (None, f"{where}[2].operators[0].countries[4]"),
+            ("package-3", f"{NO_COUNTRY}: AN, IC, UK"),
+            (None, f"{where}[4].operators"),
+        }
+        (row,) = told["created"]
+        assert (row["provider_plan_id"], row["price"]) == ("package-2", "3.45 USD")
+
+
+def test_a_catalogue_that_cannot_be_read_at_all_is_refused_with_the_place(shell: Shell) -> None:
+    with AiraloServer(utc_now) as server:
+        shell = shell.having(AIRALO_URL=server.url, AIRALO_CLIENT_SECRET=CLIENT_SECRET, **AIRALO)
+        server.offer("package-0")
+        server.mangle = lambda request, told: told if request.route == "token" else {"data": []}
+        refused = shell.refusal("plans", "sync", "airalo")
+        assert "cannot be read as CataloguePage at $.meta" in refused
+        server.mangle = lambda request, told: (
+            told if request.route == "token" else {"data": [5], "meta": {"last_page": 1}}
+        )
+        refused = shell.refusal("plans", "sync", "airalo")
+        assert refused == "the network airalo lists no plans; cannot be read at page 1 $.data[0]"

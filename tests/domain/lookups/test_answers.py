@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
-from domain.lookups.answers import CALLS_MAX, AnswerRules, Answers, asked_of
+from domain.lookups.answers import CALLS_MAX, NO_DATA, AnswerRules, Answers, asked_of
 from domain.lookups.bulk_job import Asked
 from domain.lookups.ports import Portability, Told
 from domain.provider_errors import NotAnswered
@@ -213,10 +213,11 @@ def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> N
 @pytest.mark.any_database
 def test_what_nobody_knows_is_asked_once(desk: Desk) -> None:
     desk.provider.bug = NotAnswered()
-    assert desk.sources(NUMBER, OTHER) == [None, None]
+    assert desk.answers.many(ORGANIZATION, [NUMBER, OTHER]) == [False, False]
     assert (desk.provider.asked, desk.pauses) == ([NUMBER, OTHER], [])
-    with pytest.raises(NumberLookupUnavailable):
+    with pytest.raises(NumberLookupUnavailable) as caught:
         desk.answers.one(ORGANIZATION, NUMBER)
+    assert (caught.value.retryable, str(caught.value)) == (False, NO_DATA)
 
 
 def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:

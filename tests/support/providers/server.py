@@ -93,6 +93,7 @@ class Request:
 
 Answer = tuple[int, Any, Mapping[str, str]]
 Handler = Callable[[Request], Answer]
+Mangle = Callable[[Request, Any], Any]
 
 
 @dataclass
@@ -111,6 +112,7 @@ class ScriptedServer:
 
     def __init__(self, certificate: Path | None = None) -> None:
         """Listen; with a file of key and certificate, by TLS."""
+        self.mangle: Mangle = lambda _, told: told  # What a reply says instead.
         self.requests: list[Request] = []
         self.ended = 0  # Requests that were answered, or cut off.
         self.accepted = 0  # Connections so far.
@@ -292,6 +294,7 @@ class _Connection(BaseHTTPRequestHandler):
                 status, told, headers = handler(request)
                 if kind is FaultKind.EFFECT_TWICE:
                     status, told, headers = handler(request)
+            told = self.provider.mangle(request, told)
             self.provider.wait(self.provider.delay_s)
             if kind is FaultKind.LATE_REPLY and fault:
                 self.provider.wait(fault.seconds)

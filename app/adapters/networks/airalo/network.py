@@ -14,9 +14,9 @@ from urllib.parse import quote
 from app.adapters.networks.airalo import wire
 from app.adapters.networks.wire import moment
 from app.adapters.remote.login import Login, LoginRefused
-from app.adapters.remote.reply import Malformed, Reply, decode
+from app.adapters.remote.reply import Malformed, OddRecord, Reply, blames_the_request, decode
 from app.adapters.remote.request import time_left
-from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.supplied import Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.network import (
@@ -28,7 +28,14 @@ from domain.links.network import (
     ProviderPlan,
     Usage,
 )
-from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+from domain.provider_errors import (
+    OutcomeNotTold,
+    OutcomeUnknown,
+    ProviderError,
+    Rejected,
+    Unavailable,
+    unknown_after,
+)
 
 if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
@@ -49,6 +56,7 @@ OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Airalo refuses our acc
 
 ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
 CANNOT = "Airalo cannot do it"
+OTHER_ORDER = "Airalo does not tell of the order that was placed, at $.data"
 
 Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 
@@ -134,13 +142,13 @@ class Airalo:
         reply = _answer(self._session.read("/balance", timeout_s))
         return decode(reply, wire.Data[wire.Balances]).data.balance
 
-    def supplied(self, *, timeout_s: float) -> Iterator[SuppliedPlan]:
+    def supplied(self, *, timeout_s: float) -> Iterator[Supplied]:
         """Return the packages for new eSIMs, by their net price in USD."""
         for page in range(1, CATALOGUE_PAGES_MAX + 1):
             query = {"limit": str(AREAS_PER_PAGE), "page": str(page)}
             reply = _answer(self._session.read("/packages", timeout_s, query))
             told = decode(reply, wire.CataloguePage)
-            yield from told.plans
+            yield from told.plans(page)
             if page >= told.meta.last_page:
                 return
         message = "a catalogue without an end"
@@ -152,7 +160,7 @@ class Airalo:
         body = {"quantity": 1, "package_id": package, "type": "sim", "description": reference}
         order = self._change("/orders", timeout_s, body).read(package)
         if order is None or order.reference != reference:
-            raise OutcomeUnknown
+            raise OutcomeNotTold(OTHER_ORDER)
         return order
 
     def orders(
@@ -200,7 +208,7 @@ class Airalo:
             refused = error
         else:
             if not placed.tops_up(package, endpoint_id, reference):
-                raise OutcomeUnknown
+                raise OutcomeNotTold(OTHER_ORDER)
             return Addon(None, placed.cost)
         self._sim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours.
         raise refused from None
@@ -244,41 +252,45 @@ class Airalo:
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
         code = self._sim(iccid, timeout_s).activation_code
         if code is None:
-            message = "an eSIM without activation code"
-            raise Unavailable(message)
+            message = "an eSIM without activation code, at $.data.qrcode"
+            raise OddRecord(message)
         return code
 
     def _sim(self, iccid: str, timeout_s: float) -> wire.Sim:
         """Read an eSIM; raises NoSuchEndpoint if it is not ours."""
         sim = decode(_known(self._session.read(_path(iccid), timeout_s)), wire.Data[wire.Sim]).data
         if sim.iccid != iccid:
-            message = "Airalo answers about another eSIM"
-            raise Unavailable(message)
+            message = "Airalo answers about another eSIM, at $.data.iccid"
+            raise OddRecord(message)
         return sim
 
     def _change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> wire.Placed:
         """Place an order; raises Rejected if Airalo refused it, so that nothing happened."""
         reply = self._session.change(path, timeout_s, body)
         message = f"Airalo refuses it ({reply.status})"
+        trouble: ProviderError = Rejected(message)
         try:
             if reply.status in DONE:
                 return decode(reply, wire.Data[wire.Placed]).data
             code = decode(reply, wire.Refusal).code
         except Malformed as error:
-            if reply.status not in DONE:
-                raise Rejected(message) from None
-            message, code = str(error), UNEXPECTED
-        if code == UNEXPECTED:
-            raise OutcomeUnknown(message)
-        if code == MAINTENANCE:
-            raise Unavailable(message)
-        raise Rejected(message)
+            if reply.status in DONE:
+                trouble = unknown_after(error)
+        else:
+            if code == UNEXPECTED:
+                trouble = OutcomeUnknown(message)
+            elif code == MAINTENANCE:
+                trouble = Unavailable(message)
+        raise trouble
 
 
 def _known(reply: Reply) -> Reply:
     """Return the answer about an eSIM; raises NoSuchEndpoint if it is not ours."""
     if reply.status == HTTPStatus.NOT_FOUND:
         raise NoSuchEndpoint
+    if blames_the_request(reply):
+        message = f"Airalo answers about an eSIM with {reply.status}"
+        raise OddRecord(message)
     return _answer(reply)
 
 

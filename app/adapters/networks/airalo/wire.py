@@ -4,15 +4,15 @@ Times without a zone are UTC. Airalo counts 1 GB as 1024 MB; we count 1000 MB.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Raw, Struct
 
-from app.adapters.networks.wire import balance_of, cost_of, moment
-from app.adapters.remote.reply import Malformed, Reply, decode
-from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from app.adapters.networks.wire import Quantity, balance_of, cost_of, entries, moment
+from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
+from domain.catalogue.supplied import OddEntry, Supplied, SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage, Order
 
@@ -49,7 +49,7 @@ class Sim(Struct):
     lpa: str | None = None
     matching_id: str | None = None
     qrcode: str | None = None
-    recycled: bool = False
+    recycled: bool | None = False
 
     @property
     def activation_code(self) -> str | None:
@@ -129,47 +129,66 @@ def orders_of(reply: Reply) -> tuple[list[Placed], int]:
     """Return the orders of a page and how many pages there are.
 
     People also place orders in the same account. So an order that cannot be read is skipped, unless
-    its description holds an id, as ours do. Raises Malformed.
+    its description holds an id, as ours do. Raises OddRecord.
     """
     page, found = decode(reply, OrderPage), []
     for each in page.data:
-        part = Reply(reply.status, {}, bytes(each))
         try:
-            found.append(decode(part, Placed))
-        except Malformed:
-            if REFERENCE.search(decode(part, Described).description or ""):
+            found.append(decode_entry(each, Placed))
+        except OddRecord:
+            if REFERENCE.search(decode_entry(each, Described).description or ""):
                 raise
     return found, page.meta.last_page
 
 
 class Package(Struct):
-    """A package, for sale or on an eSIM; `amount` is in MB as Airalo counts them."""
+    """A package for sale; `amount` is in MB as Airalo counts them."""
 
     id: str
-    amount: float
+    amount: Quantity
     day: int
     type: str = "sim"
     is_unlimited: bool | None = False
     title: str | None = None
     net_price: Decimal | None = None
 
+    def supplied(self, brand: str, coverage: tuple[SuppliedCountry, ...]) -> SuppliedPlan:
+        """Return the package as a plan; its cost is an estimate, because only an order is exact."""
+        return SuppliedPlan(
+            provider_plan_id=self.id,
+            name=f"{brand} {self.title or self.id}",
+            data_mb=None if self.is_unlimited else round(ours_mb(self.amount)),
+            validity_days=self.day,
+            coverage=coverage,
+            cost=cost_of(self.net_price, "USD", None, estimated=True),
+        )
+
+
+class Content(Struct):
+    """What a package on an eSIM holds."""
+
+    id: str
+    amount: Quantity
+
 
 class Held(Struct):
-    """A package on an eSIM."""
+    """A package on an eSIM; `remaining` may be None, which tells nothing."""
 
     id: int
     status: str
-    remaining: float
-    package: Package
+    package: Content
+    remaining: Quantity | None = None
     activated_at: str | None = None
     expired_at: str | None = None
 
     def usage(self) -> AddonUsage:
         """Return what is left; Airalo tells no numbers about a package without a limit."""
         initial_mb = ours_mb(self.package.amount)
-        remaining_mb = min(max(0.0, ours_mb(self.remaining)), initial_mb)
-        if self.status == "FINISHED":
-            remaining_mb = 0.0
+        left = 0.0 if self.status == "FINISHED" else self.remaining
+        if left is None:
+            message = "a package does not say what is left, at $.data[...].remaining"
+            raise OddRecord(message)
+        remaining_mb = min(max(0.0, ours_mb(left)), initial_mb)
         begun = self.activated_at is not None or self.status == "EXPIRED"
         expires_at = moment(self.expired_at) if begun else None
         plan = self.package.id.removesuffix(TOPUP)
@@ -186,39 +205,35 @@ class Operator(Struct):
     """An operator, or a brand of Airalo over several, with its packages."""
 
     title: str
-    packages: list[Package]
-    countries: list[Country]
+    packages: list[Any]
+    countries: list[Any]
 
 
 class Area(Struct):
     """A country or region of the catalogue."""
 
-    operators: list[Operator]
+    operators: list[Any]
 
 
 class CataloguePage(Struct):
     """A page of the catalogue; from the second page on, `data` is an object with numbered keys."""
 
-    data: list[Area] | dict[str, Area]
+    data: list[Any] | dict[str, Any]
     meta: Pages
 
-    @property
-    def plans(self) -> Iterator[SuppliedPlan]:
-        """The packages for new eSIMs, with their countries."""
-        areas = self.data.values() if isinstance(self.data, Mapping) else self.data
-        for operator in (each for area in areas for each in area.operators):
-            codes = sorted({each.country_code for each in operator.countries})
-            coverage = tuple(SuppliedCountry(each) for each in codes if ISO.fullmatch(each))
-            for package in operator.packages:
-                if package.type == "sim":
-                    yield SuppliedPlan(
-                        provider_plan_id=package.id,
-                        name=f"{operator.title} {package.title or package.id}",
-                        data_mb=None if package.is_unlimited else round(ours_mb(package.amount)),
-                        validity_days=package.day,
-                        coverage=coverage,
-                        cost=cost_of(package.net_price, "USD", None, estimated=True),
-                    )
+    def plans(self, page: int) -> Iterator[Supplied]:
+        """Yield the packages for new eSIMs with their countries, and what cannot be read."""
+        odd: list[OddEntry] = []
+        for at, area in entries(self.data, Area, f"page {page} $.data", odd):
+            for where, operator in entries(area.operators, Operator, f"{at}.operators", odd):
+                named = entries(operator.countries, Country, f"{where}.countries", odd)
+                codes = sorted({country.country_code for _, country in named})
+                coverage = tuple(SuppliedCountry(each) for each in codes if ISO.fullmatch(each))
+                listed = entries(operator.packages, Package, f"{where}.packages", odd, "id")
+                for _, package in listed:
+                    if package.type == "sim":
+                        yield package.supplied(operator.title, coverage)
+        yield from odd
 
 
 class Amount(Struct):

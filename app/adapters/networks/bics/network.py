@@ -4,14 +4,16 @@ The API does not recognize a repeated request, so a creation or an addition is s
 reference is the name of the endpoint, by which we find a creation whose reply was lost.
 """
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
-from math import inf
 from typing import Literal
+
+from msgspec import Raw
 
 from app.adapters.networks.bics.session import Deadline, Session
 from app.adapters.networks.bics.wire import (
@@ -20,7 +22,6 @@ from app.adapters.networks.bics.wire import (
     MOMENT,
     NEVER_ACTIVATED,
     NONE,
-    Amount,
     Created,
     Info,
     Outcome,
@@ -31,7 +32,7 @@ from app.adapters.networks.bics.wire import (
     Statistics,
     status_of,
 )
-from app.adapters.remote.reply import Malformed
+from app.adapters.remote.reply import OddRecord, decode_entry
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -47,7 +48,15 @@ from domain.links.network import (
     ProviderPlan,
     Usage,
 )
-from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+from domain.provider_errors import (
+    NotAnswered,
+    OutcomeNotTold,
+    OutcomeUnknown,
+    ProviderError,
+    Rejected,
+    Unavailable,
+    unknown_after,
+)
 
 PAGE_SIMS = 100
 BY_US = "1"  # The reason that we give for a change of the life cycle: "System".
@@ -59,12 +68,14 @@ DELINKED = frozenset({"6413", "6420"})
 DELETED = frozenset({"10159"})
 NO_TRAFFIC = frozenset({"1340"})
 
-OF_ANOTHER = "the API of bics answers about another eSIM"
-UNREADABLE = "the API of bics tells a date, an amount or an activation code that cannot be read"
+OF_ANOTHER = "the API of bics answers about another eSIM, at $..iccid"
+UNREADABLE = "the API of bics tells what makes no sense, at $..{}"
 # How many days back to look for the last traffic: as long as an unused link can be cancelled.
 SEEN_DAYS = 366
 LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Z-]+(\$.*)?")
 MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +108,7 @@ class BicsNetwork:
 
     def probe(self, *, timeout_s: float) -> None:
         """Read one eSIM, which also tests the login."""
-        self._sims({"page": "1", "perPage": "1"}, Deadline(timeout_s))
+        self._rows({"page": "1", "perPage": "1"}, Deadline(timeout_s))
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:  # noqa: ARG002  # The port's.
         """Return None, because accounts are paid by invoice."""
@@ -144,8 +155,9 @@ class BicsNetwork:
         """
         first = self._first_pages.setdefault(wanted, 1)
         for number in count(first):
-            sims = self._sims({"page": str(number), "perPage": str(PAGE_SIMS)}, deadline)
-            if not sims:
+            rows = self._rows({"page": str(number), "perPage": str(PAGE_SIMS)}, deadline)
+            sims = [*filter(None, map(_readable, rows))]
+            if not rows:
                 self._first_pages[wanted] = 1
                 if number == first > 1:
                     yield from self._pages(wanted, suits, deadline)
@@ -153,7 +165,7 @@ class BicsNetwork:
             if number == self._first_pages[wanted] and not any(map(suits, sims)):
                 self._first_pages[wanted] = number + 1
             yield sims
-            if len(sims) < PAGE_SIMS:
+            if len(rows) < PAGE_SIMS:
                 return
 
     def _is_free(self, sim: Sim) -> bool:
@@ -188,7 +200,7 @@ class BicsNetwork:
             return self._kept(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
             message = "bics tells of a creation without its endpoint"
-            raise OutcomeUnknown(message)
+            raise OutcomeNotTold(message)
         return self._made(str(made.end_point_id), iccid, reference, deadline)
 
     def _kept(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
@@ -196,7 +208,7 @@ class BicsNetwork:
         try:
             found = self._find(iccid, deadline)
         except Unavailable as trouble:
-            unknown = OutcomeUnknown(str(trouble))
+            unknown = unknown_after(trouble)
         else:
             if found is not None and found.reference == reference:
                 return found
@@ -206,14 +218,13 @@ class BicsNetwork:
 
     def _made(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
-        trouble = ""
         try:
             self._activate(endpoint_id, deadline)
         except ProviderError as error:
-            trouble = str(error)
-        if trouble:
-            raise OutcomeUnknown(trouble)
-        return Endpoint(endpoint_id, iccid, reference)
+            unknown = unknown_after(error)
+        else:
+            return Endpoint(endpoint_id, iccid, reference)
+        raise unknown
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, and activate it first if it never was.
@@ -230,14 +241,15 @@ class BicsNetwork:
         try:
             info = self._profile(sim.endpoint_id, deadline)
             if info.basic_info.iccid not in {iccid, *NONE}:
-                raise Malformed(OF_ANOTHER)
+                raise OddRecord(OF_ANOTHER)
             self._finish(sim.endpoint_id, info, deadline)
         except (NoSuchEndpoint, OutcomeUnknown) as error:  # It may have gone meanwhile.
-            trouble = str(error)
+            is_up = isinstance(error, NoSuchEndpoint | OutcomeNotTold)
+            trouble = (NotAnswered if is_up else Unavailable)(str(error))
         else:
             reference, msisdn = info.basic_info.name, _msisdn_of(info)
             return Endpoint(sim.endpoint_id, iccid, reference, msisdn=msisdn)
-        raise Unavailable(trouble)
+        raise trouble
 
     def _finish(self, endpoint_id: str, info: Info, deadline: Deadline) -> None:
         """Activate an endpoint that was never activated; ignore a refusal."""
@@ -254,7 +266,7 @@ class BicsNetwork:
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Unlink the eSIM, which puts it back into the stock, then delete the endpoint."""
         deadline, request = Deadline(timeout_s), {"endPointId": endpoint_id}
-        trouble = ""
+        unknown = None
         with suppress(NoSuchEndpoint):
             self._session.change("POST", "/DeLinkSim", request, deadline, Outcome, done=DELINKED)
             try:
@@ -264,9 +276,9 @@ class BicsNetwork:
             except NoSuchEndpoint:
                 raise
             except ProviderError as error:  # Half of it is done.
-                trouble = str(error)
-        if trouble:
-            raise OutcomeUnknown(trouble)
+                unknown = unknown_after(error)
+        if unknown is not None:
+            raise unknown
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
         """Check that the removal of the endpoint has put the eSIM back into the stock."""
@@ -347,9 +359,10 @@ class BicsNetwork:
             if benefit is None:  # Nothing is left of it.
                 used_mb, left_mb = _used_mb(plan, days), 0.0
             else:
-                left_mb = _number_of(benefit.balance) / BYTES_PER_MB
+                left_mb = _not_negative(benefit.balance, "balance") / BYTES_PER_MB
                 # More may be left than at first, because BICS may grant extra data.
-                used_mb = max(0.0, _number_of(benefit.actual_balance) / BYTES_PER_MB - left_mb)
+                given = _not_negative(benefit.actual_balance, "actualBalance")
+                used_mb = max(0.0, given / BYTES_PER_MB - left_mb)
             addon_id, expires_at = str(plan.unique_id), _moment_of(plan.plan_expiry_date)
             found.append(AddonUsage(addon_id, str(plan.plan_id), used_mb, left_mb, expires_at))
         return sorted(found, key=lambda each: (len(each.addon_id), each.addon_id))
@@ -370,23 +383,25 @@ class BicsNetwork:
         query = {
             "endPointId": endpoint_id,
             "from_date": f"{since:%Y%m%d}",
-            "to_date": f"{self._clock():%Y%m%d}",
+            "to_date": f"{self._clock() + timedelta(days=1):%Y%m%d}",  # Its day may begin earlier.
         }
         found = self._session.read("/GetStatistics", query, Statistics, deadline, NO_TRAFFIC)
         days = [
-            (_moment_of(each.date, DAY), _number_of(each.total_volume))
+            (_moment_of(each.date, DAY), _not_negative(each.total_volume, "totalVolume"))
             for each in found.response_param.data_usage
         ]
         return {day: volume for day, volume in days if day is not None and volume}
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Return the life cycle, and whether there was traffic today; BICS tells no location."""
+        """Return the life cycle, and the beginning of the last day with traffic.
+
+        BICS does not say whether a device is connected, nor where it is.
+        """
         deadline, as_of = Deadline(timeout_s), self._clock()
         status = self._status(self._profile(endpoint_id, deadline), deadline)
         days = self._traffic(endpoint_id, as_of - timedelta(days=SEEN_DAYS), deadline)
-        last = max(days, default=None)
-        connected = status == "active" and last is not None and last.date() == as_of.date()
-        return NetworkStatus(status, connected, None, last, as_of)
+        last = min(max(days), as_of) if days else None
+        return NetworkStatus(status, connected=False, network=None, last_seen_at=last, as_of=as_of)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic."""
@@ -414,17 +429,17 @@ class BicsNetwork:
             message = "bics knows no such eSIM"
             raise Rejected(message)
         if sim.activation_code is None or not LPA.fullmatch(lpa := sim.activation_code.lpa):
-            raise Malformed(UNREADABLE)
+            raise OddRecord(UNREADABLE.format("activationCode"))
         return lpa
 
     def _sim(self, iccid: str, deadline: Deadline) -> Sim | None:
         """Return an eSIM of the account; None if the account does not have it."""
-        found = self._sims({"iccid": iccid}, deadline)
+        found = [decode_entry(each, Sim) for each in self._rows({"iccid": iccid}, deadline)]
         if any(each.iccid != iccid for each in found):
-            raise Malformed(OF_ANOTHER)
+            raise OddRecord(OF_ANOTHER)
         return next(iter(found), None)
 
-    def _sims(self, query: Mapping[str, str], deadline: Deadline) -> list[Sim]:
+    def _rows(self, query: Mapping[str, str], deadline: Deadline) -> list[Raw]:
         return self._session.read("/fetchSIM", query, Sims, deadline).response_param.rows
 
     def _profile(self, endpoint_id: str, deadline: Deadline) -> Info:
@@ -441,6 +456,15 @@ class BicsNetwork:
         return status_of(self._life_cycle(info, deadline))
 
 
+def _readable(row: Raw) -> Sim | None:
+    """Return an eSIM of the stock; None, and a line in the log, for one that cannot be read."""
+    try:
+        return decode_entry(row, Sim)
+    except OddRecord as error:
+        logger.warning("an eSIM of the stock of bics is passed over: %s", error)
+        return None
+
+
 def _msisdn_of(info: Info) -> str | None:
     found = str(info.basic_info.msisdn or "").removeprefix("+")
     return f"+{found}" if MSISDN.fullmatch(found) else None
@@ -453,7 +477,7 @@ def _moment_of(text: str | None, form: str = MOMENT) -> datetime | None:
     try:
         return datetime.strptime(text, form).replace(tzinfo=UTC)
     except ValueError:
-        raise Malformed(UNREADABLE) from None
+        raise OddRecord(UNREADABLE.format("date")) from None
 
 
 def _used_mb(plan: PlanOn, days: Mapping[datetime, float]) -> float:
@@ -462,11 +486,7 @@ def _used_mb(plan: PlanOn, days: Mapping[datetime, float]) -> float:
     return sum(mb for day, mb in days.items() if began and day.date() >= began.date())
 
 
-def _number_of(amount: Amount) -> float:
-    try:
-        found = float(amount)
-    except ValueError:
-        raise Malformed(UNREADABLE) from None
-    if not 0 <= found < inf:
-        raise Malformed(UNREADABLE)
-    return found
+def _not_negative(amount: float, name: str) -> float:
+    if amount < 0:
+        raise OddRecord(UNREADABLE.format(name))
+    return amount

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.adapters.networks.bics.wire import Answer, LoginReply, Outcome
 from app.adapters.remote.login import Login, LoginRefused
-from app.adapters.remote.reply import Malformed, Reply, decode
+from app.adapters.remote.reply import Malformed, OddRecord, Reply, decode
 from domain.links.network import NoSuchEndpoint
-from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+from domain.provider_errors import (
+    OutcomeUnknown,
+    ProviderError,
+    Rejected,
+    Unavailable,
+    unknown_after,
+)
 
 if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
@@ -29,6 +35,7 @@ GONE = re.compile(
     r"|(invalid|unknown|no such) end\s?point",
     re.IGNORECASE,
 )
+OF_ONE = {"iccid", "endPointId"}  # A read with one of these is about one eSIM.
 UNSETTLED = re.compile(r"time\s?d?[ -]?out|in progress|pending|internal|system", re.IGNORECASE)
 
 
@@ -76,7 +83,9 @@ class Session:
         outcome = decode(reply, Answer[Outcome]).response
         if outcome.result_code == "0" or outcome.code in nothing:
             return decode(reply, _answer_of(kind)).response
-        raise _gone(outcome) or Unavailable(_refusal(outcome))
+        told = outcome.result_param.result_description
+        is_of_one = OF_ONE & query.keys() and UNSETTLED.search(told) is None
+        raise _gone(outcome) or (OddRecord if is_of_one else Unavailable)(_refusal(outcome))
 
     def change(  # noqa: PLR0913  # The parts of a call.
         self,
@@ -104,13 +113,13 @@ class Session:
             outcome = decode(reply, Answer[Outcome]).response
             if outcome.result_code == "0" or outcome.code in done:
                 return decode(reply, _answer_of(kind)).response
-            trouble = _refusal(outcome)
         except Malformed as error:
-            trouble = str(error)
+            unknown = unknown_after(error)
         else:
             if UNSETTLED.search(outcome.result_param.result_description) is None:
-                raise _gone(outcome) or Rejected(trouble)
-        raise OutcomeUnknown(trouble)
+                raise _gone(outcome) or Rejected(_refusal(outcome))
+            unknown = OutcomeUnknown(_refusal(outcome))
+        raise unknown
 
     def _authorized(self, send: Send, deadline: Deadline) -> Reply:
         reply = self._login.call(send, _is_refused_login, deadline.left_s)
@@ -155,4 +164,4 @@ def _gone(outcome: Outcome) -> ProviderError | None:
 def _refusal(outcome: Outcome) -> str:
     """Return a text without the description, which may hold an ICCID."""
     code = outcome.code if re.fullmatch(r"[0-9]{1,6}", outcome.code) else "without a code"
-    return f"the API of bics refuses the call ({code})"
+    return f"the API of bics refuses the call ({code} at $.Response.resultParam)"

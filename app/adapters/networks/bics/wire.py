@@ -1,16 +1,16 @@
 """The replies of the API of BICS SIM for Things, as far as we read them.
 
-Result codes are texts. Ids and amounts come as texts or numbers, so both are accepted.
+Result codes are texts. Ids come as texts or numbers, so both are accepted.
 """
 
 from typing import Generic, TypeVar
 
 import msgspec
 
+from app.adapters.networks.wire import Quantity
 from domain.links.network import LinkStatus
 
 Id = str | int
-Amount = str | float
 R = TypeVar("R")
 
 NONE = {"", "-"}  # How a field says that there is nothing.
@@ -114,10 +114,13 @@ class Sim(msgspec.Struct, rename="camel"):
 
 
 class Sims(msgspec.Struct, rename="camel"):
-    """A page of eSIMs. No field has a default: any other reply would be read as an empty page."""
+    """A page of eSIMs. No field has a default: any other reply would be read as an empty page.
+
+    The rows are decoded one by one, so that an odd one takes no other off the stock.
+    """
 
     class Rows(msgspec.Struct):
-        rows: list[Sim]
+        rows: list[msgspec.Raw]
 
     response_param: Rows
 
@@ -145,8 +148,8 @@ class Benefit(msgspec.Struct, rename="camel"):
 
     name: str = ""
     unique_id: Id = ""
-    actual_balance: Amount = 0.0
-    balance: Amount = 0.0
+    actual_balance: Quantity = 0.0
+    balance: Quantity = 0.0
 
     @property
     def is_data(self) -> bool:
@@ -177,7 +180,7 @@ class DayUsage(msgspec.Struct, rename="camel"):
     """`total_volume` in MB."""
 
     date: str
-    total_volume: Amount = 0.0
+    total_volume: Quantity = 0.0
 
 
 class Statistics(msgspec.Struct, rename="camel"):

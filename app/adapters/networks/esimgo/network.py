@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import quote
 
 from app.adapters.networks.esimgo import wire
-from app.adapters.networks.wire import balance_of
+from app.adapters.networks.wire import balance_of, entries
 from app.adapters.remote.limits import moment_of_header
-from app.adapters.remote.reply import Malformed, Reply, decode
+from app.adapters.remote.reply import Malformed, OddRecord, Reply, blames_the_request, decode
 from app.adapters.remote.request import Query, time_left
-from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.supplied import OddEntry, Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.lost_order import APART
@@ -30,7 +30,7 @@ from domain.links.network import (
     ProviderPlan,
     Usage,
 )
-from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+from domain.provider_errors import OutcomeNotTold, Rejected, Unavailable, unknown_after
 
 if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
@@ -56,6 +56,7 @@ NO_SUCH_ESIM = {
     HTTPStatus.GONE,
 }
 
+NOT_COMPLETED = "eSIM Go does not tell of one completed order, at $.order"
 KEY_REFUSED = "eSIM Go refuses our key; check ESIMGO_API_KEY"
 
 T = TypeVar("T")
@@ -96,19 +97,23 @@ class EsimGo:
         account = self._organisation(timeout_s)
         return balance_of(account.balance, account.currency)
 
-    def supplied(self, *, timeout_s: float) -> Iterator[SuppliedPlan]:
+    def supplied(self, *, timeout_s: float) -> Iterator[Supplied]:
         """Return the bundles of the catalogue, with the operators of each country."""
+        odd: list[OddEntry] = []
         currency = self._organisation(timeout_s).currency
         reply = self._read("/networks", timeout_s, {"returnAll": "true"})
-        operators = decode(reply, wire.Coverage).by_country
-        for bundle in self._catalogue(timeout_s):
-            yield bundle.supplied(currency, operators)
+        operators = decode(reply, wire.Coverage).by_country(odd)
+        for page, listed in enumerate(self._catalogue(timeout_s), start=1):
+            kind, where = wire.CatalogueBundle, f"page {page} $.bundles"
+            for at, bundle in entries(listed, kind, where, odd, "name"):
+                yield bundle.supplied(currency, operators, at, odd)
+        yield from odd
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:  # noqa: ARG002  # It keeps none.
         """Buy one bundle on a new eSIM."""
         order = self._place(plan, timeout_s).read(plan.provider_plan_id)
         if order is None:  # The order may be in progress; the list of orders will show it.
-            raise OutcomeUnknown
+            raise OutcomeNotTold(NOT_COMPLETED)
         return order
 
     def orders(
@@ -175,7 +180,7 @@ class EsimGo:
             refused = error
         else:
             if order is None or order.iccid != endpoint_id:
-                raise OutcomeUnknown
+                raise OutcomeNotTold(NOT_COMPLETED)
             return Addon(None, order.cost)
         self._esim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is no longer ours.
         raise refused from None
@@ -244,8 +249,8 @@ class EsimGo:
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
         lpa = self._esim(iccid, timeout_s).lpa
         if lpa is None:
-            message = "an eSIM without activation code"
-            raise Unavailable(message)
+            message = "an eSIM without activation code, at $.matchingId"
+            raise OddRecord(message)
         return lpa
 
     def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:
@@ -255,11 +260,11 @@ class EsimGo:
     def _organisation(self, timeout_s: float) -> wire.Organisation:
         return decode(self._read("/organisation", timeout_s), wire.Organisation)
 
-    def _catalogue(self, timeout_s: float) -> Iterable[wire.CatalogueBundle]:
+    def _catalogue(self, timeout_s: float) -> Iterable[list[Any]]:
         for page in range(1, CATALOGUE_PAGES_MAX + 1):
             query = {"page": str(page), "perPage": str(CATALOGUE_PER_PAGE)}
             listed = wire.catalogue_of(self._read("/catalogue", timeout_s, query))
-            yield from listed
+            yield listed
             if len(listed) < CATALOGUE_PER_PAGE:
                 return
         message = "a catalogue without an end"
@@ -268,8 +273,8 @@ class EsimGo:
     def _esim(self, iccid: str, timeout_s: float) -> wire.EsimDetails:
         esim = decode(self._known(_path(iccid), timeout_s), wire.EsimDetails)
         if esim.iccid != iccid:
-            message = "eSIM Go answers about another eSIM"
-            raise Unavailable(message)
+            message = "eSIM Go answers about another eSIM, at $.iccid"
+            raise OddRecord(message)
         return esim
 
     def _bundles(self, iccid: str, timeout_s: float) -> wire.Bundles:
@@ -284,6 +289,9 @@ class EsimGo:
             self._require_key(until())
         if reply.status in NO_SUCH_ESIM:
             raise NoSuchEndpoint
+        if blames_the_request(reply):
+            message = f"eSIM Go answers about an eSIM with {reply.status}"
+            raise OddRecord(message)
         return _answer(reply)
 
     def _read(self, path: str, timeout_s: float, query: Query | None = None) -> Reply:
@@ -372,8 +380,8 @@ def _understood(read: Callable[[], T]) -> T:
     try:
         return read()
     except Malformed as error:
-        message = str(error)
-    raise OutcomeUnknown(message)
+        unknown = unknown_after(error)
+    raise unknown
 
 
 def _behind(reply: Reply, now: datetime) -> timedelta:

@@ -18,13 +18,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-from msgspec import MsgspecError, Raw, Struct, ValidationError
+from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import decode as decode_json
 from msgspec.structs import replace
 
-from app.adapters.networks.wire import cost_of, moment
-from app.adapters.remote.reply import Malformed, Reply, decode
-from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from app.adapters.networks.wire import Quantity, cost_of, entries, moment
+from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
+from domain.catalogue.supplied import OddEntry, SuppliedCountry, SuppliedPlan
 from domain.links.esim import ICCID
 from domain.links.network import AddonUsage, Forged, LinkStatus, Order, ServingNetwork
 
@@ -119,8 +119,8 @@ class Assignment(Struct, rename="camel"):
 
     id: str
     bundle_state: str
-    initial_quantity: float
-    remaining_quantity: float
+    initial_quantity: Quantity
+    remaining_quantity: Quantity
     assignment_date_time: str | None = None
     assignment_reference: str | None = None
     start_time: str | None = None
@@ -159,8 +159,9 @@ class Assignment(Struct, rename="camel"):
 
     def _lapsed_at(self, now: datetime) -> datetime:
         assigned_at = moment(self.assignment_date_time)
-        lapsed_at = None if assigned_at is None else assigned_at + LAPSES_AFTER
-        return min(moment(self.end_time) or lapsed_at or now, now)
+        if assigned_at is None or assigned_at > now:
+            assigned_at = now
+        return min(moment(self.end_time) or assigned_at + LAPSES_AFTER, now)
 
 
 class Bundle(Struct):
@@ -209,6 +210,8 @@ class EsimDetails(Struct, rename="camel"):
     def installed_at(self) -> datetime | None:
         """When it was first installed on a device."""
         told = self.first_installed_date_time
+        if isinstance(told, str) and told.isdecimal():
+            told = int(told[:20])  # A longer one is out of range all the same.
         if isinstance(told, int) and 0 < told < FAR_MS:
             return datetime.fromtimestamp(told / 1000, UTC)
         return moment(told) if isinstance(told, str) else None
@@ -262,28 +265,32 @@ class Country(Struct):
     iso: str | None = None
 
 
+NAMED: Any = Country | str  # How a bundle names a country.
+
+
 class CatalogueBundle(Struct, rename="camel"):
     """A bundle that can be ordered; it works in `countries` and in `roaming_enabled`."""
 
     name: str
     duration: int
-    data_amount: int
+    data_amount: Quantity
     description: str | None = None
-    countries: list[Country | str] | None = None
-    roaming_enabled: list[Country | str] | None = None
-    unlimited: bool = False
+    countries: list[Any] | None = None
+    roaming_enabled: list[Any] | None = None
+    unlimited: bool | None = False
     price: Decimal | None = None
 
     def supplied(
-        self, currency: str, operators: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
+        self, currency: str, operators: "Operators", where: str, odd: list[OddEntry]
     ) -> SuppliedPlan:
         """Return the bundle as a plan; its cost is an estimate, because only an order is exact."""
-        named = [*(self.countries or []), *(self.roaming_enabled or [])]
-        codes = {each if isinstance(each, str) else each.iso or "" for each in named}
+        listed = [*(self.countries or []), *(self.roaming_enabled or [])]
+        named = entries(listed, NAMED, f"{where}.countries", odd)
+        codes = {each if isinstance(each, str) else each.iso or "" for _, each in named}
         return SuppliedPlan(
             provider_plan_id=self.name,
             name=self.description or self.name,
-            data_mb=None if self.unlimited or self.data_amount <= 0 else self.data_amount,
+            data_mb=None if self.unlimited or self.data_amount <= 0 else round(self.data_amount),
             validity_days=self.duration,
             coverage=tuple(
                 SuppliedCountry(code, operators.get(code, ()))
@@ -297,7 +304,7 @@ class CatalogueBundle(Struct, rename="camel"):
 class CataloguePage(Struct, rename="camel"):
     """A page of the catalogue."""
 
-    bundles: list[CatalogueBundle]
+    bundles: list[Any]
 
 
 class CountryNetwork(Struct, rename="camel"):
@@ -319,23 +326,28 @@ class CountryNetworks(Struct):
 
     name: str
     iso: str | None = None
-    networks: list[CountryNetwork] | None = None
+    networks: list[Any] | None = None
+
+
+Operators = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 
 class Coverage(Struct, rename="camel"):
     """The operators of all countries."""
 
-    country_networks: list[CountryNetworks]
+    country_networks: list[Any]
 
-    @property
-    def by_country(self) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
-        """The names and generations of operators, by the code of their country."""
+    def by_country(self, odd: list[OddEntry]) -> Operators:
+        """Return the names and generations of operators, by the code of their country."""
+        where = "$.countryNetworks"
         return {
             each.iso or each.name: tuple(
                 (network.brand_name or network.name, network.types)
-                for network in each.networks or []
+                for _, network in entries(
+                    each.networks or [], CountryNetwork, f"{at}.networks", odd
+                )
             )
-            for each in self.country_networks
+            for at, each in entries(self.country_networks, CountryNetworks, where, odd)
         }
 
 
@@ -350,11 +362,9 @@ def orders_of(reply: Reply) -> list[Raw]:
     return decode(reply, list[Raw]) if _is_array(reply) else decode(reply, OrderPage).orders
 
 
-def catalogue_of(reply: Reply) -> list[CatalogueBundle]:
+def catalogue_of(reply: Reply) -> list[Any]:
     """Read a page of the catalogue; an array, or an object that holds one."""
-    if _is_array(reply):
-        return decode(reply, list[CatalogueBundle])
-    return decode(reply, CataloguePage).bundles
+    return decode(reply, list[Any]) if _is_array(reply) else decode(reply, CataloguePage).bundles
 
 
 def _is_array(reply: Reply) -> bool:
@@ -366,7 +376,7 @@ def matching(
 ) -> list[Order]:
     """Return the orders of one eSIM with a bundle that were placed from `since` to `until`.
 
-    `behind` is how far eSIM Go's clock is behind ours. Raises Malformed for an unreadable order
+    `behind` is how far eSIM Go's clock is behind ours. Raises OddRecord for an unreadable order
     that may be one of them; other unreadable orders are skipped.
     """
     read = [_order_of(each, bundle, since - behind, until) for each in orders]
@@ -377,13 +387,12 @@ def matching(
 def _order_of(raw: Raw, bundle: str, since: datetime, until: datetime) -> Order | None:
     may_be = True
     try:
-        return decode_json(raw, type=Placed).read(bundle)
-    except ValidationError:
-        with suppress(ValidationError):
-            may_be = decode_json(raw, type=OddOrder).may_be(bundle, since, until)
-    if may_be:  # Outside the block above, so that no traceback shows the content of the order.
-        message = "an order of the time that is looked for cannot be read"
-        raise Malformed(message)
+        return decode_entry(raw, Placed).read(bundle)
+    except OddRecord:
+        with suppress(OddRecord):
+            may_be = decode_entry(raw, OddOrder).may_be(bundle, since, until)
+        if may_be:
+            raise
     return None
 
 

@@ -13,6 +13,7 @@ from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
 from tests.installation import CountingProvider
+from tests.log_lines import said_by
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 
@@ -63,6 +64,22 @@ def test_an_outage_of_all_is_an_outage(
     second.play(Fault.REFUSES)
     with pytest.raises(Unavailable):
         ask(chain)
+
+
+def test_a_lookup_that_falls_over_is_counted_and_an_outage_is_logged_once_a_minute(
+    first: ScriptedLookup, second: Rival, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[str, str]] = []
+    first.play(Fault.TIMES_OUT, Fault.REFUSES)
+    chain = ChainedLookup([Ignorant(), first, Busy(), second], lambda *why: told.append(why))
+    for _ in range(3):
+        assert ask(chain).provider in {"rival", "scripted"}
+    ignorant, busy = ("scripted", "no_answer"), ("counting", "busy")
+    down = ("scripted", "outage")
+    assert told == [ignorant, down, busy, ignorant, down, busy, ignorant]
+    assert said_by(caplog, "app.adapters.lookups.chain") == [
+        "lookups fall over to the provider behind scripted: the scripted provider times out"
+    ]
 
 
 class Ignorant(ScriptedLookup):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from app.adapters.lookups.telnyx import TelnyxLookup, found_of
-from app.adapters.remote.reply import Malformed, Reply
+from app.adapters.remote.reply import Reply
 from app.bootstrap.container import Container
 from app.settings import Settings
 from domain.cost import ProviderBalance
@@ -154,8 +154,14 @@ def test_a_number_that_is_told_as_invalid_is_not_valid() -> None:
     assert not read(record(NUMBER, valid_number=False)).facts.valid
 
 
-def test_a_reply_about_another_number_is_no_answer() -> None:
-    with pytest.raises(Malformed) as caught:
+@pytest.mark.parametrize("valid", ["perhaps", 2, ["x"], {}])
+def test_a_number_is_not_called_valid_by_a_word_that_is_not_understood(valid: Any) -> None:
+    with pytest.raises(NotAnswered, match="valid_number"):
+        read(record(NUMBER, valid_number=valid, carrier=carrier("mobile")))
+
+
+def test_a_reply_about_another_number_is_no_answer_and_no_outage() -> None:
+    with pytest.raises(NotAnswered) as caught:
         read(record(MOBILE, carrier=carrier("mobile")))
     assert MOBILE not in str(caught.value)
 

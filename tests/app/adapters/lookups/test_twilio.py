@@ -15,7 +15,7 @@ from app.bootstrap.container import Container
 from app.settings import Settings
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Told
-from domain.provider_errors import NotAnswered, Unavailable
+from domain.provider_errors import NotAnswered, NotNow, Unavailable
 from tests.log_lines import records_of
 from tests.support.providers.server import FaultKind
 from tests.support.providers.twilio import ACCOUNT, ScriptedTwilio, line, resource
@@ -77,9 +77,10 @@ def test_a_package_that_we_do_not_ask_for_is_read_over(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", OTHER_PACKAGES)
-def test_a_reply_without_the_line_type_is_no_answer(package: str) -> None:
-    with pytest.raises(Malformed):
-        read(resource(NUMBER, **US, **{package: OTHER_PACKAGES[package]}))
+def test_a_valid_number_without_its_line_type_is_an_answer_that_costs_nothing(package: str) -> None:
+    found = read(resource(NUMBER, **US, **{package: OTHER_PACKAGES[package]}))
+    assert (found.facts.country_code, found.facts.valid, found.free) == ("US", True, True)
+    assert found.facts.carrier == Carrier(type="unknown")
 
 
 ERRORS = "TOO_SHORT TOO_LONG INVALID_BUT_POSSIBLE INVALID_COUNTRY_CODE INVALID_LENGTH NOT_A_NUMBER"
@@ -138,24 +139,34 @@ def test_network_codes_are_kept_where_they_are_digits(
     assert (carrier.mcc, carrier.mnc) == expected
 
 
-@pytest.mark.parametrize("code", [60600, "60601", 60607, 60610, 60626])
+@pytest.mark.parametrize("code", [60600, "60601", 60606, 60608, 60626, 99999, ["x"]])
 def test_an_error_about_the_number_is_no_answer_and_no_failure_of_twilio(code: Any) -> None:
     with pytest.raises(NotAnswered):
         told_of("mobile", error_code=code)
 
 
-@pytest.mark.parametrize("code", [60606, 60608, 60611, "60616", 99999])
-def test_any_other_error_inside_an_answer_is_a_failure(code: Any) -> None:
-    with pytest.raises(Unavailable) as caught:
-        told_of("mobile", error_code=code)
-    assert caught.type is Unavailable
-    assert str(code) in str(caught.value)
+def test_a_limit_of_the_package_is_no_failure_and_asks_us_to_wait() -> None:
+    with pytest.raises(NotNow):
+        told_of("mobile", error_code=60616)
 
 
-def test_a_reply_about_another_number_is_no_answer() -> None:
-    with pytest.raises(Malformed) as caught:
+def test_a_reply_about_another_number_is_no_answer_and_no_outage() -> None:
+    with pytest.raises(NotAnswered, match=r" at \$\.phone_number") as caught:
         read(resource(MOBILE, line_type_intelligence=line("mobile")))
     assert MOBILE not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [400, 410, 422])
+def test_a_refusal_that_blames_the_number_is_no_outage(
+    server: ScriptedTwilio, lookup: TwilioLookup, status: int
+) -> None:
+    server.answer_with(status, {"code": 60200, "message": "Invalid parameter", "status": status})
+    with pytest.raises(NotAnswered, match=str(status)):
+        lookup.look_up(ORGANIZATION, MOBILE)
+    server.answer_with(status, b"<html>")
+    with pytest.raises(Unavailable) as caught:
+        lookup.look_up(ORGANIZATION, MOBILE)
+    assert not isinstance(caught.value, NotAnswered)
 
 
 @pytest.fixture

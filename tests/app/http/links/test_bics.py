@@ -62,7 +62,8 @@ def test_a_link_is_bought_used_topped_up_and_suspended(shop: Shop) -> None:
     detail = shop.read(link)
     assert (detail["data_used_mb"], detail["data_total_mb"]) == (40, 4_000)
     status = shop.read(link, "/network-status")
-    assert (status["connected"], status["network"]) == (True, None)
+    assert (status["connected"], status["network"]) == (False, None)
+    assert status["last_seen_at"] is not None
 
     first, second = detail["activations"]
     path = f"{LINKS}/{link['id']}"

@@ -141,7 +141,8 @@ def test_a_cancelled_item_is_a_result_as_well(still: Tenant, path: str) -> None:
         ("text/csv;header=present;q=0.1, application/json", "", "application/json"),
         ("application/x-ndjson;q=0.5, text/csv", "", "text/csv"),
         ("text/csv", "?format=json", "application/json"),
-        ("image/png", "", "application/json"),
+        ("image/png, */*", "", "application/json"),
+        ("application/pdf", "?format=csv", "text/csv"),
         ("text/csv", "?format=", "text/csv"),
     ],
 )
@@ -151,6 +152,13 @@ def test_the_form_is_chosen_by_accept_unless_the_query_says_it(
     reply = reader.get(f"{job}/results{asked}", headers={"Accept": accept})
     assert reply.mimetype == kind
     assert "Accept" in reply.headers["Vary"]
+
+
+def test_an_accept_that_cannot_be_met_is_told_what_can(reader: Tenant, job: str) -> None:
+    reply = reader.get(f"{job}/results", headers={"Accept": "application/pdf"})
+    assert (reply.status_code, code_of(reply)) == (406, "NOT_ACCEPTABLE")
+    served = "application/json, text/csv, application/x-ndjson"
+    assert reply.json["error"]["message"].endswith(f": {served}.")
 
 
 def test_it_is_compressed_for_who_takes_gzip(reader: Tenant, job: str) -> None:

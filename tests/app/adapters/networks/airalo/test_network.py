@@ -15,10 +15,17 @@ from app.adapters.remote.reply import Reply
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import NoSuchEndpoint, Order
-from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+from domain.provider_errors import (
+    NotAnswered,
+    OutcomeUnknown,
+    ProviderError,
+    Rejected,
+    Unavailable,
+)
 from tests.app.adapters.networks.airalo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
 from tests.installation import SetClock
 from tests.support.providers.airalo import AiraloServer
+from tests.support.providers.server import Request
 
 
 def buy(network: Airalo, reference: str = "link-1") -> Order:
@@ -239,3 +246,34 @@ def test_an_order_asks_for_what_the_document_says(network: Airalo, server: Airal
         "type": "sim",
         "description": "link-1",
     }
+
+
+def test_a_quantity_told_as_text_is_the_order_that_was_placed(
+    network: Airalo, server: AiraloServer
+) -> None:
+    server.tells = {"quantity": "1"}  # As in the replies of the provider's own document.
+    order = buy(network)
+    addon = network.add_plan(order.iccid, OTHER_PLAN, "topup-1", timeout_s=TIMEOUT_S)
+    assert (order.cost, addon.cost) != (None, None)
+    assert len(server.sales) == 2
+
+
+def test_a_used_up_package_needs_no_number_and_any_other_needs_one(
+    network: Airalo, server: AiraloServer
+) -> None:
+    iccid = buy(network).iccid
+
+    def without_a_number(status: str) -> None:
+        def spoil(request: Request, told: Any) -> Any:
+            if request.route == "packages":
+                told["data"][0] |= {"remaining": None, "status": status}
+            return told
+
+        server.mangle = spoil
+
+    without_a_number("FINISHED")
+    (used_up,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
+    assert (used_up.remaining_mb, used_up.used_mb) == (0.0, 1_000.0)
+    without_a_number("ACTIVE")
+    with pytest.raises(NotAnswered, match="remaining"):
+        network.usage(iccid, timeout_s=TIMEOUT_S)

@@ -3,11 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.wire import ActivationCode, Answer, Statistics, status_of
+from app.adapters.remote.reply import Reply, decode
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.contracts.esim_networks import BASE_PLAN, PLAN, SPONSOR, TIMEOUT_S, a_free_esim, a_link
@@ -168,18 +168,22 @@ def test_traffic_is_read_once_however_many_plans_are_used_up(
     assert addons[-1].used_mb < addons[0].used_mb
 
 
-def test_traffic_today_is_a_connection(network: BicsNetwork, server: BicsServer) -> None:
+@pytest.mark.parametrize("hour", [0, 12, 23])
+def test_the_last_day_with_traffic_is_all_that_is_known_of_a_connection(
+    network: BicsNetwork, server: BicsServer, hour: int
+) -> None:
+    """At no hour is a day on the calendar taken for a connection."""
+    noon = server.now().replace(hour=12, minute=0, second=0, microsecond=0)
+    server.offset += noon.replace(hour=hour, minute=55) - server.now()
     endpoint_id = a_link(network)
-    assert not network.status(endpoint_id, timeout_s=TIMEOUT_S).connected
-    server.forward(timedelta(hours=1))
-    status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
-    assert (status.connected, status.network) == (True, None)
-    assert status.last_seen_at is not None
-    assert status.last_seen_at.date() == status.as_of.date()
-
-    server.offset += timedelta(days=2)
-
-    assert not network.status(endpoint_id, timeout_s=TIMEOUT_S).connected
+    assert network.status(endpoint_id, timeout_s=TIMEOUT_S).last_seen_at is None
+    server.forward(timedelta(minutes=1))
+    used_at = server.now()
+    for later in (timedelta(0), timedelta(minutes=10), timedelta(days=2)):
+        server.offset += later
+        status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
+        assert (status.connected, status.network) == (False, None)
+        assert status.last_seen_at == used_at.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @pytest.mark.parametrize(
@@ -220,8 +224,8 @@ def test_statistics_as_a_public_client_keeps_them_are_read() -> None:
         "dataUsage": [{"totalCost": "0.473", "date": "27/04/2020", "uplink": "2.02",
                        "downlink": "21.65", "totalVolume": "23.67"}],
         "dataTotalUsage": {"totalCost": "0.710", "totalVolume": "35.50"}}}}"""
-    read = msgspec.json.decode(told, type=Answer[Statistics]).response.response_param.data_usage
-    assert [(day.date, day.total_volume) for day in read] == [("27/04/2020", "23.67")]
+    read = decode(Reply(200, {}, told), Answer[Statistics]).response.response_param.data_usage
+    assert [(day.date, day.total_volume) for day in read] == [("27/04/2020", 23.67)]
 
 
 def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(

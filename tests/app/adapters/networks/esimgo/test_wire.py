@@ -8,8 +8,9 @@ import pytest
 
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.esimgo.wire import Notification
-from app.adapters.networks.wire import balance_of
+from app.adapters.networks.wire import balance_of, entries
 from app.adapters.remote.reply import Reply, decode
+from domain.catalogue.supplied import OddEntry
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage
 from tests.support.providers.esimgo import KEY, EsimGoServer
@@ -349,9 +350,12 @@ def test_the_catalogue() -> None:
     # Its document tells the fields but has no example; this one is made of them.
     told = {**CATALOGUED, "roamingEnabled": [*CATALOGUED["roamingEnabled"], "DE"]}
     for form in ([told], {"bundles": [told], "pageCount": 1, "rows": 1}):
-        (bundle,) = wire.catalogue_of(reply(form))
+        listed, odd = wire.catalogue_of(reply(form)), list[OddEntry]()
+        ((at, bundle),) = entries(listed, wire.CatalogueBundle, "$", odd)
 
-        plan = bundle.supplied("USD", {"FR": (("Orange", ("4G",)),)})
+        plan = bundle.supplied("USD", {"FR": (("Orange", ("4G",)),)}, at, odd)
+
+        assert odd == []
 
         assert (plan.data_mb, plan.validity_days) == (None, 7)
         assert [each.country_code for each in plan.coverage] == ["DE", "FR"]
@@ -363,7 +367,7 @@ def test_the_operators_of_a_country() -> None:
     for name in ("speed", "speeds"):
         country = {"name": "FR", "networks": [{**NETWORK, name: ["4G"]}]}
         told = read({"countryNetworks": [country]}, wire.Coverage)
-        assert told.by_country == {"FR": (("Orange", ("4G",)),)}
+        assert told.by_country([]) == {"FR": (("Orange", ("4G",)),)}
 
 
 def test_callbacks() -> None:
