@@ -10,7 +10,8 @@ above it (a tree of Goldreich, Goldwasser and Micali). To forget one stream its 
 out: the month's key is replaced, in one transaction, by the keys beside the way to the stream.
 Every other stream keeps its key, also one that another process is just sealing with the key in its
 memory. New records of the month get the next key. Earlier releases sealed with the month's key
-itself, which has no number (`2026-10`): there only the whole month can be forgotten.
+itself, which has no number (`2026-10`). It goes on to the end of its month, because their processes
+may still run, and only the whole month can be forgotten.
 
 Long values, such as the facts of many numbers, are compressed before they are sealed (zlib, RFC
 1950). That saves seven eighths of their bytes in the log, its copies and on the way to readers.
@@ -262,7 +263,7 @@ class PersonalKeys:
         """Return the key that seals new values of a month; make it if need be."""
         for _ in range(MAKE_MAX):
             name, key = self._row(self._newest, organization_id, month)
-            if key is not None and NUMBERED in name:
+            if key is not None:
                 return name, key
             self._held.clear()
             self._make(organization_id, _next(name))
