@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from domain.accounts.currency import Ledger
+from domain.accounts.erasure import Erasure
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
@@ -46,6 +47,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     WebhookEndpoint,
     WebhookList,
     WebhookRequest,
+    Erasure,
 )
 
 

@@ -8,6 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
+from app.processes.erasing import erase_again
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.accounts.organization import ENDLESS_ENDS
 from projections.engine.positions import belongs, models_to_rebuild
@@ -57,6 +58,7 @@ def migrate(
                     raise CannotMigrate(message)
                 warn(f"{lost}; the read models are built from what it holds")
             built = _build_models(container, progress)
+            erase_again(container)
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
     except NewerSchema as error:

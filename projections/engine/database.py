@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from domain.at_once import may_wait
+from domain.errors import ServiceUnavailable
 from projections.engine.hot_reads import HotReads, HotStatement, ThreadConnections
 
 # Connections that are left to hot reads and writes, since ordinary reads may be slow.
@@ -171,7 +172,7 @@ def _taking_its_time(connection: Connection) -> Iterator[None]:
 
 def is_outage(error: Exception) -> bool:
     """Tell whether the database itself is in trouble (locked, full, gone), not the statement."""
-    if isinstance(error, PoolTimeout):
+    if isinstance(error, PoolTimeout | ServiceUnavailable):  # The second of the keys' database.
         return True
     if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _REFUSES:
         return True

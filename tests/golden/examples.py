@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from domain.accounts.currency import Ledger
+from domain.accounts.erasure import Erasure, Part
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator as StaffOperator
@@ -195,6 +196,13 @@ EVENTS: tuple[Event, ...] = (
         "operator_act",
         act="key.revoked",
         subject="signing key 2026-11",
+        actor="operator:55555555-5555-5555-8555-555555555555",
+    ),
+    created(
+        Erasure.Made,
+        "erasure",
+        organization_id=ORGANIZATION,
+        parts=[Part("2026-02"), Part("2026-03.0001", [STREAM])],
         actor="operator:55555555-5555-5555-8555-555555555555",
     ),
     created(Provider.Registered, "provider", name="bics"),
