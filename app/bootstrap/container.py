@@ -112,6 +112,7 @@ from projections.audit.report import Failure, Report
 from projections.audit.tree_keeper import TreeKeeper
 from projections.audit.witnesses import Claim, Claims, DamagedCheckpoints, KeptLeaves, Witness
 from projections.engine.database import Database
+from projections.engine.follower import Lock
 from projections.engine.freshness import Freshness
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
@@ -530,12 +531,16 @@ class Container:
     @part
     def accounts(self) -> Accounts:
         """Operators' commands on organizations, clients and wallets."""
-        above_micros = self.settings.adjustment_approval_above_micros
-        return Accounts(self.log, self.committer, self.currency, uuid4, above_micros)
+        return Accounts(self.log, self.committer, self.currency, uuid4)
 
     @part
     def operators(self) -> Operators:
         return Operators(self.log)
+
+    @part
+    def operators_turn(self) -> Lock:
+        """Held by a command that writes, until it ends."""
+        return self.persistence.lock("operators")
 
     @part
     def catalogue(self) -> Catalogue:

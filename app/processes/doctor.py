@@ -45,6 +45,8 @@ def examine(container: Container) -> list[Finding]:
     return [
         *found,
         *_keys(container),
+        *_operators(container),
+        *_approvals(container),
         *_clock(container),
         *_work(container),
         *_webhooks(container),
@@ -142,15 +144,31 @@ def _keys(container: Container) -> Iterator[Finding]:
             container.webhook_key.require()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
+    for lost in lost_keys(container):
+        yield Finding("keys", "fault", lost)
+
+
+def _operators(container: Container) -> Iterator[Finding]:
+    names = container.operators.names()
     for operator in container.operators.all():
         if not operator.revoked and not operator.has_own_key:
+            maker = operator.key.actor or "somebody"
             message = (
-                f"operator {operator.name} has a key that {operator.key.actor} has seen: its "
+                f"operator {operator.name} has a key that {names.get(maker, maker)} has seen: its "
                 "holder should replace it (operator rotate-key)"
             )
             yield Finding("operators", "fault", message)
     with suppress(SigningKeysError):  # It was said above.
         yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
+
+
+def _approvals(container: Container) -> Iterator[Finding]:
+    if container.settings.adjustment_approval_above_micros:
+        is_set = container.accounts.approvals.above_micros() is not None
+        message = "ADJUSTMENT_APPROVAL_ABOVE is ignored: the limit is in the log, so remove it"
+        if not is_set:
+            message = "ADJUSTMENT_APPROVAL_ABOVE no longer counts: run `operator approvals AMOUNT`"
+        yield Finding("approvals", "advice" if is_set else "fault", message)
 
 
 def _clock(container: Container) -> Iterator[Finding]:
@@ -190,8 +208,10 @@ def _months(container: Container) -> Iterator[Finding]:
 
 
 def _providers(container: Container) -> Iterator[Finding]:
+    names = container.operators.names()
     for name, drained in container.drains.look().items():
-        by, since = drained.actor or "nobody known", f"{drained.since:%Y-%m-%d %H:%M}"
+        who = drained.actor or "nobody known"
+        by, since = names.get(who, who), f"{drained.since:%Y-%m-%d %H:%M}"
         message = f"{name} is drained by {by} since {since} UTC: it gets no new work"
         yield Finding("providers", "advice", message)
     missing = [name for name in NETWORKS if name not in container.settings.networks]

@@ -65,6 +65,10 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         "audit checkpoint": [],
         "privacy erase": ["--before", "2020-01"],
         "operator create": ["carl", "--may", "money"],
+        "operator approvals": ["10"],
+        "jobs cancel": [one],
+        **{f"links {each}": [one] for each in ("suspend", "reactivate", "end")},
+        "webhooks disable": [one],
     }
 
 
