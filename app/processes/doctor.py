@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from app.bootstrap.container import Container
+from app.bootstrap.hold import MEANING
 from app.bootstrap.known_keys import active_clients, lost_keys, missing_keys
 from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
@@ -17,6 +18,7 @@ from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.catalogue.plan import SIMULATED
+from domain.errors import InstallationHeld
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
@@ -44,6 +46,7 @@ def examine(container: Container) -> list[Finding]:
         return [*found, Finding("database", "fault", missing)]
     return [
         *found,
+        *_hold(container),
         *_keys(container),
         *_operators(container),
         *_approvals(container),
@@ -171,6 +174,11 @@ def _approvals(container: Container) -> Iterator[Finding]:
         yield Finding("approvals", "advice" if is_set else "fault", message)
 
 
+def _hold(container: Container) -> Iterator[Finding]:
+    if container.hold.look():
+        yield Finding("hold", "fault", MEANING)
+
+
 def _clock(container: Container) -> Iterator[Finding]:
     container.database_clock.measure()
     off_s = abs(container.database_clock.offset_s)
@@ -203,7 +211,14 @@ def _webhooks(container: Container) -> Iterator[Finding]:
 def _months(container: Container) -> Iterator[Finding]:
     if overdue := container.month_end.overdue():
         more = f" and {len(overdue) - 1} more" if overdue[1:] else ""
-        message = f"month {overdue[0]}{more} has ended and is not closed: is the clock running?"
+        why = container.cut_off.doubt() or "is the clock running?"
+        message = f"month {overdue[0]}{more} has ended and is not closed: {why}"
+        yield Finding("months", "fault", message)
+    if (early := container.month_end.closed_too_early()) is not None:
+        message = (
+            f"month {early} is closed and has not ended: a clock was ahead; entries of this month "
+            "stand in the statements of later ones"
+        )
         yield Finding("months", "fault", message)
 
 
@@ -224,7 +239,7 @@ def _providers(container: Container) -> Iterator[Finding]:
 def _trials(container: Container) -> Iterator[Finding]:
     try:
         checked = check(container)
-    except WrongSetting:  # `_parts` reports it.
+    except (WrongSetting, InstallationHeld):  # `_parts` and `_hold` report it.
         return
     for each in checked:
         if each.problem is not None:

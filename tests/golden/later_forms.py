@@ -16,6 +16,7 @@ from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import LaterPrice, Plan
 from domain.cost import Cost
+from domain.finance.month import Month
 from domain.links.bought_plan import TakenOver
 from domain.links.link import Link
 from domain.links.plan_change import Addition, PlanChange
@@ -110,4 +111,5 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
         "cost",
         _with(PlanChange.Requested, additions=[Addition(ACTIVATION, COSTLY_PLAN, PRICE)]),
     ),
+    ("actor", _with(Month.Closed, actor="os:ærø")),
 )
