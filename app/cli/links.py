@@ -156,7 +156,7 @@ def show_one(*, identifier: UUID | str, as_json: bool) -> None:
         link = find_link(container, identifier)
         catch_up(container)
         with container.views.reading() as connection:
-            timeline = container.timelines.of_link(connection, link.organization_id, link.id)
+            timeline = container.timelines.of_link(connection, link.id)
         name = container.link_readings.open_text(link.organization_id, link.id, link.name)
         facts = _facts(link, name, _msisdn(container, link.id))
         names = container.operators.names()
