@@ -701,6 +701,7 @@ STREAMS = {
     "provider.registered": ("provider", "name"),
     "api_client.registered": ("api_client", "client_id"),
     "webhook_list.opened": ("webhook_list", "organization_id"),
+    "approval_limit.opened": ("approval_limit",),
 }
 FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
 FIRST |= {"number_lookup.answered", "bulk_job.created"}
@@ -859,6 +860,15 @@ def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Ite
         actor = event.state.get("actor") or ""
         if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
             yield "it is not approved by another operator"
+
+
+@rule("proposal.made")
+def a_proposal_waits_in_the_stream_of_its_facts(_: Books, event: Event) -> Iterator[str]:
+    if event["kind"] == "deposit":
+        of = (derived("deposit", event["organization_id"], event["reference"]),)
+        yield from named(event.stream, "proposal", *of)
+    elif event["kind"] == "refund":
+        yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
 
 
 @rule("number_lookup.answered", "bulk_job.created")
