@@ -52,11 +52,7 @@ def migrate(
             if container.notes.newest("endless_secrets") is None:
                 end = container.clock() + ENDLESS_ENDS
                 container.notes.add("endless_secrets", end.isoformat(), container.clock())
-            if lost := lost_events(container):
-                if not container.log.head():
-                    message = f"DATABASE_URL: {persistence.place} is empty: {lost}; {RESTORE}"
-                    raise CannotMigrate(message)
-                warn(f"{lost}; the read models are built from what it holds")
+            _look_for_losses(container, warn)
             built = _build_models(container, progress)
             erase_again(container)
             with container.views.writing() as connection:
@@ -68,6 +64,15 @@ def migrate(
         message = f"DATABASE_URL: {_trouble(error, persistence.place)}"
         raise CannotMigrate(message) from error
     return built
+
+
+def _look_for_losses(container: Container, warn: Callable[[str], object]) -> None:
+    lost = lost_events(container)
+    if lost and not container.log.head():
+        message = f"DATABASE_URL: {container.persistence.place} is empty: {lost}; {RESTORE}"
+        raise CannotMigrate(message)
+    if lost:
+        warn(f"{lost}; the read models are built from what it holds")
 
 
 def missing_tables(container: Container) -> str | None:
