@@ -43,6 +43,7 @@ def run_all(shell: Shell, plans: Path) -> None:
         shell.run("plans", change, listed["id"], owner)
     for change in ("drain", "resume"):
         shell.run("providers", change, "simulated")
+    shell.run("keys", "rotate", "webhooks")
 
 
 def test_what_an_operator_does_names_the_user_of_the_operating_system(
