@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from domain.accounts.currency import Ledger
+from domain.accounts.erasure import Erasure
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
@@ -17,6 +18,7 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event, Root, kinds_below
 from domain.log.discontinuity import Discontinuity
+from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
@@ -39,11 +41,13 @@ AGGREGATES: tuple[type[Root], ...] = (
     PlanChange,
     MonthlyFee,
     Discontinuity,
+    LogOrigin,
     Ledger,
     Month,
     WebhookEndpoint,
     WebhookList,
     WebhookRequest,
+    Erasure,
 )
 
 

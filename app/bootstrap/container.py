@@ -118,6 +118,7 @@ from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.finance.views import ON_FILES
 from projections.models.api_clients import ApiClients
+from projections.models.erasures import Erasures
 from projections.models.jobs import Jobs
 from projections.models.link_spans import LinkSpans
 from projections.models.links import Links
@@ -365,6 +366,7 @@ class Container:
             OwnTables("simulated_clock", 1, stores, [self.simulated_clock.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
+            OwnTables("key_branches", 1, keys.database, [keys.branch_metadata], cheap=False),
             OwnTables("checkpoints", 1, keys.database, [checkpoints.metadata], cheap=False),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
@@ -391,11 +393,15 @@ class Container:
     unfinished = _ReadModel(Unfinished)
     fee_book = _ReadModel(FeeBook)
     webhook_endpoints = _ReadModel(WebhookEndpoints)
+    erasures = _ReadModel(Erasures)
 
     @property
     def models(self) -> list[ReadModel]:
         parts = [each for kind in type(self).__mro__ for each in vars(kind).items()]
-        return [getattr(self, name) for name, kind in parts if isinstance(kind, _ReadModel)]
+        made = [getattr(self, name) for name, kind in parts if isinstance(kind, _ReadModel)]
+        for model in made:
+            model.vault = self.vault
+        return made
 
     @part
     def positions(self) -> Positions:
@@ -800,6 +806,7 @@ class Container:
             offers=self.known_plans.offer,
             waiting=self.waiting,
             rules=self.provisioning_rules,
+            vault=self.vault,
             clock=self.clock,
             new_id=uuid4,
         )

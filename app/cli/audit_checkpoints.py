@@ -9,7 +9,7 @@ from typing import Any, Self
 import click
 
 from app.bootstrap.container import Container
-from app.cli.installation import installation
+from app.cli.installation import installation, note_act
 from app.cli.output import as_json_option, show, watched, written
 from app.cli.rights import authorize
 from app.security.checkpoint_keys import verify
@@ -20,7 +20,7 @@ from projections.audit.report import Failure, Report
 from projections.audit.tree import CompactRange
 from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
 from projections.engine.rebuild import Progress
-from workers.checkpoints import NotAccepted
+from workers.checkpoints import KeptCheckpoint, NotAccepted
 
 NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
 NOTES = click.Path(path_type=Path, exists=True)
@@ -37,9 +37,9 @@ def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
     keeps the note can convict anybody who changes the log before its position.
     """
     with installation() as container, watched("Hashing") as progress:
-        authorize(container)
+        actor = authorize(container)
         container.tree_keeper.catch_up(progress=progress)
-        signed = container.checkpoints.make().signed
+        signed = sign(container, actor).signed
         try:
             container.checkpoints.deliver()
         except NotAccepted as error:
@@ -51,6 +51,15 @@ def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
         show(facts_of(signed), as_json=as_json)
     else:
         click.echo(signed.note, nl=False)
+
+
+def sign(container: Container, actor: str) -> KeptCheckpoint:
+    """Sign a checkpoint for an operator, whom an event names before anything is signed."""
+
+    def note() -> None:
+        note_act(container, "checkpoint.signed", f"position {container.log.head()}", actor)
+
+    return container.checkpoints.make(note)
 
 
 def facts_of(signed: SignedCheckpoint) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from app.bootstrap.container import Container
-from app.cli.audit_checkpoints import NOTE, facts_of, public_key_of
+from app.cli.audit_checkpoints import NOTE, facts_of, public_key_of, sign
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
 from app.cli.rights import authorize
@@ -111,8 +111,7 @@ def _vouching(container: Container, position: int) -> KeptCheckpoint:
         or kept.signed.checkpoint.position < position
         or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
     ):
-        authorize(container, "audit")
-        kept = container.checkpoints.make()
+        kept = sign(container, authorize(container, "audit"))
     if kept.signed.checkpoint.position < position:
         message = "the transaction is too new to be signed (CHECKPOINT_LAG_S); try again"
         raise NotPossible(message)

@@ -16,6 +16,7 @@ from app.processes.migrate import CannotMigrate, lost_events, missing_tables
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import NOT_MIGRATED, trouble_of
+from domain.accounts.operator_acts import Act, OperatorAct
 from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
@@ -77,6 +78,11 @@ def cause_of(container: Container, actor: str | None = None) -> Cause:
     container.currency.check()
     container.database_clock.measure()
     return Cause(container.clock(), f"cli-{uuid4()}", actor or authorize(container))
+
+
+def note_act(container: Container, act: Act, subject: str, actor: str | None = None) -> None:
+    """Record what an operator does beside the aggregates; refuses as `cause_of` does."""
+    container.log.append(OperatorAct.note(act, subject, cause_of(container, actor)))
 
 
 def catch_up(container: Container) -> None:

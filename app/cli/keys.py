@@ -109,7 +109,9 @@ def _renew(container: Container, kind: Kind, cause: Cause | None) -> Row:
 def _row(container: Container, key: ListedKey) -> Row:
     row = {**asdict(key), "verifier": None}
     if key.kind == "checkpoints":  # Its id depends on the name under which it signs.
-        origin, public_key = container.settings.checkpoint_origin, bytes.fromhex(key.kid)
+        has_log = container.persistence.exists() and is_migrated(container)
+        origin = container.checkpoints.origin() if has_log else container.settings.checkpoint_origin
+        public_key = bytes.fromhex(key.kid)
         row["kid"] = key_id_of(origin, public_key).hex()
         row["verifier"] = verifier_key(origin, public_key)
     return row

@@ -112,12 +112,12 @@ def show_one(*, identifier: UUID | str, as_json: bool) -> None:
     link has, the one that had it last.
     """
     with installation() as container:
-        link = _find(container, identifier)
+        link = find_link(container, identifier)
         catch_up(container)
         with container.views.reading() as connection:
-            timeline = container.timelines.of_link(connection, link.id)
-        msisdn = _msisdn(container, link.id)
-    facts = _facts(link, msisdn)
+            timeline = container.timelines.of_link(connection, link.organization_id, link.id)
+        name = container.link_readings.open_text(link.organization_id, link.id, link.name)
+        facts = _facts(link, name, _msisdn(container, link.id))
     activations = [_activation(each) for each in link.activations.values()]
     if as_json:
         told = [_entry(each) for each in timeline]
@@ -142,7 +142,7 @@ def _read_all(container: Container, organization_id: UUID | None) -> Iterator[Li
         before = rows[-1].position
 
 
-def _find(container: Container, identifier: UUID | str) -> Link:
+def find_link(container: Container, identifier: UUID | str) -> Link:
     """Find a link in the log itself, which also knows links that are in no list."""
     link_id: UUID | None
     if isinstance(identifier, UUID):
@@ -174,12 +174,12 @@ def _short_facts(row: LinkRow) -> dict[str, Any]:
     }
 
 
-def _facts(link: Link, msisdn: str | None) -> dict[str, Any]:
+def _facts(link: Link, name: str | None, msisdn: str | None) -> dict[str, Any]:
     profile, failure = link.sponsor_profile, link.failure
     return {
         "id": link.id,
         "organization": link.organization_id,
-        "name": link.name,
+        "name": name,
         "stage": link.stage,
         "status": link.state if link.is_visible else None,
         "iccid": link.iccid,

@@ -10,11 +10,13 @@ from app.bootstrap.container import Container
 from app.bootstrap.known_keys import note_pepper
 from app.cli.arguments import Words
 from app.cli.installation import cause_of, installation
-from app.cli.output import as_json_option, show, show_list
+from app.cli.output import as_json_option, show, show_list, watched
 from app.cli.rights import holder_of_key, user
 from app.security.secrets import new_operator_key
+from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
 from domain.errors import NotPossible
+from projections.audit.walk import walk
 
 SHOWN_ONCE = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -108,6 +110,30 @@ def revoke(*, operator_id: UUID, as_json: bool) -> None:
     with installation() as container:
         revoked = container.operators.revoke(operator_id, cause_of(container))
     show(_facts(revoked), as_json=as_json)
+
+
+@command.command()
+@as_json_option
+def acts(*, as_json: bool) -> None:
+    """List what operators did that changed no aggregate, oldest first: to keys, tree and copies.
+
+    Everything else that an operator did stands in the events of what was changed.
+    """
+    with installation() as container, watched("Reading") as progress:
+        names = {each.actor: each.name for each in container.operators.all()}
+        rows = [
+            {
+                "at": event.timestamp,
+                "who": names.get(str(event.actor), event.actor),
+                "act": event.act,
+                "subject": event.subject,
+                "position": position,
+                "actor": event.actor,
+            }
+            for position, event in walk(container.log, (OperatorAct.Done,), progress)
+            if isinstance(event, OperatorAct.Done)
+        ]
+    show_list(rows, as_json=as_json)
 
 
 def _who_begins(container: Container) -> str | None:

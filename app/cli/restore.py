@@ -7,6 +7,7 @@ import click
 
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
+from app.cli.terminal import one_line
 from app.processes.backup import Restored, restore
 
 AGAIN = "The keys are in place. Now restore the database, then run this command again:"
@@ -50,4 +51,4 @@ def _show(done: Restored, directory: Path, commands: list[str], *, as_json: bool
         return
     show(facts, as_json=False)
     for failure in failures:
-        click.echo(f"position {failure.position}: {failure.reason}")
+        click.echo(one_line(f"position {failure.position}: {failure.reason}"))

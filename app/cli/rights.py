@@ -31,7 +31,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "sandbox advance": None,  # Nothing of it is real.
         **dict.fromkeys(("projections status", "projections rebuild")),
         **dict.fromkeys(("dead-letters list", "dead-letters replay", "dead-letters purge")),
-        **dict.fromkeys(("audit verify", "operator list")),
+        **dict.fromkeys(("audit verify", "operator list", "operator acts")),
         **dict.fromkeys(("audit statement", "audit balance", "audit replay")),
         **dict.fromkeys(("audit margin", "audit trial-balance", "audit reconcile")),
         **dict.fromkeys(("audit export", "audit import", "audit check")),

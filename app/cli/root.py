@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from app.cli.terminal import defused, one_line
+
 PROGRAM = "python -m app"
 FAILED = 1
 INTERRUPTED = 130  # The status that shells report for a process ended by SIGINT.
@@ -74,13 +76,33 @@ class Deferred(click.Command):
         return self.load().make_context(info_name, args, parent, **extra)
 
 
-@click.group(commands={name: Deferred(name, line) for name, line in COMMANDS.items()})
+class Program(click.Group):
+    """The program; whatever it prints is harmless to a terminal."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        with defused():
+            return super().main(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:  # It may name a file, or what is in one.
+            vars(error)["message"] = one_line(error.message)
+            raise
+
+
+@click.group(cls=Program, commands={name: Deferred(name, line) for name, line in COMMANDS.items()})
 def cli() -> None:
     """Run and operate the service. Settings come from the environment; see `settings`."""
 
 
 def main() -> int:
     """Run one command; return 0 if it is done, 1 if it was refused or failed, 2 for wrong usage."""
+    with defused():
+        return _main()
+
+
+def _main() -> int:
     # Commands print what they have to say. Log lines belong to `serve`, which turns them on.
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:

@@ -131,12 +131,12 @@ def readyz() -> Response:
 
 
 def _missing_log() -> str | None:
-    """Say why the log cannot be reached; None when it can."""
+    """Say why the log, or another part of the database, cannot be used; None when it can."""
     try:
         container().log.head()
+        return container().persistence.fault()
     except Exception as error:  # noqa: BLE001 - Whatever the error, the log cannot be reached.
         return outages().note(error)
-    return None
 
 
 class _ReadModels(NamedTuple):

@@ -5,7 +5,7 @@ import logging
 from prometheus_client.registry import Collector
 
 from app.bootstrap.container import Container
-from app.processes.doctor import warn_at_start
+from app.processes.doctor import announce
 from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, Runtime
 from app.processes.stopping import stop_on_signals
@@ -21,9 +21,9 @@ def run(container: Container, role: Role) -> None:
     """Work until SIGTERM or SIGINT; then finish the work in hand and leave the rest queued."""
     stop = stop_on_signals()
     listen(container, role)
+    announce(container)
     if not wait_until_ready(container, stop):
         return
-    warn_at_start(container.settings)
     container.complete()
     runtime = Runtime(container, {role})
     try:

@@ -56,19 +56,42 @@ def examine(container: Container) -> list[Finding]:
     ]
 
 
-def warn_at_start(settings: Settings) -> None:
-    """Log in one line what is not ready, once the process can work."""
+def announce(container: Container) -> None:
+    """Log what this process works with, and what of it is not ready for production.
+
+    This comes first, because a process that waits at a wrong place must name that place.
+    """
+    settings, place = container.settings, container.persistence.place
+    logger.info(
+        "%s begins: database %s %s; broker %s; lookups by %s; links by %s",
+        container.role,
+        "SQLite" if settings.is_on_files else "PostgreSQL",
+        place,
+        settings.broker_shown,
+        settings.lookup_provider,
+        settings.network_provider,
+    )
     if (warning := warning_at_start(settings)) is not None:
         logger.warning(warning)
 
 
 def warning_at_start(settings: Settings) -> str | None:
-    """Return the line of `warn_at_start`; None without faults, or on SQLite without RabbitMQ."""
-    serves_partners = not (settings.database_url.startswith("sqlite:") and settings.has_own_broker)
+    """Say in one line what is not ready; None without faults, or on SQLite without RabbitMQ."""
+    serves_partners = not (settings.is_on_files and settings.has_own_broker)
     faults = [each.message for each in _settings(settings) if each.severity == "fault"]
     if not serves_partners or not faults:
         return None
     return f"not ready for production: {'; '.join(faults)} ({TELLS_ALL})"
+
+
+def split_database(settings: Settings) -> str | None:
+    """Say that the processes share a broker and perhaps no database; None if they share both."""
+    if not settings.is_on_files or settings.has_own_broker:
+        return None
+    return (
+        f"DATABASE_URL is SQLite beside a broker: {settings.database_path.absolute()} is the log "
+        "of this machine alone; name a PostgreSQL in DATABASE_URL or DATABASE_URL_FILE"
+    )
 
 
 def _settings(settings: Settings) -> Iterator[Finding]:
@@ -85,7 +108,9 @@ def _settings(settings: Settings) -> Iterator[Finding]:
     if settings.webhooks_allow_private:
         message = "WEBHOOKS_ALLOW_PRIVATE is on: partners can have this network called"
         yield Finding("webhooks", "fault", message)
-    if settings.database_url.startswith("sqlite:"):
+    if (split := split_database(settings)) is not None:
+        yield Finding("sqlite", "fault", split)
+    elif settings.is_on_files:
         message = "DATABASE_URL is SQLite: one process on one machine, gone with its disk"
         yield Finding("sqlite", "advice", message)
     for name in secrets_open_to_all():

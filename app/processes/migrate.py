@@ -8,12 +8,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
+from app.processes.erasing import erase_again
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.accounts.organization import ENDLESS_ENDS
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
 from projections.finance.views import VIEWS
+
+RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +53,12 @@ def migrate(
                 end = container.clock() + ENDLESS_ENDS
                 container.notes.add("endless_secrets", end.isoformat(), container.clock())
             if lost := lost_events(container):
+                if not container.log.head():
+                    message = f"DATABASE_URL: {persistence.place} is empty: {lost}; {RESTORE}"
+                    raise CannotMigrate(message)
                 warn(f"{lost}; the read models are built from what it holds")
             built = _build_models(container, progress)
+            erase_again(container)
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
     except NewerSchema as error:
@@ -77,15 +84,13 @@ def missing_tables(container: Container) -> str | None:
 
 
 def _lost_log(place: str) -> str:
-    return (
-        f"the log {place} is gone, but the files beside it are there; move them away, then restore "
-        "it from a backup, or begin anew"
-    )
+    return f"the log {place} is gone, but the files beside it are there; {RESTORE}"
 
 
 def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
-    return all(is_current(own) for own in container.own_tables)
+    has_files = container.persistence.has_all_files()
+    return has_files and all(is_current(own) for own in container.own_tables)
 
 
 def lost_events(container: Container) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from dramatiq import Broker, Worker
 
 from app.bootstrap.container import Container
+from app.processes.erasing import erase_again
 from app.processes.memory import settle_memory
 from app.processes.providers import note_balances
 from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS, WEBHOOK_THREADS
@@ -48,6 +49,8 @@ DELIVER_S = 15.0  # Also the pause after the sink has not accepted a checkpoint.
 AUDIT_S = 60.0  # How often to check whether the nightly audit is due.
 BALANCES_S = 300.0  # Often enough for an alert, seldom enough for a provider's limits.
 BALANCES_FIRST_S = 5.0  # As for the first purge.
+ERASE_S = 600.0  # Only for a command that was killed between its event and the keys.
+ERASURES_MAX = 100  # The newest.
 RESTART_S = 1.0
 # Time-out of a queue's consumer: how late it notices a stop, or that a delayed message is due.
 LOOK_MS = 1_000
@@ -181,6 +184,7 @@ class Runtime:
                     checkpoints.deliver,
                     expected=NotAccepted,
                 ),
+                Task("erasures", ERASE_S, partial(erase_again, self._container, ERASURES_MAX)),
                 Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
                 Task("balances", BALANCES_S, balances, first_s=BALANCES_FIRST_S),
             ]

@@ -20,7 +20,7 @@ from app.http.edge.listening import bind
 from app.http.edge.listening import listen as listen_on
 from app.processes import web_worker
 from app.processes.background import listen
-from app.processes.doctor import warn_at_start
+from app.processes.doctor import announce
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import ASKS, call_after, stop_on_signals
 from app.watch.web_workers import WorkerFiles
@@ -65,9 +65,9 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
     for number in ASKS:  # Ignore a second signal, because it would leave workers behind.
         signal.signal(number, lambda *_: None)
     listeners = bind(settings.host, settings.port)
+    announce(container)
     if not wait_until_ready(container, stop):
         return
-    warn_at_start(settings)
     for line in note_keys(container):
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)

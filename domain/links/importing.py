@@ -40,8 +40,7 @@ from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import buy
 from domain.log.log import Log, retry_on_conflict
-from domain.months import month_of
-from domain.personal import Vault
+from domain.personal import Vault, open_text, seal_text
 
 LINKS_MAX = 5_000  # One transaction writes them all, and other appends wait for its end.
 # Short enough for a QR code of every error correction level.
@@ -116,7 +115,7 @@ class LinkImport:
         }
         known = self.log.find(Link, link_id)
         if known is not None:
-            _require_same(known, facts)
+            _require_same(known, facts, self.vault)
             return None
         esim = self.log.find(Esim, esim_id(network, iccid))
         if esim is not None and esim.link_id is not None:
@@ -124,9 +123,10 @@ class LinkImport:
         esim = esim or Esim.register(network, iccid, cause)
         esim.reserve(link_id, cause)
         lpa = None
-        if sealed and entry["lpa"] is not None:
-            owner, month = entry["organization_id"], month_of(cause.at)
-            lpa = self.vault.seal(owner, month, link_id, entry["lpa"].encode())
+        if sealed:
+            owner = entry["organization_id"]
+            facts["name"] = seal_text(self.vault, owner, link_id, entry["name"], cause)
+            lpa = seal_text(self.vault, owner, link_id, entry["lpa"], cause)
         return Link.take_over(link_id, cause, iccid=iccid, lpa=lpa, **facts), esim
 
     def _endpoint_of(self, entry: Mapping[str, Any]) -> str:
@@ -163,14 +163,19 @@ def _plans(
         yield TakenOver(activation_id, bought, each["bought_at"], each["addon_id"])
 
 
-def _require_same(link: Link, facts: Mapping[str, Any]) -> None:
-    """Raise Wrong if a link was imported with other facts; later changes do not count."""
+def _require_same(link: Link, facts: Mapping[str, Any], vault: Vault) -> None:
+    """Raise Wrong if a link was imported with other facts; later changes do not count.
+
+    Nor does a name that was erased.
+    """
     assert isinstance(link.requested, Link.Imported)
+    named = link.requested.sealed_name or link.requested.name
+    name = open_text(vault, link.organization_id, link.id, named)
     activations = [link.activations.get(each.activation_id) for each in facts["plans"]]
     had = [each for each in activations if each is not None]
     before = {
         "organization_id": link.organization_id,
-        "name": link.requested.name,
+        "name": facts["name"] if name is None and named is not None else name,
         "endpoint_id": link.endpoint_id,
         "sponsor_profile": link.requested.sponsor_profile,
         "plans": [(each.plan.plan_id, each.bought_at, each.addon_id) for each in had],

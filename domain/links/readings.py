@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from domain.cause import Cause, Clock
 from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
-from domain.links.link import Link, LinkState
+from domain.links.link import Link, LinkState, Name
 from domain.links.network import (
     AddonUsage,
     NetworkReading,
@@ -30,7 +30,7 @@ from domain.links.networks import Networks
 from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.months import month_of
-from domain.personal import Sealed, Vault
+from domain.personal import Vault, open_text, seal_text
 from domain.provider_errors import ProviderError
 
 READ_S = 5.0  # For all network reads of one request together.
@@ -88,6 +88,7 @@ class LinkReading:
     link: Link
     usage: Usage | None
     plans: Sequence[PlanUsage]
+    name: str | None
     lpa: str | None
     stale: bool
     is_live: bool
@@ -148,6 +149,7 @@ class LinkReadings:
             link=link,
             usage=usage,
             plans=plans_of(link, usage, self.clock()),
+            name=self.open_text(link.organization_id, link.id, link.name),
             lpa=lpa,
             stale=live and not is_live,
             is_live=is_live,
@@ -197,10 +199,19 @@ class LinkReadings:
             return lpa
         raise NotFound(ERASED) if link.lpa is not None else NetworkUnavailable
 
-    def open_lpa(self, organization_id: UUID, link_id: UUID, lpa: Sealed | None) -> str | None:
-        """Return a stored activation code; None if there is none, or if it was erased."""
-        clear = self.vault.open(organization_id, link_id, lpa) if lpa is not None else None
-        return clear.decode() if clear is not None else None
+    def open_text(self, organization_id: UUID, link_id: UUID, text: Name) -> str | None:
+        """Return a stored name or activation code; None if there is none, or if it was erased."""
+        return open_text(self.vault, organization_id, link_id, text)
+
+    def rename(self, link: Link, name: str | None, cause: Cause) -> Link:
+        """Give a link another name, or none, and return it; raises RateLimited."""
+
+        def change(newest: Link) -> None:
+            owner = newest.organization_id
+            if name != self.open_text(owner, newest.id, newest.name):
+                newest.rename(seal_text(self.vault, owner, newest.id, name, cause), cause)
+
+        return self.log.update(link, change)
 
     def _live_usage(self, link: Link, until_s: float) -> Usage | None:
         assert link.endpoint_id is not None
@@ -233,7 +244,7 @@ class LinkReadings:
     def _lpa(self, link: Link, until_s: float, cause: Cause) -> str | None:
         """Return the activation code; if it is not stored, ask the network and store it."""
         if link.lpa is not None:
-            return self.open_lpa(link.organization_id, link.id, link.lpa)
+            return self.open_text(link.organization_id, link.id, link.lpa)
         left_s = until_s - time.monotonic()
         if link.iccid is None or link.ended is not None or left_s <= 0:
             return None

@@ -13,6 +13,7 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.paid_price import PaidPrice, Repaying
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, Reference, Wallet
+from domain.finance.month import Month
 from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -26,6 +27,7 @@ from projections.audit.adjustments import AdjustmentInvariants
 from projections.audit.bookings import Bookings, Reason
 from projections.audit.bulk_jobs import BulkJobInvariants
 from projections.audit.esims import EsimInvariants
+from projections.audit.ids import DerivedIds, check_ids
 from projections.audit.link_ends import EndInvariants
 from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
@@ -75,7 +77,7 @@ class Continuity:
         """Check one event against those that it got before."""
         event = recorded.event
         moved = self._check_entry(event) if isinstance(event, Wallet.Moved) else ()
-        return [*self._streams.check(event), *moved]
+        return [*self._streams.check(event), *check_ids(event), *moved]
 
     def _check_entry(self, event: Wallet.Moved) -> Iterator[str]:
         before = self._wallets.get(event.originator_id)
@@ -97,6 +99,7 @@ class Invariants:
 
     def __init__(self, history: History) -> None:
         self._streams = Streams()
+        self._ids = DerivedIds()
         self._promises = Promises()
         self._bookings = Bookings(self._promises)
         self._wallets = WalletInvariants(self._bookings)
@@ -120,7 +123,8 @@ class Invariants:
         facts = self._check_facts(recorded.position, event)
         if isinstance(event, RefundByHand):
             facts = self._by_hand.check(recorded.position, event)
-        return [*self._streams.check(event), *self._months.check(event), *facts]
+        order = [*self._streams.check(event), *self._ids.check(event)]
+        return [*order, *self._months.check(event), *facts]
 
     def check_end(self) -> list[tuple[int, str]]:
         """Return each announcement that was not kept, with its position."""
@@ -147,6 +151,8 @@ class Invariants:
 
     def _check_more(self, position: int, event: Event) -> Iterator[str]:
         match event:
+            case Month.Closed():
+                self._bookings.is_recent = True
             case Esim.Registered() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
                 yield from self._esims.check(event)
             case LostOrder.Event():

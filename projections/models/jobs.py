@@ -27,6 +27,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from domain.accounts.erasure import Erasure
 from domain.cause import AHEAD_MAX
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
@@ -122,6 +123,7 @@ _CHANGING = (
     "finished_at",
 )
 _KEPT = ("id", "organization_id", "month", "total_count")
+FORGET_AT_ONCE = 500  # Jobs named in one statement.
 _PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
 
 
@@ -130,7 +132,7 @@ class Jobs(ReadModel):
 
     name = "jobs"
     version = 2
-    uses = (BulkJob.Event, BulkJob.RefundedByHand)
+    uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made)
 
     def build(self) -> Sequence[Table]:
         """Define the tables and the statements that run often."""
@@ -216,6 +218,12 @@ class Jobs(ReadModel):
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch: a row once, however many of its events move it."""
+        for at, (_, event) in enumerate(batch):
+            if isinstance(event, Erasure.Made):
+                self.project(connection, batch[:at])
+                self._forget(connection, event)
+                self.project(connection, batch[at + 1 :])
+                return
         rows, settled = dict[UUID, dict[str, Any]](), []
         older = self._read_older(connection, batch)
         rows |= {job_id: dict(row) for job_id, row in older.items()}
@@ -234,6 +242,19 @@ class Jobs(ReadModel):
         execute_many(connection, self._change, changed)
         moved = _moved_counts(older.values(), rows.values())
         upsert(connection, self.counted, moved, added=frozenset(STATUSES))
+
+    def _forget(self, connection: Connection, erasure: Erasure.Made) -> None:
+        """Delete the jobs that were erased one by one; those of erased months stay unlisted."""
+        jobs, theirs = self.jobs.c, self.jobs.c.organization_id == erasure.organization_id
+        streams = [each for part in erasure.parts for each in part.streams or ()]
+        for start in range(0, len(streams), FORGET_AT_ONCE):
+            some = streams[start : start + FORGET_AT_ONCE]
+            counted = (jobs.id, jobs.organization_id, jobs.month, jobs.status)
+            gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(*counted)
+            rows = [row._asdict() for row in connection.execute(gone)]
+            theirs_too = self.settlements.c.job_id.in_([row["id"] for row in rows])
+            connection.execute(self.settlements.delete().where(theirs_too))
+            upsert(connection, self.counted, _moved_counts(rows, []), added=frozenset(STATUSES))
 
     def _read_older(
         self, connection: Connection, batch: Sequence[Recorded]

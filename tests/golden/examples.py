@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from domain.accounts.currency import Ledger
+from domain.accounts.erasure import Erasure, Part
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator as StaffOperator
@@ -25,6 +26,7 @@ from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.discontinuity import Discontinuity
+from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
@@ -196,6 +198,13 @@ EVENTS: tuple[Event, ...] = (
         subject="signing key 2026-11",
         actor="operator:55555555-5555-5555-8555-555555555555",
     ),
+    created(
+        Erasure.Made,
+        "erasure",
+        organization_id=ORGANIZATION,
+        parts=[Part("2026-02"), Part("2026-03.0001", [STREAM])],
+        actor="operator:55555555-5555-5555-8555-555555555555",
+    ),
     created(Provider.Registered, "provider", name="bics"),
     event(Provider.Drained, name="bics", actor="operator:55555555-5555-5555-8555-555555555555"),
     event(Provider.Resumed, name="bics", actor="operator:55555555-5555-5555-8555-555555555555"),
@@ -279,4 +288,5 @@ EVENTS: tuple[Event, ...] = (
         last_position=1_204,
         seen_position=1_211,
     ),
+    created(LogOrigin.Fixed, "log_origin", origin="api.example.com"),
 )

@@ -22,7 +22,7 @@ from domain.log.aggregate import Event
 from domain.lookups.bulk_job import Asked, BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint
-from tests.golden.building import PRICE
+from tests.golden.building import PRICE, SEALED
 from tests.golden.examples import EVENTS, TERMS
 from tests.golden.link_examples import ACTIVATION, PLAN
 
@@ -69,6 +69,10 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("cost", _with(Link.Requested, plan=COSTLY_PLAN)),
     ("unawaited", _with(Link.Requested, unawaited=True)),
     ("cost", _with(Link.Activated, plan=COSTLY_PLAN, cost=TOLD)),
+    *(
+        ("sealed_name", _with(kind, name=None, sealed_name=SEALED))
+        for kind in (Link.Requested, Link.Imported, Link.Activated, Link.Renamed)
+    ),
     ("taken_over", _with(Link.Activated, bought_at=BOUGHT_AT, more=[OTHER])),
     ("cost", _with(Link.PlanAdded, plan=COSTLY_PLAN, cost=TOLD)),
     (

@@ -68,7 +68,7 @@ def test_only_events_that_are_old_enough_are_signed(process: Process, clock: Set
     public_keys = [key.public_key for key in process.checkpoint_keys.live()]
     assert first.signed.fault(public_keys, verify) is None
     clock.forward(seconds=LAG_S)
-    assert process.checkpoints.make().signed.checkpoint.size == 303
+    assert process.checkpoints.make().signed.checkpoint.size == 304, "and the origin of the log"
 
 
 @pytest.mark.any_database

@@ -304,7 +304,7 @@ def show_link(
     assert link.activated_at is not None
     return LinkDetail(
         id=link.id,
-        name=link.name,
+        name=reading.name,
         iccid=link.iccid,
         status=reading.status,
         created_at=format_time(link.activated_at),

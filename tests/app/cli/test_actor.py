@@ -44,6 +44,7 @@ def run_all(shell: Shell, plans: Path) -> None:
     for change in ("drain", "resume"):
         shell.run("providers", change, "simulated")
     shell.run("keys", "rotate", "webhooks")
+    shell.run("projections", "rebuild", "audit_tree")
 
 
 def test_what_an_operator_does_names_the_user_of_the_operating_system(

@@ -117,6 +117,17 @@ def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
     boss.having(OPERATOR_KEY="").run("projections", "rebuild", "usage")
 
 
+def test_the_acts_of_an_operator_are_listed_by_name(boss: Shell) -> None:
+    number, auditor = created(boss, "anna", "audit")
+    auditor.run("projections", "rebuild", "audit_tree")
+    (act,) = boss.json("operator", "acts")["data"]
+    assert (act["who"], act["actor"], act["act"]) == ("anna", f"operator:{number}", "tree.rebuilt")
+    assert "anna" in boss.run("operator", "acts").stdout
+    refused = boss.refusal("projections", "rebuild", "audit_tree")
+    assert "needs the right audit" in refused
+    assert len(boss.json("operator", "acts")["data"]) == 1
+
+
 def test_the_key_can_stand_in_a_file(boss: Shell, tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(boss.changes["OPERATOR_KEY"] + "\n")

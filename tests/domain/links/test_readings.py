@@ -11,6 +11,7 @@ from domain.months import month_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Patience, WatchedPlaces
 from tests.installation import SetClock, wait_until
+from tests.support.erasing import erase_months
 
 pytestmark = pytest.mark.any_database
 
@@ -219,7 +220,7 @@ def test_an_activation_code_that_was_erased_is_not_fetched_again(
 ) -> None:
     asked = buyer.network.count("lpa")
     clock.forward(days=31)
-    buyer.process.vault.erase(month_of(clock()))
+    erase_months(buyer.process.vault, month_of(clock()))
     for live in (True, False):
         assert read(buyer, link, live=live).lpa is None
     assert buyer.network.count("lpa") == asked

@@ -18,6 +18,7 @@ from domain.errors import (
 from domain.webhooks.commands import Changes, Draft
 from domain.webhooks.endpoint import CHANGES_MAX, LASTING, Address, WebhookEndpoint, WebhookList
 from tests.installation import Installation, Process, SetClock
+from tests.support.erasing import erase_months
 
 URL = "https://partner.example/hooks?token=s3cret"
 
@@ -58,9 +59,9 @@ def test_no_event_holds_an_address_in_clear(process: Process) -> None:
 def test_the_erasure_of_months_leaves_an_address_and_its_key_ends_it(process: Process) -> None:
     owner = process.organization()
     endpoint = made(process, owner)
-    process.vault.erase("9999-12", owner)
+    erase_months(process.vault, "9999-12", owner)
     assert process.webhooks.address(endpoint) is not None
-    process.vault.erase(f"{LASTING}~", owner)
+    erase_months(process.vault, f"{LASTING}~", owner)
     assert process.webhooks.address(endpoint) is None
     with pytest.raises(NotFound):
         process.webhooks.change(

@@ -13,8 +13,10 @@ from domain.lookups.bulk_job import BulkJob
 from projections.audit.invariants import Invariants
 from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (
+    adjustments,
     ends,
     esims,
+    ids,
     link_plans,
     links,
     monthly_fees,
@@ -28,6 +30,8 @@ from tests.projections.forgery import ITEM_MICROS, SEALED
 from tests.projections.link_forgery import Crime, LinkForger, first_of
 
 KINDS = (
+    adjustments,
+    ids,
     wallets_and_jobs,
     links,
     link_plans,

@@ -15,6 +15,7 @@ from domain.webhooks.ports import Delivery, Sent
 from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX
 from projections.engine import in_parts
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
+from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
 from workers.webhooks import KEPT, LEASE, PLACES
 
@@ -404,7 +405,7 @@ def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
         case "delete":
             webhooks.delete(owner, endpoint, cause)
         case _:
-            lab.process.vault.erase("z", owner)
+            erase_months(lab.process.vault, "z", owner)
     lab.deliver()
     assert [each.status for each in lab.deliveries(owner, endpoint)] == ["cancelled"] * 2
     assert lab.sender.attempts == []
