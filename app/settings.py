@@ -382,7 +382,7 @@ class Settings:
         "the key of secret hashes; empty: kept beside the signing keys", "", str, secret=True
     )
     adjustment_approval_above_micros: int = _setting(
-        "above what amount an adjustment waits for another operator; 0 for never", "0", _amount
+        "of earlier releases: the limit is in the log now, see `operator approvals`", "0", _amount
     )
     operator_key: str = _setting(
         "the key of the operator who runs a command; better in a file: OPERATOR_KEY_FILE",

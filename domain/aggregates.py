@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
 from domain.accounts.erasure import Erasure
 from domain.accounts.monthly_fee import MonthlyFee
@@ -27,6 +28,8 @@ AGGREGATES: tuple[type[Root], ...] = (
     Wallet,
     Deposit,
     Adjustment,
+    ApprovalLimit,
+    Proposal,
     NumberLookup,
     BulkJob,
     Organization,

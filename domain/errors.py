@@ -12,6 +12,7 @@ Refused
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
+    └── InstallationHeld
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
 └── WrongCurrency CURRENCY is not the currency of the log
@@ -329,6 +330,12 @@ class ServiceUnavailable(Refused):
     code = "SERVICE_UNAVAILABLE"
     message = "The service cannot reach its log; try again."
     retryable = True
+
+
+class InstallationHeld(ServiceUnavailable):
+    """Raised for what would act on the world in a copy that nobody has released."""
+
+    message = "This installation is a held copy: it answers reads only, until it is released."
 
 
 class Conflict(Exception):

@@ -202,7 +202,8 @@ class Checkpoints:
         limit = self._limit()
         with self._database.reading() as connection:
             high, _ = self._tree.end(connection)
-        low = min(high, newest.signed.checkpoint.size) if newest is not None else 0
+            closed = self._closed_by(connection, limit)
+        low = min(high, max(closed, newest.signed.checkpoint.size if newest is not None else 0))
         while low < high:
             middle = (low + high + 1) // 2
             with self._database.reading() as connection:
@@ -212,6 +213,17 @@ class Checkpoints:
             else:
                 high = middle - 1
         return low
+
+    def _closed_by(self, connection: Connection, limit: datetime) -> int:
+        """Return how many events there are up to the newest close of a month, once that is old.
+
+        They are older, even if a clock that was ahead has dated one of them later.
+        """
+        closed_at = self._keeper.closed_at
+        if not self._is_old(closed_at, limit):
+            return 0
+        index = self._tree.index_of(connection, closed_at)
+        return 0 if index is None else index + 1
 
     def _limit(self) -> datetime:
         return self._clock() - self._rules.lag()

@@ -146,7 +146,10 @@ class WebhookWork:
         publisher: Publisher,
         clock: Clock,
         threads: int,
+        is_doubted: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_doubted` tells whether the clock must not be believed about days."""
+        self._is_doubted = is_doubted
         self._log = log
         self._webhooks = webhooks
         self._deliveries = deliveries
@@ -242,6 +245,7 @@ class WebhookWork:
             since is not None
             and now - since >= DISABLED_AFTER
             and self._deliveries.failing_since(endpoint.id) == since  # No success meanwhile.
+            and not self._is_doubted()
         ):
             reason = "failing"
         is_over = reason is not None and self._disable(endpoint, reason, now)

@@ -45,6 +45,7 @@ from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
 from app.adapters.stores.webhook_deliveries import SqlDeliveries
 from app.adapters.webhooks.sender import HttpSender
+from app.bootstrap.hold import Hold
 from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
@@ -112,6 +113,7 @@ from projections.audit.report import Failure, Report
 from projections.audit.tree_keeper import TreeKeeper
 from projections.audit.witnesses import Claim, Claims, DamagedCheckpoints, KeptLeaves, Witness
 from projections.engine.database import Database
+from projections.engine.follower import Lock
 from projections.engine.freshness import Freshness
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
@@ -137,6 +139,7 @@ from projections.models.webhook_endpoints import WebhookEndpoints
 from workers import actors
 from workers.bulk import BulkLookup
 from workers.checkpoints import CheckpointRules, Checkpoints
+from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.fees import FeeReads, FeeRound, MonthlyFees
 from workers.links import EsimReservation, LinkWork, Provisioning
@@ -266,17 +269,30 @@ class Container:
 
     @part
     def shared_clock(self) -> Clock:
-        """The earlier of this machine's clock and the database server's.
+        """The database server's clock, asked each time; this machine's where it has none."""
+        return lambda: self.views.server_time() or self.local_clock()
 
-        For work that affects all organizations: a machine whose clock is ahead must not start it
-        too early.
-        """
+    @part
+    def cut_off(self) -> CutOff:
+        """The time of what is done once and for ever, and whether it can be believed."""
 
-        def earlier() -> datetime:
-            now, told = self.local_clock(), self.views.server_time()
-            return now if told is None else min(now, told)
+        def apart() -> timedelta:
+            self.database_clock.measure()
+            return self.database_clock.offset
 
-        return earlier
+        def alive(at: datetime) -> None:
+            self.notes.replace("alive", "", at)
+
+        return CutOff(self.shared_clock, apart, self._last_sign, alive, self.steadiness)
+
+    def _last_sign(self) -> datetime | None:
+        """Return when the installation was last alive; before its first note, what else tells."""
+        if (note := self.notes.newest("alive")) is not None:
+            return note.at
+        newest = self.log.stored(self.log.head() - 1, 1)
+        beats = (each.caught_up_at for each in self.positions.all(self.views).values())
+        signs = [*(each.timestamp for each in newest), *(at for at in beats if at is not None)]
+        return max(signs, default=None)
 
     # Own stores. A new store is a part here, and its tables go into a set of `own_tables`.
 
@@ -289,6 +305,14 @@ class Container:
     def notes(self) -> Notes:
         """What this installation notes about itself, in the database of the log."""
         return Notes(self.databases.keys)
+
+    @part
+    def hold(self) -> Hold:
+        """Whether this installation is a held copy; a thread of each process looks every second."""
+        return Hold(self.notes, self.log)
+
+    def is_held(self) -> bool:
+        return self.hold.is_on
 
     @part
     def lookup_cache(self) -> SqlLookupCache:
@@ -521,7 +545,7 @@ class Container:
     @part
     def committer(self) -> Committer:
         """The only writer of wallets in this process."""
-        return Committer(self.log, self.persistence.turns())
+        return Committer(self.log, self.persistence.turns(), self.hold.refuse)
 
     @part
     def currency(self) -> Currency:
@@ -530,12 +554,16 @@ class Container:
     @part
     def accounts(self) -> Accounts:
         """Operators' commands on organizations, clients and wallets."""
-        above_micros = self.settings.adjustment_approval_above_micros
-        return Accounts(self.log, self.committer, self.currency, uuid4, above_micros)
+        return Accounts(self.log, self.committer, self.currency, uuid4)
 
     @part
     def operators(self) -> Operators:
         return Operators(self.log)
+
+    @part
+    def operators_turn(self) -> Lock:
+        """Held by a command that writes, until it ends."""
+        return self.persistence.lock("operators")
 
     @part
     def catalogue(self) -> Catalogue:
@@ -631,7 +659,10 @@ class Container:
     def _guarded(self, bare: LookupProvider, patience_s: float) -> LookupProvider:
         circuit = CircuitBreaker("lookup provider", bare.name, bare.probe, patience_s=patience_s)
         self.circuits.append(circuit)
-        return GuardedLookup(bare, circuit, self.drains.has)
+        return GuardedLookup(bare, circuit, self._gets_no_lookups)
+
+    def _gets_no_lookups(self, name: str) -> bool:
+        return self.is_held() or self.drains.has(name)
 
     @part
     def provider(self) -> LookupProvider:
@@ -645,7 +676,8 @@ class Container:
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
         try:
-            self.provider.probe()
+            if not self.is_held():
+                self.provider.probe()
         except ProviderError:
             pass  # A provider that is down is noticed when it is asked.
         except Exception as error:  # noqa: BLE001  # Lookups go on. The text may hold a secret.
@@ -744,7 +776,7 @@ class Container:
         """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         made = {name: self._guarded_network(NETWORKS[name](self)) for name in others}
-        return Networks({first: self.network, **made}, self._is_drained)
+        return Networks({first: self.network, **made}, self._is_drained, self.is_held)
 
     def _is_drained(self, name: str) -> bool:
         return self.drains.has(name)  # Looked up late: `check_settings` must not open the log.
@@ -948,6 +980,7 @@ class Container:
             self.publisher,
             self.clock,
             WEBHOOK_THREADS,
+            self.cut_off.is_doubted,
         )
 
     @part
@@ -989,7 +1022,7 @@ class Container:
             book=self.fee_book,
             reach=self._reach_fees,
         )
-        return MonthlyFees(self.log, billing, reads, self.shared_clock)
+        return MonthlyFees(self.log, billing, reads, self.cut_off)
 
     def _reach_fees(self, position: int) -> bool:
         """Project up to a position; False if a read model of the fees has stopped before it."""
@@ -1001,7 +1034,7 @@ class Container:
     @part
     def month_end(self) -> MonthEnd:
         """Closes the months that are over."""
-        return MonthEnd(self.log, self.shared_clock)
+        return MonthEnd(self.log, self.cut_off)
 
     # The queues and what fills them.
 

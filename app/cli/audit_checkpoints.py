@@ -34,14 +34,16 @@ def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
     """Sign what the log is now, and print the note; it goes to CHECKPOINT_SINK, too.
 
     Events that a failover could still lose (CHECKPOINT_LAG_S) are left for the next one. Whoever
-    keeps the note can convict anybody who changes the log before its position.
+    keeps the note can convict anybody who changes the log before its position. A held copy brings
+    it nowhere.
     """
     with installation() as container, watched("Hashing") as progress:
         actor = authorize(container)
         container.tree_keeper.catch_up(progress=progress)
         signed = sign(container, actor).signed
         try:
-            container.checkpoints.deliver()
+            if not container.is_held():
+                container.checkpoints.deliver()
         except NotAccepted as error:
             click.echo(f"Warning: {error}; the clock tries again", err=True)
     if out is not None:

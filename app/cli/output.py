@@ -35,6 +35,18 @@ def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
         click.echo(f"{name:<{width}}{GAP}{_cell(value)}")
 
 
+def named(
+    facts: Mapping[str, Any], key: str, names: Mapping[str, str], *, as_json: bool
+) -> dict[str, Any]:
+    """Return facts with the name of an operator: in place of the id, in JSON beside it."""
+    name = names.get(facts[key], facts[key])
+    named = {key: facts[key], f"{key}_name": name} if as_json else {key: name}
+    told: dict[str, Any] = {}
+    for each, value in facts.items():
+        told |= named if each == key else {each: value}
+    return told
+
+
 def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     """Print several things: as `{"data": […]}`, or as a table whose head has the facts' names."""
     if as_json:

@@ -54,18 +54,11 @@ def erase_data(
     Jobs and lookups then answer 404; money stays. This cannot be undone, except from a copy of the
     keys. Names of links that earlier releases wrote stand in the log in clear, and stay there.
     """
-    chosen = [name for name in CHOICES if given[name] is not None]
-    if len(chosen) != 1 or (chosen == ["number"] and organization_id is None):
-        message = "name one of --before, --number (with --org), --link, --lookup and --job"
-        raise click.UsageError(message)
-    before = given["before"]
-    if given["number"] is not None and not is_e164(given["number"]):
-        message = "--number is none such as +14155550100"
-        raise click.UsageError(message)
+    chosen, before = _chosen(given, organization_id), given["before"]
     with installation() as container:
         cause = cause_of(container)
         require_organization(container, organization_id)
-        found = _find(container, chosen[0], given, organization_id, begin_anew=not dry_run)
+        found = _find(container, chosen, given, organization_id, begin_anew=not dry_run)
         if whole_months:
             for each in found:
                 each.take_whole_months()
@@ -88,6 +81,17 @@ def erase_data(
         },
         as_json=as_json,
     )
+
+
+def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:
+    chosen = [name for name in CHOICES if given[name] is not None]
+    if len(chosen) != 1 or (chosen == ["number"] and organization_id is None):
+        message = "name one of --before, --number (with --org), --link, --lookup and --job"
+        raise click.UsageError(message)
+    if chosen == ["number"] and not is_e164(given["number"]):
+        message = "--number is none such as +14155550100"
+        raise click.UsageError(message)
+    return chosen[0]
 
 
 def _find(

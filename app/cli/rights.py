@@ -63,9 +63,17 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "client rotate-secret": "keys",
         "keys rotate": "keys",
         "keys revoke": "keys",
+        "installation hold": "keys",
+        "installation release": "keys",
         "privacy erase": "keys",  # It deletes the keys of personal data.
+        "jobs list": None,
+        "jobs cancel": "money",  # It gives money back.
+        **dict.fromkeys(("links suspend", "links reactivate", "links end"), "money"),
+        "webhooks disable": "keys",
         "audit checkpoint": "audit",  # It signs.
+        "months close": "audit",
         "operator create": "keys",
+        "operator approvals": "keys",
         "operator rotate-key": "keys",  # Or it is the operator's own key.
         "operator revoke": "keys",
     }

@@ -41,13 +41,16 @@ COMMANDS = {
     "jobs": "Bulk lookup jobs.",
     "dead-letters": "Messages that were given up, and their way back.",
     "finance": "Show wallets, transactions and sums in the browser, read-only.",
+    "months": "The months of the books.",
     "audit": "Checks of the log and of all that is built from it.",
     "privacy": "Personal data and its end.",
     "doctor": "Say in words what is not ready for production.",
     "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",
+    "installation": "Hold a copy of an installation, and release it.",
     "restore": "Put the backup in DIR into the empty place that the settings name, and check it.",
 }
 
+ELSEWHERE = {"installation": "hold"}  # The module of that name is what commands share.
 PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
 
 
@@ -63,7 +66,8 @@ class Deferred(click.Command):
         if name in PROCESSES:
             process: click.Command = import_module("app.cli.process").commands[name]
             return process
-        command: click.Command = import_module(f"app.cli.{name.replace('-', '_')}").command
+        module = ELSEWHERE.get(name, name.replace("-", "_"))
+        command: click.Command = import_module(f"app.cli.{module}").command
         return command
 
     def make_context(

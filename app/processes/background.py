@@ -51,14 +51,18 @@ def listen(
         needs["broker"] = lambda: missing_broker(container)
     registry = container.metrics.registry(role, counted)
     registry.register(ClockOffset(container.database_clock))
-    shown = pages(
-        registry, needs, lambda: {CLOCK_OFFSET: round(container.database_clock.offset_s, 3)}
-    )
+    shown = pages(registry, needs, lambda: _facts(container))
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
     except OSError as error:
         message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {error.strerror}"
         raise WrongSetting(message) from error
+
+
+def _facts(container: Container) -> dict[str, object]:
+    """Return what `/readyz` shows beside its needs."""
+    held = {"held": True} if container.hold.known else {}
+    return {CLOCK_OFFSET: round(container.database_clock.offset_s, 3), **held}
 
 
 def missing_broker(container: Container) -> str | None:

@@ -21,6 +21,7 @@ from eventsourcing.utils import TopicError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
+from app.bootstrap.hold import HELD
 from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, sync, write_file
 from app.security.keys import PEPPER, WEBHOOK_KEY, fingerprint
@@ -178,6 +179,7 @@ def restore(
         raise NoBackup(message)
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
+    container.notes.replace("hold", HELD, container.clock())
     parts = (container.log, container.views, container.positions, container.models)
     report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
     return Restored(manifest, report, warnings)

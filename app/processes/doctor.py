@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from app.bootstrap.container import Container
+from app.bootstrap.hold import MEANING
 from app.bootstrap.known_keys import active_clients, lost_keys, missing_keys
 from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
@@ -17,6 +18,7 @@ from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.catalogue.plan import SIMULATED
+from domain.errors import InstallationHeld
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
@@ -44,7 +46,10 @@ def examine(container: Container) -> list[Finding]:
         return [*found, Finding("database", "fault", missing)]
     return [
         *found,
+        *_hold(container),
         *_keys(container),
+        *_operators(container),
+        *_approvals(container),
         *_clock(container),
         *_work(container),
         *_webhooks(container),
@@ -142,15 +147,36 @@ def _keys(container: Container) -> Iterator[Finding]:
             container.webhook_key.require()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
+    for lost in lost_keys(container):
+        yield Finding("keys", "fault", lost)
+
+
+def _operators(container: Container) -> Iterator[Finding]:
+    names = container.operators.names()
     for operator in container.operators.all():
         if not operator.revoked and not operator.has_own_key:
+            maker = operator.key.actor or "somebody"
             message = (
-                f"operator {operator.name} has a key that {operator.key.actor} has seen: its "
+                f"operator {operator.name} has a key that {names.get(maker, maker)} has seen: its "
                 "holder should replace it (operator rotate-key)"
             )
             yield Finding("operators", "fault", message)
     with suppress(SigningKeysError):  # It was said above.
         yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
+
+
+def _approvals(container: Container) -> Iterator[Finding]:
+    if container.settings.adjustment_approval_above_micros:
+        is_set = container.accounts.approvals.above_micros() is not None
+        message = "ADJUSTMENT_APPROVAL_ABOVE is ignored: the limit is in the log, so remove it"
+        if not is_set:
+            message = "ADJUSTMENT_APPROVAL_ABOVE no longer counts: run `operator approvals AMOUNT`"
+        yield Finding("approvals", "advice" if is_set else "fault", message)
+
+
+def _hold(container: Container) -> Iterator[Finding]:
+    if container.hold.look():
+        yield Finding("hold", "fault", MEANING)
 
 
 def _clock(container: Container) -> Iterator[Finding]:
@@ -185,13 +211,22 @@ def _webhooks(container: Container) -> Iterator[Finding]:
 def _months(container: Container) -> Iterator[Finding]:
     if overdue := container.month_end.overdue():
         more = f" and {len(overdue) - 1} more" if overdue[1:] else ""
-        message = f"month {overdue[0]}{more} has ended and is not closed: is the clock running?"
+        why = container.cut_off.doubt() or "is the clock running?"
+        message = f"month {overdue[0]}{more} has ended and is not closed: {why}"
+        yield Finding("months", "fault", message)
+    if (early := container.month_end.closed_too_early()) is not None:
+        message = (
+            f"month {early} is closed and has not ended: a clock was ahead; entries of this month "
+            "stand in the statements of later ones"
+        )
         yield Finding("months", "fault", message)
 
 
 def _providers(container: Container) -> Iterator[Finding]:
+    names = container.operators.names()
     for name, drained in container.drains.look().items():
-        by, since = drained.actor or "nobody known", f"{drained.since:%Y-%m-%d %H:%M}"
+        who = drained.actor or "nobody known"
+        by, since = names.get(who, who), f"{drained.since:%Y-%m-%d %H:%M}"
         message = f"{name} is drained by {by} since {since} UTC: it gets no new work"
         yield Finding("providers", "advice", message)
     missing = [name for name in NETWORKS if name not in container.settings.networks]
@@ -204,7 +239,7 @@ def _providers(container: Container) -> Iterator[Finding]:
 def _trials(container: Container) -> Iterator[Finding]:
     try:
         checked = check(container)
-    except WrongSetting:  # `_parts` reports it.
+    except (WrongSetting, InstallationHeld):  # `_parts` and `_hold` report it.
         return
     for each in checked:
         if each.problem is not None:

@@ -193,8 +193,11 @@ def _erase(container: Container, wanted: Wanted, cause: Cause) -> int:
 
 
 def _forget_stored(container: Container, wanted: Wanted) -> int:
-    container.readings.forget_links(wanted.organization_id, wanted.links)
-    return container.lookup_cache.forget_numbers(wanted.organization_id, sorted(wanted.numbers))
+    owner, cache = wanted.organization_id, container.lookup_cache
+    container.readings.forget_links(owner, wanted.links)
+    if any(each.kind == "month" for each in wanted.pieces):  # Which numbers it held is not known.
+        return cache.forget(container.clock(), owner)
+    return cache.forget_numbers(owner, sorted(wanted.numbers))
 
 
 def _parts(pieces: Sequence[Piece]) -> list[Part]:

@@ -69,10 +69,10 @@ def migrate(
 
 
 def _note_upgrade(container: Container) -> None:
-    """Note once when client secrets end whose rotation set no end."""
+    """Note once when the client secrets end that earlier releases kept without an end."""
     if container.notes.newest("endless_secrets") is None:
-        now = container.clock()
-        container.notes.add("endless_secrets", (now + ENDLESS_ENDS).isoformat(), now)
+        end = container.clock() + ENDLESS_ENDS
+        container.notes.add("endless_secrets", end.isoformat(), container.clock())
 
 
 def missing_tables(container: Container) -> str | None:

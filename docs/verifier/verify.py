@@ -14,6 +14,7 @@ is missing, and the wallet that it moves has the next sequence and the balance t
 In a log that is whole, every rule about money holds as well (`@rule` below, a function for each):
 each entry of a wallet has its reason and each reason its entry, ids follow from facts, prices,
 jobs, fees and refunds add up. events.md beside this file names the fields that the rules read.
+Who caused an event had the right to, and another operator has approved what is above the limit.
 For each checkpoint: the tree of that many events (RFC 6962) has its root, and a key has signed it.
 For each statement: these events give the same. --statements writes all that they give.
 
@@ -474,6 +475,173 @@ class Books:
         return dict(zip(STATEMENT.split(), values))
 
 
+# Operators: who may cause what, and what takes two of them.
+
+RIGHTS = {  # What only a command causes.
+    "money": "organization.registered organization.suspended organization.activated "
+    "organization.deactivated organization.price_changed organization.monthly_link_fee_changed "
+    "organization.lookup_switched organization.rate_limit_set organization.spending_limit_set "
+    "wallet.opened deposit.made adjustment.made adjustment.proposed link.imported "
+    "number_lookup.refunded_by_hand bulk_job.refunded_by_hand link.refunded_by_hand "
+    "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made",
+    "approve": "adjustment.approved adjustment.rejected proposal.approved proposal.rejected",
+    "catalogue": "plan.published plan.changed plan.disabled plan.enabled provider.drained "
+    "plan.organization_excluded plan.organization_included provider.resumed",
+    "keys": "api_client.registered api_client.secret_rotated api_client.revoked "
+    "operator.registered operator.key_rotated operator.revoked approval_limit.set erasure.made",
+}
+BY_OTHERS_TOO = {  # And then without an actor.
+    "money": "bulk_job.cancelled link.status_requested link.suspended link.reactivated "
+    "link.end_requested link.ended",
+    "keys": "webhook_endpoint.disabled webhook_endpoint.enabled webhook_endpoint.deleted",
+}
+ACTS = {"key.renewed": "keys", "key.revoked": "keys", "installation.released": "keys"}
+ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit"})
+ASKED = {topic: right for right, all_of in RIGHTS.items() for topic in all_of.split()}
+SHARED = {topic: right for right, all_of in BY_OTHERS_TOO.items() for topic in all_of.split()}
+JUDGED = {*ASKED, *SHARED, "operator_act.done"}
+SETTLED_LATER = {"link.suspended", "link.reactivated", "link.ended"}
+BELIEVED = timedelta(minutes=1)  # A revoked payment service may still have got in.
+
+
+@dataclass
+class Operator:
+    """What an operator may do, and who has made the present key, directly or by others."""
+
+    may: set[str]
+    makers: set[Any]
+    revoked: bool = False
+
+
+class People:
+    """All operators and payment services, the limit and what waits for a second operator."""
+
+    def __init__(self) -> None:
+        self.operators: dict[Any, Operator] = {}
+        self.machines: dict[Any, datetime | None] = {}  # And when each was revoked.
+        self.limits: list[int | None] = []  # All that were ever set; None: there is none.
+        self.open: dict[str, Any] = {}  # Proposals, also of adjustments.
+        self.approved: dict[Any, Any] = {}  # What is due in the commit of an approval.
+
+    def take(self, line: dict[str, Any]) -> Iterator[str]:
+        """Judge an event by what was in force before it; yield what is wrong with it."""
+        topic = line["topic"]
+        if topic not in JUDGED:
+            return
+        state = json.loads(line["state"])
+        is_approved = self._is_approved(topic, state)
+        right = "approve" if is_approved else self._right(topic, state)
+        if right and self.operators and not self._may(line, state, right):
+            yield f"{state.get('actor')!r} does this without the right {right}"
+        if not is_approved and self._needs_approval(topic, state):
+            yield "it is above the approval limit, and no other operator has approved it"
+        yield from self._note(line, state)
+
+    def _right(self, topic: str, state: Any) -> str | None:
+        if topic == "operator_act.done":
+            return ACTS.get(state["act"])
+        if topic == "proposal.made" and state["kind"] == "limit":
+            return "keys"
+        return ASKED.get(topic) or SHARED[topic]
+
+    def _may(self, line: dict[str, Any], state: Any, right: str) -> bool:
+        topic, actor, at = line["topic"], state.get("actor"), time_of(state["timestamp"])
+        own, holder = f"operator:{line['stream']}", self.operators.get(actor)
+        if actor is None and (
+            topic in SHARED or (state["request_id"] == "serve-demo" and right != "money")
+        ):
+            return True
+        if topic == "deposit.made" and actor in self.machines:
+            revoked_at = self.machines[actor]
+            return revoked_at is None or at <= revoked_at + BELIEVED
+        if topic == "operator.registered" and not any(
+            "keys" in each.may and not each.revoked for each in self.operators.values()
+        ):
+            return True
+        known = self.operators.get(own) if topic == "operator.key_rotated" else None
+        if known and actor == own:
+            return not known.revoked
+        if known and not str(actor).startswith("operator:"):  # All keys were lost.
+            return "keys" in known.may
+        if holder is None or right not in holder.may:
+            return False
+        return not holder.revoked or topic in SETTLED_LATER
+
+    def _is_approved(self, topic: str, state: Any) -> bool:
+        """Tell whether an approval in the commit of an event was just for it."""
+        if topic == "deposit.made":
+            key: Any = ("deposit", state["organization_id"], state["reference"])
+            facts: Any = (state["amount_micros"], None, None)
+        elif topic.endswith("refunded_by_hand"):
+            key = ("refund", state["organization_id"], state["reference"])
+            facts = (state["refund"]["amount_micros"], state["reason"], state["transaction_id"])
+        elif topic == "approval_limit.set":
+            key, facts = ("limit", None, None), (state["above_micros"], None, None)
+        else:
+            return False
+        return bool(self.approved.pop(key, (None, 0))[0] == facts)
+
+    def _needs_approval(self, topic: str, state: Any) -> bool:
+        limit = self.limits[-1] if self.limits else None
+        if limit is None or (topic == "deposit.made" and state.get("actor") in self.machines):
+            return False
+        if topic == "approval_limit.set":
+            return state["above_micros"] is None or bool(state["above_micros"] > limit)
+        if topic.endswith("refunded_by_hand"):
+            return bool(state["refund"]["amount_micros"] > limit)
+        return topic in {"deposit.made", "adjustment.made"} and abs(state["amount_micros"]) > limit
+
+    def _note(self, line: dict[str, Any], state: Any) -> Iterator[str]:
+        stream, topic, at = line["stream"], line["topic"], time_of(state["timestamp"])
+        noun, _, what = topic.partition(".")
+        if noun == "operator":
+            self._note_operator(f"operator:{stream}", what, state)
+        elif topic == "api_client.registered" and "deposits" in state["scopes"]:
+            self.machines[f"client:{state['client_id']}"] = None
+        elif topic == "api_client.revoked" and f"client:{state['client_id']}" in self.machines:
+            self.machines[f"client:{state['client_id']}"] = at
+        elif topic == "approval_limit.set":
+            self.limits.append(state["above_micros"])
+        elif topic in {"proposal.made", "adjustment.proposed"}:
+            self.open[stream] = state
+        elif what in {"approved", "rejected"} and noun in {"proposal", "adjustment"}:
+            yield from self._decide(line, state)
+
+    def _note_operator(self, own: str, what: str, state: Any) -> None:
+        actor = state.get("actor")
+        maker = self.operators.get(actor)
+        makers = {actor, *(maker.makers if maker else ())} if actor != own else set()
+        if what == "registered":
+            self.operators[own] = Operator(set(state["may"]), makers)
+        elif what == "key_rotated":
+            self.operators[own].makers = makers
+        else:
+            self.operators[own].revoked = True
+
+    def _decide(self, line: dict[str, Any], state: Any) -> Iterator[str]:
+        made, approver, topic = (
+            self.open.pop(line["stream"], None),
+            state.get("actor"),
+            line["topic"],
+        )
+        if made is None:
+            yield "it decides what nobody has proposed, or what was decided"
+        elif topic.endswith(".approved"):
+            proposer, holder = made.get("actor"), self.operators.get(approver)
+            knows = bool(self.limits) and holder is not None and proposer in holder.makers
+            if approver == proposer or knows or not str(approver).startswith("operator:"):
+                yield "it is not approved by another operator, with a key of their own"
+            if topic == "proposal.approved":
+                key = (made["kind"], made.get("organization_id"), made.get("reference"))
+                facts = made.get("amount_micros"), made.get("reason"), made.get("transaction_id")
+                self.approved[key] = facts, line["position"]
+
+    def end(self) -> Iterator[str]:
+        """Yield what was approved and never done."""
+        for _, position in self.approved.values():
+            yield f"position {position}: this was approved and not done"
+
+
 def read_statement(path: Path) -> dict[str, Any]:
     """Read a statement, with or without what the service puts around it."""
     with suppress(ValueError, AttributeError, KeyError, TypeError):
@@ -533,6 +701,7 @@ STREAMS = {
     "provider.registered": ("provider", "name"),
     "api_client.registered": ("api_client", "client_id"),
     "webhook_list.opened": ("webhook_list", "organization_id"),
+    "approval_limit.opened": ("approval_limit",),
 }
 FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
 FIRST |= {"number_lookup.answered", "bulk_job.created"}
@@ -691,6 +860,15 @@ def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Ite
         actor = event.state.get("actor") or ""
         if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
             yield "it is not approved by another operator"
+
+
+@rule("proposal.made")
+def a_proposal_waits_in_the_stream_of_its_facts(_: Books, event: Event) -> Iterator[str]:
+    if event["kind"] == "deposit":
+        of = (derived("deposit", event["organization_id"], event["reference"]),)
+        yield from named(event.stream, "proposal", *of)
+    elif event["kind"] == "refund":
+        yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
 
 
 @rule("number_lookup.answered", "bulk_job.created")
@@ -889,7 +1067,7 @@ class Check:
     """Takes every line in order; keeps the verdicts."""
 
     def __init__(self, checkpoints: list[Checkpoint]) -> None:
-        self.tree, self.memory = Tree(), Memory()
+        self.tree, self.memory, self.people = Tree(), Memory(), People()
         self.books = Books(self.memory)
         self.position = self.events = self.failures = 0
         self.verdicts: list[str] = []
@@ -940,6 +1118,8 @@ class Check:
             wrong.append(f"version {due or 1} of its stream is missing, {version} is here")
         try:
             wrong.extend(self.books.take(line))
+            if not self.is_part:  # Before a part operators may have been made.
+                wrong.extend(self.people.take(line))
             if line["topic"] == "log.discontinued":
                 state = json.loads(line["state"])
                 lost = int(state["last_position"]), time_of(state["timestamp"])
@@ -970,6 +1150,8 @@ class Check:
             else:
                 self.fail(f"position {position}: {reason}")
         self._others += [(note, self._held) for notes in self._notes.values() for note in notes]
+        for reason in self.people.end():
+            self.fail(reason)
         lost = 0
         for note, held in self._others:
             there = self._last_up_to.get(note.position, self.position)

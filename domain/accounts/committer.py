@@ -228,8 +228,12 @@ logger = logging.getLogger(__name__)
 class Committer:
     """Carries out every command that touches a wallet, in one thread that starts with the first."""
 
-    def __init__(self, log: Log, turns: Turns | None = None) -> None:
+    def __init__(
+        self, log: Log, turns: Turns | None = None, refuse: Callable[[], None] = lambda: None
+    ) -> None:
+        """`refuse` is called for each command; it raises in a copy that moves no money."""
         self._log = log
+        self._refuse = refuse
         self._queue: SimpleQueue[Command | None] = SimpleQueue()
         self._wallets = WalletCache(log)
         self._contended = ContendedWallets(turns or NoTurns())
@@ -305,6 +309,7 @@ class Committer:
 
     def submit(self, command: Command) -> None:
         """Queue a command; its `outcome` gets the answer. Raises ServiceUnavailable."""
+        self._refuse()
         with self._lock:  # So that nothing is queued after the end.
             if self._closed:
                 raise ServiceUnavailable

@@ -136,7 +136,7 @@ class Webhooks:
             if changes.enabled is True:
                 newest.enable(cause)
             elif changes.enabled is False:
-                newest.disable("asked", cause)
+                newest.disable("asked" if cause.actor is None else "operator", cause)
 
         return self.log.update(endpoint, decide)
 

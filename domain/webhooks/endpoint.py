@@ -26,7 +26,7 @@ BOTH_VALID = timedelta(hours=24)  # How long the secret before the newest still 
 # it sorts after every month, so the erasure of past months leaves addresses alone.
 LASTING = "lasting"
 
-DisabledReason = Literal["asked", "gone", "failing"]
+DisabledReason = Literal["asked", "gone", "failing", "operator"]
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class WebhookEndpoint(Root):
             aggregate.changes = aggregate.changes.again(self.timestamp)
 
     class Disabled(Event, ByOperator):
-        """`asked`: by its organization; `gone`: it replied 410; `failing`: for seven days."""
+        """`asked` by its organization or by an `operator`, `gone`: 410, `failing`: for a week."""
 
         TOPIC = "webhook_endpoint.disabled"
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from eventsourcing.utils import get_topic
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator
@@ -48,6 +49,7 @@ STREAMS: Mapping[type[Event], tuple[str, ...]] = {
     Provider.Registered: ("provider", "name"),
     ApiClient.Registered: ("api_client", "client_id"),
     WebhookList.Opened: ("webhook_list", "organization_id"),
+    ApprovalLimit.Opened: ("approval_limit",),
 }
 
 Ids = Iterator[tuple[UUID, UUID]]  # What an event has, and what follows from its facts.
@@ -96,6 +98,12 @@ def _stream(event: Event) -> Ids:
     elif isinstance(event, Link.Imported):
         network = event.plan.network or SIMULATED
         yield event.originator_id, derive_id("imported_link", network, event.iccid)
+    elif isinstance(event, Proposal.Made) and event.kind == "deposit":
+        of = derive_id("deposit", event.organization_id, event.reference)
+        yield event.originator_id, derive_id("proposal", of)
+    elif isinstance(event, Proposal.Made) and event.kind == "refund":
+        follows = derive_id("proposal", event.transaction_id, event.reference)
+        yield event.originator_id, follows
 
 
 def _paid(event: Event) -> Ids:

@@ -33,6 +33,7 @@ from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
 from projections.audit.monthly_fees import MonthlyFeeInvariants
 from projections.audit.months import MonthInvariants
+from projections.audit.operators import OperatorInvariants
 from projections.audit.plan_changes import PlanChangeInvariants
 from projections.audit.promises import Promises
 from projections.audit.refunds_by_hand import History, RefundByHandInvariants
@@ -110,7 +111,8 @@ class Invariants:
         self._lost_orders = LostOrderInvariants(self._promises)
         self._plan_changes = PlanChangeInvariants(self._bookings, self._promises)
         self._monthly_fees = MonthlyFeeInvariants(self._bookings)
-        self._adjustments = AdjustmentInvariants(self._bookings)
+        self._operators = OperatorInvariants(self._promises)
+        self._adjustments = AdjustmentInvariants(self._bookings, self._operators)
         self._by_hand = RefundByHandInvariants(self._bookings, history)
         self._months = MonthInvariants()
         self._webhooks = WebhookInvariants(self._promises)
@@ -120,11 +122,12 @@ class Invariants:
         event = recorded.event
         if isinstance(event, Repaying):
             self._bookings.announce_reasons(event)
+        by_whom = self._operators.check(recorded.position, event)
         facts = self._check_facts(recorded.position, event)
         if isinstance(event, RefundByHand):
             facts = self._by_hand.check(recorded.position, event)
         order = [*self._streams.check(event), *self._ids.check(event)]
-        return [*order, *self._months.check(event), *facts]
+        return [*by_whom, *order, *self._months.check(event), *facts]
 
     def check_end(self) -> list[tuple[int, str]]:
         """Return each announcement that was not kept, with its position."""

@@ -101,10 +101,8 @@ class Timelines(ReadModel):
                 rows += [{"link_id": link_id, **row} for link_id in links]
         insert_many(connection, self.rows, rows)
 
-    def of_link(
-        self, connection: Connection, organization_id: UUID, link_id: UUID
-    ) -> list[TimelineEntry]:
-        """Return every event about a link."""
+    def of_link(self, connection: Connection, link_id: UUID) -> list[TimelineEntry]:
+        """Return every event about a link, whoever owns it."""
         columns = self.rows.c
         statement = select(self.rows).where(columns.link_id == link_id).order_by(columns.position)
         return [
@@ -112,15 +110,15 @@ class Timelines(ReadModel):
                 row.position,
                 from_micros(row.at),
                 row.what,
-                self._opened(organization_id, link_id, msgspec.json.decode(row.facts)),
+                self._opened(link_id, msgspec.json.decode(row.facts)),
             )
             for row in connection.execute(statement)
         ]
 
-    def _opened(self, organization_id: UUID, link_id: UUID, facts: Facts) -> Facts:
-        if isinstance(facts.get("name"), dict):
-            sealed = msgspec.convert(facts["name"], Sealed)
-            facts["name"] = open_text(self.vault, organization_id, link_id, sealed)
+    def _opened(self, link_id: UUID, facts: Facts) -> Facts:
+        if isinstance(facts.get("name"), list):
+            owner, sealed = msgspec.convert(facts["name"], tuple[UUID, Sealed])
+            facts["name"] = open_text(self.vault, owner, link_id, sealed)
         return facts
 
 
@@ -165,7 +163,8 @@ def _facts(event: Event) -> Facts:
         facts["refunds"] = [_bought(each) for each in event.refunds]
     match event:
         case Link.Renamed():
-            facts["name"] = event.sealed_name or event.name
+            sealed = event.sealed_name
+            facts["name"] = event.name if sealed is None else (event.organization_id, sealed)
         case Link.EndRequested():
             facts["kind"] = event.kind
         case Link.Ended():

@@ -32,6 +32,8 @@ MEANINGS = {
     "adopted": "the network's reply was lost, and what it had done was found",
     "amount_micros": "how much; only an adjustment may be below zero",
     "asked": "what providers have answered, and what they charge us",
+    "above_micros": "above what amount it takes two; null: there is no limit",
+    "charged_for": "the stream that the charge is for",
     "as_of": "how old the answer is",
     "attempt": "how often it was tried, from 1",
     "balance_micros": "what the wallet holds after it",
@@ -97,6 +99,7 @@ MEANINGS = {
     "settled_at": "when the network can no longer do it",
     "settles_at": "when the network can no longer do it",
     "since": "since when an order of the link may have been placed",
+    "sealed_name": "what the partner calls the link, sealed; `name` is then null",
     "slice_index": "of the items that are looked up together",
     "slice_size": "how many items a slice has",
     "source": "where the answer comes from",
@@ -130,7 +133,8 @@ def page() -> str:
 
 
 def _topics() -> list[str]:
-    return sorted({*verify.RULES})
+    two = {each for each in verify.JUDGED if each.startswith(("proposal.", "approval_limit."))}
+    return sorted({*verify.RULES, *two})
 
 
 def streams() -> Iterator[str]:

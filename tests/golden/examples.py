@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.monthly_fee import MonthlyFee
@@ -172,6 +173,19 @@ EVENTS: tuple[Event, ...] = (
     created(Adjustment.Proposed, "adjustment", **ADJUSTED, actor="operator:5"),
     event(Adjustment.Approved, **ADJUSTED, actor="operator:6"),
     event(Adjustment.Rejected, actor="operator:6"),
+    created(ApprovalLimit.Opened, "approval_limit"),
+    event(ApprovalLimit.Set, above_micros=100_000_000, actor="operator:5"),
+    created(
+        Proposal.Made,
+        "proposal",
+        kind="deposit",
+        organization_id=ORGANIZATION,
+        amount_micros=12_500_000,
+        reference="bank-1",
+        actor="operator:5",
+    ),
+    event(Proposal.Approved, actor="operator:6"),
+    event(Proposal.Rejected, actor="operator:6"),
     created(
         StaffOperator.Registered,
         "operator",

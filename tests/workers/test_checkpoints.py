@@ -102,6 +102,22 @@ def test_a_clock_that_was_set_back_stops_nothing(process: Process, clock: SetClo
     assert len(tick(process)) == 2
 
 
+@pytest.mark.any_database
+def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
+    process: Process, clock: SetClock
+) -> None:
+    register(process, 1)
+    clock.forward(seconds=LAG_S)
+    tick(process)
+    clock.forward(minutes=20)
+    register(process, 1)  # Dated ahead, before the close.
+    clock.forward(minutes=-20)
+    process.log.append(Month.close("2026-02", process.cause()))
+    clock.forward(seconds=LAG_S)
+    assert [len(tick(process)) for _ in range(5)] == [2] * 5
+    assert process.checkpoint_store.covering(process.log.head()) is not None
+
+
 def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock: SetClock) -> None:
     register(process, 3)
     clock.forward(seconds=LAG_S)

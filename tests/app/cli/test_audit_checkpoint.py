@@ -244,7 +244,10 @@ def test_a_restored_log_is_held_against_the_checkpoints_of_the_backup(
     elsewhere = Shell(tmp_path / "elsewhere", witnessed.changes)
     elsewhere.run("restore", tmp_path / "backup")
     assert elsewhere.json("audit", "verify", "--against", *kept(witnessed))["ok"]
-    assert elsewhere.json("audit", "checkpoint")["size"] == 8
+    (sink := tmp_path / "sink").mkdir()
+    held = elsewhere.having(CHECKPOINT_SINK=str(sink))
+    assert held.json("audit", "checkpoint")["size"] == 8
+    assert [*sink.iterdir()] == [], "the copy is held"
     assert elsewhere.json("audit", "verify")["leaves"] == 8
 
 

@@ -14,6 +14,8 @@ from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
 from app.watch.database_clock import DatabaseClock
 from domain.cause import utc_now
+from domain.finance.month import Month
+from domain.months import month_of
 from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
@@ -78,11 +80,18 @@ def test_a_secret_that_everybody_may_read_is_named(
 
 @pytest.mark.any_database
 def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Process) -> None:
-    clock = SetClock(utc_now() + timedelta(days=32))
-    healthy.shared_clock = clock
+    healthy.shared_clock = healthy.local_clock = SetClock(utc_now() + timedelta(days=32))
     assert checks(healthy) == {"months"}
-    healthy.month_end.run()
+    assert any("months close" in each.message for each in examine(healthy))
+    (month,) = healthy.month_end.overdue()
+    healthy.month_end.close(month, healthy.cause())
     assert checks(healthy) == set()
+
+
+@pytest.mark.any_database
+def test_a_closed_month_that_has_not_ended_is_named(healthy: Process) -> None:
+    healthy.log.append(Month.close(month_of(utc_now()), healthy.cause()))
+    assert checks(healthy) == {"months"}
 
 
 def lose_keys(process: Process) -> None:

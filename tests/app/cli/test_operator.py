@@ -63,8 +63,15 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         "keys rotate": [],
         "keys revoke": ["key"],
         "audit checkpoint": [],
+        "installation hold": [],
+        "installation release": [],
+        "months close": ["2020-01"],
         "privacy erase": ["--before", "2020-01"],
         "operator create": ["carl", "--may", "money"],
+        "operator approvals": ["10"],
+        "jobs cancel": [one],
+        **{f"links {each}": [one] for each in ("suspend", "reactivate", "end")},
+        "webhooks disable": [one],
     }
 
 

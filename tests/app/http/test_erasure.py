@@ -174,6 +174,11 @@ def test_what_was_erased_is_nowhere_any_more(
         assert [each for each in sought if each in data] == [], place
 
 
+def names_in_history(shell: Shell, link: dict[str, Any]) -> list[str | None]:
+    told = shell.json("links", "show", link["id"])["timeline"]
+    return [each["facts"]["name"] for each in told if each["what"] == "link.renamed"]
+
+
 def test_a_month_is_erased_while_it_is_written(service: Service, shell: Shell) -> None:
     shop, rival = buyer(service), service.tenant()
     path, other = (f"{LOOKUPS}/{look_up(each, EVE)}" for each in (shop, rival))
@@ -187,6 +192,9 @@ def test_a_month_is_erased_while_it_is_written(service: Service, shell: Shell) -
     assert statuses(rival, other) == [200]
     assert statuses(shop, f"{LOOKUPS}/{later}") == [200]
     assert shop.read(link).json["data"]["name"] == "Hans"
+    assert names_in_history(shell, link) == ["Hans"]
+    erase(shell, "--link", link["id"])
+    assert names_in_history(shell, link) == [None]
     too_late = next_month(end)
     assert too_late in shell.refusal("privacy", "erase", "--before", too_late)
 
