@@ -147,8 +147,8 @@ def _keys(container: Container) -> Iterator[Finding]:
             container.webhook_key.require()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
-    for lost in lost_keys(container):
-        yield Finding("keys", "fault", lost)
+    with suppress(SigningKeysError):  # It was said above.
+        yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
 
 
 def _operators(container: Container) -> Iterator[Finding]:
@@ -161,8 +161,6 @@ def _operators(container: Container) -> Iterator[Finding]:
                 "holder should replace it (operator rotate-key)"
             )
             yield Finding("operators", "fault", message)
-    with suppress(SigningKeysError):  # It was said above.
-        yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
 
 
 def _approvals(container: Container) -> Iterator[Finding]:
