@@ -22,11 +22,19 @@ from app.bootstrap.container import Container
 from app.security.rate_limits import Admission
 from domain.cause import Cause
 
-# An id has only characters that logs and other services take without escaping. It must not look
-# like a phone number, an ICCID (ITU-T E.118: 18 to 22 digits from 89 on), a secret of ours or a
-# token (RFC 7519), because it is kept for ever, unencrypted. Any other id is replaced by ours.
-REQUEST_ID = r"^(?!\+[0-9]+$|89[0-9]{16,20}$|cls_|opk_|eyJ)[A-Za-z0-9._~:/@=+-]{1,128}$"
+# An id has only characters that logs and other services take without escaping. Any other id is
+# replaced by ours.
+REQUEST_ID = r"^[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
+
+# What no part of an id may look like, because it is kept for ever, unencrypted: a phone number (a
+# plus, or ten digits by themselves), the number of a SIM (IMSI, ICCID), an activation code, a
+# secret of ours, a token (RFC 7519). A UUID may end in twelve digits.
+_PERSONAL = re.compile(
+    r"\+(?:[.:/-]?[0-9]){7}|(?<![0-9A-Za-z])[0-9]{10,22}(?![0-9A-Za-z])"
+    r"|[Ll][Pp][Aa]:|cls_|opk_|whsec_|eyJ"
+)
+_UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 
 NAME_CHARS_MAX = 64  # Of a name that a client has chosen, where a reply repeats it.
 
@@ -77,7 +85,9 @@ CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
     """Return the id that a request brings; if that is not allowed, a new one."""
-    return given if _REQUEST_ID.fullmatch(given) is not None else str(new_id())
+    if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_UUID.sub("", given)):
+        return given
+    return str(new_id())
 
 
 def count_of(container: Container) -> Count | None:

@@ -282,9 +282,7 @@ def rename_link(_: Caller, link: Link, body: dict[str, Any]) -> Response:
 
     An ended one can be renamed too.
     """
-    cause = current_cause()
-    renamed = container().log.update(link, lambda newest: newest.rename(body["name"], cause))
-    return reply_link(renamed)
+    return reply_link(container().link_readings.rename(link, body["name"], current_cause()))
 
 
 @blueprint.route("/v1/links/<identifier>", methods=["DELETE"])

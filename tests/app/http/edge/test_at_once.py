@@ -49,6 +49,7 @@ USUAL = {
     "body with a key": ("POST", "/number-lookup", f"\r\n {BODY} \t", {**JSON, KEY: "a"}),
     "another organization": ("POST", QUERY, "", {"X-Organization-Id": str(uuid4())}),
     "another number": ("POST", QUERY[:-2], "", {KEY: "~" * 255}),
+    "a trunk 0 kept": ("POST", QUERY.replace("971", "9710"), "", {}),
 }
 # What the operation alone answers.
 UNUSUAL = {
