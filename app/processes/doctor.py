@@ -44,6 +44,8 @@ def examine(container: Container) -> list[Finding]:
     found = [*_settings(container.settings), *_parts(container)]
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
+    if _has_demo(container):  # `serve --demo` sets one for itself.
+        found = [each for each in found if each.check != "base plan"]
     return [
         *found,
         *_hold(container),
@@ -270,8 +272,7 @@ def _data(container: Container) -> Iterator[Finding]:
             told = "no end is noted: python -m app migrate" if end is None else f"{end:%Y-%m-%d}"
             message = f"client {client.client_id} has an old secret from before these ended: {told}"
             yield Finding("secrets", "advice", message)
-    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
-    if demo is not None and not demo.revoked:
+    if _has_demo(container):
         message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"
         yield Finding("demo", "fault", message)
 
@@ -301,3 +302,8 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
 
 def _is_old(at: datetime, now: datetime) -> bool:
     return now - at > BACKUP_AGE_MAX
+
+
+def _has_demo(container: Container) -> bool:
+    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    return demo is not None and not demo.revoked
