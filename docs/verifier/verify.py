@@ -696,6 +696,7 @@ STREAMS = {
     "month.closed": ("month", "month"),
     "log.discontinued": ("log.discontinued", "last_position"),
     "log_origin.fixed": ("log_origin",),
+    "approval_limit.opened": ("approval_limit",),
     "esim.registered": ("esim", "network", "iccid"),
     "lost_order.opened": ("lost_order", "link_id"),
     "provider.registered": ("provider", "name"),
@@ -703,7 +704,7 @@ STREAMS = {
     "webhook_list.opened": ("webhook_list", "organization_id"),
 }
 FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
-FIRST |= {"number_lookup.answered", "bulk_job.created"}
+FIRST |= {"number_lookup.answered", "bulk_job.created", "proposal.made"}
 # What charges and refunds call the thing that they are for, by the kind of its stream.
 TYPES = {each: each for each in ("link", "plan_change", "monthly_fee")}
 TYPES |= {"number_lookup": "lookup", "bulk_job": "job"}
@@ -755,6 +756,15 @@ def failure(event: Event) -> str:
 def an_id_of_a_stream_follows_from_its_facts(_: Books, event: Event) -> Iterator[str]:
     kind, *names = STREAMS[event.topic]
     yield from named(event.stream, kind, *(event[name] for name in names))
+
+
+@rule("proposal.made")
+def a_proposal_is_named_by_what_it_proposes(_: Books, event: Event) -> Iterator[str]:
+    if event["kind"] == "deposit":
+        deposit = derived("deposit", event["organization_id"], event["reference"])
+        yield from named(event.stream, "proposal", deposit)
+    elif event["kind"] == "refund":
+        yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
 
 
 @rule("ledger.opened", "wallet.opened")

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from eventsourcing.utils import get_topic
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator
@@ -43,6 +44,7 @@ STREAMS: Mapping[type[Event], tuple[str, ...]] = {
     Ledger.Opened: ("ledger",),
     Discontinuity.Noticed: ("log.discontinued", "last_position"),
     LogOrigin.Fixed: ("log_origin",),
+    ApprovalLimit.Opened: ("approval_limit",),
     Esim.Registered: ("esim", "network", "iccid"),
     LostOrder.Opened: ("lost_order", "link_id"),
     Provider.Registered: ("provider", "name"),
@@ -96,6 +98,10 @@ def _stream(event: Event) -> Ids:
     elif isinstance(event, Link.Imported):
         network = event.plan.network or SIMULATED
         yield event.originator_id, derive_id("imported_link", network, event.iccid)
+    elif isinstance(event, Proposal.Made) and event.kind != "limit":
+        deposit = derive_id("deposit", event.organization_id, event.reference)
+        reason = (event.transaction_id, event.reference) if event.kind == "refund" else (deposit,)
+        yield event.originator_id, derive_id("proposal", *reason)
 
 
 def _paid(event: Event) -> Ids:

@@ -20,7 +20,7 @@ from projections.audit.export import Export
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.audit.witnesses import Claim, Claims
 from tests.docs.verifier import verify
-from tests.installation import Installation, Process
+from tests.installation import Installation
 from tests.projections.crimes.rewrites import REWRITES, UNSEEN, Rewrite
 from tests.projections.link_forgery import LinkForger
 from tests.projections.rewriting import Rewriting, write_everything
@@ -30,9 +30,10 @@ from tests.seeds import sqlite_seed
 class Judges:
     """A log that was honest, and two who judge what somebody has made of it."""
 
-    def __init__(self, process: Process, folder: Path) -> None:
+    def __init__(self, installation: Installation, folder: Path) -> None:
+        process = installation.process()
         write_everything(LinkForger(process))
-        self.process, self.file = process, folder / "log.jsonl"
+        self.installation, self.file = installation, folder / "log.jsonl"
         self.honest = process.log.stored(0, 10**5)
         tree = CompactRange()
         for row in self.honest:
@@ -50,7 +51,8 @@ class Judges:
 
     def audit(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
         """Return what `audit verify` says of a log of these rows."""
-        with self.process.databases.keys.writing() as connection:
+        process = self.installation.process()  # The others have seen the log that was honest.
+        with process.databases.keys.writing() as connection:
             connection.exec_driver_sql("DELETE FROM stored_events")
             statement = "INSERT OR IGNORE INTO stored_events (rowid, originator_id,"
             statement += " originator_version, topic, state) VALUES (?, ?, ?, ?, ?)"
@@ -58,7 +60,8 @@ class Judges:
             connection.exec_driver_sql(statement, values)
             connection.exec_driver_sql("UPDATE sqlite_sequence SET seq = ?", (len(rows),))
         witnesses = [Claims([Claim("note", self.kept)])] if with_note else []
-        report = check_log(self.process.log, witnesses=witnesses)
+        report = check_log(process.log, witnesses=witnesses)
+        process.close()
         return [each.reason for each in report.failures]
 
     def verify(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
@@ -78,7 +81,7 @@ class Judges:
 def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judges]:
     folder = tmp_path_factory.mktemp("rewritten")
     with closing(Installation(folder, like=sqlite_seed())) as made:
-        yield Judges(made.process(), folder)
+        yield Judges(made, folder)
 
 
 def test_what_nobody_has_rewritten_is_right_for_both(judges: Judges) -> None:
