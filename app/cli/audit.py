@@ -110,6 +110,11 @@ def _show(report: Report, *, as_json: bool) -> None:
         show({**facts, **lists, "uncovered": uncovered}, as_json=True)
         return
     show(facts, as_json=False)
+    _say(report)
+
+
+def _say(report: Report) -> None:
+    """Say in words what the figures do not."""
     if report.trusted:
         click.echo(
             f"Nothing up to position {report.trusted} was looked at: the checkpoint is trusted."

@@ -49,9 +49,7 @@ def migrate(
             for own in container.own_tables:
                 ensure(own)
             container.readings.mend()
-            if container.notes.newest("endless_secrets") is None:
-                end = container.clock() + ENDLESS_ENDS
-                container.notes.add("endless_secrets", end.isoformat(), container.clock())
+            _note_upgrade(container)
             if lost := lost_events(container):
                 if not container.log.head():
                     message = f"DATABASE_URL: {persistence.place} is empty: {lost}; {RESTORE}"
@@ -68,6 +66,13 @@ def migrate(
         message = f"DATABASE_URL: {_trouble(error, persistence.place)}"
         raise CannotMigrate(message) from error
     return built
+
+
+def _note_upgrade(container: Container) -> None:
+    """Note once when the client secrets end that earlier releases kept without an end."""
+    if container.notes.newest("endless_secrets") is None:
+        end = container.clock() + ENDLESS_ENDS
+        container.notes.add("endless_secrets", end.isoformat(), container.clock())
 
 
 def missing_tables(container: Container) -> str | None:

@@ -696,12 +696,12 @@ STREAMS = {
     "month.closed": ("month", "month"),
     "log.discontinued": ("log.discontinued", "last_position"),
     "log_origin.fixed": ("log_origin",),
-    "approval_limit.opened": ("approval_limit",),
     "esim.registered": ("esim", "network", "iccid"),
     "lost_order.opened": ("lost_order", "link_id"),
     "provider.registered": ("provider", "name"),
     "api_client.registered": ("api_client", "client_id"),
     "webhook_list.opened": ("webhook_list", "organization_id"),
+    "approval_limit.opened": ("approval_limit",),
 }
 FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
 FIRST |= {"number_lookup.answered", "bulk_job.created", "proposal.made"}
@@ -756,15 +756,6 @@ def failure(event: Event) -> str:
 def an_id_of_a_stream_follows_from_its_facts(_: Books, event: Event) -> Iterator[str]:
     kind, *names = STREAMS[event.topic]
     yield from named(event.stream, kind, *(event[name] for name in names))
-
-
-@rule("proposal.made")
-def a_proposal_is_named_by_what_it_proposes(_: Books, event: Event) -> Iterator[str]:
-    if event["kind"] == "deposit":
-        deposit = derived("deposit", event["organization_id"], event["reference"])
-        yield from named(event.stream, "proposal", deposit)
-    elif event["kind"] == "refund":
-        yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
 
 
 @rule("ledger.opened", "wallet.opened")
@@ -869,6 +860,15 @@ def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Ite
         actor = event.state.get("actor") or ""
         if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
             yield "it is not approved by another operator"
+
+
+@rule("proposal.made")
+def a_proposal_waits_in_the_stream_of_its_facts(_: Books, event: Event) -> Iterator[str]:
+    if event["kind"] == "deposit":
+        of = (derived("deposit", event["organization_id"], event["reference"]),)
+        yield from named(event.stream, "proposal", *of)
+    elif event["kind"] == "refund":
+        yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
 
 
 @rule("number_lookup.answered", "bulk_job.created")

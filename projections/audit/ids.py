@@ -44,12 +44,12 @@ STREAMS: Mapping[type[Event], tuple[str, ...]] = {
     Ledger.Opened: ("ledger",),
     Discontinuity.Noticed: ("log.discontinued", "last_position"),
     LogOrigin.Fixed: ("log_origin",),
-    ApprovalLimit.Opened: ("approval_limit",),
     Esim.Registered: ("esim", "network", "iccid"),
     LostOrder.Opened: ("lost_order", "link_id"),
     Provider.Registered: ("provider", "name"),
     ApiClient.Registered: ("api_client", "client_id"),
     WebhookList.Opened: ("webhook_list", "organization_id"),
+    ApprovalLimit.Opened: ("approval_limit",),
 }
 
 Ids = Iterator[tuple[UUID, UUID]]  # What an event has, and what follows from its facts.
@@ -98,10 +98,12 @@ def _stream(event: Event) -> Ids:
     elif isinstance(event, Link.Imported):
         network = event.plan.network or SIMULATED
         yield event.originator_id, derive_id("imported_link", network, event.iccid)
-    elif isinstance(event, Proposal.Made) and event.kind != "limit":
-        deposit = derive_id("deposit", event.organization_id, event.reference)
-        reason = (event.transaction_id, event.reference) if event.kind == "refund" else (deposit,)
-        yield event.originator_id, derive_id("proposal", *reason)
+    elif isinstance(event, Proposal.Made) and event.kind == "deposit":
+        of = derive_id("deposit", event.organization_id, event.reference)
+        yield event.originator_id, derive_id("proposal", of)
+    elif isinstance(event, Proposal.Made) and event.kind == "refund":
+        follows = derive_id("proposal", event.transaction_id, event.reference)
+        yield event.originator_id, follows
 
 
 def _paid(event: Event) -> Ids:

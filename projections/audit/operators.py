@@ -90,14 +90,16 @@ class OperatorInvariants:
         if not isinstance(event, ByOperator):
             return
         if isinstance(event, Operator.KeyRehashed):
-            if event.actor != f"operator:{event.originator_id}":
-                yield f"{event.actor!r} has used the key of another operator"
+            yield from _check_holder(event)
             return
         is_approved = self._is_approved(event)
         if self._operators and (right := "approve" if is_approved else right_of(event)):
             yield from self._check_right(event, right)
         if not is_approved:
             yield from self._check_limit(event)
+        yield from self._note(position, event)
+
+    def _note(self, position: int, event: ByOperator) -> Iterator[str]:
         match event:
             case Operator.Registered() | Operator.KeyRotated() | Operator.Revoked():
                 self._note_operator(event)
@@ -207,3 +209,9 @@ def _within(amount_micros: int | None, limit_micros: int | None) -> bool:
     if limit_micros is None:
         return True
     return amount_micros is not None and amount_micros <= limit_micros
+
+
+def _check_holder(event: Operator.KeyRehashed) -> Iterator[str]:
+    """Check that whoever used a key is its operator; that needs no right."""
+    if event.actor != f"operator:{event.originator_id}":
+        yield f"{event.actor!r} has used the key of another operator"

@@ -51,7 +51,7 @@ class Judges:
 
     def audit(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
         """Return what `audit verify` says of a log of these rows."""
-        process = self.installation.process()  # The others have seen the log that was honest.
+        process = self.installation.process()  # One that has seen nothing of an earlier log.
         with process.databases.keys.writing() as connection:
             connection.exec_driver_sql("DELETE FROM stored_events")
             statement = "INSERT OR IGNORE INTO stored_events (rowid, originator_id,"
