@@ -494,6 +494,7 @@ BY_OTHERS_TOO = {  # And then without an actor.
     "money": "bulk_job.cancelled link.status_requested link.suspended link.reactivated "
     "link.end_requested link.ended",
     "keys": "webhook_endpoint.disabled webhook_endpoint.enabled webhook_endpoint.deleted",
+    "audit": "month.closed",
 }
 ACTS = {"key.renewed": "keys", "key.revoked": "keys", "installation.released": "keys"}
 ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit"})
