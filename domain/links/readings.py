@@ -89,10 +89,10 @@ class LinkReading:
     link: Link
     usage: Usage | None
     plans: Sequence[PlanUsage]
+    name: str | None
     code: ActivationCode | None
     stale: bool
     is_live: bool
-    name: str | None = None
 
     @property
     def status(self) -> LinkState:
