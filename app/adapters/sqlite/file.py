@@ -7,6 +7,7 @@ it commits then is in no file that anybody will open.
 import os
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -37,8 +38,12 @@ class DatabaseFile:
 
     def require(self) -> None:
         """Raise if the files at the path are not those that are open."""
-        if self._opened is not None and self._opened != self._look():
-            raise self.gone()
+        found = self._look()
+        if self._opened is not None and self._opened != found:
+            # SQLite itself removes a log whose last user has closed it; the next one is another.
+            if self._opened[0] != found[0] or _holds(self._opened[1]):
+                raise self.gone()
+            self._opened = found
         self._looks_at_s = time.monotonic() + LOOK_S
 
     def require_lately(self) -> None:
@@ -62,3 +67,19 @@ def _identity(name: str) -> Identity:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _holds(wanted: Identity) -> bool:
+    """Tell whether this process has a file open; True where the system does not tell."""
+    if wanted is None:
+        return False
+    try:
+        numbers = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208  # As above.
+    except OSError:
+        return True
+    for number in numbers:
+        with suppress(OSError):  # The directory's own is closed by now.
+            found = os.fstat(number)
+            if (found.st_dev, found.st_ino) == wanted:
+                return True
+    return False
