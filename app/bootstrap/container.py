@@ -22,6 +22,7 @@ from eventsourcing.persistence import StoredEvent
 from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
 from app.adapters.databases import Databases, ListeningWaker, Persistence, persistence_at
 from app.adapters.lookups.chain import ChainedLookup
+from app.adapters.lookups.offline import canonical_of
 from app.adapters.lookups.sandbox import NUMBERS as SANDBOX_NUMBERS
 from app.adapters.lookups.sandbox import SandboxLookup
 from app.adapters.queues.in_process import InProcessBroker
@@ -700,6 +701,7 @@ class Container:
             cache_ttls=self._cache_ttls(),
             concurrency=max(settings.lookups_at_once.values()),
             carry=carried,
+            canonical_of=canonical_of,
         )
 
     def _cache_ttls(self) -> dict[str, timedelta]:

@@ -50,11 +50,7 @@ def migrate(
                 ensure(own)
             container.readings.mend()
             _note_upgrade(container)
-            if lost := lost_events(container):
-                if not container.log.head():
-                    message = f"DATABASE_URL: {persistence.place} is empty: {lost}; {RESTORE}"
-                    raise CannotMigrate(message)
-                warn(f"{lost}; the read models are built from what it holds")
+            _look_for_losses(container, warn)
             built = _build_models(container, progress)
             erase_again(container)
             with container.views.writing() as connection:
@@ -73,6 +69,15 @@ def _note_upgrade(container: Container) -> None:
     if container.notes.newest("endless_secrets") is None:
         end = container.clock() + ENDLESS_ENDS
         container.notes.add("endless_secrets", end.isoformat(), container.clock())
+
+
+def _look_for_losses(container: Container, warn: Callable[[str], object]) -> None:
+    lost = lost_events(container)
+    if lost and not container.log.head():
+        message = f"DATABASE_URL: {container.persistence.place} is empty: {lost}; {RESTORE}"
+        raise CannotMigrate(message)
+    if lost:
+        warn(f"{lost}; the read models are built from what it holds")
 
 
 def missing_tables(container: Container) -> str | None:

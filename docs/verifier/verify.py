@@ -494,6 +494,7 @@ BY_OTHERS_TOO = {  # And then without an actor.
     "money": "bulk_job.cancelled link.status_requested link.suspended link.reactivated "
     "link.end_requested link.ended",
     "keys": "webhook_endpoint.disabled webhook_endpoint.enabled webhook_endpoint.deleted",
+    "audit": "month.closed",
 }
 ACTS = {"key.renewed": "keys", "key.revoked": "keys", "installation.released": "keys"}
 ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit"})
@@ -704,7 +705,7 @@ STREAMS = {
     "approval_limit.opened": ("approval_limit",),
 }
 FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
-FIRST |= {"number_lookup.answered", "bulk_job.created"}
+FIRST |= {"number_lookup.answered", "bulk_job.created", "proposal.made"}
 # What charges and refunds call the thing that they are for, by the kind of its stream.
 TYPES = {each: each for each in ("link", "plan_change", "monthly_fee")}
 TYPES |= {"number_lookup": "lookup", "bulk_job": "job"}

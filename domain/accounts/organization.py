@@ -92,11 +92,21 @@ class Organization(Root):
             aggregate.lookup_enabled = self.enabled
 
     class LowBalanceThresholdSet(Root.Event):
-        """The organization chose this itself; None: it is not told of a low balance."""
+        """The organization chose this itself; None: it is not told of a low balance.
+
+        `balance_micros` and `currency` are there where its wallet held less at that moment, so
+        that it is told at once.
+        """
 
         TOPIC = "organization.low_balance_threshold_set"
 
         threshold_micros: int | None
+        balance_micros: int | None = field(default=None, kw_only=True)
+        currency: str | None = field(default=None, kw_only=True)
+
+        @property
+        def organization_id(self) -> UUID:
+            return self.originator_id
 
         def apply(self, aggregate: "Organization") -> None:
             aggregate.low_balance_threshold_micros = self.threshold_micros
@@ -177,12 +187,25 @@ class Organization(Root):
         if enabled != self.lookup_enabled:
             self.record(self.LookupSwitched, cause, enabled=enabled)
 
-    def set_low_balance_threshold(self, threshold_micros: int | None, cause: Cause) -> None:
-        """Choose the balance below which to be notified; None: never. Raises RateLimited."""
+    def set_low_balance_threshold(
+        self, threshold_micros: int | None, cause: Cause, wallet: tuple[int, str] | None = None
+    ) -> None:
+        """Choose the balance below which to be notified; None: never. Raises RateLimited.
+
+        `wallet` is its balance in micro-units and its currency.
+        """
         if threshold_micros != self.low_balance_threshold_micros:
             message = f"The threshold was changed {THRESHOLDS_MAX} times today."
             self.thresholds_set.require_less(THRESHOLDS_MAX, cause.at, message)
-            self.record(self.LowBalanceThresholdSet, cause, threshold_micros=threshold_micros)
+            is_low = wallet is not None and wallet[0] < (threshold_micros or 0)
+            balance_micros, currency = wallet if wallet is not None and is_low else (None, None)
+            self.record(
+                self.LowBalanceThresholdSet,
+                cause,
+                threshold_micros=threshold_micros,
+                balance_micros=balance_micros,
+                currency=currency,
+            )
 
     def set_rate_limit(self, per_minute: int | None, cause: Cause) -> None:
         """Set how many requests a minute it may send; None returns to the general limit."""

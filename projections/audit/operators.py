@@ -37,6 +37,7 @@ RIGHTS: Mapping[str, Right | None] = MappingProxyType(
         **dict.fromkeys(("plan", "provider"), "catalogue"),
         **dict.fromkeys(("api_client", "operator", "approval_limit", "webhook_endpoint"), "keys"),
         "erasure": "keys",
+        "month": "audit",
         "webhook_request": None,
     }
 )
@@ -46,7 +47,7 @@ ACTS: Mapping[str, Right] = MappingProxyType(
         **dict.fromkeys(("tree.rebuilt", "checkpoint.signed"), "audit"),
     }
 )
-BY_OTHERS_TOO = ("bulk_job", "link", "webhook_endpoint")  # And then without an actor.
+BY_OTHERS_TOO = ("bulk_job", "link", "webhook_endpoint", "month")  # And then without an actor.
 SETTLED_LATER = (Link.Suspended, Link.Reactivated, Link.Ended)  # With the actor of the intent.
 
 

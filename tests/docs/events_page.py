@@ -68,7 +68,7 @@ MEANINGS = {
     "limit_micros": "what may be spent in a calendar month",
     "link_id": "the stream of the link",
     "link_ids": "the links that were active at the first instant of the month",
-    "lpa": "the activation code, sealed",
+    "lpa": "the activation code, with any confirmation code, sealed",
     "metadata": "what lists show beside it; of no account",
     "month": "YYYY-MM, UTC",
     "more": "the other plans of a link that was issued elsewhere",

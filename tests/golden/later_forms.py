@@ -11,7 +11,7 @@ from eventsourcing.domain import AggregateEvent
 from msgspec.structs import replace
 
 from domain.accounts.approvals import ApprovalLimit, Proposal
-from domain.accounts.organization import ApiClient
+from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import LaterPrice, Plan
@@ -57,6 +57,7 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
             Wallet.SpendingLimited,
         )
     ),
+    ("low", _with(Organization.LowBalanceThresholdSet, balance_micros=9_750_000, currency="EUR")),
     ("ends", _with(ApiClient.SecretRotated, kept_until=datetime(2026, 3, 2, tzinfo=UTC))),
     ("key", _with(WebhookEndpoint.Registered, key_id="0123456789abcdef" * 2)),
     ("key", _with(WebhookEndpoint.SecretRotated, key_id="0123456789abcdef" * 2)),

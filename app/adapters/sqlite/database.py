@@ -76,7 +76,7 @@ def database_in(file: DatabaseFile, engine: Engine, durable: Engine | None = Non
 
     def require() -> None:
         try:
-            file.require()
+            file.require_lately()
         except sqlite3.OperationalError as error:
             raise OperationalError(None, None, error) from error
 

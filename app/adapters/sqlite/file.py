@@ -6,9 +6,11 @@ it commits then is in no file that anybody will open.
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 from urllib.parse import unquote
 
+LOOK_S = 0.05
 Identity = tuple[int, int] | None  # Device and number; None: there is no such file.
 
 
@@ -20,6 +22,7 @@ class DatabaseFile:
         self.uri = f"{self.path.as_uri()}?mode=rw"  # For reading and writing, not for creating.
         self._names = (str(self.path), f"{self.path}-wal")
         self._opened: list[Identity] | None = None
+        self._looks_at_s = 0.0
 
     @classmethod
     def named(cls, name: str) -> "DatabaseFile":
@@ -36,6 +39,12 @@ class DatabaseFile:
         """Raise if the files at the path are not those that are open."""
         if self._opened is not None and self._opened != self._look():
             raise self.gone()
+        self._looks_at_s = time.monotonic() + LOOK_S
+
+    def require_lately(self) -> None:
+        """Require it as of the last `LOOK_S`, because a look would cost more than most reads."""
+        if time.monotonic() > self._looks_at_s:
+            self.require()
 
     def _look(self) -> list[Identity]:
         return [_identity(name) for name in self._names]

@@ -59,7 +59,7 @@ class ReleasingPool(SQLiteConnectionPool):
 
     def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
         try:
-            self.require()
+            self.file.require_lately()
             return super()._get_connection(timeout)
         except sqlite3.Error as error:
             self._give_back()
@@ -67,13 +67,6 @@ class ReleasingPool(SQLiteConnectionPool):
         except BaseException:
             self._give_back()
             raise
-
-    def require(self) -> None:
-        """Raise if the file at the path is not the one that is open."""
-        try:
-            self.file.require()
-        except sqlite3.Error as error:
-            raise OperationalError(error) from error
 
     def close(self) -> None:
         """Close connections that are not lent out; a lent one is closed when it comes back.
@@ -149,11 +142,12 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         """Insert all events or none; raises NothingInserted if it is certain that none was."""
         try:
             positions = super().insert_events(stored_events, **kwargs)
-            self._pool.require()  # It may have been removed before the commit.
-        except OperationalError as error:
-            code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF  # The primary error code.
+            self._pool.file.require()  # It may have been removed before the commit.
+        except (OperationalError, sqlite3.OperationalError) as error:
+            cause = error.__cause__ or error
+            code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # The primary error code.
             if code in NOTHING_WRITTEN:
-                raise NothingInserted(*error.args) from error.__cause__
+                raise NothingInserted(*error.args) from cause
             raise
         self._newest = max(self._newest, *(positions or [0]))
         return positions

@@ -159,7 +159,7 @@ class LookupAtOnce:
         except Exception as error:  # noqa: BLE001  # A bug of ours.
             log_place(logger, error)
             return self._problem(INTERNAL)
-        return self._whole(200, lookup_reply(result, self._facts()))
+        return self._whole(200, lookup_reply(self.by.container, result, self._facts()))
 
     def _problem(self, problem: Problem) -> bytes:
         body = failure_body(problem, ReplyMeta(**self._facts()))

@@ -31,11 +31,19 @@ def living(home: Shell, receiver: Receiver) -> Serving:
     asked = json.dumps({"url": receiver.url("/told")}).encode()
     assert made.call("POST", "/v1/webhooks", json_of, asked)[0] == 201
     finished_job(made)
-    plans = made.call("GET", "/v1/plans?country=FR", json_of)[1]["data"]["data"]
-    wanted = json.dumps({"plan_id": plans[0]["id"]}).encode()
-    assert made.call("POST", "/v1/links", json_of, wanted)[0] == 201
+    bought(made, json_of)
     wait_until(lambda: {"job.finished", "link.activated"} <= types(receiver))
     return made
+
+
+def bought(serving: Serving, headers: dict[str, str]) -> str:
+    """Buy a link and return its id."""
+    json_of = headers | {"Content-Type": "application/json"}
+    plans = serving.call("GET", "/v1/plans?country=FR", json_of)[1]["data"]["data"]
+    wanted = json.dumps({"plan_id": plans[0]["id"]}).encode()
+    status, reply = serving.call("POST", "/v1/links", json_of, wanted)
+    assert status == 201, reply
+    return str(reply["data"]["id"])
 
 
 def types(receiver: Receiver) -> set[str]:
@@ -124,12 +132,15 @@ def test_a_hold_is_honoured_and_ended_without_a_restart(nowhere: Shell) -> None:
     try:
         headers = serving.authorized(serving.demo)
         assert serving.call("POST", NUMBER, headers)[0] == 200
+        link = bought(serving, headers)
         for command, changed in (("hold", True), ("hold", False)):
             done = nowhere.json("installation", command)
             assert done == {"held": True, "changed": changed}
         wait_until(lambda: serving.call("POST", NUMBER, headers)[0] == 503)
         assert HELD in nowhere.refusal("wallet", "deposit", owner(nowhere), "1", "--reference", "r")
         assert HELD in nowhere.refusal("providers", "check")
+        for command in ("suspend", "reactivate", "end"):
+            assert HELD in nowhere.refusal("links", command, link)
         nowhere.run("installation", "release")
         wait_until(lambda: serving.call("POST", NUMBER, headers)[0] == 200)
     finally:

@@ -24,6 +24,7 @@ class Partners:
         self.shell = shell
         self.organizations = [shell.new_organization() for _ in range(2)]
         self.container = shell.container()
+        self.container.webhook_key.ensure()  # As a start of `web` does.
         self.endpoints = [self._endpoint(each) for each in self.organizations]
 
     def _endpoint(self, organization_id: UUID) -> UUID:

@@ -61,6 +61,7 @@ class Judges:
             connection.exec_driver_sql("UPDATE sqlite_sequence SET seq = ?", (len(rows),))
         witnesses = [Claims([Claim("note", self.kept)])] if with_note else []
         report = check_log(process.log, witnesses=witnesses)
+        process.close()
         return [each.reason for each in report.failures]
 
     def verify(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:

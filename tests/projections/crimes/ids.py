@@ -7,11 +7,13 @@ from uuid import UUID, uuid4
 
 from msgspec.structs import replace
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.providers import Provider
+from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import Adjustment, Wallet
 from domain.cause import Cause
 from domain.finance.month import Month
@@ -33,6 +35,13 @@ NAMED = "follows from its facts"
 FIRST_EVENTS: dict[str, Callable[[LinkForger], Event]] = {
     "wallet": lambda f: Wallet.open(uuid4(), "USD", f.cause).collect_events()[0],
     "ledger": lambda f: Ledger.open("USD", f.cause).collect_events()[0],
+    "approval_limit": lambda f: ApprovalLimit.open(f.cause).collect_events()[0],
+    "proposal_of_a_deposit": lambda f: Proposal.of_deposit(
+        f.organization_id, 5, "r-1", f.cause
+    ).collect_events()[0],
+    "proposal_of_a_refund": lambda f: Proposal.of_refund(
+        f.organization_id, uuid4(), HandRefund(uuid4(), "r-1", "why", 5, {}), 5, f.cause
+    ).collect_events()[0],
     "month": lambda f: Month.close("2026-01", f.cause).collect_events()[0],
     "discontinuity": lambda f: Discontinuity.notice("b", 1, 2, f.cause).collect_events()[0],
     "provider": lambda f: Provider.register("twilio", f.cause).collect_events()[0],
