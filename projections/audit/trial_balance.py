@@ -127,10 +127,8 @@ class MonthBalance(NamedTuple):
 
     @property
     def differences(self) -> dict[str, int]:
-        """The sum of all accounts of each currency at the end, else at the beginning."""
-        wrong = {its: micros for its, micros in self.opening.differences.items() if micros}
-        closing = self.closing.differences
-        return closing | {its: micros for its, micros in wrong.items() if not closing[its]}
+        """The sum of all accounts of each currency at the end of the month."""
+        return self.closing.differences
 
     @property
     def unknown(self) -> int:

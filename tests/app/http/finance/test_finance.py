@@ -170,7 +170,9 @@ def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
     assert "http" not in reply.text
     assert 'class="issuer"' not in reply.text
     assert "$" not in reply.text
-    assert "Not final" in tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
+    page = tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
+    assert "Not final" in page
+    assert "<td>-0.005</td>" in page, "the net"
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "", "image/png, */*;q=0.1"])
