@@ -268,6 +268,7 @@ class Settings:
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
     base_url: str = _setting("how clients reach /v1", "", _url)
     contact_email: str = _setting("whom partners ask; shown in the API's document", "", _email)
+    issuer: str = _setting("who issues statements: a name and address for their pages", "", str)
     path_prefix: str = _setting("a path that all is served below too, such as /bappy", "", _prefix)
     token_paths: str = _setting("further paths of the token operation", "", _token_paths)
     request_read_s: int = _setting(
@@ -540,7 +541,7 @@ class Settings:
         return self.public.partition("://")[2]
 
     @property
-    def issuer(self) -> str:
+    def iss(self) -> str:
         """The `iss` of tokens (RFC 8414 §2)."""
         return self.token_issuer or self.auth
 

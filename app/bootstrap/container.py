@@ -1094,14 +1094,12 @@ class Container:
     def issuer(self) -> TokenIssuer:
         settings = self.settings
         return TokenIssuer(
-            self.keys, settings.issuer, settings.token_audience, settings.token_ttl_s, self.clock
+            self.keys, settings.iss, settings.token_audience, settings.token_ttl_s, self.clock
         )
 
     @part
     def verifier(self) -> TokenVerifier:
-        return TokenVerifier(
-            self.keys, self.settings.issuer, self.settings.token_audience, self.clock
-        )
+        return TokenVerifier(self.keys, self.settings.iss, self.settings.token_audience, self.clock)
 
     @part
     def pepper(self) -> Pepper:

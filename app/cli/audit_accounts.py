@@ -5,12 +5,19 @@ from typing import Any
 
 import click
 
-from app.cli.arguments import Point
+from app.cli.arguments import Month, Point
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, show_list, watched
 from domain.money import format_amount
+from domain.months import month_of
 from projections.audit.margin import By, Earned, Margin, margin_of
-from projections.audit.trial_balance import AccountBalance, TrialBalance
+from projections.audit.trial_balance import (
+    AccountBalance,
+    AccountMonth,
+    MonthBalance,
+    TrialBalance,
+    month_balance,
+)
 from projections.audit.trial_balance import trial_balance as add_up
 
 Facts = dict[str, Any]
@@ -71,38 +78,62 @@ def _earned(row: Earned, currency: str) -> Facts:
 
 @click.command(name="trial-balance")
 @click.option("--at", type=Point(), help="After this position, or at this time.")
+@click.option("--month", type=Month(), help="Of a month, by the cut-off of the statements.")
 @as_json_option
 @click.pass_context
-def trial_balance(context: click.Context, *, at: datetime | int | None, as_json: bool) -> None:
+def trial_balance(
+    context: click.Context, *, at: datetime | int | None, month: datetime | None, as_json: bool
+) -> None:
     """Show every account with what it holds; exits with 1 when a currency does not sum to zero.
 
     Wallets are owed to the organizations, and are the sum of the balances that their newest entries
     state. All other accounts are sums of amounts.
+
+    With --month each account has its opening, its movement in the month and its closing, above zero
+    for a debit. They are those of the statements of this month.
     """
+    if at is not None and month is not None:
+        message = "give --at or --month"
+        raise click.UsageError(message)
     with installation() as container, watched("Adding up") as progress:
-        found = add_up(container.log, at, progress)
-    ok = not any(found.differences.values())
-    lines = [_line(each) for each in found.lines]
+        if month is None:
+            found = add_up(container.log, at, progress)
+            lines, facts = [_line(each) for each in found.lines], _facts(found, found.position)
+        else:
+            its = month_balance(container.log, month_of(month), progress)
+            lines = [_month_line(each) for each in its.lines]
+            facts = {"month": month_of(month), "final": its.is_final}
+            facts |= _facts(its, its.closing.position)
     if as_json:
-        show({**_facts(found, ok=ok), "data": lines}, as_json=True)
+        show({**facts, "data": lines}, as_json=True)
     else:
         show_list(lines, as_json=False)
-        show(_facts(found, ok=ok), as_json=False)
-    if not ok:
+        show(facts, as_json=False)
+    if not facts["ok"]:
         context.exit(1)
 
 
-def _facts(found: TrialBalance, *, ok: bool) -> Facts:
+def _facts(found: TrialBalance | MonthBalance, position: int) -> Facts:
     differences = [
         {"amount": format_amount(micros), "currency": currency}
         for currency, micros in found.differences.items()
         if micros
     ]
-    unknown = {"unknown_costs": found.unknown}
-    return {"ok": ok, "position": found.position, **unknown, "differences": differences}
+    facts = {"ok": not differences, "position": position}
+    return {**facts, "unknown_costs": found.unknown, "differences": differences}
 
 
 def _line(line: AccountBalance) -> Facts:
     debit, credit = max(line.micros, 0), max(-line.micros, 0)
     amounts = {"debit": format_amount(debit), "credit": format_amount(credit)}
     return {"account": line.account, "currency": line.currency, **amounts}
+
+
+def _month_line(line: AccountMonth) -> Facts:
+    return {
+        "account": line.account,
+        "currency": line.currency,
+        "opening": format_amount(line.opening_micros),
+        "movement": format_amount(line.movement_micros),
+        "closing": format_amount(line.closing_micros),
+    }

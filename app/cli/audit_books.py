@@ -14,41 +14,55 @@ from app.cli.arguments import Month, Point, organization_argument, selecting
 from app.cli.installation import installation, require_organization
 from app.cli.output import as_json_option, named, show, show_list, show_stream, watched, written
 from app.http.accounts.replies import show_transaction
-from app.http.finance.replies import show_statement
+from app.http.edge.media import csv_blocks
+from app.http.finance.page import COLUMNS, statement_page, statement_rows, total_rows
+from app.http.finance.replies import Statement, show_statement
+from domain.accounts.organization import Organization
 from domain.errors import NotPossible
 from domain.money import format_amount
 from domain.months import month_of
 from projections.audit.selection import Selection
 from projections.audit.statements import MonthsStatements, balance_of, everybody, statements_of
 from projections.audit.walk import walk
+from projections.engine.rebuild import Progress
 from projections.models.transactions import REPLAYED, Transaction, replayed
 
 NO_STATEMENT = "no statement: the organization had no transaction by then, or the month is to come"
 NO_WALLET = "this organization had no wallet then"
-ONE_OR_ALL = "give ORG and YYYY-MM, or --all YYYY-MM and --out DIR"
+ONE_OR_ALL = "give ORG and YYYY-MM, or --all YYYY-MM and --out DIR; one with --out needs --format"
 
 
 @click.command(name="statement")
 @click.argument("organization_id", metavar="[ORG", type=click.UUID, required=False)
 @click.argument("month", metavar="YYYY-MM]", type=Month(), required=False)
 @click.option("--all", "every", type=Month(), help="The statements of all organizations.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Where --all goes.")
+@click.option("--format", "form", type=click.Choice(["csv", "html"]), help="As it can be sent.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="A directory for --all, a file for one to send."
+)
 @as_json_option
-def statement(
+def statement(  # noqa: PLR0913  # Its options.
     *,
     organization_id: UUID | None,
     month: datetime | None,
     every: datetime | None,
+    form: str | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Make the statement of a month from the log, as the organization gets it.
 
-    With --all one file for each organization, ORG-YYYY-MM.json, in one pass through the log.
+    With --format a page or a table with totals, on standard output or in the file of --out; the
+    page names the ISSUER. With --all one file for each organization in the directory of --out,
+    ORG-YYYY-MM.json or of the --format, in one pass through the log.
     """
     if every is not None and out is not None and organization_id is None:
-        _write_all(month_of(every), out, as_json=as_json)
-    elif every is None and out is None and organization_id is not None and month is not None:
+        _write_all(month_of(every), out, form, as_json=as_json)
+    elif every is not None or organization_id is None or month is None:
+        raise click.UsageError(ONE_OR_ALL)
+    elif form is not None and not as_json:
+        _write_one(organization_id, month_of(month), out, form)
+    elif form is None and out is None:
         _show_one(organization_id, month_of(month), as_json=as_json)
     else:
         raise click.UsageError(ONE_OR_ALL)
@@ -56,11 +70,7 @@ def statement(
 
 def _show_one(organization_id: UUID, month: str, *, as_json: bool) -> None:
     with installation(same_log=False) as container, watched("Reading") as progress:
-        require_organization(container, organization_id)
-        found = statements_of(container.log, month, organization_id.__eq__, progress)
-        if not found.statements:
-            raise NotPossible(NO_STATEMENT)
-        (facts,) = _facts(container, found)
+        facts = msgspec.to_builtins(_one(container, organization_id, month, progress))
     lines = facts["lines"]
     show(facts if as_json else {**facts, "lines": len(lines)}, as_json=as_json)
     if lines and not as_json:
@@ -68,23 +78,48 @@ def _show_one(organization_id: UUID, month: str, *, as_json: bool) -> None:
         show_list(lines, as_json=False)
 
 
-def _write_all(month: str, out: Path, *, as_json: bool) -> None:
+def _write_one(organization_id: UUID, month: str, out: Path | None, form: str) -> None:
+    with installation(same_log=False) as container, watched("Reading") as progress:
+        text = _as_sent(container, _one(container, organization_id, month, progress), form)
+    with written(out) as target:
+        target.write(text)
+
+
+def _write_all(month: str, out: Path, form: str | None, *, as_json: bool) -> None:
     with installation(same_log=False) as container, watched("Reading") as progress:
         found = statements_of(container.log, month, everybody, progress)
         out.mkdir(parents=True, exist_ok=True)
-        for facts in _facts(container, found):
-            file = out / f"{facts['organization']}-{month}.json"
+        for each in _shown(container, found):
+            file = out / f"{each.organization}-{month}.{form or 'json'}"
             with written(file) as target:
-                target.write(msgspec.json.encode(facts) + b"\n")
+                target.write(_as_sent(container, each, form))
     told = {"month": month, "final": found.is_final, "statements": len(found.statements)}
     show({**told, "out": str(out)}, as_json=as_json)
 
 
-def _facts(container: Container, found: MonthsStatements) -> Iterator[dict[str, Any]]:
+def _one(container: Container, organization_id: UUID, month: str, progress: Progress) -> Statement:
+    require_organization(container, organization_id)
+    found = statements_of(container.log, month, organization_id.__eq__, progress)
+    if not found.statements:
+        raise NotPossible(NO_STATEMENT)
+    (shown,) = _shown(container, found)
+    return shown
+
+
+def _shown(container: Container, found: MonthsStatements) -> Iterator[Statement]:
     checkpoint = container.statement_checkpoint(found.closed_at)
     for each in found.statements:
-        shown = show_statement(each, is_final=found.is_final, checkpoint=checkpoint)
-        yield msgspec.to_builtins(shown)
+        yield show_statement(each, is_final=found.is_final, checkpoint=checkpoint)
+
+
+def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
+    if form is None:
+        return msgspec.json.encode(shown) + b"\n"
+    if form == "csv":
+        return b"".join(csv_blocks(COLUMNS, [*statement_rows(shown), *total_rows(shown)]))
+    owner = container.log.find(Organization, shown.organization)
+    name, issuer = owner.name if owner is not None else "", container.settings.issuer
+    return statement_page(shown, name, issuer).encode()
 
 
 @click.command()

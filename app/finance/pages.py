@@ -19,7 +19,7 @@ from app.http.edge import media
 from app.http.edge.replies import format_time
 from domain.months import next_month
 from projections.engine.sql_views import SqlView
-from projections.finance.figures import Figures, Found, Wanted, as_id, balances, place_of
+from projections.finance.figures import Figures, Found, Wanted, as_id, balances, by_day, place_of
 from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS
 from projections.models.transactions import KINDS
 
@@ -254,7 +254,8 @@ class Period:
         self.since = today - timedelta(days=self.length - 1)
         self.rows = figures.days(organization_id, self.since)
         self._days = [self.since + timedelta(days=number) for number in range(self.length)]
-        self._held = balances(self.rows, now_micros, self.since, today)
+        self._by_day = by_day(self.rows, today)
+        self._held = balances(self._by_day, now_micros, self.since, today)
         found = {each.kind for each in self.rows}
         self.kinds = [kind for kind in (*CHARGES, "refund") if kind in found]
         self.sums = {kind: _net([e for e in self.rows if e.kind == kind]) for kind in KINDS}
@@ -283,9 +284,9 @@ class Period:
         """Charges of each day or week by kind, above what was refunded."""
         starts = self._days[:: self.bar_days]
         values: list[dict[str, int]] = [dict.fromkeys(self.kinds, 0) for _ in starts]
-        for each in self.rows:
-            place = (each.day - self.since).days // self.bar_days
-            if each.kind not in PAID_IN and place < len(values):
+        for day, each in self._by_day:
+            place = (day - self.since).days // self.bar_days
+            if each.kind not in PAID_IN:
                 values[place][each.kind] -= each.net_micros
         return plots.bars(
             starts, values, words.short_money, lambda n: _told(starts[n], self.bar_days, values[n])

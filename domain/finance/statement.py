@@ -7,6 +7,8 @@ from typing import Self
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, kind_and_direction
+from domain.finance.month import Month
+from domain.log.aggregate import Event
 from domain.months import month_of, next_month
 
 
@@ -18,6 +20,26 @@ def statement_month(charged_at: datetime, previous: str, closed: str) -> str:
     never go back from entry to entry, whatever the clocks said.
     """
     return max(month_of(charged_at), previous, next_month(closed) if closed else "")
+
+
+class Months:
+    """Tells the month of each event; give it every entry of a wallet and close, in order."""
+
+    def __init__(self) -> None:
+        self.closed = ""
+        self._newest: dict[UUID, str] = {}  # The month of the newest entry of each wallet.
+
+    def of(self, event: Event) -> str:
+        """Return the month of an entry, of other work, or the one that this event closes."""
+        if isinstance(event, Month.Closed):
+            self.closed = event.month
+            return event.month
+        if not isinstance(event, Wallet.Moved):
+            return statement_month(event.timestamp, "", self.closed)
+        previous = self._newest.get(event.originator_id, "")
+        month = statement_month(event.timestamp, previous, self.closed)
+        self._newest[event.originator_id] = month
+        return month
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from domain.finance.month import Month
 from domain.finance.statement import statement_month
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
-from domain.money import format_amount
+from domain.money import MICROS
 from domain.months import month_of, next_month
 from projections.audit.accounts import WALLETS, Side, other_side, sides_of
 from projections.audit.costs import COSTLY, work_of
@@ -124,14 +124,20 @@ class Ledger:
 def _asserted(book: _Book) -> Iterator[str]:
     """Yield the balance at the end of the month that was written last; exact, hence `~ 0`."""
     if book.written:
-        amount = format_amount(-book.balance_micros)
+        amount = _exact(-book.balance_micros)
         day = f"{next_month(book.written)}-01"  # Beancount checks at the beginning of a day.
         yield f"{day} balance {book.account}  {amount} ~ 0 {book.currency}\n"
 
 
 def _transaction(day: str, told: str, more: str, sides: Postings, currency: str) -> str:
-    postings = "".join(f"  {name}  {format_amount(micros)} {currency}\n" for name, micros in sides)
+    postings = "".join(f"  {name}  {_exact(micros)} {currency}\n" for name, micros in sides)
     return f"{day} * {_text(told)}{more}\n{postings}"
+
+
+def _exact(micros: int) -> str:
+    """Write six decimals always: tools show as many as most amounts of a currency have."""
+    sign, (whole, fraction) = "-" if micros < 0 else "", divmod(abs(micros), MICROS)
+    return f"{sign}{whole}.{fraction:06d}"
 
 
 def _day(at: datetime, month: str) -> str:

@@ -13,7 +13,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, links_of
 from domain.catalogue.plan import SIMULATED
 from domain.finance.month import Month
-from domain.finance.statement import statement_month
+from domain.finance.statement import Months
 from domain.links.link import Link
 from domain.log.aggregate import Event
 from domain.log.log import Log
@@ -117,8 +117,7 @@ class Margin:
         self.names: dict[str, str] = {}  # Of organizations or plans.
         self.currency: str | None = None  # Of the wallets.
         self._providers = Providers(provider_of_lookup)
-        self._months: dict[UUID, str] = {}  # The month of the newest entry of each wallet.
-        self._closed = ""
+        self._months = Months()
 
     def add(self, event: Event) -> None:
         if self.by == "provider":
@@ -132,7 +131,7 @@ class Margin:
             case Wallet.Moved():
                 self._row_of(event)  # Later entries are of no earlier month.
             case Month.Closed():
-                self._closed = event.month
+                self._months.of(event)  # Later events are of no earlier month.
             case Organization.Registered():
                 self.names[str(event.originator_id)] = event.name
             case _:
@@ -152,10 +151,7 @@ class Margin:
             case "day":
                 return entry.timestamp.date().isoformat()
             case "month":
-                previous = self._months.get(entry.originator_id, "")
-                month = statement_month(entry.timestamp, previous, self._closed)
-                self._months[entry.originator_id] = month
-                return month
+                return self._months.of(entry)
             case "org":
                 return str(entry.organization_id)
             case "plan":
@@ -168,7 +164,7 @@ class Margin:
             case "day":
                 return event.timestamp.date().isoformat()
             case "month":
-                return statement_month(event.timestamp, "", self._closed)
+                return self._months.of(event)
             case "org":
                 return str(event.organization_id)  # type: ignore[attr-defined]  # all work is for one
             case "plan":

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet
+from domain.finance.month import Month
+from domain.finance.statement import Months
 from domain.log.aggregate import Event
 from domain.log.log import Log
 from projections.audit.accounts import WALLETS, other_side, sides_of
@@ -32,29 +34,20 @@ class AccountBalance(NamedTuple):
 
 @dataclass
 class TrialBalance:
-    """The accounts; give it every event of `USES` in order. `at`: as they were at this moment.
+    """The accounts; give it the events of `USES` that count, in order."""
 
-    An entry that is dated before its predecessor counts as of the predecessor.
-    """
-
-    position: int
-    at: datetime | None = None
+    position: int = 0
     unknown: int = 0  # How many works of providers have no known cost.
-    _later: set[UUID] = field(default_factory=set)  # Wallets that have an entry after `at`.
     _stated: dict[UUID, tuple[str, int]] = field(default_factory=dict)
     _sums: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, event: Event) -> None:
-        late = self.at is not None and event.timestamp > self.at
         if not isinstance(event, Wallet.Moved):
-            if not late:
-                self._add_work(event)
-        elif late:
-            self._later.add(event.originator_id)
-        elif event.originator_id not in self._later:
-            self._stated[event.originator_id] = event.currency, event.balance_micros
-            account, micros = other_side(event)
-            self._sums[account, event.currency] += micros
+            self._add_work(event)
+            return
+        self._stated[event.originator_id] = event.currency, event.balance_micros
+        account, micros = other_side(event)
+        self._sums[account, event.currency] += micros
 
     def _add_work(self, event: Event) -> None:
         for work in work_of(event):
@@ -88,10 +81,73 @@ class TrialBalance:
 def trial_balance(
     log: Log, at: datetime | int | None = None, progress: Progress = ignore_progress
 ) -> TrialBalance:
-    """Add up the log to its present end, to a position, or to a moment."""
+    """Add up the log to its present end, to a position, or to a moment.
+
+    An entry that is dated before its predecessor counts as of the predecessor.
+    """
     until, head = at if isinstance(at, int) else None, log.head()
     position = head if until is None else min(until, head)
-    found = TrialBalance(position, at if isinstance(at, datetime) else None)
-    for recorded in walk(log, USES, progress, position):
-        found.add(recorded.event)
+    found, later = TrialBalance(position), set[UUID]()  # Wallets that have an entry after `at`.
+    for _, event in walk(log, USES, progress, position):
+        if isinstance(at, datetime) and (event.timestamp > at or event.originator_id in later):
+            if isinstance(event, Wallet.Moved):
+                later.add(event.originator_id)
+        else:
+            found.add(event)
     return found
+
+
+class AccountMonth(NamedTuple):
+    """An account in a month; positive is a debit, negative a credit."""
+
+    account: str
+    currency: str
+    opening_micros: int
+    closing_micros: int
+
+    @property
+    def movement_micros(self) -> int:
+        return self.closing_micros - self.opening_micros
+
+
+class MonthBalance(NamedTuple):
+    """The accounts at both ends of a month, by the cut-off of the statements."""
+
+    opening: TrialBalance
+    closing: TrialBalance
+    is_final: bool
+
+    @property
+    def lines(self) -> list[AccountMonth]:
+        """The accounts by currency and name."""
+        before = {line[:2]: line.micros for line in self.opening.lines}
+        return [
+            AccountMonth(*line[:2], before.get(line[:2], 0), line[2]) for line in self.closing.lines
+        ]
+
+    @property
+    def differences(self) -> dict[str, int]:
+        """The sum of all accounts of each currency at the end of the month."""
+        return self.closing.differences
+
+    @property
+    def unknown(self) -> int:
+        """How many works of the month have no known cost."""
+        return self.closing.unknown - self.opening.unknown
+
+
+def month_balance(log: Log, month: str, progress: Progress = ignore_progress) -> MonthBalance:
+    """Add up the log to where a month is closed, or to its present end."""
+    opening, closing, months = TrialBalance(), TrialBalance(log.head()), Months()
+    for position, event in walk(log, (*USES, Month.Closed), progress, closing.position):
+        its = months.of(event)
+        if isinstance(event, Month.Closed):
+            if its >= month:
+                closing.position = position
+                break
+            continue
+        if its < month:
+            opening.add(event)
+        if its <= month:
+            closing.add(event)
+    return MonthBalance(opening, closing, months.closed >= month)

@@ -1,5 +1,6 @@
 """What the finance view reads; every figure comes from a SQL view that others can read too."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -325,15 +326,38 @@ def as_id(text: str) -> UUID | None:
         return None
 
 
-def balances(days: Sequence[Found], now_micros: int, since: date, today: date) -> list[int]:
+def by_day(rows: Sequence[Found], today: date) -> list[tuple[date, Found]]:
+    """Return sums with the day on which they count: no day is to come.
+
+    What is dated ahead counts where it stands in the log: once an entry after it was made, or now.
+    """
+    past = [each for each in rows if each.day <= today]
+
+    def day_of(row: Found) -> date:
+        if row.day <= today:
+            return row.day  # type: ignore[no-any-return]  # a row has columns of any type
+        return min((each.day for each in past if _last(each) > _last(row)), default=today)
+
+    return [(day_of(each), each) for each in rows]
+
+
+def _last(row: Found) -> int:
+    """Return the place of the last entry, in its wallet or, of all wallets, in the log."""
+    facts = row._mapping  # noqa: SLF001  # Its public name, of the library.
+    return int(facts["last_sequence"] if "last_sequence" in facts else facts["last_position"])
+
+
+def balances(
+    days: Sequence[tuple[date, Found]], now_micros: int, since: date, today: date
+) -> list[int]:
     """Return what was held at the end of each day, from what is held now and the sums since."""
-    net: dict[date, int] = {}
-    for each in days:
-        net[each.day] = net.get(each.day, 0) + each.net_micros
+    net = Counter[date]()
+    for day, each in days:
+        net[day] += each.net_micros
     held, found = now_micros, list[int]()
     for back in range((today - since).days + 1):
         found.append(held)
-        held -= net.get(today - timedelta(days=back), 0)
+        held -= net[today - timedelta(days=back)]
     return found[::-1]
 
 

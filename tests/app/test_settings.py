@@ -19,7 +19,7 @@ def test_nothing_needs_to_be_set() -> None:
     assert (DEFAULTS.host, DEFAULTS.port, DEFAULTS.currency) == ("127.0.0.1", 8080, "USD")
     assert (DEFAULTS.price_per_lookup_micros, DEFAULTS.sandbox) == (0, False)
     assert DEFAULTS.lookup_cache_ttl == timedelta(days=1)
-    assert DEFAULTS.public == DEFAULTS.issuer == "http://127.0.0.1:8080"
+    assert DEFAULTS.public == DEFAULTS.iss == "http://127.0.0.1:8080"
 
 
 def test_an_empty_value_is_the_default() -> None:
@@ -161,13 +161,13 @@ def test_a_file_of_codes_has_to_exist(tmp_path: Path) -> None:
 def test_urls_follow_the_public_one_unless_they_are_set() -> None:
     public = {"PUBLIC_URL": "https://one.example"}
     settings = Settings.from_env(public)
-    together = (settings.auth, settings.numbers, settings.base, settings.issuer)
+    together = (settings.auth, settings.numbers, settings.base, settings.iss)
     assert together == ("https://one.example",) * 4
     settings = Settings.from_env({**public, "AUTH_URL": "https://two.example/oauth"})
-    assert settings.issuer == settings.auth == "https://two.example/oauth"
+    assert settings.iss == settings.auth == "https://two.example/oauth"
     assert settings.base == "https://one.example"
     settings = Settings.from_env({**public, "TOKEN_ISSUER": "https://three.example"})
-    assert (settings.issuer, settings.auth) == ("https://three.example", "https://one.example")
+    assert (settings.iss, settings.auth) == ("https://three.example", "https://one.example")
 
 
 def test_every_setting_is_described_with_its_value_default_and_meaning() -> None:

@@ -11,6 +11,7 @@ from flask import Response
 
 from app.http.edge.media import HTML
 from app.http.finance.replies import Statement, StatementLine
+from domain.money import format_amount, parse_amount
 
 HERE = Path(__file__).parent
 STYLE = (HERE / "statement.css").read_text("utf-8")
@@ -42,14 +43,33 @@ def statement_rows(statement: Statement) -> Iterator[Sequence[object]]:
     yield (*month, "closing_balance", "", "", "", statement.closing_balance)
 
 
-def statement_page(statement: Statement, organization: str) -> str:
-    """Return the page; it names the organization."""
-    amounts = [statement.opening_balance, statement.closing_balance]
-    amounts += [amount for line in statement.lines for amount in (line.debit, line.credit)]
+def total_rows(statement: Statement) -> Iterator[Sequence[object]]:
+    """Yield the rows that end a table for people; programs that add up a column have none."""
+    total, net = totals(statement)
+    month = (statement.month, statement.currency)
+    yield (*month, "total", total.count, total.debit, total.credit, "")
+    yield (*month, "net", "", "", "", net)
+
+
+def totals(statement: Statement) -> tuple[StatementLine, str]:
+    """Return the sum of all lines, and credit less debit."""
+    debit = sum(parse_amount(line.debit) for line in statement.lines)
+    credit = sum(parse_amount(line.credit) for line in statement.lines)
+    count = sum(line.count for line in statement.lines)
+    total = StatementLine("Total", count, format_amount(debit), format_amount(credit))
+    return total, format_amount(credit - debit)
+
+
+def statement_page(statement: Statement, organization: str, issuer: str) -> str:
+    """Return the page; it names the organization, and the issuer if there is one."""
+    total, net = totals(statement)
+    amounts = [statement.opening_balance, statement.closing_balance, net]
+    amounts += [each for line in [*statement.lines, total] for each in (line.debit, line.credit)]
     decimals = max(len(amount.partition(".")[2]) for amount in amounts)
     checkpoint = statement.checkpoint
     return PAGE.substitute(
         style=STYLE,
+        issuer=f'<p class="issuer">{escape(issuer)}</p>' if issuer else "",
         organization=escape(organization),
         organization_id=statement.organization,
         month=statement.month,
@@ -58,6 +78,8 @@ def statement_page(statement: Statement, organization: str) -> str:
         closing=_shown(statement.closing_balance, decimals),
         state="Final" if statement.final else "Not final: the month is not closed",
         lines="".join(_line(line, decimals) for line in statement.lines),
+        total=_line(total, decimals),
+        net=_shown(net, decimals),
         places=_places(statement),
         checkpoint=""
         if checkpoint is None
@@ -81,8 +103,9 @@ def _places(statement: Statement) -> str:
 
 def _shown(amount: str, decimals: int) -> str:
     """Format an amount with thousands separators; equal `decimals` keep the points in line."""
-    whole, _, fraction = amount.partition(".")
-    return f"{int(whole):,}.{fraction.ljust(decimals, '0')}"
+    sign = "-" if amount.startswith("-") else ""
+    whole, _, fraction = amount.removeprefix("-").partition(".")
+    return f"{sign}{int(whole):,}.{fraction.ljust(decimals, '0')}"
 
 
 def page_reply(page: str) -> Response:

@@ -80,7 +80,7 @@ def _reply(shown: Statement, organization: str) -> Response:
     if kind == CSV:
         return csv_reply(COLUMNS, statement_rows(shown), f"statement-{shown.month}.csv")
     if kind == HTML:
-        return page_reply(statement_page(shown, organization))
+        return page_reply(statement_page(shown, organization, container().settings.issuer))
     return success(shown, headers={"Vary": "Accept"})
 
 

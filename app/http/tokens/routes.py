@@ -108,7 +108,7 @@ def server_metadata() -> Response:
     """
     settings = container().settings
     metadata = ServerMetadata(
-        issuer=settings.issuer,
+        issuer=settings.iss,
         token_endpoint=reached(settings.auth) + TOKEN_PATH,
         jwks_uri=reached(settings.auth) + KEYS_PATH,
         grant_types_supported=[GRANT_TYPE],
@@ -122,7 +122,7 @@ def server_metadata() -> Response:
 
 def server_metadata_of(issuer_path: str) -> Response:
     """Read the metadata where RFC 8414 §3.1 puts it for an issuer that has a path."""
-    if f"/{issuer_path}" != urlsplit(container().settings.issuer).path:
+    if f"/{issuer_path}" != urlsplit(container().settings.iss).path:
         raise NotFound
     response: Response = server_metadata()
     return response

@@ -5,8 +5,9 @@ import sqlite3
 import pytest
 
 from domain.accounts.wallet import Wallet
-from domain.cause import Cause
+from domain.cause import Cause, utc_now
 from domain.lookups.single import LookupRequest
+from domain.months import month_of, next_month
 from tests.app.cli.shell import Shell
 
 NOTHING = {"other_costs": [], "unknown": 0}
@@ -81,6 +82,28 @@ def test_the_accounts_sum_to_zero(used: Shell) -> None:
     assert used.json("audit", "trial-balance", "--at", "2020-01-01")["data"] == []
 
 
+def test_a_month_has_opening_movement_and_closing(used: Shell) -> None:
+    month = month_of(utc_now())
+    told = used.json("audit", "trial-balance", "--month", month)
+    assert (told["month"], told["final"], told["ok"]) == (month, False, True)
+    assert told["unknown_costs"] == 0
+    assert {each["account"]: each["closing"] for each in told["data"]} == {
+        "Assets:Deposits": "5.00",
+        "Expenses:Providers:Offline": "0.10",
+        "Income:Lookup": "-0.25",
+        "Liabilities:Providers:Offline": "-0.10",
+        "Liabilities:Wallets": "-4.75",
+    }
+    after = used.json("audit", "trial-balance", "--month", next_month(month))
+    assert [(each["opening"], each["movement"]) for each in after["data"]] == [
+        (each["closing"], "0.00") for each in told["data"]
+    ]
+    printed = used.run("audit", "trial-balance", "--month", month).stdout.splitlines()
+    assert printed[0].split() == ["ACCOUNT", "CURRENCY", "OPENING", "MOVEMENT", "CLOSING"]
+    both = used.refusal("audit", "trial-balance", "--month", month, "--at", 1, status=2)
+    assert "--at or --month" in both
+
+
 def test_an_amount_that_was_rewritten_leaves_a_difference(used: Shell) -> None:
     with sqlite3.connect(used.database) as connection:
         changed = connection.execute(
@@ -90,5 +113,6 @@ def test_an_amount_that_was_rewritten_leaves_a_difference(used: Shell) -> None:
         assert changed.rowcount == 1
     connection.close()
     told = used.json("audit", "trial-balance", status=1)
+    assert used.json("audit", "trial-balance", "--month", "2099-01", status=1)["ok"] is False
     difference = [{"amount": "0.000001", "currency": "USD"}]
     assert (told["ok"], told["differences"]) == (False, difference)

@@ -2,6 +2,7 @@
 
 import getpass
 import json
+import re
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -60,11 +61,54 @@ def test_all_statements_of_a_month_go_to_a_directory(
     assert files[f"{organization}-{MONTH}.json"] == one
 
 
+def test_what_is_sent_names_its_issuer_and_has_totals(
+    shell: Shell, organization: UUID, tmp_path: Path
+) -> None:
+    shell = shell.having(ISSUER="Carriers & Sons, Harbour 1")
+    own, page = (organization, MONTH), tmp_path / "sent.html"
+    shell.run("audit", "statement", *own, "--format", "html", "--out", page)
+    told = page.read_text()
+    assert told == shell.run("audit", "statement", *own, "--format", "html").stdout
+    for shown in ("Carriers &amp; Sons, Harbour 1", "<strong>Acme</strong>", str(organization)):
+        assert shown in told
+    rows = [re.sub(r"<[^>]*>", " ", row).split() for row in told.splitlines()]
+    assert ["Total", "2", "1.50", "5.00"] in rows
+    assert ["Net", "(credit", "less", "debit)", "3.50"] in rows
+    table = shell.run("audit", "statement", *own, "--format", "csv").stdout.splitlines()
+    assert table[1:] == [
+        f"{MONTH},USD,opening_balance,,,,0.00",
+        f"{MONTH},USD,deposit,1,0.00,5.00,",
+        f"{MONTH},USD,adjustment,1,1.50,0.00,",
+        f"{MONTH},USD,closing_balance,,,,3.50",
+        f"{MONTH},USD,total,2,1.50,5.00,",
+        f"{MONTH},USD,net,,,,3.50",
+    ]
+
+
+@pytest.mark.parametrize("form", ["html", "csv"])
+def test_all_that_is_sent_is_what_each_would_be(
+    shell: Shell, organization: UUID, tmp_path: Path, form: str
+) -> None:
+    told = shell.json("audit", "statement", "--all", MONTH, "--out", tmp_path, "--format", form)
+    assert told["statements"] == 2
+    one = tmp_path / "one"
+    shell.run("audit", "statement", organization, MONTH, "--format", form, "--out", one)
+    assert (tmp_path / f"{organization}-{MONTH}.{form}").read_bytes() == one.read_bytes()
+    assert str(one) in shell.refusal("audit", "statement", "--all", MONTH, "--out", one)
+
+
 def test_a_statement_that_does_not_exist_is_refused(shell: Shell, organization: UUID) -> None:
     refusal = shell.refusal("audit", "statement", organization, next_month(MONTH))
     assert "no statement" in refusal
     assert "no organization" in shell.refusal("audit", "statement", uuid4(), MONTH)
-    for wrong in ([organization], [], ["--all", MONTH], [organization, MONTH, "--out", "x"]):
+    own = [organization, MONTH]
+    for wrong in (
+        [organization],
+        [],
+        ["--all", MONTH],
+        [*own, "--out", "x"],
+        [*own, "--format", "csv", "--json"],
+    ):
         assert "--all YYYY-MM" in shell.refusal("audit", "statement", *wrong, status=2)
 
 

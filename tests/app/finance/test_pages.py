@@ -2,7 +2,7 @@
 
 import csv
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from io import StringIO
 from uuid import UUID, uuid4
@@ -37,6 +37,27 @@ def test_the_overview_tells_what_is_held_and_what_moved(shop: Shop) -> None:
     assert "2 wallets" in page
     assert "9 Mar 2026\nLookup: 0.01\nBulk lookup: 0.01\nRefund: −0.005<" in page
     assert "10 Mar 2026: 104.665" in page
+
+
+def test_an_entry_dated_ahead_bends_no_day_before_it_was_made(installation: Installation) -> None:
+    process = installation.process()
+    acme, _, _ = live(process)
+    later = Cause(datetime(2026, 4, 20, tzinfo=UTC), "ahead")
+    process.accounts.deposit(acme, 50_000_000, "ahead-1", later)
+    process.projector.catch_up()
+    with browsing(process) as browser:
+        for path in ("/", f"/wallets/{acme}"):
+            page = browser.get(path).text
+            held = dict(re.findall(r"<title>(\d+ Mar 2026): ([0-9.]+)</title>", page))
+            assert [*held][-1] == "10 Mar 2026"
+            with_it = Decimal(held["10 Mar 2026"])
+            assert with_it - Decimal(held["9 Mar 2026"]) == 50
+        look_up(process, acme)  # On 9 March: so it was made by then.
+        process.projector.catch_up()
+        page = browser.get(f"/wallets/{acme}").text
+        held = dict(re.findall(r"<title>(\d+ Mar 2026): ([0-9.]+)</title>", page))
+        assert held["9 Mar 2026"] == held["10 Mar 2026"]
+        assert Decimal(held["9 Mar 2026"]) - Decimal(held["8 Mar 2026"]) > 49
 
 
 def test_a_wallet_is_found_by_its_name_and_shows_its_own(shop: Shop) -> None:

@@ -90,7 +90,7 @@ def config_of(container: Container, url: str, *, connections: int, one_statement
         url,
         b64encode(encoded).decode(),
         settings.token_algorithm,
-        settings.issuer,
+        settings.iss,
         settings.token_audience,
         connections,
         one_statement,

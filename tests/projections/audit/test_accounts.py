@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cost import Cost
 from domain.finance.month import Month
+from domain.months import first_instant, months_before
 from projections.audit.margin import By, Earned, margin_of
 from projections.audit.statements import statements_of
-from projections.audit.trial_balance import TrialBalance, trial_balance
+from projections.audit.trial_balance import TrialBalance, month_balance, trial_balance
 from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
 from tests.projections.a_year import Year
 from tests.projections.histories import Life, create_job, finish_job, forge, look_up
@@ -20,6 +21,7 @@ from tests.projections.link_steps import LinkSteps, bought
 from tests.workers.fees import moment
 
 pytestmark = pytest.mark.any_database
+REFUNDS = "Income:Refunds"
 EVERY: tuple[By, ...] = get_args(By)
 EUROPE = replace(bought("Europe", "4.00"), cost=Cost(1_500_000, "USD"))
 ASIA = replace(bought("Asia", "6.00"), cost=Cost(2_000_000, "EUR"), network="far")
@@ -119,11 +121,10 @@ def test_however_a_history_is_added_up_it_gives_the_same(process: Process, seed:
     totals = [margin_of(process.log, by).total for by in EVERY]
     assert all(total == totals[0] for total in totals)
     accounts = sums(trial_balance(process.log))
-    refunds = "Income:Refunds"
     income = sum(
         micros
         for (name, _), micros in accounts.items()
-        if name.startswith("Income") and not name.startswith(refunds)
+        if name.startswith("Income") and not name.startswith(REFUNDS)
     )
     assert (totals[0].revenue_micros, bool(income)) == (-income, True)
     for position in range(0, process.log.head() + 1, 7):
@@ -163,6 +164,42 @@ def test_a_charge_is_of_no_earlier_month_than_the_deposit_before_it(
         "2026-04": 5_000,
         "2026-03": 0,  # When the provider has worked.
     }
+
+
+def test_a_closed_month_ties_to_its_statements(installation: Installation) -> None:
+    installation.environment["COST_PER_LOOKUP"] = "offline=0.001"
+    clock = SetClock(moment("2026-01-20"))
+    process = installation.process(clock)
+    year = Year(process, clock, 11)
+    while clock.now < moment("2026-05-10"):
+        year.trade()
+    acme = process.organization("1.00")
+    process.log.append(Month.close("2026-05", process.cause()))
+    look_up(process, acme)  # A late entry behind the close: it is of June.
+    before: dict[tuple[str, str], int] = {}
+    for month in months_before("2025-12", "2026-07"):
+        found = month_balance(process.log, month)
+        books = statements_of(process.log, month)
+        moved = {line.account: line.movement_micros for line in found.lines}
+        closing = {(it.account, it.currency): it.closing_micros for it in found.lines}
+        assert found.is_final is books.is_final
+        assert not any(found.differences.values())
+        opening = {(it.account, it.currency): it.opening_micros for it in found.lines}
+        assert {key: micros for key, micros in opening.items() if key in before} == before
+        assert closing.get(("Liabilities:Wallets", "USD"), 0) == -sum(
+            each.closing_micros for each in books.statements
+        )
+        lines = [line for each in books.statements for line in each.lines.items()]
+        for kind in {*(kind for kind, _ in lines)} - {"refund", "deposit", "adjustment"}:
+            charged = sum(line.debit_micros for its, line in lines if its == kind)
+            assert moved[f"Income:{kind.replace('_', '-').capitalize()}"] == -charged
+        refunds = sum(micros for name, micros in moved.items() if name.startswith(REFUNDS))
+        assert refunds == sum(line.credit_micros for its, line in lines if its == "refund")
+        before = closing
+    assert before == sums(trial_balance(process.log))
+    may = sums(trial_balance(process.log, first_instant("2026-06")))
+    june = {(it.account, it.currency): it.opening_micros for it in found.lines}
+    assert may["Liabilities:Wallets", "USD"] == june["Liabilities:Wallets", "USD"] + 5_000
 
 
 def test_a_balance_that_was_rewritten_does_not_sum_to_zero(process: Process) -> None:

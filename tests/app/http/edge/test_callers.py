@@ -36,7 +36,7 @@ def forgeries(tenant: Tenant) -> dict[str, str]:
     return hostile_tokens(
         key_path(parts.settings.signing_keys, key.kid).read_bytes(),
         key.kid,
-        parts.settings.issuer,
+        parts.settings.iss,
         parts.settings.token_audience,
         parts.clock(),
         client_id=tenant.client_id,
@@ -87,7 +87,7 @@ def test_what_is_wrong_with_a_token_is_told(
     token = honest_token(
         key_path(parts.settings.signing_keys, key.kid).read_bytes(),
         changed.get("kid", key.kid),
-        changed.get("iss", parts.settings.issuer),
+        changed.get("iss", parts.settings.iss),
         changed.get("aud", parts.settings.token_audience),
         parts.clock() + timedelta(seconds=changed.get("later_s", 0)),
         client_id=changed.get("client_id", acme.client_id),
@@ -118,7 +118,7 @@ def test_what_the_forgeries_are_made_from_is_accepted(acme: Tenant) -> None:
     token = honest_token(
         key_path(parts.settings.signing_keys, key.kid).read_bytes(),
         key.kid,
-        parts.settings.issuer,
+        parts.settings.iss,
         parts.settings.token_audience,
         parts.clock(),
         client_id=acme.client_id,

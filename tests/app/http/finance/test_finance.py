@@ -164,11 +164,15 @@ def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
     reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": browser})
     assert reply.content_type == "text/html; charset=utf-8"
     assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
-    for shown in ("Acme", "2026-01", "<th scope=row>Lookup</th>", "9.99", "Final", str(tenant.id)):
+    for shown in ("Acme", "2026-01", "<th scope=row>Lookup</th>", "9.99", "Final", "Total"):
         assert shown in reply.text
+    assert str(tenant.id) in reply.text
     assert "http" not in reply.text
+    assert 'class="issuer"' not in reply.text
     assert "$" not in reply.text
-    assert "Not final" in tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
+    page = tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
+    assert "Not final" in page
+    assert "<td>-0.005</td>" in page, "the net"
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "", "image/png, */*;q=0.1"])
