@@ -50,4 +50,3 @@ def read_rules(path: Path) -> list[Rule]:
 def metrics_in(expression: str) -> set[str]:
     """Return the metrics that an expression of PromQL names."""
     return set(WORD.findall(LABELS.sub(" ", expression))) - LANGUAGE
-
