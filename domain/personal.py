@@ -3,30 +3,72 @@
 The command `privacy erase` deletes keys (`app/cli/privacy.py`).
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 from uuid import UUID
 
 import msgspec
 
+from domain.cause import Cause
+from domain.months import month_of
+
+NUMBERED = "."  # In the name of a key that each stream has a part of its own of.
+
 
 class Sealed(msgspec.Struct, frozen=True):
-    """Personal data inside an event: AES-GCM under the key of an organization and month."""
+    """Personal data inside an event: AES-GCM under a key of an organization and month.
+
+    `month` names the key: `2026-11.0001`, and `2026-10` in events of earlier releases.
+    """
 
     month: str
     box: bytes
 
 
 class Vault(Protocol):
-    """Seals personal data; deleting the key of an organization and month erases it for ever."""
+    """Seals personal data; deleting a key erases for ever what it has sealed."""
 
-    def seal(self, organization_id: UUID, month: str, subject: UUID, clear: bytes) -> Sealed:
+    def seal(
+        self,
+        organization_id: UUID,
+        month: str,
+        subject: UUID,
+        clear: bytes,
+        *,
+        exactly: bool = False,
+    ) -> Sealed:
         """Seal bytes for the aggregate `subject`; the box opens for no other subject.
 
-        Raises ServiceUnavailable when the key store cannot be reached, ValueError for a month
-        that has been erased.
+        With `exactly` under the key of an earlier value (its `month`), so that both are erased
+        together. Raises ServiceUnavailable when the key store cannot be reached, ValueError for a
+        key that has been erased.
         """
         ...
 
     def open(self, organization_id: UUID, subject: UUID, sealed: Sealed) -> bytes | None:
         """Return the clear bytes, or None when their key has been erased."""
         ...
+
+
+def open_text(
+    vault: Vault, organization_id: UUID, subject: UUID, text: str | Sealed | None
+) -> str | None:
+    """Return a text, which earlier releases may have kept in clear; None if it was erased."""
+    if not isinstance(text, Sealed):
+        return text
+    clear = vault.open(organization_id, subject, text)
+    return None if clear is None else clear.decode()
+
+
+def seal_text(
+    vault: Vault, organization_id: UUID, subject: UUID, text: str | None, cause: Cause
+) -> Sealed | None:
+    """Seal a text under the key of the present month; None for none."""
+    if text is None:
+        return None
+    return vault.seal(organization_id, month_of(cause.at), subject, text.encode())
+
+
+def seals_of(event: object) -> Iterator[Sealed]:
+    """Yield every sealed value of an event, whichever field holds it."""
+    yield from (value for value in vars(event).values() if isinstance(value, Sealed))

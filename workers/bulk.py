@@ -118,7 +118,7 @@ class BulkLookup:
         results = PersonalResults([each.facts for each in answers], told if any(told) else None)
         clear = msgspec.json.encode(results)
         month = job.created.personal.month
-        return self.vault.seal(job.organization_id, month, job.id, clear)
+        return self.vault.seal(job.organization_id, month, job.id, clear, exactly=True)
 
 
 def _why_not(outcome: Outcome) -> str:

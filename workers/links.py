@@ -58,8 +58,7 @@ from domain.links.provisioning import (
 )
 from domain.log.aggregate import Root
 from domain.log.log import Log
-from domain.months import month_of
-from domain.personal import Sealed, Vault
+from domain.personal import Sealed, Vault, seal_text
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 from workers.shares import Shares
 
@@ -553,11 +552,12 @@ class Provisioning:
     def _lpa(self, link: Link, iccid: str) -> Sealed | None:
         """Return the sealed activation code; None if the network fails, then a later read asks."""
         try:
-            lpa = self.network.lpa(iccid, timeout_s=self._call_s(link))
+            code = self.network.lpa(iccid, timeout_s=self._call_s(link))
         except ProviderError:
             return None
-        month = month_of(self.clock())
-        return self.vault.seal(link.organization_id, month, link.id, lpa.encode())
+        return seal_text(
+            self.vault, link.organization_id, link.id, code.as_text(), self._cause(link)
+        )
 
     def _cause(self, link: Link) -> Cause:
         return Cause(self.clock(), link.requested.request_id)

@@ -46,6 +46,7 @@ POLICY = (
 )
 
 HOME = "index"
+SAMPLE_DOCUMENT = "https://api.example/openapi.json"
 SAMPLE_URL = re.compile(r"\b(AUTH|NUMBERS|BASE)_URL( = \"|=)https://api\.example")
 LISTED = re.compile(r"\]\(([\w-]+)\.md\)")
 PAGE = re.compile(r"([\w-]+)\.md(?=#|$)")
@@ -74,6 +75,12 @@ def docs() -> Response:
     return _page(HOME)
 
 
+@blueprint.get("/docs/")
+def docs_below() -> Response:
+    """Redirect to the page without the slash, from which its relative links lead on."""
+    return success({"docs": "../docs"}, 302, headers={"Location": "../docs"})
+
+
 @blueprint.get("/docs/<name>")
 def page_or_asset(name: str) -> Response:
     """Return a guide, the reference, or a file that these pages load."""
@@ -95,7 +102,7 @@ def asset(name: str) -> Kept:
 
 def _page(name: str) -> Response:
     settings, root = container().settings, current_request().script_root
-    urls = (settings.auth, settings.numbers, settings.base)
+    urls = (settings.auth, settings.numbers, settings.base, settings.public)
     known = pages(*(below(url, root) for url in urls))
     if name not in known:
         raise NotFound
@@ -114,7 +121,7 @@ def _static(content: Kept, media_type: str, cache_control: str) -> Response:
 
 
 @lru_cache(maxsize=ROOTS_MAX)
-def pages(auth: str, numbers: str, base: str) -> Mapping[str, Kept]:
+def pages(auth: str, numbers: str, base: str, public: str) -> Mapping[str, Kept]:
     """Return every page by name; its samples call these URLs.
 
     The navigation lists the pages in the order in which the home page links to them.
@@ -128,6 +135,7 @@ def pages(auth: str, numbers: str, base: str) -> Mapping[str, Kept]:
     made = {}
     for name, text in texts.items():
         sample = SAMPLE_URL.sub(lambda found: f"{found[1]}_URL{found[2]}{urls[found[1]]}", text)
+        sample = sample.replace(SAMPLE_DOCUMENT, f"{public}/openapi.json")
         page = template.substitute(
             name=name,
             title=escape(titles[name]),

@@ -34,6 +34,7 @@ from domain.links.offers import UNKNOWN, Offers, buy, check_currency, check_fund
 from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log, retry_on_conflict
+from domain.personal import Vault, open_text, seal_text
 from domain.provider_errors import ProviderError, Rejected
 
 QUOTE_S = 5.0  # For the network to show its stock.
@@ -82,6 +83,7 @@ class LinkCreate:
     offers: Offers
     waiting: Waiting
     rules: ProvisioningRules
+    vault: Vault
     clock: Clock
     new_id: Callable[[], UUID]
 
@@ -150,8 +152,11 @@ class LinkCreate:
 
     def _like(self, request: LinkRequest, earlier: Link, until_s: float) -> Link:
         """Answer like the first request with the key; wait for it if it still runs."""
-        asked = (earlier.requested.plan.plan_id, earlier.requested.name)
-        if asked != (request.plan_id, request.name):
+        first = earlier.requested
+        named = first.sealed_name or first.name
+        name = open_text(self.vault, first.organization_id, earlier.id, named)
+        is_erased = named is not None and name is None  # Then it cannot be compared.
+        if first.plan.plan_id != request.plan_id or (name != request.name and not is_erased):
             raise IdempotencyKeyReused
         if earlier.stage not in UNFINISHED:
             return _outcome(earlier)
@@ -210,7 +215,7 @@ class LinkCreate:
             new,
             cause,
             organization_id=request.organization_id,
-            name=request.name,
+            name=seal_text(self.vault, request.organization_id, new, request.name, cause),
             plan=buy(request.plan_id, terms),
             sponsor_profiles=terms.sponsor_profiles,
             currency=self.rules.currency,

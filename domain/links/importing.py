@@ -37,14 +37,15 @@ from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
 from domain.links.esim import ICCID, Esim, esim_id
 from domain.links.link import Link
+from domain.links.network import ActivationCode
 from domain.links.networks import Networks
 from domain.links.offers import buy
 from domain.log.log import Log, retry_on_conflict
-from domain.months import month_of
-from domain.personal import Vault
+from domain.personal import Vault, open_text, seal_text
 
 LINKS_MAX = 5_000  # One transaction writes them all, and other appends wait for its end.
 # Short enough for a QR code of every error correction level.
+CONFIRMATION = re.compile(r"[!-~]{1,64}", re.ASCII)
 LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[!-~]*)?", re.ASCII)
 
 
@@ -106,6 +107,8 @@ class LinkImport:
     ) -> tuple[Link, Esim] | None:
         """Return the link of an entry with its eSIM; None if it was taken over already."""
         network, iccid = entry["network"], entry["iccid"]
+        if entry["confirmation_code"] is not None and entry["lpa"] is None:
+            _refuse("confirmation_code", "must not stand without an lpa")
         link_id = derive_id("imported_link", network, iccid)
         facts = {
             "organization_id": entry["organization_id"],
@@ -116,7 +119,7 @@ class LinkImport:
         }
         known = self.log.find(Link, link_id)
         if known is not None:
-            _require_same(known, facts)
+            _require_same(known, facts, self.vault)
             return None
         esim = self.log.find(Esim, esim_id(network, iccid))
         if esim is not None and esim.link_id is not None:
@@ -124,9 +127,10 @@ class LinkImport:
         esim = esim or Esim.register(network, iccid, cause)
         esim.reserve(link_id, cause)
         lpa = None
-        if sealed and entry["lpa"] is not None:
-            owner, month = entry["organization_id"], month_of(cause.at)
-            lpa = self.vault.seal(owner, month, link_id, entry["lpa"].encode())
+        if sealed:
+            owner = entry["organization_id"]
+            facts["name"] = seal_text(self.vault, owner, link_id, entry["name"], cause)
+            lpa = seal_text(self.vault, owner, link_id, _code_of(entry), cause)
         return Link.take_over(link_id, cause, iccid=iccid, lpa=lpa, **facts), esim
 
     def _endpoint_of(self, entry: Mapping[str, Any]) -> str:
@@ -139,6 +143,12 @@ class LinkImport:
         if given not in {None, entry["iccid"]}:
             _refuse("endpoint_id", "must be the ICCID on this network, or be left out")
         return str(entry["iccid"])
+
+
+def _code_of(entry: Mapping[str, Any]) -> str | None:
+    """Return the activation code to be sealed; None for the network to be asked."""
+    lpa = entry["lpa"]
+    return None if lpa is None else ActivationCode(lpa, entry["confirmation_code"]).as_text()
 
 
 def _plans(
@@ -163,14 +173,19 @@ def _plans(
         yield TakenOver(activation_id, bought, each["bought_at"], each["addon_id"])
 
 
-def _require_same(link: Link, facts: Mapping[str, Any]) -> None:
-    """Raise Wrong if a link was imported with other facts; later changes do not count."""
+def _require_same(link: Link, facts: Mapping[str, Any], vault: Vault) -> None:
+    """Raise Wrong if a link was imported with other facts; later changes do not count.
+
+    Nor does a name that was erased.
+    """
     assert isinstance(link.requested, Link.Imported)
+    named = link.requested.sealed_name or link.requested.name
+    name = open_text(vault, link.organization_id, link.id, named)
     activations = [link.activations.get(each.activation_id) for each in facts["plans"]]
     had = [each for each in activations if each is not None]
     before = {
         "organization_id": link.organization_id,
-        "name": link.requested.name,
+        "name": facts["name"] if name is None and named is not None else name,
         "endpoint_id": link.endpoint_id,
         "sponsor_profile": link.requested.sponsor_profile,
         "plans": [(each.plan.plan_id, each.bought_at, each.addon_id) for each in had],
@@ -230,6 +245,7 @@ def _entry(networks: Sequence[str]) -> Check[dict[str, Any]]:
             "name": text,
             "sponsor_profile": lambda value: SponsorProfile(**PROFILE(value)),
             "lpa": _like(LPA, "LPA:1$host$matching-id"),
+            "confirmation_code": _like(CONFIRMATION, "1 to 64 visible ASCII characters"),
         },
     )
 

@@ -28,6 +28,7 @@ from domain.links.network import Addon, Endpoint, LinkStatus, Order
 from domain.log.aggregate import ByOperator, Created, Root
 from domain.personal import Sealed
 
+Name = str | Sealed | None  # In clear only if an earlier release has written it.
 EndKind = Literal["cancel", "end"]
 LinkState = Literal[LinkStatus, "ended"]
 LINK_STATES: Sequence[LinkState] = get_args(LinkState)
@@ -73,7 +74,8 @@ class Link(Refundable):
     class Began(Event, Created):
         """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order.
 
-        `unawaited`: the sender was answered at once, so a failure stays bound to the key.
+        Names are sealed; those that earlier releases wrote are in clear, as `name`. `unawaited`:
+        the sender was answered at once, so a failure stays bound to the key.
         """
 
         TOPIC = "link.began"  # Never triggered itself.
@@ -84,6 +86,7 @@ class Link(Refundable):
         price: PaidPrice | None
         deadline: datetime
         unawaited: bool | None = field(default=None, kw_only=True)
+        sealed_name: Sealed | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.requested = self
@@ -97,7 +100,7 @@ class Link(Refundable):
             aggregate.activations = {}
             aggregate.open_change = None
             aggregate.changes = ()
-            aggregate.name = self.name
+            aggregate.name = self.sealed_name or self.name
             aggregate.renames = Daily()
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.left_over = {}
@@ -230,6 +233,7 @@ class Link(Refundable):
         cost: Cost | None = field(default=None, kw_only=True)
         bought_at: datetime | None = field(default=None, kw_only=True)
         more: list[TakenOver] | None = field(default=None, kw_only=True)
+        sealed_name: Sealed | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.ACTIVE
@@ -388,7 +392,7 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.open_change = None
 
-    class StatusRequested(Event):
+    class StatusRequested(Event, ByOperator):
         """An intent: its writer alone tells the network, and the call is over at `until`."""
 
         TOPIC = "link.status_requested"
@@ -412,7 +416,7 @@ class Link(Refundable):
             aggregate.status = self.status
             aggregate.status_intent = None
 
-    class Suspended(Event):
+    class Suspended(Event, ByOperator):
         """The network has stopped the traffic, as intended."""
 
         TOPIC = "link.suspended"
@@ -421,7 +425,7 @@ class Link(Refundable):
             aggregate.status = "suspended"
             aggregate.status_intent = None
 
-    class Reactivated(Event):
+    class Reactivated(Event, ByOperator):
         """The network carries traffic again, as intended."""
 
         TOPIC = "link.reactivated"
@@ -482,18 +486,19 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.expiry_told.add(self.activation_id)
 
-    class Renamed(Event):
-        """The organization gave it another name; None: it has none."""
+    class Renamed(Event, ByOperator):
+        """The organization gave it another name; without any it has none."""
 
         TOPIC = "link.renamed"
 
         name: str | None
+        sealed_name: Sealed | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
-            aggregate.name = self.name
+            aggregate.name = self.sealed_name or self.name
             aggregate.renames = aggregate.renames.again(self.timestamp)
 
-    class EndRequested(Event):
+    class EndRequested(Event, ByOperator):
         """An intent: its writer alone ends the link at the network, and stops at `until`."""
 
         TOPIC = "link.end_requested"
@@ -513,7 +518,7 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.end_intent = None
 
-    class Ended(Event, Repaying):
+    class Ended(Event, Repaying, ByOperator):
         """The link has ended for good. If it was cancelled, the rest of its charges is refunded.
 
         `refunds` are those of its activation and its top-ups. This commit repeats the refunds of a
@@ -555,7 +560,7 @@ class Link(Refundable):
     activations: dict[UUID, Activation]
     open_change: UUID | None
     changes: tuple[UUID, ...]  # Every change of its plans, in order.
-    name: str | None
+    name: Name
     renames: Daily
     installed_at: datetime | None
     first_used_at: datetime | None
@@ -570,7 +575,7 @@ class Link(Refundable):
         cause: Cause,
         *,
         organization_id: UUID,
-        name: str | None,
+        name: Name,
         plan: BoughtPlan,
         sponsor_profiles: Sequence[SponsorProfile],
         currency: str,
@@ -586,7 +591,7 @@ class Link(Refundable):
             cause,
             link_id,
             organization_id=organization_id,
-            name=name,
+            **_named(name),
             plan=plan,
             sponsor_profiles=list(sponsor_profiles),
             price=price,
@@ -601,7 +606,7 @@ class Link(Refundable):
         cause: Cause,
         *,
         organization_id: UUID,
-        name: str | None,
+        name: Name,
         iccid: str,
         endpoint_id: str,
         sponsor_profile: SponsorProfile | None,
@@ -615,7 +620,7 @@ class Link(Refundable):
             cause,
             link_id,
             organization_id=organization_id,
-            name=name,
+            **_named(name),
             plan=first.plan,
             sponsor_profiles=[],
             price=None,
@@ -720,7 +725,7 @@ class Link(Refundable):
             **made,
             iccid=self.iccid,
             sponsor_profile=self.sponsor_profile,
-            name=self.requested.name,
+            **_named(self.requested.sealed_name or self.requested.name),
             plan=self.requested.plan,
             activation_id=derive_id("activation", self.id, 0),
             lpa=lpa,
@@ -870,15 +875,20 @@ class Link(Refundable):
             facts = {"activation_id": activation_id, "expires_at": expires_at}
             self._note(Link.ExpiryNear, cause, **facts)
 
-    def rename(self, name: str | None, cause: Cause) -> None:
-        """Give it another name, or none; appends nothing if it has that name.
+    def rename(self, name: Name, cause: Cause) -> None:
+        """Give it another name, or none; the caller compares a sealed one with the present name.
 
         Raises RateLimited, because every load of the link reads all its events.
         """
         assert self.is_visible
         if name != self.name:
             self.renames.require_less(RENAMES_MAX, cause.at, RENAMED)
-            self._note(Link.Renamed, cause, name=name)
+            self._note(Link.Renamed, cause, **_named(name))
+
+    def forget_name(self, cause: Cause) -> None:
+        """End a name that an earlier release wrote in clear, as if it were renamed to none."""
+        if isinstance(self.name, str):
+            self._note(Link.Renamed, cause, **_named(None))
 
     def request_end(self, kind: EndKind, until: datetime, cause: Cause) -> None:
         """State the intent before the network is told to end it; nothing else may be open."""
@@ -928,6 +938,12 @@ class Link(Refundable):
 
     def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
         self.record(event, cause, organization_id=self.organization_id, **facts)
+
+
+def _named(name: Name) -> dict[str, Name]:
+    """Return the facts of an event that are its name."""
+    sealed = name if isinstance(name, Sealed) else None
+    return {"name": None if sealed else name, "sealed_name": sealed}
 
 
 def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:

@@ -13,6 +13,7 @@ from sqlalchemy.schema import SchemaItem
 from domain.aggregates import topics_but
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
+from domain.personal import Vault
 
 Uses = tuple[type[Event], ...]
 
@@ -47,6 +48,7 @@ class ReadModel(ABC):
     name: ClassVar[str]
     version: ClassVar[int] = 1
     uses: ClassVar[Uses]  # The kinds of events that it is given; it gets no others.
+    vault: Vault  # Opens what has to be searched; the container sets it.
 
     def __init__(self, generation: str = "") -> None:
         self.generation = generation
@@ -55,7 +57,9 @@ class ReadModel(ABC):
 
     def of(self, generation: str) -> Self:
         """Return the same model over the tables of another generation."""
-        return type(self)(generation)
+        fresh = type(self)(generation)
+        fresh.__dict__.update({"vault": self.vault} if hasattr(self, "vault") else {})
+        return fresh
 
     @abstractmethod
     def build(self) -> Sequence[Table]:

@@ -84,6 +84,12 @@ class TextIndex:
             connection.execute(insert(self._entries), gone)
             self.add(connection, new)
 
+    def purge(self, connection: Connection) -> None:
+        """Rewrite the separate index without what was deleted, of which it keeps bytes."""
+        if self.is_separate(connection):
+            merge = f'INSERT INTO "{self.name}" ("{self.name}") VALUES (\'optimize\')'  # noqa: S608  # A table of ours.
+            connection.exec_driver_sql(merge)
+
     def holds(self, way: Way) -> ColumnElement[bool]:
         """Return the condition that a row's text holds a term; bind `values(term)` to it.
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
     union_all,
 )
 
+from domain.accounts.erasure import Erasure
 from domain.cause import AHEAD_MAX
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
@@ -102,6 +103,20 @@ class UnfinishedJob:
     moved_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class ListedJob:
+    """A job as operators list it."""
+
+    id: UUID
+    organization_id: UUID
+    status: JobStatus
+    total_count: int
+    processed_count: int
+    created_at: datetime
+    moved_at: datetime
+    finished_at: datetime | None
+
+
 _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
 _COUNTERS = (
     *_COUNTS,
@@ -122,6 +137,7 @@ _CHANGING = (
     "finished_at",
 )
 _KEPT = ("id", "organization_id", "month", "total_count")
+FORGET_AT_ONCE = 500  # Jobs named in one statement.
 _PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
 
 
@@ -130,7 +146,7 @@ class Jobs(ReadModel):
 
     name = "jobs"
     version = 2
-    uses = (BulkJob.Event, BulkJob.RefundedByHand)
+    uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made)
 
     def build(self) -> Sequence[Table]:
         """Define the tables and the statements that run often."""
@@ -216,6 +232,12 @@ class Jobs(ReadModel):
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch: a row once, however many of its events move it."""
+        for at, (_, event) in enumerate(batch):
+            if isinstance(event, Erasure.Made):
+                self.project(connection, batch[:at])
+                self._forget(connection, event)
+                self.project(connection, batch[at + 1 :])
+                return
         rows, settled = dict[UUID, dict[str, Any]](), []
         older = self._read_older(connection, batch)
         rows |= {job_id: dict(row) for job_id, row in older.items()}
@@ -234,6 +256,19 @@ class Jobs(ReadModel):
         execute_many(connection, self._change, changed)
         moved = _moved_counts(older.values(), rows.values())
         upsert(connection, self.counted, moved, added=frozenset(STATUSES))
+
+    def _forget(self, connection: Connection, erasure: Erasure.Made) -> None:
+        """Delete the jobs that were erased one by one; those of erased months stay unlisted."""
+        jobs, theirs = self.jobs.c, self.jobs.c.organization_id == erasure.organization_id
+        streams = [each for part in erasure.parts for each in part.streams or ()]
+        for start in range(0, len(streams), FORGET_AT_ONCE):
+            some = streams[start : start + FORGET_AT_ONCE]
+            counted = (jobs.id, jobs.organization_id, jobs.month, jobs.status)
+            gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(*counted)
+            rows = [row._asdict() for row in connection.execute(gone)]
+            theirs_too = self.settlements.c.job_id.in_([row["id"] for row in rows])
+            connection.execute(self.settlements.delete().where(theirs_too))
+            upsert(connection, self.counted, _moved_counts(rows, []), added=frozenset(STATUSES))
 
     def _read_older(
         self, connection: Connection, batch: Sequence[Recorded]
@@ -300,6 +335,23 @@ class Jobs(ReadModel):
         """
         found = _page(connection, self._idle, now - idle, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
+
+    def all(
+        self, connection: Connection, organization_id: UUID | None, *, unfinished: bool
+    ) -> list[ListedJob]:
+        """Return the jobs of one organization or of all, newest first; unfinished: oldest first."""
+        columns = self.jobs.c
+        processed = columns.completed_count + columns.failed_count
+        facts = (columns.id, columns.organization_id, columns.status, columns.total_count)
+        moments = (columns.created_at, columns.moved_at, columns.finished_at)
+        statement = select(*facts, processed, *moments).order_by(columns.position.desc())
+        if unfinished:
+            statement = statement.where(columns.finished_at.is_(None))
+            statement = statement.order_by(None).order_by(columns.created_at, columns.position)
+        if organization_id is not None:
+            statement = statement.where(columns.organization_id == organization_id)
+        rows = connection.execute(statement).all()
+        return [ListedJob(*row[:5], *map(from_micros, row[5:])) for row in rows]
 
 
 def row_of(job: BulkJob) -> JobRow:

@@ -118,7 +118,7 @@ class LinkSearch:
 
     def __init__(self, model: ReadModel, links: Table, activations: Table) -> None:
         self._links, self._activations = links, activations
-        self.shown = [each for each in links.c if each.name != "texts"]
+        self.shown = [each for each in links.c if each.name not in {"texts", "name_key"}]
         name = model.named("link_texts")
         self.index = TextIndex(name, links, "organization_id", "texts", "position")
         self.plans: Table = model.table(

@@ -1,9 +1,10 @@
 """Links as listed: their state by the log, and the plans on them.
 
 A batch is reduced to its outcome first: of several changes of a link only the last is written.
+Names are opened, because they are searched; an erasure takes them away with their keys.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -24,11 +25,12 @@ from sqlalchemy import (
     select,
 )
 
+from domain.accounts.erasure import Erasure
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
 from domain.links.link import Link, LinkState, status_after
 from domain.log.log import Recorded
-from domain.personal import Sealed
+from domain.personal import Sealed, open_text
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
@@ -44,6 +46,8 @@ from projections.models.link_search import (
 Values = dict[str, Any]
 Rows = list[Values]
 RowsById = dict[UUID, Values]
+FORGET_AT_ONCE = 500  # Links named in one statement.
+Named = Link.Activated | Link.Renamed
 
 # Columns of a link that events change; those in one tuple are changed by one event.
 CHANGING = (("status",), ("lpa_month", "lpa_box"), ("installed_at",), ("first_used_at",))
@@ -55,7 +59,8 @@ class LinkBatch:
     A link has a row from its activation on, so a link that failed has none.
     """
 
-    def __init__(self, batch: Sequence[Recorded]) -> None:
+    def __init__(self, batch: Sequence[Recorded], open_name: Callable[[Named], Values]) -> None:
+        self._open_name = open_name
         self._links: RowsById = {}
         self._changes: RowsById = {}
         self._activations: RowsById = {}
@@ -66,7 +71,8 @@ class LinkBatch:
     def _add(self, position: int, event: object) -> None:
         match event:
             case Link.Activated():
-                self._links[event.originator_id] = _new_link(position, event)
+                row = _new_link(position, event) | self._open_name(event)
+                self._links[event.originator_id] = row
                 for each in event.taken_over:
                     self._put(position, event, each)
             case Link.PlanAdded():
@@ -74,6 +80,8 @@ class LinkBatch:
                 self._put(position, event, added)
             case Link.PlanRemoved():
                 self._removals[event.activation_id] = to_micros(event.timestamp)
+            case Link.Renamed():
+                self._changes.setdefault(event.originator_id, {}).update(self._open_name(event))
             case Link.Event():
                 changes = _changes(event)
                 if changes:
@@ -125,8 +133,6 @@ class LinkBatch:
 
 def _changes(event: Link.Event) -> Values:
     match event:
-        case Link.Renamed():
-            return {"name": event.name}
         case Link.LpaStored():
             return {"lpa_month": event.lpa.month, "lpa_box": event.lpa.box}
         case Link.Installed():
@@ -145,7 +151,6 @@ def _new_link(position: int, event: Link.Activated) -> Values:
         "organization_id": event.organization_id,
         "position": position,
         "iccid": event.iccid,
-        "name": event.name,
         "status": "active",
         "sponsor_profile": None if profile is None else _json(profile),
         "created_at": to_micros(event.timestamp),
@@ -216,8 +221,8 @@ class Links(ReadModel):
     """
 
     name = "links"
-    version = 3
-    uses = (Link.Event,)
+    version = 4
+    uses = (Link.Event, Erasure.Made)
 
     def build(self) -> Sequence[Table]:
         """Define the tables; the searched texts have a case-folded column of their own."""
@@ -235,7 +240,8 @@ class Links(ReadModel):
             columns: change.values({name: bindparam(f"new_{name}") for name in columns})
             for columns in CHANGING
         }
-        self._renaming = change.values(name=bindparam("new_name"), texts=bindparam("new_texts"))
+        named = ("name", "name_key", "texts")
+        self._renaming = change.values({name: bindparam(f"new_{name}") for name in named})
         removal = self.activations.update().where(activation.id == bindparam("activation"))
         self._removal = removal.values(removed_at=bindparam("at"))
         self._one = select(*self._search.shown).where(
@@ -262,6 +268,7 @@ class Links(ReadModel):
             Column("position", BigInteger, nullable=False),
             Column("iccid", String, nullable=False),
             Column("name", String),
+            Column("name_key", String),
             Column("status", String, nullable=False),
             Column("sponsor_profile", String),
             Column("created_at", BigInteger, nullable=False),
@@ -302,11 +309,17 @@ class Links(ReadModel):
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch in a few statements, however many links it concerns."""
-        seen = LinkBatch(batch)
+        for at, (_, event) in enumerate(batch):
+            if isinstance(event, Erasure.Made):
+                self.project(connection, batch[:at])
+                self._forget_names(connection, event)
+                self.project(connection, batch[at + 1 :])
+                return
+        seen = LinkBatch(batch, self._open_name)
         self._add(connection, seen)
         for columns, update in self._updates.items():
             execute_many(connection, update, seen.changed(columns))
-        self._rename(connection, seen.changed(("name",)))
+        self._rename(connection, seen.changed(("name", "name_key")))
         insert_many(connection, self.activations, seen.activations)
         plans = ((row["organization_id"], row["folded_plan_name"]) for row in seen.activations)
         self._search.add_plans(connection, plans)
@@ -324,21 +337,43 @@ class Links(ReadModel):
         insert_many(connection, self.rows, links)
         self._search.index.add(connection, links)
 
+    def _open_name(self, event: Named) -> Values:
+        """Return the name in an event, and the key that it was sealed with."""
+        sealed, name = event.sealed_name, event.name
+        if sealed is not None:
+            name = open_text(self.vault, event.organization_id, event.originator_id, sealed)
+        return {"name": name, "name_key": None if sealed is None else sealed.month}
+
+    def _forget_names(self, connection: Connection, erasure: Erasure.Made) -> None:
+        """Take the names away that were sealed with what was erased, from the search too."""
+        link = self.rows.c
+        theirs = select(link.id).where(link.organization_id == erasure.organization_id)
+        none, gone = {"new_name": None, "new_name_key": None}, list[UUID]()
+        for part in erasure.parts:
+            found = connection.execute(theirs.where(link.name_key == part.key)).scalars().all()
+            chosen = found if part.streams is None else set(part.streams).intersection(found)
+            gone += sorted(chosen)
+        for start in range(0, len(gone), FORGET_AT_ONCE):
+            some = gone[start : start + FORGET_AT_ONCE]
+            self._rename(connection, [{"link": each, **none} for each in some])
+        if gone:
+            self._search.index.purge(connection)
+
     def _rename(self, connection: Connection, changed: Rows) -> None:
         """Write new names of older links, and have the links found by them."""
         if not changed:
             return
-        link, names = self.rows.c, {each["link"]: each["new_name"] for each in changed}
+        link, names = self.rows.c, {each["link"]: each for each in changed}
         texts = (link.id, link.position, link.iccid, link.texts)
         old = [
             row._asdict() for row in connection.execute(select(*texts).where(link.id.in_(names)))
         ]
-        new = [row | {"texts": _texts(row["iccid"], names[row["id"]], row["id"])} for row in old]
-        self._search.index.replace(connection, old, new)
-        rows = [
-            {"link": row["id"], "new_name": names[row["id"]], "new_texts": row["texts"]}
-            for row in new
+        new = [
+            row | {"texts": _texts(row["iccid"], names[row["id"]]["new_name"], row["id"])}
+            for row in old
         ]
+        self._search.index.replace(connection, old, new)
+        rows = [names[row["id"]] | {"new_texts": row["texts"]} for row in new]
         execute_many(connection, self._renaming, rows)
 
     def _switches(self, connection: Connection, seen: LinkBatch) -> list[StateChange]:

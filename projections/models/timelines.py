@@ -1,4 +1,7 @@
-"""The timeline of each link, failed ones too: every event about it, in the order of the log."""
+"""The timeline of each link, failed ones too: every event about it, in the order of the log.
+
+A name stays sealed in it, so it goes with its key.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.money import format_amount
+from domain.personal import Sealed, open_text
 from projections.engine.database import from_micros, to_micros
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel
@@ -103,10 +107,19 @@ class Timelines(ReadModel):
         statement = select(self.rows).where(columns.link_id == link_id).order_by(columns.position)
         return [
             TimelineEntry(
-                row.position, from_micros(row.at), row.what, msgspec.json.decode(row.facts)
+                row.position,
+                from_micros(row.at),
+                row.what,
+                self._opened(link_id, msgspec.json.decode(row.facts)),
             )
             for row in connection.execute(statement)
         ]
+
+    def _opened(self, link_id: UUID, facts: Facts) -> Facts:
+        if isinstance(facts.get("name"), list):
+            owner, sealed = msgspec.convert(facts["name"], tuple[UUID, Sealed])
+            facts["name"] = open_text(self.vault, owner, link_id, sealed)
+        return facts
 
 
 def _links_of(event: Event) -> list[UUID]:
@@ -150,7 +163,8 @@ def _facts(event: Event) -> Facts:
         facts["refunds"] = [_bought(each) for each in event.refunds]
     match event:
         case Link.Renamed():
-            facts["name"] = event.name
+            sealed = event.sealed_name
+            facts["name"] = event.name if sealed is None else (event.organization_id, sealed)
         case Link.EndRequested():
             facts["kind"] = event.kind
         case Link.Ended():

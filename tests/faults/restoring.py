@@ -7,7 +7,7 @@ from tests.faults.servers import program
 from tests.faults.system import System
 
 # What has to be backed up; all else can be rebuilt or lost.
-TABLES = ("log_events", "personal_keys")
+TABLES = ("log_events", "personal_keys", "personal_key_branches")
 STEP_S_MAX = 60.0
 
 

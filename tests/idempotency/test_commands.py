@@ -43,6 +43,7 @@ from tests.idempotency.operations import (
     TopUp,
 )
 from tests.installation import PATIENCE_S, Process, SetClock, on_sqlite, sqlite_only
+from tests.support.erasing import erase_months
 
 TEN_MICROS = 10_000_000
 # Who is first is decided by the commit, which is that of a top-up or of a lookup without a lease.
@@ -401,7 +402,7 @@ def test_what_a_dead_process_left_undone_is_given_up_once_its_deadline_has_passe
 def test_an_outcome_whose_personal_data_was_erased_is_gone(operation: Operation) -> None:
     operation.ask()
     now = operation.process.clock()
-    operation.process.vault.erase(month_of(now.replace(year=now.year + 1)))
+    erase_months(operation.process.vault, month_of(now.replace(year=now.year + 1)))
     for process in (operation.process, operation.other):
         with pytest.raises(NotFound):
             operation.ask(process=process)

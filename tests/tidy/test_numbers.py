@@ -16,11 +16,12 @@ from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
 from app.http.accounts import input as account_input
 from app.http.catalogue import input as catalogue_input
-from app.http.edge import front, request_threads
+from app.http.edge import front, request_threads, wsgi
 from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
-from app.http.edge.request import REQUEST_ID
+from app.http.edge.replies import IGNORED_MAX
+from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.http.tokens import input as token_input
@@ -103,6 +104,10 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         (f"{PARTNERS}/errors.md", f"larger than {BODY_BYTES_MAX // MIB} MiB"),
         (f"{PARTNERS}/errors.md", f"longer than {front.HEAD_BYTES_MAX // KIB} KiB"),
         (f"{PARTNERS}/errors.md", HEAD),
+        (f"{PARTNERS}/errors.md", f"at most {edge_input.PROBLEMS_MAX} problems"),
+        (f"{PARTNERS}/errors.md", f"names are cut at {NAME_CHARS_MAX} characters"),
+        (f"{PARTNERS}/errors.md", f"more than {edge_input.MEMBERS_MAX} members"),
+        (f"{PARTNERS}/errors.md", f"`meta.ignored` names the first {IGNORED_MAX}"),
         (
             f"{PARTNERS}/limits.md",
             f"or more than {request_threads.WAITING_REQUESTS_MAX} requests wait",
@@ -125,6 +130,11 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "body": f"{BODY_BYTES_MAX // MIB} MiB",
     "URL and headers together": f"{front.HEAD_BYTES_MAX // KIB} KiB",
     "headers": f"{front.HEADERS_MAX}",
+    "`Accept`, `Accept-Encoding`, `Content-Type`, `Prefer`": (
+        f"{wsgi.SHORT_HEADER_CHARS_MAX} characters each"
+    ),
+    "members of an object in a body": f"{edge_input.MEMBERS_MAX}",
+    "a token request": f"{token_input.FORM_BYTES_MAX // KIB} KiB",
     "parameters of a token request": f"{token_input.FIELDS_MAX}",
     "`Idempotency-Key`": f"{_most(edge_input.KEY)} visible ASCII characters",
     "`X-Request-Id`": f"{_most(REQUEST_ID)} characters",

@@ -11,6 +11,7 @@ from domain.lookups.bulk_job import STARTS_MAX, Asked, BulkJob
 from domain.months import month_of
 from tests.installation import CountingProvider, Installation, Process, numbers
 from tests.projections.histories import create_job
+from tests.support.erasing import erase_months
 from tests.workers.jobs import Work, suspend
 from workers.bulk import ERASED, EXHAUSTED, UNAVAILABLE
 
@@ -160,7 +161,7 @@ def test_a_free_job_moves_no_money(installation: Installation, down: list[str]) 
 def test_numbers_that_were_erased_fail_and_are_refunded(installation: Installation) -> None:
     work, provider = Work(installation, numbers(3)), CountingProvider()
     next_month = month_of(work.process.clock() + timedelta(days=31))
-    assert work.process.vault.erase(next_month) == 1
+    assert erase_months(work.process.vault, next_month) == 1
     worker(installation, provider).bulk_lookup.work(work.job_id, 0)
     assert set(work.errors().values()) == {ERASED}
     assert provider.asked == []
@@ -174,7 +175,7 @@ def test_numbers_that_are_erased_while_they_are_looked_up_end_all_the_same(
     work, provider = Work(installation, numbers(1)), CountingProvider()
     process = worker(installation, provider)
     next_month = month_of(work.process.clock() + timedelta(days=31))
-    provider.meanwhile = lambda: process.vault.erase(next_month)
+    provider.meanwhile = lambda: erase_months(process.vault, next_month)
     for _ in range(STARTS_MAX + 1):
         if work.job.finished_at is None:
             try_to_work(process, work)

@@ -204,6 +204,14 @@ class SqlLookupCache:
         gone = self._rows.delete()
         return change_in_parts(self._database, gone, is_old, along, within, parts_max)
 
+    def forget_numbers(self, organization_id: UUID, phone_numbers: Sequence[str]) -> int:
+        """Delete the answers of these numbers, at most as many as a job has; return how many."""
+        self.flush()
+        columns = self._rows.c
+        mine = (columns.organization_id == organization_id, columns.phone_number.in_(phone_numbers))
+        with self._database.writing(durable=True) as connection:
+            return connection.execute(self._rows.delete().where(*mine)).rowcount
+
 
 def _decoded(answer: bytes) -> CachedFacts | None:
     try:

@@ -110,6 +110,14 @@ class SqlReadings:
         self.parts.forget_strangers(self._database)
         return count
 
+    def forget_links(self, organization_id: UUID, link_ids: Collection[UUID]) -> None:
+        """Forget what the networks told of these links, and their numbers."""
+        columns = self._rows.c
+        mine = (columns.organization_id == organization_id, columns.link_id.in_([*link_ids]))
+        with self._database.writing(durable=True) as connection:
+            connection.execute(self._rows.delete().where(*mine))
+        self.parts.forget_strangers(self._database)
+
     def _keep(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str
     ) -> None:

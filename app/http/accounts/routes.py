@@ -17,14 +17,14 @@ from app.http.accounts.replies import (
 )
 from app.http.accounts.table import COLUMNS, cells
 from app.http.edge.input import Blueprint, parse_id
-from app.http.edge.media import CSV, also_sent_as, csv_reply, preferred
+from app.http.edge.media import CSV, JSON, also_sent_as, csv_reply, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.replies import success, wait_for
 from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.errors import NotFound, RateLimited, ValidationFailed
+from domain.errors import NotAcceptable, NotFound, RateLimited, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import EntryFilter, Transaction
 from projections.models.wallets import WalletRow
@@ -61,11 +61,12 @@ def read_wallet(caller: Caller) -> Response:
     scope="wallet",
     refusals=[
         ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]}),
+        NotAcceptable(JSON, CSV),
         RateLimited(DOWNLOADS_SHARE),
     ],
 )
 @blueprint.arguments(TransactionQuery, location="query")
-@also_sent_as(csv=EXAMPLE)
+@also_sent_as({CSV: EXAMPLE})
 @blueprint.replies(
     200,
     TRANSACTION_PAGE,
@@ -78,12 +79,12 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     `Accept: text/csv` all that match come as one table, whatever page is asked for: 429 while your
     organization has several such downloads under way.
     """
-    parts = container()
+    parts, kind = container(), preferred(CSV)
     wait_for(parts, parts.transactions.name)
     wanted = EntryFilter(
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
-    if preferred(CSV) == CSV:
+    if kind == CSV:
         request_context().hold(parts.downloads.place(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
         return csv_reply(COLUMNS, map(cells, every), "transactions.csv")

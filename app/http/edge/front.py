@@ -25,7 +25,8 @@ from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.listening import allow_files
 from app.http.edge.own_replies import OwnReplies
 from app.http.edge.problems import (
-    BAD_REQUEST,
+    BROKEN_BODY,
+    BROKEN_HEAD,
     HEAD_TOO_LARGE,
     NOT_IMPLEMENTED,
     TIMED_OUT,
@@ -129,7 +130,7 @@ class Connection:
         self._in_head, self._quiet = False, 0
         version = self._parser.get_http_version()
         if version not in {"1.0", "1.1"}:
-            self._refuse(BAD_REQUEST)
+            self._refuse(BROKEN_HEAD)
         for name, value in self._headers:
             if name.lower() not in LOOKED_AT:
                 continue
@@ -139,7 +140,7 @@ class Connection:
                 case b"transfer-encoding" if value.strip().lower() != b"chunked":
                     self._refuse(NOT_IMPLEMENTED)
                 case b"transfer-encoding" if version == "1.0":
-                    self._refuse(BAD_REQUEST)
+                    self._refuse(BROKEN_HEAD)
                 case b"expect":
                     self._expects = value.lower() == b"100-continue" and version == "1.1"
 
@@ -322,10 +323,11 @@ class Connection:
             self._read_again(data[upgrade.args[0] :])
         except httptools.HttpParserInvalidMethodError:
             self._fail(
-                NOT_IMPLEMENTED if not self._ready and REQUEST_LINE.match(data) else BAD_REQUEST
+                NOT_IMPLEMENTED if not self._ready and REQUEST_LINE.match(data) else BROKEN_HEAD
             )
         except httptools.HttpParserError:
-            self._fail(self._problem or BAD_REQUEST)
+            in_body = self._begun and not self._in_head
+            self._fail(self._problem or (BROKEN_BODY if in_body else BROKEN_HEAD))
         else:
             if self._begun and self._quiet > HEAD_BYTES_MAX:
                 in_target = len(self._target) > HEAD_BYTES_MAX // 2

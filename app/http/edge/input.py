@@ -5,8 +5,11 @@ flask-smorest's, which documents operations but takes no part in a request.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from itertools import islice
+from threading import Lock
 from typing import Any, Literal
 from uuid import UUID
 
@@ -17,14 +20,28 @@ from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 from app.http.edge.callers import refuse_over_limit
-from app.http.edge.request import current_request
+from app.http.edge.request import current_request, repeated
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
 
 BODY_BYTES_MAX = 1024 * 1024
+MEMBERS_MAX = 100  # Of an object in a body; ours have at most six.
+PROBLEMS_MAX = 20  # Whoever meets more has sent something else than he meant.
+WHOLE_LIST = "phone_numbers"  # Of this list all problems are told, because clients mend it by them.
+# Parsed, a body can take fifteen times its bytes, so large ones are parsed one at a time.
+LARGE_BYTES = 64 * 1024
 NOT_AN_ID = "Not a valid UUID."
 NOT_A_LIST = "Not a valid list."
 NOT_A_FLAG = "Must be true or false."
+TOO_MANY_MEMBERS = f"No object may have more than {MEMBERS_MAX} members."
+
+TOKENS_MAX = 1_000  # Enough to find the object of many members that comes first.
+# A string, or what begins, ends or divides a member. A string without an end goes to the end of
+# all, or each quote in it would be tried as a beginning.
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}:]', re.DOTALL)
+_parsing_large = Lock()
+
+Members = Callable[[strict_json.Pairs], dict[str, Any]]
 
 
 def check_body() -> None:
@@ -39,13 +56,47 @@ def check_body() -> None:
         raise UnsupportedMediaType
 
 
-def read_json() -> Any:
+def read_json(members: Members = strict_json.members_once) -> Any:
     """Return the parsed body, or an empty object if there is none. Raises BadRequest."""
-    data = _sent()
+    data = _json()
     try:
-        return strict_json.parse(data) if data else {}
+        if len(data) < LARGE_BYTES:
+            return strict_json.parse(data, members) if data else {}
+        with _parsing_large:
+            return strict_json.parse(data, members)
     except ValueError:
         raise BadRequest from None
+
+
+def _json() -> bytes:
+    return _sent().removeprefix(BOM_UTF8)  # RFC 8259 §8.1 lets a reader ignore it.
+
+
+def _few_members(pairs: strict_json.Pairs) -> dict[str, Any]:
+    """Return an object; refuse one with too many members before a message is made for each."""
+    if len(pairs) > MEMBERS_MAX:
+        raise ValidationFailed({"body": [TOO_MANY_MEMBERS]})
+    return strict_json.members_once(pairs)
+
+
+def _refuse_many_members() -> None:
+    """Refuse an object with too many members at the beginning before anything is made of it.
+
+    To parse it would take a hundred times as long, in which no other thread runs.
+    """
+    data = _json()
+    if data.count(b":") <= MEMBERS_MAX:
+        return
+    counts: list[int] = []  # Of the members of each object that is open, outermost first.
+    for token in islice(_TOKEN.finditer(data), TOKENS_MAX):
+        if token[0] == b"{":
+            counts.append(0)
+        elif counts and token[0] == b"}":
+            counts.pop()
+        elif counts and token[0] == b":":
+            counts[-1] += 1
+            if counts[-1] > MEMBERS_MAX:
+                raise ValidationFailed({"body": [TOO_MANY_MEMBERS]})
 
 
 def _sent() -> bytes:
@@ -113,7 +164,7 @@ def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None
         try:
             loaded: dict[str, Any] = schema.load(found)
         except ValidationError as error:
-            raise ValidationFailed(flatten(error.messages_dict)) from None
+            raise ValidationFailed(_told(error.messages_dict)) from None
         return loaded
 
     return load
@@ -121,7 +172,8 @@ def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None
 
 def _body(names: Iterable[str]) -> Given:
     def given() -> dict[str, Any]:
-        body = read_json()
+        _refuse_many_members()
+        body = read_json(_few_members)
         if not isinstance(body, dict):  # It lacks every required field.
             raise ValidationFailed({name: [NOT_AN_OBJECT] for name in names or ("body",)})
         return body
@@ -158,7 +210,21 @@ _GIVEN: Mapping[Location, Callable[[list[str]], Given]] = {
 }
 
 
-def flatten(
+def _told(messages: Mapping[Any, Any]) -> dict[str, list[str]]:
+    """Return the problems that are told; names that the client has chosen are cut."""
+    others = {repeated(str(name)): problems for name, problems in messages.items()}
+    is_list = isinstance(others.get(WHOLE_LIST), Mapping)
+    found = _flat({WHOLE_LIST: others.pop(WHOLE_LIST)}) if is_list else {}
+    left = PROBLEMS_MAX
+    for name, problems in _flat(others).items():
+        if left <= 0:
+            break
+        found[name] = problems[:left]
+        left -= len(problems)
+    return found
+
+
+def _flat(
     messages: Mapping[Any, Mapping[Any, Any] | Iterable[str]], prefix: str = ""
 ) -> dict[str, list[str]]:
     """Name nested fields by their path, such as `phone_numbers.3`."""
@@ -166,7 +232,7 @@ def flatten(
     for name, value in messages.items():
         path = f"{prefix}{name}"
         if isinstance(value, Mapping):
-            found |= flatten(value, f"{path}.")
+            found |= _flat(value, f"{path}.")
         else:
             found[path] = list(value)
     return found
@@ -237,6 +303,7 @@ class IdempotencyHeader(Schema):
 
 
 LOADS = "loads_input"  # Marks a view that `Blueprint.arguments` has wrapped.
+PARAMETERS = "query_parameters"  # The names in the query that such a view reads.
 SCHEMA_REF = "#/components/schemas/{name}"
 
 Decorator = Callable[[Any], Any]
@@ -247,12 +314,15 @@ class Blueprint(flask_smorest.Blueprint):
 
     `reply_types` are the structs of its replies, which the OpenAPI document describes. `rules` are
     what it says about whole bodies, by the name of their schema: its attribute `in_document`.
+    `webhooks` are what it tells partners, and `schemas` the bodies of that.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.reply_types: set[type[Struct]] = set()
         self.rules: dict[str, dict[str, Any]] = {}
+        self.webhooks: dict[str, Any] = {}
+        self.schemas: dict[str, Any] = {}
 
     def arguments(
         self,
@@ -282,6 +352,9 @@ class Blueprint(flask_smorest.Blueprint):
                 return view(*args, given, **kwargs)
 
             setattr(loaded, LOADS, True)
+            if location == "query":
+                names = {field.data_key or name for name, field in made.fields.items()}
+                setattr(loaded, PARAMETERS, frozenset(names))
             return loaded
 
         return decorate

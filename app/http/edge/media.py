@@ -5,7 +5,7 @@ A cell that a spreadsheet would run as a formula is defused.
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from flask import Response
@@ -13,6 +13,7 @@ from werkzeug.datastructures import MIMEAccept
 
 from app.http.edge.input import Blueprint, Decorator
 from app.http.edge.request import current_request
+from domain.errors import NotAcceptable
 
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
 SVG, PNG = "image/svg+xml", "image/png"
@@ -21,36 +22,44 @@ ROWS_OF_A_BLOCK = 200
 # A spreadsheet would run a cell with such a first character as a formula (OWASP, CSV injection).
 FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last four are full-width `=+-@`.
 
-OTHER_TYPES = "x-other-types"
-DOCUMENTED = {
-    "csv": (CSV, "Content-Disposition", "With a table: the name of the file."),
-    "ndjson": (NDJSON, "Content-Disposition", "The name of the file."),
-    "html": (HTML, "Content-Security-Policy", "With a page: that it loads nothing."),
-    "svg": (SVG, "Vary", "That it depends on `Accept`."),
-    "png": (PNG, "Vary", "That it depends on `Accept`."),
+HEADERS = {
+    CSV: ("Content-Disposition", "With a table: the name of the file."),
+    NDJSON: ("Content-Disposition", "The name of the file."),
+    HTML: ("Content-Security-Policy", "With a page: that it loads nothing."),
+    SVG: ("Vary", "That it depends on `Accept`."),
+    PNG: ("Vary", "That it depends on `Accept`."),
 }
 
 
 def preferred(*others: str, first: str = JSON) -> str:
-    """Return which type of reply the client prefers: the `first`, unless it asks for another."""
+    """Return which type of reply the client prefers: the `first`, unless it asks for another.
+
+    Raises NotAcceptable if it takes none of them.
+    """
     wanted = current_request().accept_mimetypes
+    if not wanted:
+        return first
     # Without their parameters, such as a charset: no type here has any to choose by.
     bare = MIMEAccept((each.partition(";")[0].strip(), quality) for each, quality in wanted)
-    return bare.best_match([first, *others], first)
+    found = bare.best_match([first, *others])
+    if found is None:
+        raise NotAcceptable(first, *others)
+    return found
 
 
-def also_sent_as(**examples: str) -> Decorator:
-    """Document the other types of a 200, each by an example.
+def also_sent_as(examples: Mapping[str, str]) -> Decorator:
+    """Document further types of a 200, each by an example, behind the one that is there.
 
-    They are kept out of `content`. With several types there, a generated client would have to tell
-    data from text at each call, and existing clients would no longer compile.
+    Generators take the first type that they know.
     """
-    told, headers = {}, {}
-    for name, example in examples.items():
-        media, header, meaning = DOCUMENTED[name]
-        told[media] = example
-        headers[header] = {"description": meaning, "schema": {"type": "string"}}
-    return Blueprint.doc(responses={200: {OTHER_TYPES: told, "headers": headers}})
+    text, image = {"type": "string"}, {"type": "string", "format": "binary"}
+    content = {
+        media: {"schema": image if media in {SVG, PNG} else text, "example": example}
+        for media, example in examples.items()
+    }
+    told = [HEADERS[media] for media in examples]
+    headers = {name: {"description": meaning, "schema": text} for name, meaning in told}
+    return Blueprint.doc(responses={200: {"content": content, "headers": headers}})
 
 
 def csv_reply(head: Sequence[str], rows: Iterable[Sequence[object]], file_name: str) -> Response:

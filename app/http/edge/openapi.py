@@ -15,6 +15,7 @@ from app.http.edge.compression import Kept
 from app.http.edge.errors import answer_http
 from app.http.edge.input import SCHEMA_REF, Blueprint
 from app.http.edge.oauth_errors import TOKEN_PATH
+from app.http.edge.operation import PAYMENTS
 from app.http.edge.problem_docs import ERRORS
 from app.http.edge.replies import (
     DELIVERY_ID,
@@ -39,12 +40,12 @@ LICENSE = {"name": "For partners, under their agreement", "identifier": "License
 DESCRIPTION = Path(__file__).with_name("openapi.md")
 GUIDES = "https://api.example/docs"  # Stands in that text for the URL of the guides.
 
+DEPOSITS = {"deposits": "Book payments of partners; for payment services, given by name only."}
 SCOPES = {
     "lookup": "Look up phone numbers.",
     "plans": "Read the data plans.",
     "links": "Buy, read and change links.",
     "wallet": "Read the balance, the transactions, statements, usage and the account.",
-    "deposits": "Book payments of partners; for payment services, given by name only.",
     "webhooks": "Say where you are told what happens, and read what you were told.",
 }
 UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
@@ -128,6 +129,9 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
     del schemas["PaginationMetadata"]  # It describes a header that we do not send.
     replies = {kind for each in blueprints for kind in each.reply_types}
     schemas |= _schemas_of({*replies, *ERRORS})
+    for each in blueprints:
+        schemas |= each.schemas
+    document["webhooks"] = {name: told for b in blueprints for name, told in b.webhooks.items()}
     for name, rule in (rule for each in blueprints for rule in each.rules.items()):
         schemas[name] |= rule
     schemas["BulkBody"]["properties"]["phone_numbers"]["maxItems"] = settings.bulk_numbers_max
@@ -157,15 +161,21 @@ def _info(settings: Settings) -> dict[str, Any]:
 
 def _encoded(document: dict[str, Any], settings: Settings, root: str) -> Kept:
     """Return the document with its URLs as clients see them who reach us below `root`."""
-    flows = document["components"]["securitySchemes"]["oauth2"]["flows"]
     # Without PUBLIC_URL the URLs are relative, so the document is valid on any host.
     auth = settings.auth_url or settings.public_url
-    flows["clientCredentials"]["tokenUrl"] = (below(auth, root) if auth else root) + TOKEN_PATH
+    token_url = (below(auth, root) if auth else root) + TOKEN_PATH
+    for scheme in ("oauth2", PAYMENTS):
+        flows = document["components"]["securitySchemes"][scheme]["flows"]
+        flows["clientCredentials"]["tokenUrl"] = token_url
     here = below(settings.public, root) if settings.public_url else root or "/"
     document["servers"] = [{"url": here}]
     guides = f"{here.rstrip('/')}/docs"
     document["info"]["description"] = DESCRIPTION.read_text("utf-8").replace(GUIDES, guides)
-    document["externalDocs"] = {"description": "Guides", "url": guides}
+    # Unlike the others, this one must not be relative.
+    document["externalDocs"] = {
+        "description": "Guides",
+        "url": f"{below(settings.public, root)}/docs",
+    }
     for path, operations in document["paths"].items():
         server = _server_of(path, settings)
         if server != settings.public:
@@ -174,9 +184,11 @@ def _encoded(document: dict[str, Any], settings: Settings, root: str) -> Kept:
 
 
 def _add_security(api: _Api) -> None:
-    flow = {"tokenUrl": TOKEN_PATH, "scopes": SCOPES}
     schemes = api.spec.components
-    schemes.security_scheme("oauth2", {"type": "oauth2", "flows": {"clientCredentials": flow}})
+    # Whoever asks for all scopes of a scheme gets them, and `deposits` has nobody but by name.
+    for name, scopes in (("oauth2", SCOPES), (PAYMENTS, DEPOSITS)):
+        flow = {"tokenUrl": TOKEN_PATH, "scopes": scopes}
+        schemes.security_scheme(name, {"type": "oauth2", "flows": {"clientCredentials": flow}})
     schemes.security_scheme(
         "basic",
         {
@@ -195,9 +207,8 @@ def _complete(operations: dict[str, Any]) -> None:
     for method in sorted(HTTP_METHODS & operations.keys()):
         operation = operations[method]
         responses = operation["responses"] = dict(sorted(operation["responses"].items()))
-        has_caller = any("oauth2" in scheme for scheme in operation["security"])
-        # Only callers that act for an organization are rate-limited.
-        for_organization = has_caller and "429" in responses
+        # Only callers that act for an organization have this scheme and are rate-limited.
+        for_organization = any("oauth2" in scheme for scheme in operation["security"])
         sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if for_organization else ())]
         for response in responses.values():
             named = {name: {"$ref": f"#/components/headers/{name}"} for name in sent_back}

@@ -22,6 +22,7 @@ STATUS: Mapping[type[Refused], int] = {
     errors.SpendingLimit: 402,
     errors.ValidationFailed: 422,
     errors.NotFound: 404,
+    errors.NotAcceptable: 406,
     errors.IdempotencyKeyReused: 422,
     errors.IdempotencyInProgress: 409,
     errors.NotSupportedByNetwork: 409,
@@ -39,11 +40,11 @@ STATUS: Mapping[type[Refused], int] = {
     errors.NetworkUnavailable: 503,
     errors.NumberLookupUnavailable: 503,
     errors.ServiceUnavailable: 503,
+    errors.InstallationHeld: 503,
 }
 
 SOON_S = 1  # For what ends by itself, such as a full queue or another request with the same key.
 LATER_S = 5  # For an outage; the lookup provider is probed this often.
-NAME_CHARS_MAX = 100  # Length of a field's name in a message; the details hold the whole name.
 VALIDATION = errors.ValidationFailed.code
 
 
@@ -78,6 +79,12 @@ BAD_REQUEST = Problem(
     400,
     "BAD_REQUEST",
     "The request cannot be read; a body must be one JSON value in UTF-8, no name twice.",
+)
+BROKEN_HEAD = Problem(
+    400, "BAD_REQUEST", "The first line or a header is not as HTTP has it (RFC 9112)."
+)
+BROKEN_BODY = Problem(
+    400, "BAD_REQUEST", "The chunks of the body are not as HTTP has them (RFC 9112)."
 )
 UNKNOWN_PATH = Problem(404, "NOT_FOUND", "There is nothing at this path.")
 WRONG_METHOD = Problem(405, "METHOD_NOT_ALLOWED", "This path does not take this method.")
@@ -121,7 +128,7 @@ def _first_problem(refusal: errors.ValidationFailed) -> str:
     The refusal's own text lacks it, because the client chooses the name of an unknown field.
     """
     name, (problem, *_) = next(iter(refusal.details.items()))
-    return f"{name[:NAME_CHARS_MAX]}: {problem}"
+    return f"{name}: {problem}"
 
 
 UNAVAILABLE = problem_of(errors.ServiceUnavailable())

@@ -19,7 +19,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.problems import CODES, VALIDATION, Problem
-from app.http.edge.request import container, current_request, request_context
+from app.http.edge.request import (
+    container,
+    current_request,
+    request_context,
+    unknown_parameters,
+)
 from projections.engine.freshness import wait_until_projected
 
 Data = TypeVar("Data")
@@ -44,6 +49,8 @@ def one_of(name: str, known: Iterable[str], *others: Mapping[str, str]) -> dict[
     """Return the keywords of an enumeration with a name; `others` may stand in its place."""
     return {"enum": [*known], NAME: name, OR: [*others]}
 
+
+IGNORED_MAX = 10  # Parameters of a query that a reply names.
 
 Moment = Annotated[str, means(format="date-time")]
 Amount = Annotated[
@@ -79,6 +86,13 @@ class CommonMeta(Struct, kw_only=True):
         bool | UnsetType,
         means(
             "There when the data lack what has happened in the last seconds or longer.", enum=[True]
+        ),
+    ] = UNSET
+    ignored: Annotated[
+        list[str] | UnsetType,
+        means(
+            "There when the query has parameters that say nothing here: the names of the first "
+            f"{IGNORED_MAX}."
         ),
     ] = UNSET
 
@@ -251,6 +265,7 @@ def common_meta(*, stale: bool = False) -> dict[str, Any]:
         "response_time_ms": context.elapsed_ms(),
         "request_id": context.request_id,
         "stale": context.stale or stale or UNSET,
+        "ignored": unknown_parameters(IGNORED_MAX) or UNSET,
     }
 
 

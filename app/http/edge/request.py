@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -21,11 +22,21 @@ from app.bootstrap.container import Container
 from app.security.rate_limits import Admission
 from domain.cause import Cause
 
-# An id has only characters that logs and other services take without escaping. It must not look
-# like a phone number, an ICCID (ITU-T E.118: 18 to 22 digits from 89 on), a secret of ours or a
-# token (RFC 7519), because it is kept for ever, unencrypted. Any other id is replaced by ours.
-REQUEST_ID = r"^(?!\+[0-9]+$|89[0-9]{16,20}$|cls_|opk_|eyJ)[A-Za-z0-9._~:/@=+-]{1,128}$"
+# An id has only characters that logs and other services take without escaping. Any other id is
+# replaced by ours.
+REQUEST_ID = r"^[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
+
+# What no part of an id may look like, because it is kept for ever, unencrypted: a phone number (a
+# plus, or ten digits by themselves), the number of a SIM (IMSI, ICCID), an activation code, a
+# secret of ours, a token (RFC 7519). A UUID may end in twelve digits.
+_PERSONAL = re.compile(
+    r"\+(?:[.:/-]?[0-9]){7}|(?<![0-9A-Za-z])[0-9]{10,22}(?![0-9A-Za-z])"
+    r"|[Ll][Pp][Aa]:|cls_|opk_|whsec_|eyJ"
+)
+_UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
+
+NAME_CHARS_MAX = 64  # Of a name that a client has chosen, where a reply repeats it.
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
@@ -40,7 +51,8 @@ class RequestContext:
 
     `parts` are what the application keeps beside the container. `stale`: the reply shows a read
     model that is behind; it shows the log as of `as_of`. `held` is given back when the reply has
-    been sent or given up. `admission` says how the rate limit has counted the request.
+    been sent or given up. `admission` says how the rate limit has counted the request. `parameters`
+    are those of the query that its operation reads.
     """
 
     container: Container
@@ -55,6 +67,7 @@ class RequestContext:
     as_of: datetime | None = None
     held: ExitStack | None = None
     admission: Admission | None = None  # None: no limit.
+    parameters: frozenset[str] | None = None  # None: no operation of ours answers.
 
     def elapsed_ms(self) -> float:
         """Return how long the request has taken so far, in ms with one decimal."""
@@ -72,7 +85,9 @@ CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
     """Return the id that a request brings; if that is not allowed, a new one."""
-    return given if _REQUEST_ID.fullmatch(given) is not None else str(new_id())
+    if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_UUID.sub("", given)):
+        return given
+    return str(new_id())
 
 
 def count_of(container: Container) -> Count | None:
@@ -119,6 +134,22 @@ def request_context() -> RequestContext:
 def current_request() -> Request:
     """Return the request that is being answered."""
     return CURRENT.get().request
+
+
+def unknown_parameters(count: int) -> list[str]:
+    """Return the first names in the query of this request that its operation does not read."""
+    context = CURRENT.get()
+    known, query = context.parameters, context.request.environ.get("QUERY_STRING")
+    if known is None or not query:
+        return []
+    unknown = (name for name in context.request.args if name not in known)
+    return [repeated(name) for name in islice(unknown, count)]
+
+
+def repeated(name: str) -> str:
+    """Return a name that the client has chosen as a reply repeats it: short, and printable."""
+    shown = name[:NAME_CHARS_MAX]
+    return "".join(each if each.isprintable() else "\ufffd" for each in shown)
 
 
 def below(url: str, root: str) -> str:

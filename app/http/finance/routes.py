@@ -5,7 +5,7 @@ from typing import Any, Final
 from flask import Response
 
 from app.http.edge.input import Blueprint
-from app.http.edge.media import CSV, HTML, also_sent_as, csv_reply, preferred
+from app.http.edge.media import CSV, HTML, JSON, also_sent_as, csv_reply, preferred
 from app.http.edge.operation import operation
 from app.http.edge.replies import success, wait_for
 from app.http.edge.request import container
@@ -21,7 +21,7 @@ from app.http.finance.replies import (
     show_usage,
 )
 from app.security.authorization import Caller
-from domain.errors import NotFound, ValidationFailed
+from domain.errors import NotAcceptable, NotFound, ValidationFailed
 
 ROWS_MAX = 10_000  # Of one reply: thirty years by day, or a year of thirty plans.
 TOO_MANY = f"These are more than {ROWS_MAX:,} groups: ask for fewer days, or group otherwise."
@@ -51,8 +51,8 @@ def list_statements(caller: Caller) -> Response:
 
 
 @blueprint.route("/v1/statements/<month>", methods=["GET"])
-@operation(scope="wallet", refusals=[NotFound()])
-@also_sent_as(csv=TABLE, html="<!doctype html>…")
+@operation(scope="wallet", refusals=[NotFound(), NotAcceptable(JSON, CSV, HTML)])
+@also_sent_as({CSV: TABLE, HTML: "<!doctype html>…"})
 @blueprint.replies(200, STATEMENT)
 def read_statement(caller: Caller, month: str) -> Response:
     """Read the statement of a month.

@@ -32,7 +32,9 @@ TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other li
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 DRY = frozenset({"true", "1"})
 RESPOND_ASYNC = "respond-async"
-_QUOTED = re.compile(r'"(\\.|[^"\\])*"')  # A quoted value may hold a comma.
+# A quoted value may hold a comma. One without an end goes to the end, so that no quote within it is
+# tried again.
+_QUOTED = re.compile(r'"(\\.|[^"\\])*("|\\?$)', re.DOTALL)
 LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
@@ -104,7 +106,8 @@ def name_field(description: str, *, required: bool = False) -> fields.String:
 
 def _check_name(name: str) -> None:
     """Refuse control characters, which no list could show; any script and sign is allowed."""
-    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
+    # What is longer is refused anyway.
+    if any(unicodedata.category(each) in {"Cc", "Cs"} for each in name[:NAME_CHARS_MAX]):
         raise ValidationError(NO_CONTROLS)
 
 

@@ -154,7 +154,7 @@ def list_links(caller: Caller, query: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/v1/links", methods=["POST"])
-@operation(scope="links", refusals=CREATE_REFUSALS, takes_body=True)
+@operation(scope="links", refusals=CREATE_REFUSALS, takes_body=True, buys=True)
 @blueprint.arguments(CreateQuery, location="query")
 @blueprint.arguments(
     LinkBody, location="json", example={"plan_id": str(PLAN_ID), "name": CREATED.data.name}
@@ -282,9 +282,7 @@ def rename_link(_: Caller, link: Link, body: dict[str, Any]) -> Response:
 
     An ended one can be renamed too.
     """
-    cause = current_cause()
-    renamed = container().log.update(link, lambda newest: newest.rename(body["name"], cause))
-    return reply_link(renamed)
+    return reply_link(container().link_readings.rename(link, body["name"], current_cause()))
 
 
 @blueprint.route("/v1/links/<identifier>", methods=["DELETE"])
@@ -359,20 +357,21 @@ def reactivate_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
         errors.NotFound(),
         errors.LinkEnded(),
         errors.ValidationFailed({"size": ["Must be a whole number from 128 to 2048."]}),
+        errors.NotAcceptable(SVG, PNG),
         errors.NetworkUnavailable(),
     ],
 )
 @blueprint.arguments(QrQuery, location="query")
 @blueprint.doc(responses={200: {"description": "The image."}})
-@also_sent_as(svg="<svg …", png="PNG")
+@also_sent_as({SVG: "<svg …", PNG: "PNG"})
 def read_link_qr(_: Caller, link: Link, query: dict[str, Any]) -> Response:
     """Read the activation code of a link as a QR code, which a phone scans to install it.
 
     It is an SVG, or with `Accept: image/png` a PNG. Whoever has it can install the eSIM.
     """
+    media = preferred(PNG, first=SVG)
     link.require_live()
     code = container().link_readings.activation_code(link, current_cause())
-    media = preferred(PNG, first=SVG)
     draw = qr.as_png if media == PNG else qr.as_svg
     headers = {"Cache-Control": "private", "Vary": "Accept, Authorization, X-Organization-Id"}
     return Response(draw(code, query["size"]), headers=headers, content_type=media)
@@ -463,7 +462,7 @@ CHANGE_REFUSALS: Final = (
 
 
 @plans_blueprint.route("/v1/links/<identifier>/plans", methods=["PUT"])
-@operation(scope="links", resource=find_link, refusals=CHANGE_REFUSALS, takes_body=True)
+@operation(scope="links", resource=find_link, refusals=CHANGE_REFUSALS, takes_body=True, buys=True)
 @plans_blueprint.arguments(
     LinkPlansBody,
     location="json",

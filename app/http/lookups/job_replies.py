@@ -151,7 +151,7 @@ def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobCounts
         if job is None or job.organization_id != organization_id:
             raise NotFound
         row = row_of(job)
-    if not parts.vault.holds(organization_id, row.month):
+    if not parts.vault.holds(organization_id, row.month, row.id):
         raise NotFound
     return row
 

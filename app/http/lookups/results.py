@@ -27,9 +27,9 @@ COLUMNS = (
     "error",
 )
 EXAMPLES: Final = {
-    "csv": f"{','.join(COLUMNS)}\r\n'+971508245915,completed,true,AE,050 824 5915,Etisalat,mobile,"
+    CSV: f"{','.join(COLUMNS)}\r\n'+971508245915,completed,true,AE,050 824 5915,Etisalat,mobile,"
     "424,02,\r\n'+15005550001,failed,,,,,,,,The lookup service is unavailable.\r\n",
-    "ndjson": '{"phone_number":"+14155552671","status":"pending","result":null,"error":null}\n',
+    NDJSON: '{"phone_number":"+14155552671","status":"pending","result":null,"error":null}\n',
 }
 
 
@@ -59,8 +59,10 @@ def results_reply(parts: Container, row: JobRow, wanted: str, status: str | None
 
 def format_of(asked: str | None) -> str:
     """Return the format that a request asks for, by its query or else by `Accept`."""
+    if asked:
+        return asked
     media = preferred(CSV, NDJSON)
-    return asked or next(name for name, its in TYPES.items() if its == media)
+    return next(name for name, its in TYPES.items() if its == media)
 
 
 def _as_json(blocks: Iterable[list[JobItem]]) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from flask import Response
 
 from app.bootstrap.container import DOWNLOADS_SHARE
 from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
-from app.http.edge.media import also_sent_as
+from app.http.edge.media import CSV, JSON, NDJSON, also_sent_as
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.problem_docs import RETRY_AFTER
@@ -107,7 +107,9 @@ BULK_REFUSALS: Final = (
 
 
 @blueprint.route(LOOKUP, methods=["POST"])
-@operation(scope=SCOPE, refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
+@operation(
+    scope=SCOPE, refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True, buys=True
+)
 @blueprint.arguments(LookupQuery, location="query")
 @blueprint.arguments(
     LookupBody,
@@ -147,7 +149,7 @@ def look_up(
         None if age_s is None else timedelta(seconds=age_s),
     )
     result = parts.single_lookup.run(wanted, current_cause())
-    reply = lookup_reply(result, common_meta())
+    reply = lookup_reply(parts, result, common_meta())
     return json_response(reply, headers=replay_headers(result.replayed))
 
 
@@ -168,11 +170,11 @@ def read_lookup(_: Caller, found: LookupResult) -> Response:
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    return json_response(lookup_reply(found, common_meta()))
+    return json_response(lookup_reply(container(), found, common_meta()))
 
 
 @blueprint.route("/number-lookup/bulk", methods=["POST"])
-@operation(scope=SCOPE, refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
+@operation(scope=SCOPE, refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True, buys=True)
 @blueprint.arguments(
     BulkBody, location="json", example={"phone_numbers": [EXAMPLE, "+971508245915"]}
 )
@@ -277,12 +279,13 @@ def read_job(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
     refusals=[
         errors.NotFound(),
         errors.ValidationFailed({"format": [f"Must be one of: {', '.join(FORMATS)}."]}),
+        errors.NotAcceptable(JSON, CSV, NDJSON),
         errors.RateLimited(DOWNLOADS_SHARE),
     ],
     resource=_find_job,
 )
 @blueprint.arguments(ResultsQuery, location="query")
-@also_sent_as(**EXAMPLES)
+@also_sent_as(EXAMPLES)
 @blueprint.replies(200, RESULTS)
 def read_results(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
     """Read the items of a job as a file: JSON, CSV or NDJSON.
@@ -291,10 +294,10 @@ def read_results(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Respo
     organization has several such downloads under way. In CSV a cell that a spreadsheet could take
     for a formula begins with an apostrophe, numbers too.
     """
-    parts = container()
+    parts, wanted = container(), format_of(query.get("format"))
     request_context().hold(parts.downloads.place(caller.organization_id))
     row = job_replies.whole(parts, job)
-    return results_reply(parts, row, format_of(query.get("format")), query.get("status"))
+    return results_reply(parts, row, wanted, query.get("status"))
 
 
 def _find_to_cancel(caller: Caller, job_id: str) -> BulkJob:

@@ -13,7 +13,9 @@ from app.http.edge.oauth_errors import FORM, NOT_A_FORM, InvalidClient, InvalidR
 from app.http.edge.request import current_request
 
 FIELDS_MAX = 32
+FORM_BYTES_MAX = 64 * 1024  # As much as its header may hold; a megabyte takes long to decode.
 UNREADABLE_FORM = "The form cannot be read."
+LONG_FORM = "The form is longer than 64 KiB."
 REPEATED = "A parameter is given more than once."
 TWO_WAYS = "Client credentials are given in two ways at once."
 NO_CREDENTIALS = "No client credentials: send client_id and client_secret, or HTTP Basic."
@@ -36,6 +38,8 @@ def read_form() -> dict[str, str]:
         raise InvalidRequest(NOT_A_FORM)
     if body and (request.mimetype != FORM or "Content-Encoding" in request.headers):
         raise UnsupportedMediaType
+    if len(body) > FORM_BYTES_MAX:
+        raise InvalidRequest(LONG_FORM)
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX

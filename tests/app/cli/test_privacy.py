@@ -1,17 +1,25 @@
 """`privacy erase`: which months go, which stay, and what is refused."""
 
-from datetime import UTC, datetime, timedelta
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
 
+from app.adapters.sqlite import database
+from app.adapters.stores import personal_keys
+from app.processes.erasing import erase_again
+from domain.accounts.erasure import Erasure, Part
 from domain.cause import Cause, utc_now
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.lookups.single import LookupRequest
-from domain.months import month_of
+from domain.months import month_of, next_month
 from tests.app.cli.shell import Shell
+from tests.installation import Process
+from tests.projections.link_steps import LinkSteps
 
 NUMBER = "+14155552671"
 JANUARY = datetime(2024, 1, 31, 23, 59, tzinfo=UTC)
@@ -74,12 +82,86 @@ def test_one_organization_can_be_erased_alone(shell: Shell, organization: UUID) 
     assert (is_readable(shell, mine), is_readable(shell, theirs)) == (False, True)
 
 
-def test_the_present_month_is_the_last_that_may_be_named(shell: Shell, organization: UUID) -> None:
+def test_the_month_after_the_present_one_is_the_last_that_may_be_named(
+    shell: Shell, organization: UUID
+) -> None:
     job_id = ask(shell, organization, utc_now())
     assert shell.json("privacy", "erase", "--before", month_of(utc_now()))["erased_keys"] == 0
-    next_month = month_of(utc_now() + timedelta(days=32))
-    assert next_month in shell.refusal("privacy", "erase", "--before", next_month)
+    end = next_month(month_of(utc_now()))
+    listed = shell.json("privacy", "erase", "--before", end, "--dry-run")["data"]
+    assert [(each["kind"], each["organization"]) for each in listed] == [
+        ("month", str(organization))
+    ]
+    assert next_month(end) in shell.refusal("privacy", "erase", "--before", next_month(end))
     assert is_readable(shell, job_id)
+    assert shell.json("privacy", "erase", "--before", end)["erased_keys"] == 1
+    assert not is_readable(shell, job_id)
+    assert is_readable(shell, ask(shell, organization, utc_now()))
+
+
+def test_what_an_earlier_release_sealed_goes_with_its_whole_month_only(
+    shell: Shell, organization: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(personal_keys, "_next", lambda month: month)
+        earlier.setattr(personal_keys, "NUMBERED", "2024")  # Each key seals by itself.
+        earlier.setattr(personal_keys, "_way", lambda _: "")
+        jobs = [ask(shell, organization, JANUARY) for _ in range(2)]
+    jobs.append(ask(shell, organization, JANUARY))
+    one = ("privacy", "erase", "--org", organization, "--job", jobs[0])
+    refusal = shell.refusal(*one)
+    assert "2024-01" in refusal
+    assert "--whole-months" in refusal
+    assert [each["whole_month"] for each in shell.json(*one, "--dry-run")["data"]] == [True]
+    assert all(is_readable(shell, each) for each in jobs)
+    assert shell.json(*one, "--whole-months")["erased_keys"] == 1
+    assert [is_readable(shell, each) for each in jobs] == [False] * 3
+    assert is_readable(shell, ask(shell, organization, JANUARY))
+    assert shell.json("audit", "verify")["ok"] is True
+
+
+def test_a_name_that_an_earlier_release_wrote_is_ended_and_the_log_keeps_it(
+    shell: Shell,
+) -> None:
+    process = Process(shell.container().settings)
+    link = LinkSteps(process, process.organization(), "Frieda Muster").activate()
+    process.close()
+    told = shell.json("privacy", "erase", "--link", link.iccid, "--whole-months")
+    assert told["names_in_clear"] == 2  # As it was asked for, and at the activation.
+    assert shell.json("links", "show", link.id)["name"] is None
+    assert shell.json("links", "list")["data"][0]["name"] is None
+
+
+@pytest.mark.parametrize("way", ["migrate", "the clock"])
+def test_an_erasure_whose_command_was_killed_or_whose_keys_came_back_is_made_again(
+    shell: Shell, organization: UUID, way: str
+) -> None:
+    job_id = ask(shell, organization, JANUARY)
+    with closing(shell.container()) as container:
+        key = container.log.get(BulkJob, job_id).created.personal.month
+        lookups = [Part(key, [job_id])]
+        container.log.append(Erasure.make(organization, lookups, Cause(FEBRUARY, "r")))
+    assert is_readable(shell, job_id)
+    if way == "migrate":
+        shell.run("migrate")
+    else:
+        with closing(shell.container()) as container:
+            container.projector.catch_up()
+            erase_again(container, 1)
+    assert not is_readable(shell, job_id)
+
+
+def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
+    shell: Shell, organization: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = ask(shell, organization, JANUARY)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 0.1)
+    with closing(sqlite3.connect(shell.database)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM personal_keys").fetchall()
+        assert "run this again" in shell.refusal("privacy", "erase", "--before", "2024-02")
+    assert not is_readable(shell, job_id)
+    shell.run("privacy", "erase", "--before", "2024-02")
 
 
 def test_an_unknown_organization_is_refused(shell: Shell) -> None:

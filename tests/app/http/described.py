@@ -46,9 +46,11 @@ def differences(
     if str(status) not in operation["responses"]:
         return [f"{status} is not described: {body!r}"]
     response = resolve(document, operation["responses"][str(status)])
-    sent = [value for name, value in headers if name.lower() == "content-type"]
-    other = sent and sent[0].partition(";")[0] in response.get("x-other-types", {})
-    found = [] if other else _of_body(document, response, body)
+    sent = next((value for name, value in headers if name.lower() == "content-type"), JSON)
+    kind, told = sent.partition(";")[0], response.get("content", {JSON: {}})
+    if kind not in told:
+        return [f"{kind} is not described"]
+    found = _of_body(document, response, body) if kind == JSON else []
     return [*_of_headers(document, response, headers), *found]
 
 

@@ -31,6 +31,7 @@ FORMATS: Mapping[str, Callable[[str], object]] = {
     "uuid": UUID,
     "date-time": lambda text: datetime.fromisoformat(text).utcoffset() is not None,
     "date": date.fromisoformat,
+    "binary": str,
     "uri": lambda text: urlsplit(text).scheme and urlsplit(text).netloc,
     "uri-reference": urlsplit,
 }

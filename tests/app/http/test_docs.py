@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 import pytest
 
@@ -132,7 +132,8 @@ def test_no_asset_is_loaded_from_another_host(name: str) -> None:
 
 
 def test_the_samples_call_the_urls_of_this_installation() -> None:
-    known = pages("https://auth.example", "https://numbers.example/a", "https://base.example")
+    hosts = ("https://auth.example", "https://numbers.example/a", "https://base.example")
+    known = pages(*hosts, "https://public.example/b")
     page = text_of(known["quick-start"].decode())
     for line in (
         "AUTH_URL=https://auth.example",
@@ -142,6 +143,9 @@ def test_the_samples_call_the_urls_of_this_installation() -> None:
         'const BASE_URL = "https://base.example";',
     ):
         assert line in page
+    reference = text_of(known["reference"].decode())
+    assert reference.count(" https://public.example/b/openapi.json") == 3
+    assert "https://api.example" not in "".join(text_of(each.decode()) for each in known.values())
 
 
 def test_pages_below_a_prefix_call_what_lies_below_it(make_service: MakeService) -> None:
@@ -239,7 +243,11 @@ def test_the_guides_that_the_document_names_are_where_it_says(
 ) -> None:
     service = make_service(PUBLIC_URL=public, PATH_PREFIX="/below")
     for root in ("", "/below"):
-        info = service.client.get(f"{root}/openapi.json").json["info"]
+        document = service.client.get(f"{root}/openapi.json").json
+        url = document["externalDocs"]["url"]
+        assert url == f"{public or service.container.settings.public}{root}/docs"
+        assert service.client.get(urlsplit(url).path.removeprefix("/a")).mimetype == "text/html"
+        info = document["info"]
         named = re.findall(r"\]\(([^)]+)\)", info["description"])
         assert len(named) > 5
         for url in named:

@@ -197,12 +197,12 @@ def test_the_roles_that_are_made_are_those_of_the_handbook(
     subprocess.run([*psql, f"--file={roles}", postgres.url()], check=True)
     try:
         place = urlsplit(postgres.url()).netloc.rpartition("@")[2]
+        files = {name: home / "secrets" / f"{name}database_url" for name in ("owner_", "")}
         urls = {
-            name: (home / "secrets" / f"{name}database_url")
-            .read_text()
-            .replace("@postgres/", f"@{place}/")
-            for name in ("owner_", "")
+            name: Settings.from_env({"DATABASE_URL_FILE": str(file)}).database_url
+            for name, file in files.items()
         }
+        urls = {name: url.replace("@postgres/", f"@{place}/") for name, url in urls.items()}
         made = Installation(tmp_path, DATABASE_URL=urls["owner_"], SERVICE_ROLE="carrier")
         migrate(made.process())
         made.environment["DATABASE_URL"] = urls[""]

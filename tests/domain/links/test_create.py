@@ -46,7 +46,8 @@ def test_a_link_is_active_and_paid_for_when_its_request_is_answered(buyer: Buyer
     buyer.hire()
     link, replayed = buyer.create(buyer.sell("Europe", sponsor_profiles=[profile()]), name="car 7")
     assert (link.stage, link.status, replayed) == (Stage.ACTIVE, "active", False)
-    assert (link.requested.name, link.requested.request_id) == ("car 7", "request-1")
+    name = buyer.process.link_readings.open_text(link.organization_id, link.id, link.name)
+    assert (link.requested.name, name, link.requested.request_id) == (None, "car 7", "request-1")
     assert link.sponsor_profile == SponsorProfile(**profile())
     assert link.iccid is not None
     endpoint = buyer.simulator.find_endpoint(link.iccid, timeout_s=1.0)

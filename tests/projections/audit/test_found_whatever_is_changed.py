@@ -22,10 +22,11 @@ from domain.log.discontinuity import Discontinuity
 from projections.audit.auditor import LogCheck, check_log
 from projections.audit.checkpoint import SignedCheckpoint, verifier_key
 from projections.audit.export import Export
-from tests.docs.test_verifier import verify
+from tests.docs.verifier import verify
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
 from tests.projections.audit.tampering import COLUMNS, Change, Lab, changes, tampered
 from tests.projections.histories import Life, create_job, look_up
+from tests.support.erasing import erase_months
 
 CHANGES = [*changes()]
 KINDS = sorted({each.kind for each in CHANGES})
@@ -124,7 +125,7 @@ def charge_late(process: Process) -> None:
 
 
 def erase(process: Process) -> None:
-    process.vault.erase("2026-04")
+    erase_months(process.vault, "2026-04")
     clock = process.clock
     assert isinstance(clock, SetClock)
     clock.forward(days=31)  # Into a month with a key.

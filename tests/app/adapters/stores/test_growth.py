@@ -44,7 +44,6 @@ FILL = {
     "lookup_cache": f"SELECT '{ORGANIZATION}'::uuid, {NUMBER}, {AT} + i, ''::bytea {EACH}",
     "network_readings": f"SELECT {ID}, '{ORGANIZATION}'::uuid, NULL, NULL, {AT} + i {EACH}",
     "leases": f"SELECT {ID}, {ID}, '', {AT} + i {EACH}",
-    "personal_keys": f"SELECT {ID}, '2026-03', ''::bytea {EACH}",
 }
 
 Forget = Callable[[Process], int]
@@ -53,7 +52,6 @@ WAYS: dict[str, tuple[str, Forget]] = {
     "cache of one": ("lookup_cache", lambda it: it.lookup_cache.forget(LATER, ORGANIZATION)),
     "readings": ("network_readings", lambda it: it.readings.forget(LATER, ORGANIZATION)),
     "leases": ("leases", lambda it: it.leases.forget_lapsed()),
-    "keys": ("personal_keys", lambda it: it.vault.erase("2027-03")),
 }
 
 
@@ -87,15 +85,14 @@ def test_a_table_of_any_size_is_emptied(
     monkeypatch.setattr(in_parts, "PART_ROWS", PART)
     process = installation.process(SetClock(LATER))
     table, forget = WAYS[way]
-    database = process.vault.database if table == "personal_keys" else process.stores
+    database = process.stores
     fill(database, table)
     _, before = work_done(database, table)
     assert forget(process) == ROWS
     database.engine.dispose()  # Who leaves tells all that it has done.
     wait_until(lambda: work_done(database, table)[0] == ROWS)
     assert work_done(database, table)[1] - before <= READS_MAX
-    wanted = " WHERE key IS NOT NULL" if table == "personal_keys" else ""
-    assert left(database, table + wanted) == 0
+    assert left(database, table) == 0
 
 
 def keep(process: Process, count: int, at: datetime) -> None:

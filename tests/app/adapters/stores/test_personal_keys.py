@@ -1,18 +1,19 @@
 """Personal data opens for its own subject only, and for nobody once its key is erased."""
 
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from uuid import UUID, uuid4
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import text
 
 from app.adapters.stores import personal_keys
-from app.adapters.stores.personal_keys import HELD_S, PACKED
+from app.adapters.stores.personal_keys import HELD_S, PACKED, PersonalKeys
+from domain.accounts.erasure import Part
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed
 from tests.installation import Installation, Process, sqlite_only, wait_until
+from tests.support.erasing import erase_months
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 SUBJECT = UUID("3f1f7a5e-8c6d-4f0c-9c3e-2a4b8f1d7e60")
@@ -35,7 +36,7 @@ def test_what_was_sealed_opens_in_every_process(
 
 def test_a_box_shows_nothing_of_what_is_in_it(process: Process, sealed: Sealed) -> None:
     again = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
-    assert sealed.month == MARCH
+    assert sealed.month == f"{MARCH}.0001"
     assert CLEAR not in sealed.box
     assert again.box != sealed.box
 
@@ -53,7 +54,7 @@ def test_a_box_opens_for_no_other_organization_or_month(process: Process, sealed
     with pytest.raises(ValueError, match="was not sealed for it"):
         process.vault.open(other, SUBJECT, sealed)
     with pytest.raises(ValueError, match="was not sealed for it"):
-        process.vault.open(ORGANIZATION, SUBJECT, Sealed(APRIL, sealed.box))
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(f"{APRIL}.0001", sealed.box))
 
 
 @pytest.mark.parametrize("place", [0, 11, 12, -1])
@@ -61,13 +62,13 @@ def test_a_box_that_was_changed_does_not_open(process: Process, sealed: Sealed, 
     box = bytearray(sealed.box)
     box[place] ^= 1
     with pytest.raises(ValueError, match="was not sealed for it"):
-        process.vault.open(ORGANIZATION, SUBJECT, Sealed(MARCH, bytes(box)))
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(sealed.month, bytes(box)))
 
 
 @pytest.mark.parametrize("length", [0, 5, 12, 20])
 def test_a_box_that_was_cut_does_not_open(process: Process, sealed: Sealed, length: int) -> None:
     with pytest.raises(ValueError, match=r"was not sealed for it|Nonce"):
-        process.vault.open(ORGANIZATION, SUBJECT, Sealed(MARCH, sealed.box[:length]))
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(sealed.month, sealed.box[:length]))
 
 
 LONG = b'{"facts": [' + b'{"valid": true}, ' * 1_000 + b"]}"
@@ -108,42 +109,44 @@ def test_many_first_boxes_of_a_month_share_one_key(installation: Installation) -
 
 def test_an_erased_month_opens_no_more_and_others_do(process: Process, sealed: Sealed) -> None:
     april = process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
-    assert process.vault.erase(APRIL) == 1
+    assert erase_months(process.vault, APRIL) == 1
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
     assert process.vault.open(ORGANIZATION, SUBJECT, april) == CLEAR
-    assert process.vault.erase(APRIL) == 0
+    assert erase_months(process.vault, APRIL) == 0
 
 
 def test_an_erasure_may_concern_one_organization(process: Process, sealed: Sealed) -> None:
     other = uuid4()
     kept = process.vault.seal(other, MARCH, SUBJECT, CLEAR)
-    assert process.vault.erase(APRIL, ORGANIZATION) == 1
+    assert erase_months(process.vault, APRIL, ORGANIZATION) == 1
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
     assert process.vault.open(other, SUBJECT, kept) == CLEAR
 
 
-def test_an_erased_month_cannot_be_sealed_again(
+def test_a_key_that_was_erased_seals_no_more_and_its_month_goes_on_with_another(
     installation: Installation, process: Process, sealed: Sealed
 ) -> None:
-    process.vault.erase(APRIL)
+    erase_months(process.vault, APRIL)
     for vault in (process.vault, installation.process().vault):
         with pytest.raises(ValueError, match=MARCH):
-            vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+            vault.seal(ORGANIZATION, sealed.month, SUBJECT, CLEAR, exactly=True)
         assert vault.open(ORGANIZATION, SUBJECT, sealed) is None
+        again = vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+        assert (again.month, vault.open(ORGANIZATION, SUBJECT, again)) == (f"{MARCH}.0002", CLEAR)
 
 
 def test_an_erasure_elsewhere_is_seen_within_a_second(
     installation: Installation, process: Process, sealed: Sealed
 ) -> None:
-    elsewhere = installation.process().vault
+    elsewhere = installation.process()
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
-    elsewhere.erase(APRIL)
+    erase_months(elsewhere.vault, APRIL)
     wait_until(
         lambda: process.vault.open(ORGANIZATION, SUBJECT, sealed) is None,
         timeout_s=HELD_S + SCHEDULING_S,
     )
     with pytest.raises(ValueError, match=MARCH):
-        process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+        process.vault.seal(ORGANIZATION, sealed.month, SUBJECT, CLEAR, exactly=True)
 
 
 @sqlite_only("PostgreSQL keeps its files to itself: what was erased goes with VACUUM and the WAL")
@@ -152,7 +155,8 @@ def test_an_erased_key_is_in_no_file_any_more(installation: Installation, proces
         process.vault.seal(uuid4(), MARCH, UUID(int=subject), CLEAR)
     with process.vault.database.reading() as connection:
         keys = connection.execute(text("SELECT key FROM personal_keys")).scalars().all()
-    assert process.vault.erase(APRIL) == 50
+    assert erase_months(process.vault, APRIL) == 50
+    assert process.vault.database.wipe()
     stored = b"".join(each.read_bytes() for each in installation.directory.glob("service.db*"))
     assert [key for key in keys if key in stored] == []
 
@@ -168,21 +172,6 @@ def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> Non
         process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
 
 
-@sqlite_only("a reader holds up SQLite's write-ahead log")
-def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
-    process: Process, sealed: Sealed
-) -> None:
-    with closing(sqlite3.connect(process.settings.database_path)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM personal_keys").fetchall()
-        with process.vault.database.reading() as connection:
-            connection.exec_driver_sql("PRAGMA busy_timeout = 100")
-        with pytest.raises(ServiceUnavailable, match="run this again"):
-            process.vault.erase(APRIL)
-    process.vault.erase(APRIL)
-    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
-
-
 def test_a_key_that_a_failover_has_lost_is_not_held(
     installation: Installation, process: Process
 ) -> None:
@@ -192,3 +181,110 @@ def test_a_key_that_a_failover_has_lost_is_not_held(
     process.log.server = "another"
     sealed = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
     assert installation.process().vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
+
+
+STREAMS = [UUID(int=number * 0x1_0000_0001) for number in range(1, 9)]
+
+
+def seal_all(process: Process) -> dict[UUID, Sealed]:
+    return {each: process.vault.seal(ORGANIZATION, MARCH, each, CLEAR) for each in STREAMS}
+
+
+def readable(process: Process, boxes: dict[UUID, Sealed]) -> list[UUID]:
+    opened = {each: process.vault.open(ORGANIZATION, each, box) for each, box in boxes.items()}
+    assert set(opened.values()) <= {CLEAR, None}
+    return [each for each, clear in opened.items() if clear is not None]
+
+
+def test_one_stream_is_forgotten_and_every_other_one_stays(
+    installation: Installation, process: Process
+) -> None:
+    boxes, name = seal_all(process), f"{MARCH}.0001"
+    for number, stream in enumerate(STREAMS[:3]):
+        assert process.vault.erase(ORGANIZATION, [Part(name, [stream])]) == 1
+        assert process.vault.erase(ORGANIZATION, [Part(name, [stream])]) == 0
+        assert not process.vault.holds(ORGANIZATION, name, stream)
+        for each in (process, installation.process()):
+            assert readable(each, boxes) == STREAMS[number + 1 :]
+    assert process.vault.holds(ORGANIZATION, name)
+    late = process.vault.seal(ORGANIZATION, name, STREAMS[5], CLEAR, exactly=True)
+    assert process.vault.open(ORGANIZATION, STREAMS[5], late) == CLEAR
+    with pytest.raises(ValueError, match=MARCH):
+        process.vault.seal(ORGANIZATION, name, STREAMS[0], CLEAR, exactly=True)
+    assert process.vault.seal(ORGANIZATION, MARCH, STREAMS[0], CLEAR).month == f"{MARCH}.0002"
+    assert process.vault.erase(ORGANIZATION, [Part(name)]) == 1
+    assert readable(process, boxes) == []
+    assert process.vault.erase(ORGANIZATION, [Part(name)]) == 0
+
+
+def test_what_is_sealed_with_a_key_in_memory_while_it_is_opened_out_stays_readable(
+    installation: Installation, process: Process
+) -> None:
+    boxes = seal_all(process)
+    elsewhere, name = installation.process(), f"{MARCH}.0001"
+    assert elsewhere.vault.erase(ORGANIZATION, [Part(name, STREAMS[:1])]) == 1
+    new = UUID(int=99)
+    sealed = process.vault.seal(ORGANIZATION, MARCH, new, CLEAR)  # It holds the key for a second.
+    assert sealed.month == name
+    assert elsewhere.vault.open(ORGANIZATION, new, sealed) == CLEAR
+    assert readable(elsewhere, boxes) == STREAMS[1:]
+
+
+def test_two_who_erase_at_once_leave_what_neither_names(
+    installation: Installation, process: Process
+) -> None:
+    boxes, name = seal_all(process), f"{MARCH}.0001"
+    vaults = [installation.process().vault for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        erased = pool.map(
+            lambda at: vaults[at].erase(ORGANIZATION, [Part(name, STREAMS[at : at + 4])]), range(4)
+        )
+    assert sum(erased) == 7
+    assert readable(installation.process(), boxes) == STREAMS[7:]
+
+
+def test_what_an_earlier_release_sealed_opens_until_its_month_is_erased(process: Process) -> None:
+    key = bytes(range(32))
+    box = bytes(12) + AESGCM(key).encrypt(bytes(12), CLEAR, SUBJECT.bytes)
+    with process.vault.database.writing() as connection:
+        row = {"organization": ORGANIZATION.hex, "key": key}
+        if connection.dialect.name == "postgresql":
+            row["organization"] = str(ORGANIZATION)
+        connection.execute(
+            text("INSERT INTO personal_keys VALUES (:organization, '2026-03', :key)"), row
+        )
+    old = Sealed(MARCH, box)
+    assert process.vault.open(ORGANIZATION, SUBJECT, old) == CLEAR
+    new = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    assert new.month == MARCH  # Processes of that release may still have to open it.
+    assert AESGCM(key).decrypt(new.box[:12], new.box[12:], SUBJECT.bytes) == CLEAR
+    assert process.vault.erase(ORGANIZATION, [Part(MARCH)]) == 1
+    assert [process.vault.open(ORGANIZATION, SUBJECT, each) for each in (old, new)] == [None, None]
+    new = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    assert new.month == f"{MARCH}.0001"
+    assert process.vault.open(ORGANIZATION, SUBJECT, new) == CLEAR
+
+
+def test_whoever_seals_while_streams_are_forgotten_loses_nothing(
+    installation: Installation, process: Process
+) -> None:
+    seal_all(process)
+    sealers = [installation.process().vault for _ in range(2)]
+    sealed: list[tuple[UUID, Sealed]] = []
+
+    def seal(vault: PersonalKeys) -> None:
+        for _ in range(150):
+            stream = uuid4()
+            sealed.append((stream, vault.seal(ORGANIZATION, MARCH, stream, CLEAR)))
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(seal, each) for each in sealers]
+        wait_until(lambda: len(sealed) > 10)
+        gone = [sealed[at] for at in range(0, 10, 2)]
+        for stream, box in gone:
+            assert process.vault.erase(ORGANIZATION, [Part(box.month, [stream])]) == 1
+        for each in running:
+            each.result()
+    fresh = installation.process().vault
+    left = [each for each in sealed if fresh.open(ORGANIZATION, *each) is None]
+    assert sorted(left, key=str) == sorted(gone, key=str)

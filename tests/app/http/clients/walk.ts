@@ -47,7 +47,7 @@ class Losing {
 }
 
 async function getAToken() {
-  const client = createClient<paths>({ baseUrl: url });
+  const client = createClient<paths, "application/json">({ baseUrl: url });
   const { data, error } = await client.POST("/auth/token", {
     body: { grant_type: "client_credentials", client_id: id, client_secret: secret },
     headers: { "Content-Type": "application/x-www-form-urlencoded" },
@@ -63,7 +63,7 @@ async function renewAToken() {
     spoil = false;
     return wire.send(request);
   };
-  const client = createClient<paths>({
+  const client = createClient<paths, "application/json">({
     baseUrl: url,
     fetch: keepingToken(spoiling, url, id, secret),
   });
@@ -215,7 +215,7 @@ await finishAJob(client);
 const plan = await chooseAPlan(client);
 const wire = new Losing("/auth/token", "/v1/links");
 const send = keepingToken(repeating(wire.send), url, id, secret);
-const losing = createClient<paths>({ baseUrl: url, fetch: send });
+const losing = createClient<paths, "application/json">({ baseUrl: url, fetch: send });
 const link = await buy(losing, wire, plan);
 await changePlans(losing, link);
 await stopAndStart(losing, link);

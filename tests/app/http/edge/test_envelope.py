@@ -28,7 +28,17 @@ def test_an_error_has_code_message_and_meta_and_no_empty_details(acme: Tenant) -
     assert TIME.fullmatch(body["meta"]["timestamp"])
 
 
-@pytest.mark.parametrize("given", ["a", "4f.x_y~z:1/2@3=4+5-6", "r" * 128])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "a",
+        "4f.x_y~z:1/2@3=4+5-6",
+        "r" * 128,
+        "req-00f067aa-0ba9-42b7-9a2c-123456789012",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "2026-11-26T12:00:00.000Z",
+    ],
+)
 def test_a_request_id_is_sent_back(acme: Tenant, given: str) -> None:
     reply = acme.get("/v1/wallet", headers={"X-Request-Id": given})
     assert reply.headers["X-Request-Id"] == given
@@ -49,6 +59,15 @@ def test_a_request_id_is_sent_back(acme: Tenant, given: str) -> None:
         "8944100000000000017",
         "cls_" + "x" * 43,
         "eyJhbGciOiJFUzI1NiJ9.e30.c2ln",
+        "signup-+447400123456",
+        "signup-+44-7400-123456",
+        "tel:447400123456",
+        "sim/8944100000000000017",
+        "imsi=234151234567890",
+        "LPA:1-smdp.example-ABC",
+        "my-opk_" + "x" * 43,
+        "key=whsec_" + "x" * 43,
+        "t:eyJhbGciOiJFUzI1NiJ9.e30.c2ln",
     ],
 )
 def test_an_unsafe_request_id_is_replaced(acme: Tenant, given: str) -> None:

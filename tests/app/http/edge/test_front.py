@@ -173,6 +173,10 @@ def test_what_is_handed_to_nobody_is_json_too(
     assert answer.headers["X-Request-Id"] == meta["request_id"]
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Connection"] == "close"
+    words = answer.json()["error"]["message"]
+    assert "JSON" not in words
+    if status == 400:
+        assert ("chunks" if sent.endswith(b"zz\r\n") else "header") in words
 
 
 BROKEN = {  # By status: what follows method and path so that the front itself replies.

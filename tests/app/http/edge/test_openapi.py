@@ -19,12 +19,14 @@ from app.http.lookups.replies import Carrier as CarrierReply
 from app.http.lookups.replies import NumberResult
 from domain.errors import LATE, NO_ESIM, REJECTED, UNREACHABLE, Refused
 from domain.lookups.ports import Carrier, NumberFacts
+from domain.webhooks.messages import TEST, TYPES
 from tests.app.http.buying import FREE, Buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.edge.test_errors import every_subclass
 from tests.app.http.json_schema import problems, resolve
 from tests.app.http.service import Service, Tenant, differences_of
 from tests.app.http.test_docs import ROW
+from tests.docs.test_webhooks_guide import told
 from tests.plan_files import import_plans, plan
 
 pytestmark = pytest.mark.any_database
@@ -125,19 +127,44 @@ def test_the_carrier_is_described_honestly(document: dict[str, Any]) -> None:
 
 
 def test_all_but_the_open_operations_need_a_token(document: dict[str, Any]) -> None:
+    schemes = document["components"]["securitySchemes"]
     for path, _, operation in operations(document):
-        needs = any("oauth2" in scheme for scheme in operation["security"])
+        needs = any({"oauth2", "payments"} & scheme.keys() for scheme in operation["security"])
         assert needs == (path not in NO_TOKEN), path
         assert {"401", "403", "500", "503"} <= operation["responses"].keys() or not needs, path
-    flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
-    assert flow["tokenUrl"] == "https://api.example/auth/token"
-    named = {
-        scope
-        for _, _, operation in operations(document)
-        for scheme in operation["security"]
-        for scope in scheme.get("oauth2", [])
-    }
-    assert named == flow["scopes"].keys()
+    for name in ("oauth2", "payments"):
+        flow = schemes[name]["flows"]["clientCredentials"]
+        assert flow["tokenUrl"] == "https://api.example/auth/token"
+        named = {
+            scope
+            for _, _, operation in operations(document)
+            for scheme in operation["security"]
+            for scope in scheme.get(name, [])
+        }
+        assert named == flow["scopes"].keys()
+
+
+def test_whoever_asks_for_all_scopes_of_a_scheme_gets_a_token(
+    document: dict[str, Any], acme: Tenant
+) -> None:
+    machine = acme.service.register_client(None, ["deposits"])
+    for name, client in (("oauth2", acme.client_id), ("payments", machine)):
+        flow = document["components"]["securitySchemes"][name]["flows"]["clientCredentials"]
+        assert acme.service.token(client, scope=" ".join(flow["scopes"]))
+
+
+@pytest.mark.parametrize("name", [*TYPES, TEST])
+def test_what_is_told_by_webhook_is_described(document: dict[str, Any], name: str) -> None:
+    sent = document["webhooks"][name]["post"]
+    schema = sent["requestBody"]["content"]["application/json"]["schema"]
+    fields = resolve(document, resolve(document, schema)["properties"]["data"])["properties"]
+    bodies = told(name)
+    assert bodies
+    for body in bodies:
+        assert not [*problems(document, schema, body)]
+        assert body["data"].keys() == fields.keys()
+    assert [*problems(document, schema, {**bodies[0], "type": "another"})]
+    assert document["webhooks"].keys() == {*TYPES, TEST}
 
 
 def test_a_link_is_named_by_its_id_or_its_iccid(document: dict[str, Any]) -> None:
@@ -276,7 +303,9 @@ def schemas_within(part: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_example_is_what_its_schema_says(document: dict[str, Any]) -> None:
-    media = [*(r["content"]["application/json"] for _, _, r in replies(document) if "content" in r)]
+    media = [
+        each for _, _, reply in replies(document) for each in reply.get("content", {}).values()
+    ]
     for _, _, operation in operations(document):
         media += operation.get("requestBody", {}).get("content", {}).values()
     for each in media:
@@ -318,7 +347,8 @@ def test_values_that_may_grow_are_open_in_replies(document: dict[str, Any], name
     ]
     assert found
     for each in found:
-        known, other = resolve(document, each)["anyOf"]
+        named = next((part for part in each.get("anyOf", ()) if "$ref" in part), each)
+        known, other = resolve(document, named)["anyOf"]
         assert set(known) == {"$ref"}, each
         assert other == {"type": "string"}, each
 

@@ -21,6 +21,7 @@ from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
 from tests.seeds import sqlite_seed
 from tests.workers.fees import moment
+from workers.steadiness import Steadiness
 
 STATEMENTS, USAGE = "/v1/statements", "/v1/usage"
 NUMBER, DOWN = "+971508245915", "+15005550001"
@@ -39,6 +40,7 @@ def closed_books(tmp_path_factory: pytest.TempPathFactory, clock: SetClock) -> I
     sqlite_seed().copy(directory)
     made = Service(directory, clock=clock)
     made.container.shared_clock = clock
+    made.container.steadiness = Steadiness(clock, lambda: clock().timestamp())
     yield made
     made.stop()
 
@@ -169,11 +171,24 @@ def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
     assert "Not final" in tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
 
 
-@pytest.mark.parametrize("accept", ["*/*", "application/json", "image/png", "", "text/csv;q=0"])
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "", "image/png, */*;q=0.1"])
 def test_whoever_asks_for_nothing_else_gets_json(tenant: Tenant, accept: str) -> None:
     for path in (f"{STATEMENTS}/2026-01", "/v1/transactions"):
         reply = tenant.get(path, headers={"Accept": accept})
         assert reply.mimetype == "application/json"
+
+
+@pytest.mark.parametrize("accept", ["application/pdf", "image/*", "text/csv;q=0", "pdf"])
+def test_whoever_takes_no_type_that_is_served_is_told_those(tenant: Tenant, accept: str) -> None:
+    for path, served in (
+        (f"{STATEMENTS}/2026-01", "application/json, text/csv, text/html"),
+        ("/v1/transactions", "application/json, text/csv"),
+    ):
+        reply = tenant.get(path, headers={"Accept": accept})
+        assert (reply.status_code, code_of(reply)) == (406, "NOT_ACCEPTABLE")
+        assert reply.json["error"]["message"].endswith(f": {served}.")
+        assert "details" not in reply.json["error"]
+    assert tenant.get(f"{STATEMENTS}/1999-01", headers={"Accept": accept}).status_code == 404
 
 
 def test_usage_is_summed_by_month_if_nothing_is_asked_for(tenant: Tenant) -> None:

@@ -98,12 +98,20 @@ def test_what_is_drawn_is_what_is_scanned(code: str, size: int) -> None:
     assert scan(pixels, line) == code
 
 
-@pytest.mark.parametrize("accept", ["", "*/*", SVG, "text/html", "image/*", f"{PNG};q=0.5, {SVG}"])
+@pytest.mark.parametrize("accept", ["", "*/*", SVG, "image/*", f"{PNG};q=0.5, {SVG}"])
 def test_it_is_an_svg_unless_a_png_is_asked_for(acme: Buyer, accept: str) -> None:
     link = acme.link(FREE)
     reply = image(acme, link, accept)
     assert (reply.status_code, reply.content_type) == (200, SVG)
     assert scan(*of_svg(reply.data)[:2]) == link["lpa_profile"]
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "application/pdf"])
+def test_no_other_type_is_had(acme: Buyer, accept: str) -> None:
+    link = acme.link(FREE)
+    reply = image(acme, link, accept)
+    assert (reply.status_code, code_of(reply)) == (406, "NOT_ACCEPTABLE")
+    assert reply.json["error"]["message"].endswith(f": {SVG}, {PNG}.")
 
 
 def test_a_png_is_private_and_not_packed_again(acme: Buyer) -> None:

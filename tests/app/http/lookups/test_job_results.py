@@ -15,6 +15,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 from tests.installation import numbers
+from tests.support.erasing import erase_months
 
 BULK = "/number-lookup/bulk"
 DOWN = "+15005550001"
@@ -140,7 +141,8 @@ def test_a_cancelled_item_is_a_result_as_well(still: Tenant, path: str) -> None:
         ("text/csv;header=present;q=0.1, application/json", "", "application/json"),
         ("application/x-ndjson;q=0.5, text/csv", "", "text/csv"),
         ("text/csv", "?format=json", "application/json"),
-        ("image/png", "", "application/json"),
+        ("image/png, */*", "", "application/json"),
+        ("application/pdf", "?format=csv", "text/csv"),
         ("text/csv", "?format=", "text/csv"),
     ],
 )
@@ -150,6 +152,13 @@ def test_the_form_is_chosen_by_accept_unless_the_query_says_it(
     reply = reader.get(f"{job}/results{asked}", headers={"Accept": accept})
     assert reply.mimetype == kind
     assert "Accept" in reply.headers["Vary"]
+
+
+def test_an_accept_that_cannot_be_met_is_told_what_can(reader: Tenant, job: str) -> None:
+    reply = reader.get(f"{job}/results", headers={"Accept": "application/pdf"})
+    assert (reply.status_code, code_of(reply)) == (406, "NOT_ACCEPTABLE")
+    served = "application/json, text/csv, application/x-ndjson"
+    assert reply.json["error"]["message"].endswith(f": {served}.")
 
 
 def test_it_is_compressed_for_who_takes_gzip(reader: Tenant, job: str) -> None:
@@ -175,7 +184,7 @@ def test_nobody_else_has_them_and_nobody_once_they_are_erased(still: Tenant, pat
     rival = still.service.tenant()
     for form in ("json", "csv", "ndjson"):
         assert code_of(rival.get(f"{path}/results?format={form}")) == "NOT_FOUND"
-    still.service.container.vault.erase("9999-12")
+    erase_months(still.service.container.vault, "9999-12")
     for form in ("json", "csv", "ndjson"):
         assert code_of(still.get(f"{path}/results?format={form}")) == "NOT_FOUND"
 
@@ -213,5 +222,5 @@ class TestLookups:
         assert code_of(rival.get(f"/number-lookup/lookups/{lookup_id}")) == "NOT_FOUND"
         for unknown in (job_id, "none", str(rival.id)):
             assert code_of(still.get(f"/number-lookup/lookups/{unknown}")) == "NOT_FOUND"
-        still.service.container.vault.erase("9999-12")
+        erase_months(still.service.container.vault, "9999-12")
         assert code_of(still.get(f"/number-lookup/lookups/{lookup_id}")) == "NOT_FOUND"

@@ -9,6 +9,7 @@ from app.bootstrap.providers import LOOKUPS
 from app.http.lookups.input import NOT_AN_AGE, NOT_E164
 from domain.accounts.organization import Organization
 from domain.lookups.in_flight import InFlight
+from domain.provider_errors import NotAnswered, Unavailable
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.contracts.scripted_lookup import ScriptedLookup
@@ -197,6 +198,28 @@ def remote(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Tenant
     """An organization whose provider is remote, so that answers are kept."""
     monkeypatch.setitem(LOOKUPS, "scripted", lambda _: ScriptedLookup())
     return make_service(LOOKUP_PROVIDER="scripted", SANDBOX="false").tenant()
+
+
+@pytest.mark.parametrize(("error", "retryable"), [(NotAnswered, False), (Unavailable, True)])
+def test_what_no_provider_knows_is_not_worth_another_try(
+    make_service: MakeService,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+    *,
+    retryable: bool,
+) -> None:
+    class Silent(ScriptedLookup):
+        def look_up(self, *_: object) -> Any:
+            raise error
+
+    monkeypatch.setitem(LOOKUPS, "scripted", lambda _: Silent())
+    tenant = make_service(LOOKUP_PROVIDER="scripted", SANDBOX="false").tenant()
+    reply = tenant.look_up(NUMBER)
+    assert (reply.status_code, code_of(reply)) == (503, "NUMBER_LOOKUP_UNAVAILABLE")
+    assert reply.json["error"]["details"] == {"retryable": retryable}
+    assert ("Retry-After" in reply.headers) is retryable
+    assert ("no data" in reply.json["error"]["message"]) is not retryable
+    assert tenant.balance() == "100.00"
 
 
 def test_an_answer_of_the_cache_may_not_be_older_than_asked_for(remote: Tenant) -> None:

@@ -1,0 +1,143 @@
+"""What endpoints are told, for the OpenAPI document: the body of each type, and how it is sent."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from app.http.edge.input import SCHEMA_REF
+from app.http.edge.problems import CODES
+from app.http.edge.replies import MORE_MAY_COME, one_of
+from domain.errors import NETWORK_REASONS
+from projections.models.jobs import STATUSES
+
+_TEXT: Final = {"type": "string"}
+_COUNT: Final = {"type": "integer"}
+_ID: Final = {"type": "string", "format": "uuid"}
+_IDS: Final = {"type": "array", "items": _ID}
+_MOMENT: Final = {"type": "string", "format": "date-time"}
+_STATUS: Final = _TEXT | one_of("JobStatus", STATUSES, MORE_MAY_COME)
+_CODE: Final = _TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME)
+_REASON: Final = _TEXT | one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME)
+_END: Final = _TEXT | one_of("EndReason", ["cancelled", "ended"], MORE_MAY_COME)
+_NULL: Final = {"type": "null"}
+_FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
+    "activation_id": (_ID, "The activation of a plan."),
+    "amount": (_TEXT, "What the entry moved."),
+    "amount_or_null": ({"anyOf": [_TEXT, _NULL]}, "What it moved."),
+    "balance": (_TEXT, "The balance after it."),
+    "cancelled_count": (_COUNT, "Items that were cancelled."),
+    "change_id": (_ID, "The change of plans."),
+    "code": (_CODE, "The code that a reply has."),
+    "completed_count": (_COUNT, "Items with a result."),
+    "currency": (_TEXT, "ISO 4217."),
+    "entry_or_null": (
+        {"anyOf": [_ID, _NULL]},
+        "The entry that took it below the threshold; null: the threshold was set above it.",
+    ),
+    "expires_at": (_MOMENT, "When the plan ends (UTC)."),
+    "failed_count": (_COUNT, "Items without a result."),
+    "installed_at": (_MOMENT, "When a device installed it (UTC)."),
+    "job_id": (_ID, "The job."),
+    "link_id": (_ID, "The link."),
+    "percent": (_COUNT, "How much of the plan is used."),
+    "plan_id": (_ID, "The plan."),
+    "plan_ids": (_IDS, "The plans that were not added."),
+    "position": (_COUNT, "The place of the event in our log; it rises."),
+    "reason": ({"anyOf": [_REASON, _NULL]}, "Why the network did not do it."),
+    "refund_transaction_id": ({"anyOf": [_ID, _NULL]}, "What gives the price back."),
+    "refund_transaction_ids": (_IDS, "What gives the prices back."),
+    "status": (_STATUS, "How the job ended."),
+    "threshold": (_TEXT, "The `low_balance_threshold`."),
+    "total_count": (_COUNT, "Items of the job."),
+    "transaction_id": (_ID, "The entry in the wallet."),
+    "webhook_id": (_ID, "The endpoint."),
+    "why": (_END, "What was asked for."),
+}
+_ENTRY: Final = "transaction_id amount balance currency"
+# What has happened, and the fields of `data`; `reason=why`: it is called `reason`, but is that one.
+_TOLD: Final[Mapping[str, tuple[str, str]]] = {
+    "job.finished": (
+        "A job has ended.",
+        "job_id status total_count completed_count failed_count cancelled_count",
+    ),
+    "link.activated": ("A link is active.", "link_id activation_id plan_id"),
+    "link.failed": ("A link could not be made.", "link_id code reason refund_transaction_id"),
+    "link.installed": ("A device has installed an eSIM.", "link_id installed_at"),
+    "link.suspended": ("A link carries no traffic.", "link_id"),
+    "link.reactivated": ("A link carries traffic again.", "link_id"),
+    "link.ended": ("A link has ended for good.", "link_id reason=why"),
+    "link.usage": ("A part of a plan is used.", "link_id activation_id percent"),
+    "link.expiring": ("A plan ends soon.", "link_id activation_id expires_at"),
+    "topup.completed": ("A plan was added.", "link_id change_id activation_id plan_id"),
+    "topup.failed": (
+        "Plans could not be added.",
+        "link_id change_id code reason plan_ids refund_transaction_ids",
+    ),
+    "wallet.low_balance": (
+        "The balance is low.",
+        "transaction_id=entry_or_null amount=amount_or_null balance currency threshold",
+    ),
+    "wallet.deposited": ("The wallet was paid into.", _ENTRY),
+    "webhook.test": ("You have asked for a test.", "webhook_id"),
+}
+_HEADERS: Final = {
+    "webhook-id": "The delivery; a repeat has the same one.",
+    "webhook-timestamp": "When it was sent, in seconds since 1970.",
+    "webhook-signature": "A signature, or two with a space between.",
+}
+_RESPONSES: Final = {
+    "2XX": {"description": "You have taken it."},
+    "410": {"description": "You want no more: the endpoint is disabled."},
+    "default": {"description": "You have not taken it: it is sent again."},
+}
+
+
+def schemas() -> dict[str, Any]:
+    """Return the schemas of the bodies by name: of each type its message and the `data` of it."""
+    found = {}
+    for name, (about, fields) in _TOLD.items():
+        pairs = [each.partition("=")[::2] for each in f"{fields} position".split()]
+        told = {given: _FIELDS[meant or given] for given, meant in pairs}
+        data = {given: {"description": words, **kind} for given, (kind, words) in told.items()}
+        facts, message = f"{_words(name)}Facts", f"{_words(name)}Message"
+        whole = {"type": _TEXT | {"enum": [name]}, "timestamp": _MOMENT, "data": _ref(facts)}
+        found[facts] = _object(f"What it is about: {about}", data)
+        found[message] = _object(about, whole)
+    return found
+
+
+def webhooks() -> dict[str, Any]:
+    """Return how each type is sent, by its name."""
+    headers = [
+        {"in": "header", "name": name, "required": True, "description": about, "schema": _TEXT}
+        for name, about in _HEADERS.items()
+    ]
+    return {
+        name: {
+            "post": {
+                "operationId": f"told_{name.replace('.', '_')}",
+                "tags": ["Webhooks"],
+                "summary": about,
+                "description": "We send it to your endpoint, signed (Standard Webhooks).",
+                "security": [],
+                "parameters": headers,
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": _ref(f"{_words(name)}Message")}},
+                },
+                "responses": _RESPONSES,
+            }
+        }
+        for name, (about, _) in _TOLD.items()
+    }
+
+
+def _object(about: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "description": about, "properties": fields, "required": [*fields]}
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": SCHEMA_REF.format(name=name)}
+
+
+def _words(name: str) -> str:
+    return "".join(each.title() for each in name.replace("_", ".").split("."))

@@ -1,0 +1,217 @@
+"""Erases personal data: finds what goes, records it, deletes its keys and what was kept in clear.
+
+In this order, so that whatever is killed in between is finished by the next run, by `migrate` or by
+the clock, and nothing is erased without an event that says who did it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from app.bootstrap.container import Container
+from domain.accounts.erasure import Erasure, Part
+from domain.aggregates import topics_but
+from domain.cause import Cause
+from domain.errors import NotFound, ServiceUnavailable
+from domain.links.link import Link
+from domain.log.log import Recorded
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from domain.months import month_of
+from domain.personal import NUMBERED, open_text, seals_of
+from projections.engine.database import KEPT_BY_A_READER
+
+BATCH_EVENTS = 2_000
+PIECES_MAX = 500  # Of one event.
+LINKS_MAX = 10_000  # Links with one number at their network.
+
+Kind = Literal["month", "lookup", "job", "link"]
+Holder = NumberLookup | BulkJob | Link
+KINDS: dict[Kind, type[Holder]] = {"lookup": NumberLookup, "job": BulkJob, "link": Link}
+HOLDERS = (NumberLookup.Answered, BulkJob.Created, Link.Began, Link.Renamed)
+
+_NUMBER = re.compile(rb'"(\+[1-9][0-9]{1,14})"')
+_NO_DIGIT = re.compile(r"[^0-9]")
+
+
+class Piece(NamedTuple):
+    """What one key sealed: of one stream, or all of a month where `id` is None."""
+
+    kind: Kind
+    id: UUID | None
+    key: str
+
+    @property
+    def is_inseparable(self) -> bool:
+        """Tell whether an earlier release sealed it, so that it goes with its whole month only."""
+        return self.id is not None and NUMBERED not in self.key
+
+
+@dataclass
+class Wanted:
+    """What to erase of an organization, links and numbers also from where they are in clear."""
+
+    organization_id: UUID
+    pieces: list[Piece] = field(default_factory=list)
+    links: set[UUID] = field(default_factory=set)
+    numbers: set[str] = field(default_factory=set)
+    names_in_clear: int = 0  # In the log, where they stay.
+
+    def take_whole_months(self) -> None:
+        """Take all of each month that has a piece which goes with it only."""
+        whole = {each.key for each in self.pieces if each.is_inseparable}
+        alone = [each for each in self.pieces if each.key not in whole]
+        self.pieces = [*(Piece("month", None, key) for key in sorted(whole)), *alone]
+
+
+def find_months(
+    container: Container, before: str, organization_id: UUID | None, *, begin_anew: bool
+) -> list[Wanted]:
+    """Return the keys of all months before `YYYY-MM`.
+
+    With `begin_anew` the present month goes on with new keys, which are not among them.
+    """
+    found = container.vault.keys_before(before, organization_id)
+    if begin_anew:
+        present = month_of(container.clock())
+        newest = [(owner, keys[-1]) for owner, keys in found.items()]
+        container.vault.begin_anew(each for each in newest if each[1].startswith(present))
+    return [
+        Wanted(owner, [Piece("month", None, key) for key in keys]) for owner, keys in found.items()
+    ]
+
+
+def find_stream(
+    container: Container, kind: Kind, stream_id: UUID, organization_id: UUID | None
+) -> Wanted:
+    """Return what is sealed of a lookup, a job or a link; raises NotFound."""
+    found = container.log.get(KINDS[kind], stream_id, f"{kind} {stream_id}")
+    owner: UUID = found.owner()["organization_id"]
+    if organization_id not in {None, owner}:
+        message = f"there is no {kind} {stream_id}"
+        raise NotFound(message)
+    wanted = Wanted(owner)
+    _add(container, wanted, kind, stream_id)
+    return wanted
+
+
+def find_number(container: Container, organization_id: UUID, number: str) -> Wanted:
+    """Return the lookups, jobs and links of an organization that hold a number, also in a name.
+
+    Opens one after the other, because nothing says in clear which numbers they hold.
+    """
+    found, after, unused = dict[UUID, Kind](), 0, topics_but(HOLDERS)
+    while (stretch := container.log.follow(after, BATCH_EVENTS, unused)).last is not None:
+        for recorded in stretch.events:
+            if (kind := _kind_if_held(container, recorded, organization_id, number)) is not None:
+                found[recorded.event.originator_id] = kind
+        after = stretch.last.position
+    wanted = Wanted(organization_id)
+    for stream_id, kind in found.items():
+        _add(container, wanted, kind, stream_id)
+    likely = container.readings.with_msisdn(organization_id, number, LINKS_MAX)
+    for link_id, reading in container.readings.find(likely).items():
+        if reading.usage is not None and reading.usage.msisdn == number:
+            wanted.links.add(link_id)
+    wanted.numbers = {number}  # What else its jobs held was asked for others.
+    return wanted
+
+
+def _kind_if_held(
+    container: Container, recorded: Recorded, organization_id: UUID, number: str
+) -> Kind | None:
+    event, vault = recorded.event, container.vault
+    assert isinstance(event, HOLDERS)
+    if event.organization_id != organization_id:
+        return None
+    if isinstance(event, Link.Began | Link.Renamed):
+        named = event.sealed_name or event.name
+        name = open_text(vault, organization_id, event.originator_id, named) or ""
+        return "link" if number[1:] in _NO_DIGIT.sub("", name) else None
+    clear = vault.open(organization_id, event.originator_id, event.personal) or b""
+    if f'"{number}"'.encode() not in clear:
+        return None
+    return "job" if isinstance(event, BulkJob.Created) else "lookup"
+
+
+def _add(container: Container, wanted: Wanted, kind: Kind, stream_id: UUID) -> None:
+    """Add all that is sealed of a stream and still there."""
+    vault, owner = container.vault, wanted.organization_id
+    history = container.log.history(stream_id)
+    sealed = [each for event in history for each in seals_of(event)]
+    keys = sorted({each.month for each in sealed})
+    wanted.pieces += [
+        Piece(kind, stream_id, key) for key in keys if vault.holds(owner, key, stream_id)
+    ]
+    if kind == "link":
+        wanted.links.add(stream_id)
+        wanted.names_in_clear += sum(bool(vars(event).get("name")) for event in history)
+    else:
+        opened = (vault.open(owner, stream_id, each) or b"" for each in sealed)
+        wanted.numbers |= {number.decode() for clear in opened for number in _NUMBER.findall(clear)}
+
+
+def erase(
+    container: Container,
+    found: Sequence[Wanted],
+    cause: Cause,
+    before: datetime | None = None,
+    owner: UUID | None = None,
+) -> tuple[int, int]:
+    """Erase it; return how many keys there were, and how many answers were cached.
+
+    `before` is a moment up to which stores forget the links and numbers of an `owner`, or of all.
+    """
+    keys = sum(_erase(container, each, cause) for each in found)
+    if before is not None:
+        container.readings.forget(before, owner)  # They hold phone numbers (MSISDNs).
+        answers = container.lookup_cache.forget(before, owner)
+    else:
+        answers = sum(_forget_stored(container, each) for each in found)
+    container.leases.forget_lapsed()
+    container.projector.catch_up()
+    databases = (container.vault.database, container.stores, container.views)
+    wiped = [each.wipe() for each in databases]
+    if not all(wiped):
+        raise ServiceUnavailable(KEPT_BY_A_READER)
+    return keys, answers
+
+
+def _erase(container: Container, wanted: Wanted, cause: Cause) -> int:
+    erased = 0
+    for start in range(0, len(wanted.pieces), PIECES_MAX):
+        parts = _parts(wanted.pieces[start : start + PIECES_MAX])
+        container.log.append(Erasure.make(wanted.organization_id, parts, cause))
+        erased += container.vault.erase(wanted.organization_id, parts)
+    for link_id in wanted.links:
+        link = container.log.get(Link, link_id)
+        container.log.update(link, lambda newest: newest.forget_name(cause))
+    return erased
+
+
+def _forget_stored(container: Container, wanted: Wanted) -> int:
+    owner, cache = wanted.organization_id, container.lookup_cache
+    container.readings.forget_links(owner, wanted.links)
+    if any(each.kind == "month" for each in wanted.pieces):  # Which numbers it held is not known.
+        return cache.forget(container.clock(), owner)
+    return cache.forget_numbers(owner, sorted(wanted.numbers))
+
+
+def _parts(pieces: Sequence[Piece]) -> list[Part]:
+    streams: dict[str, list[UUID]] = {}
+    for piece in pieces:
+        mine = streams.setdefault(piece.key, [])
+        mine += [piece.id] if piece.id is not None else []
+    return [Part(key, mine or None) for key, mine in streams.items()]
+
+
+def erase_again(container: Container, newest: int | None = None) -> None:
+    """Delete again what the log says was erased: a command was killed, or older keys came back."""
+    with container.views.reading() as connection:
+        erasures = [*container.erasures.newest(connection, newest)]
+    for owner, parts in erasures:
+        if container.vault.erase(owner, parts):
+            container.lookup_cache.forget(container.clock(), owner)

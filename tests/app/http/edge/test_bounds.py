@@ -1,0 +1,160 @@
+"""What a reply costs and holds is bounded, however much was sent."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from tests.app.http.edge.test_isolation import IN_PATH, SAMPLES, credentials_of, payments_of
+from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.installation import numbers
+
+pytestmark = pytest.mark.any_database
+
+JSON = {"Content-Type": "application/json"}
+REPLY_BYTES_MAX = 16 * 1024
+# Of the thread that answers; each of these took from 0.1 s to 40 s before they were bounded.
+CPU_S_MAX = 0.1
+Operation = tuple[str, str, dict[str, str]]  # Method, path and headers.
+TOO_MANY = {"body": ["No object may have more than 100 members."]}
+
+
+@pytest.fixture(scope="module")
+def with_a_body(acme: Tenant) -> list[Operation]:
+    """Return each operation with a body, be it an empty object."""
+    return [*_with_a_body(acme)]
+
+
+def _with_a_body(tenant: Tenant) -> Iterator[Operation]:
+    document: dict[str, Any] = tenant.service.client.get("/openapi.json").json
+    for path, told in document["paths"].items():
+        for method in {"post", "put", "patch"} & told.keys():
+            if path == "/auth/token":
+                continue
+            name, names = told[method]["operationId"], IN_PATH.findall(path)
+            sample = SAMPLES[name, names[0]](tenant) if names else ""
+            known = dict(zip(names, sample.split("/"), strict=True)) if names else {}
+            deposit = name == "make_deposit"
+            yield method, path.format(**known), payments_of(tenant) if deposit else {}
+
+
+def test_an_object_of_many_members_is_one_problem_of_every_operation(
+    acme: Tenant, with_a_body: list[Operation]
+) -> None:
+    body = "{" + '"":1,' * 150_000 + '"":1}'
+    assert len(with_a_body) > 14
+    for method, path, headers in with_a_body:
+        reply = acme.open(method, path, data=body, headers={**JSON, **headers})
+        assert fields_of(reply) == TOO_MANY, path
+
+
+MANY = json.dumps({f"m{number}": 1 for number in range(101)})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        MANY,
+        f'{{"phone_numbers": {MANY}}}',
+        f'{{"phone_numbers": [[{{"a": {{}}, "b": {MANY}}}]]}}',
+        f'{{"phone_numbers": [{"{}," * 2_000}{MANY}]}}',
+        f'{{"name": "}}}}\\\\\\"}}", "x": [{MANY}]}}',
+    ],
+)
+def test_members_are_counted_at_any_depth(acme: Tenant, body: str) -> None:
+    assert fields_of(acme.post("/number-lookup/bulk", data=body, headers=JSON)) == TOO_MANY
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a:" * 200, [{"a": 1, "b": 2}] * 200, {"a:" * 200: {str(number): 1 for number in range(100)}}],
+)
+def test_what_has_fewer_members_is_read_as_before(acme: Tenant, value: object) -> None:
+    told = fields_of(acme.post("/number-lookup/bulk", json={"phone_numbers": value}))
+    assert all(name.startswith("phone_numbers") for name in told)
+
+
+def test_what_is_no_object_is_no_json_however_many_colons_it_has(acme: Tenant) -> None:
+    for body in (b"a: b\n" * 200, b"}:" * 200, b"[" + b'"a":' * 200):
+        assert code_of(acme.post("/v1/webhooks", data=body, headers=JSON)) == "BAD_REQUEST"
+
+
+def test_the_resource_comes_before_the_members(acme: Tenant) -> None:
+    assert acme.open("PATCH", "/v1/webhooks/none", data=MANY, headers=JSON).status_code == 404
+
+
+@pytest.mark.parametrize("letter", ["a", "\U0001f600", "\x00", "\u2028", '"', "\\"])
+def test_other_problems_are_few_and_short(
+    acme: Tenant, with_a_body: list[Operation], letter: str
+) -> None:
+    body = {f"{number:02}{letter * 400}": 1 for number in range(100)}
+    query = "&".join(f"{number}{'%F0%9F%98%80' * 100}" for number in range(40))
+    for method, path, headers in with_a_body:
+        for more in ("", f"?{query}"):
+            reply = acme.open(method, path + more, json=body, headers=headers)
+            told = fields_of(reply)
+            assert len(reply.data) < REPLY_BYTES_MAX, (path, len(reply.data))
+            assert sum(map(len, told.values())) == 20, path
+            assert max(map(len, told)) == 64, path
+            assert "\x00" not in "".join(told)
+            assert len(reply.json["message"]) < 200
+
+
+def test_all_problems_of_a_list_of_numbers_are_told(acme: Tenant) -> None:
+    wrong = [f"0{number}" for number in range(1_000)]
+    more = {f"m{number}": 1 for number in range(50)}
+    told = fields_of(acme.post("/number-lookup/bulk", json={"phone_numbers": wrong, **more}))
+    assert [*told][:1_000] == [f"phone_numbers.{index}" for index in range(1_000)]
+    assert len(told) == 1_020
+    named_alike = {f"phone_numbers.{number}": 1 for number in range(90)}
+    reply = acme.post("/number-lookup/bulk", json={"phone_numbers": numbers(1), **named_alike})
+    assert len(fields_of(reply)) == 20
+
+
+def ask(tenant: Tenant, sent: dict[str, Any]) -> TestResponse:
+    return tenant.open(sent.pop("method", "POST"), sent.pop("path"), **sent)
+
+
+COSTLY: dict[str, dict[str, Any]] = {
+    "members": {"path": "/v1/webhooks", "data": b"{" + b'"":1,' * 200_000 + b'"":1}'},
+    "objects": {"path": "/v1/webhooks", "data": b'{"a":[' + b'{"":1},' * 14_000 + b"1]}"},
+    "a string without an end": {
+        "path": "/v1/webhooks",
+        "data": b'{"a":{},' + b'"":1,' * 50 + b'"' + b":" * 200 + b'\\"' * 500_000 + b"\\",
+    },
+    "a quote without an end": {"path": "/v1/links", "headers": {"Prefer": '"' + '\\"' * 32_000}},
+    "quotes": {"path": "/v1/links", "headers": {"Prefer": '"' + '\\"' * 2_000}},
+    "types": {"method": "GET", "path": "/v1/transactions", "headers": {"Accept": "a/b," * 16_000}},
+    "codings": {"method": "GET", "path": "/docs", "headers": {"Accept-Encoding": "a," * 32_000}},
+    "parameters": {"path": "/number-lookup?" + "a&" * 32_000},
+    "a name": {"path": "/v1/links", "json": {"name": "a" * 1_000_000}},
+    "a form": {
+        "path": "/auth/token",
+        "data": b"grant_type=client_credentials&client_id=" + b"%41" * 340_000,
+        "content_type": "application/x-www-form-urlencoded",
+    },
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_no_request_costs_much(acme: Tenant, name: str) -> None:
+    sent = {**COSTLY[name]}
+    if "data" in sent and "content_type" not in sent:
+        sent["headers"] = JSON
+    acme.get("/docs")  # The pages are made when the first one is read.
+    started_s = time.thread_time()
+    reply = ask(acme, sent)
+    took_s = time.thread_time() - started_s
+    assert reply.status_code in {200, 400, 422}
+    assert took_s < CPU_S_MAX
+
+
+def test_a_token_form_of_many_parameters_is_one_problem(service: Service, acme: Tenant) -> None:
+    form = credentials_of(acme) | {f"m{number}": "1" for number in range(50_000)}
+    for sent in (form, credentials_of(acme) | {"scope": "lookup " * 10_000}):
+        reply = service.client.post("/auth/token", data=sent)
+        assert (reply.status_code, reply.json["error"]) == (400, "invalid_request")
+        assert len(reply.data) < 200
