@@ -45,7 +45,8 @@ from domain.lookups.answers import UNAVAILABLE
 from domain.lookups.bulk_job import BulkJob
 
 PREFIX = "carrier_links_"
-# Made after the prefix. The old names of all others go with the next entry of the change log.
+# Made after the prefix. The old names of all others go with the next entry of the change log, but
+# `process_…`, which every program in Python shows.
 NEW = {
     "lookup_fallovers",
     "backup_age_seconds",
