@@ -1,8 +1,8 @@
 # One image for every process: `docker run IMAGE web`, `… worker`, `… migrate` and so on.
 
-ARG PYTHON=3.11
+ARG PYTHON=3.11.15
 
-FROM python:${PYTHON}-slim AS build
+FROM python:${PYTHON}-slim-trixie AS build
 WORKDIR /srv
 COPY requirements.lock ./
 RUN python -m venv /venv \
@@ -14,12 +14,16 @@ COPY projections projections
 COPY workers workers
 RUN /venv/bin/python -m compileall -q app domain projections workers
 
-FROM python:${PYTHON}-slim
+FROM python:${PYTHON}-slim-trixie
+# pg_dump and pg_restore, which `backup` and `restore` ask for: of the server of compose.yaml.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends postgresql-client-17 \
+ && rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin service
 COPY --from=build /venv /venv
 COPY --from=build /srv /srv
 # A volume that is empty takes owner and mode from here.
-RUN install -d -o service -g service -m 0700 /srv/keys
+RUN install -d -o service -g service -m 0700 /srv/keys /srv/backups
 WORKDIR /srv
 ENV PATH=/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -34,7 +34,7 @@ run: .venv/.runtime ## Install, then serve a demo on 127.0.0.1:8080 (Ctrl-C stop
 	@exec $(BIN)/python -m app serve --demo
 
 start: .venv/.dev ## Install, then run all processes of the Procfile on PostgreSQL and RabbitMQ
-	$(foreach each,DATABASE_URL BROKER_URL,$(if $($(each))$(wildcard .env),,$(error $(UNSET))))
+	$(foreach each,DATABASE_URL BROKER_URL,$(if $($(each))$($(each)_FILE)$(wildcard .env),,$(error $(UNSET))))
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/honcho start
 
 # One process of make checks while the tests run; mypy looks only at what has changed.

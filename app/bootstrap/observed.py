@@ -6,10 +6,17 @@ from math import inf
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from app.adapters.circuit import GuardedNetwork
-from app.watch.gauges import Ages, AuditState, QueueState, WebhookState, behind_s
+from app.watch.gauges import (
+    Ages,
+    AuditState,
+    DatabaseLoad,
+    QueueState,
+    WebhookState,
+    behind_s,
+)
 from domain.errors import ServiceUnavailable
 from domain.webhooks.endpoint import DisabledReason
 from projections.audit.covering import ChangedCheckpoint
@@ -19,6 +26,18 @@ from workers.routes import QUEUES
 
 if TYPE_CHECKING:
     from app.bootstrap.container import Container
+
+
+CONNECTIONS = """
+    SELECT (SELECT sum(numbackends)::int FROM pg_stat_database),
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+"""
+# No rows for a role that may not read the statistics of others.
+STANDBYS = """
+    SELECT concat_ws('@', application_name, host(client_addr)),
+    max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)) FROM pg_stat_replication
+    WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL GROUP BY 1
+"""
 
 
 class Observed:
@@ -59,20 +78,34 @@ class Observed:
     def audit_state(self) -> AuditState:
         self._require_database()
         parts, now = self._parts, self._parts.clock()
-        note = parts.notes.newest("audit")
-        overdue = len(parts.month_end.overdue())
+        first = parts.log.read(0, 1)
+        begun_at = first[0].event.timestamp if first else now
+        audit, backup = parts.notes.newest("audit"), parts.notes.newest("backup")
         outside_s = None
         if parts.settings.checkpoint_sink:
             store = parts.checkpoint_store
             try:
                 kept = store.newest(delivered=True) or store.covering(0)
-                outside_s = (now - kept.signed.checkpoint.at).total_seconds() if kept else 0.0
+                outside_at = kept.signed.checkpoint.at if kept else begun_at
+                outside_s = (now - outside_at).total_seconds()
             except ChangedCheckpoint:
                 outside_s = inf  # A changed checkpoint does not tell what was delivered.
-        if note is None:
-            return AuditState(None, 0, outside_s, overdue)
-        failures = len(msgspec.json.decode(note.value)["failures"])
-        return AuditState((now - note.at).total_seconds(), failures, outside_s, overdue)
+        return AuditState(
+            age_s=(now - (audit.at if audit else begun_at)).total_seconds(),
+            failures=len(msgspec.json.decode(audit.value)["failures"]) if audit else 0,
+            outside_s=outside_s,
+            months_overdue=len(parts.month_end.overdue()),
+            backup_s=(now - (backup.at if backup else begun_at)).total_seconds(),
+        )
+
+    def database_load(self) -> DatabaseLoad | None:
+        self._require_database()
+        with self._parts.views.reading() as connection:
+            if connection.dialect.name != "postgresql":
+                return None
+            used, most = connection.execute(text(CONNECTIONS)).one()
+            behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
+        return DatabaseLoad(used, most, behind)
 
     def webhook_state(self) -> WebhookState:
         self._require_database()

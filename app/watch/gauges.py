@@ -130,16 +130,27 @@ class Ages:
 
 @dataclass(frozen=True, slots=True)
 class AuditState:
-    """Age and findings of the last nightly audit, and the age of the newest delivered checkpoint.
+    """Ages of the last nightly audit, delivered checkpoint and backup, and what the audit found.
 
-    `outside_s`, the latter, is None without a sink. `months_overdue` counts ended months that
-    should be closed by now.
+    Until there is a first one, the age is that of the log, so that an alert fires on none as well.
+    `outside_s`, of the checkpoint, is None without a sink. `months_overdue` counts ended months
+    that should be closed by now.
     """
 
-    age_s: float | None
+    age_s: float
     failures: int
     outside_s: float | None
     months_overdue: int
+    backup_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseLoad:
+    """The connections of all clients of a PostgreSQL, and how many bytes each standby is behind."""
+
+    connections: int
+    connections_max: int
+    behind: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +181,10 @@ class Watched(Protocol):
 
     def audit_state(self) -> AuditState: ...
 
+    def database_load(self) -> DatabaseLoad | None:
+        """Return None where the database is no server."""
+        ...
+
     def webhook_state(self) -> WebhookState: ...
 
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
@@ -187,6 +202,7 @@ def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
         parts["broker"] = lambda: _queues(watched.queue_states())
     if role in AUDITING:
         parts["audit"] = lambda: _audit(watched.audit_state())
+        parts["database"] = lambda: _database(watched.database_load())
         parts["readings"] = lambda: _readings(watched.reading_ages())
         parts["webhooks"] = lambda: _webhooks(watched.webhook_state())
     if role in WORKING:
@@ -217,14 +233,28 @@ def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
 
 
 def _audit(state: AuditState) -> list[Metric]:
-    """Show missing ages as NaN: no alert fires on it, and no panel shows a zero."""
-    age_s, outside_s = (nan if age is None else age for age in (state.age_s, state.outside_s))
+    """Show the age of a checkpoint that nobody wants as NaN: no alert fires on it."""
+    outside_s = nan if state.outside_s is None else state.outside_s
     outside = "Age of the newest checkpoint that the sink has accepted."
     return [
         GaugeMetricFamily("audit_failures", "What the last nightly audit found.", state.failures),
-        GaugeMetricFamily("audit_age_seconds", "Age of the last nightly audit.", age_s),
+        GaugeMetricFamily("audit_age_seconds", "Age of the last nightly audit.", state.age_s),
         GaugeMetricFamily("checkpoint_outside_age_seconds", outside, outside_s),
         GaugeMetricFamily("months_overdue", "Months to close.", state.months_overdue),
+        GaugeMetricFamily("backup_age_seconds", "Age of the last backup.", state.backup_s),
+    ]
+
+
+def _database(load: DatabaseLoad | None) -> list[Metric]:
+    used, most = (load.connections, load.connections_max) if load is not None else (nan, nan)
+    told = "How far a standby is behind in replaying the log of the server."
+    behind = GaugeMetricFamily("database_replication_lag_bytes", told, labels=["standby"])
+    for standby, lag in load.behind.items() if load is not None else ():
+        behind.add_metric([standby], lag)
+    return [
+        GaugeMetricFamily("database_connections", "Connections of all clients.", used),
+        GaugeMetricFamily("database_connections_max", "How many there may be.", most),
+        behind,
     ]
 
 

@@ -10,6 +10,7 @@ import platform
 from collections import Counter as Tally
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 import msgspec
@@ -42,6 +43,17 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.lookups.answers import UNAVAILABLE
 from domain.lookups.bulk_job import BulkJob
+
+PREFIX = "carrier_links_"
+# Made after the prefix. The old names of all others go with the next entry of the change log, but
+# `process_…`, which every program in Python shows.
+NEW = {
+    "lookup_fallovers",
+    "backup_age_seconds",
+    "database_connections",
+    "database_connections_max",
+    "database_replication_lag_bytes",
+}
 
 ROOMS = ("app", "domain", "projections", "workers")
 DIGITS = 12
@@ -349,7 +361,7 @@ class Metrics:
 
     def registry(self, role: ProcessName, counted: Collector | None = None) -> CollectorRegistry:
         """Return what a process shows; `counted` replaces its own counters."""
-        registry = CollectorRegistry()
+        registry = _BothNames()
         for collector in [counted] if counted is not None else self._counted(role):
             registry.register(collector)
         registry.register(ScrapedGauges(askers(self._watched, role)))
@@ -377,6 +389,21 @@ class Metrics:
         shown += [self._active] if role in WITH_STANDBY else []
         shown += [self._balances] if role in AUDITING else []
         return shown
+
+
+class _BothNames(CollectorRegistry):
+    """Shows each metric with our prefix, and beside it with its old name."""
+
+    def collect(self) -> Iterator[Metric]:
+        for family in super().collect():
+            renamed = copy(family)
+            renamed.name = f"{PREFIX}{family.name}"
+            renamed.samples = [
+                each._replace(name=f"{PREFIX}{each.name}") for each in family.samples
+            ]
+            yield renamed
+            if family.name not in NEW:
+                yield family
 
 
 class _Constant(Collector):

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.watch.metrics import PREFIX
 from tests.app.cli.serving import free_port
 from tests.installation import wait_until
 from tests.support import warm
@@ -94,6 +95,6 @@ def names_in(text: str) -> set[str]:
 
 
 def value_of(text: str, series: str) -> float | None:
-    """Return the value of a series, as the scrape writes its name."""
-    found = [line for line in text.splitlines() if line.startswith(f"{series} ")]
+    """Return the value of a series, as the scrape writes its name behind our prefix."""
+    found = [line for line in text.splitlines() if line.startswith(f"{PREFIX}{series} ")]
     return float(found[0].rpartition(" ")[2]) if found else None

@@ -2,30 +2,38 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+from app.watch.metrics import PREFIX
 from tests.ops.processes import ROOT, names_in, until_ready, watched
-from tests.ops.rules import Rule, metrics_in, read_rules
+from tests.ops.rules import SELECTOR, Rule, metrics_in, read_rules
+from tests.servers.fixtures import started
+from tests.servers.install import PROMTOOL
+from tests.servers.running import newest
 
 RULES = read_rules(ROOT / "ops" / "alerts.yml")
 DASHBOARD = json.loads((ROOT / "ops" / "dashboard.json").read_text("utf-8"))
 HANDBOOK = (ROOT / "docs" / "operations.md").read_text("utf-8")
+PROCFILE = (ROOT / "Procfile").read_text("utf-8")
 PROMETHEUS_OWN = {"up"}
 ELSEWHERE = "amqp://127.0.0.1:1"  # `web` needs no broker, but will not run without one.
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names of all metrics of real processes: `serve`, and `web` beside it."""
+    """The names of all metrics of real processes, `serve` and `web`; those with our prefix."""
     home = tmp_path_factory.mktemp("shown")
     with watched(home, "serve") as serve:
         until_ready(serve)
         with watched(home, "web", BROKER_URL=ELSEWHERE, WEB_WORKERS="1") as web:
             until_ready(web)
             assert web.get("/livez", web.port)[0] == 200
-            return names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
+            names = names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
+            return {name for name in names if name.startswith(PREFIX)}
 
 
 def test_an_expression_is_understood() -> None:
@@ -46,6 +54,36 @@ def test_an_alert_says_how_bad_it_is_and_what_to_do(rule: Rule) -> None:
 
 def test_the_handbook_tells_of_no_alert_that_is_gone() -> None:
     assert re.findall(r"^### (\w+)$", HANDBOOK, re.MULTILINE) == [rule.name for rule in RULES]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_an_alert_looks_at_no_metric_of_anybody_else(rule: Rule) -> None:
+    selectors = SELECTOR.findall(rule.fields["expr"])
+    assert {name for name, _ in selectors} == metrics_in(rule.fields["expr"])
+    assert all(matchers.startswith('{job="carrier-links"') for _, matchers in selectors)
+
+
+def test_the_scrape_configuration_names_each_process_and_the_job_of_the_alerts() -> None:
+    (job,) = yaml.safe_load((ROOT / "ops" / "prometheus.yml").read_text("utf-8"))["scrape_configs"]
+    processes = re.findall(r"-m app (?!migrate)(\w+)$", PROCFILE, re.MULTILINE)
+    assert (job["job_name"], set(job["dns_sd_configs"][0]["names"])) == (
+        "carrier-links",
+        set(processes),
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("check", "config", "ops/prometheus.yml"), ("test", "rules", "tests/ops/alerts.test.yml")],
+    ids=" ".join,
+)
+def test_prometheus_takes_them_and_fires_when_it_must(arguments: tuple[str, ...]) -> None:
+    """The file of the tests holds series, and what fires on them: all of it."""
+    promtool = started(lambda: newest(PROMTOOL), "promtool")
+    told = subprocess.run(
+        [promtool, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
 
 
 def test_alerts_name_only_metrics_that_exist(shown: set[str]) -> None:
@@ -73,7 +111,7 @@ def test_the_dashboard_can_be_imported_anywhere() -> None:
 def test_the_handbook_lists_every_metric_and_no_other(shown: set[str]) -> None:
     table = HANDBOOK.partition("## Metrics")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    listed = {PREFIX + name for row in rows for name in re.findall(r"`(\w+)`", row)}
     families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}
     assert listed == families
 
@@ -81,5 +119,5 @@ def test_the_handbook_lists_every_metric_and_no_other(shown: set[str]) -> None:
 def test_every_metric_is_looked_at_by_an_alert_or_a_panel(shown: set[str]) -> None:
     text = json.dumps(DASHBOARD) + Path(ROOT / "ops" / "alerts.yml").read_text("utf-8")
     families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}
-    of_every_process = {name for name in families if name.startswith("process_")}
+    of_every_process = {name for name in families if name.startswith(f"{PREFIX}process_")}
     assert {name for name in families - of_every_process if name not in text} == set()

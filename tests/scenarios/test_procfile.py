@@ -13,6 +13,7 @@ from threading import Event, Thread
 import psycopg
 import pytest
 
+from tests.app.adapters.postgres.test_roles import Roles
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.load import grown, load
@@ -53,6 +54,18 @@ OPENED = "SELECT sessions FROM pg_stat_database WHERE datname = current_database
 pytestmark = pytest.mark.timeout(400)  # Two servers and up to seven starts of six processes.
 
 
+@pytest.fixture
+def two_roles(system: System) -> Iterator[dict[str, str]]:
+    """The settings of docs/deployment.md, *Two roles of the database*."""
+    roles = Roles(system.environment["DATABASE_URL"])
+    yield {
+        "OWNER_DATABASE_URL": roles.url_of(roles.owner),
+        "DATABASE_URL": roles.url_of(roles.service),
+        "SERVICE_ROLE": roles.service,
+    }
+    roles.close()
+
+
 def come_up(system: System, running: Running) -> None:
     """Wait until HTTP is served and every process has said that it works."""
     for name in PROCESSES[1:]:
@@ -71,9 +84,10 @@ def come_up(system: System, running: Running) -> None:
     ],
 )
 def test_the_procfile_runs_everything_and_outlives_a_kill_of_its_processes(
-    system: System, victims: tuple[str, ...]
+    system: System, two_roles: dict[str, str], victims: tuple[str, ...]
 ) -> None:
     del system.environment["WEB_WORKERS"]
+    system.environment |= two_roles
     running = system.honcho()
     come_up(system, running)
     partner = partner_of(system)

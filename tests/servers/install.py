@@ -17,6 +17,7 @@ from tests.servers.fixtures import BROKER, CI, DATABASE
 from tests.servers.running import NotInstalled, newest
 
 HEADER = "usr/include/time.h"
+PROMTOOL = "usr/bin/promtool"
 SERVERS = [  # What people call it, the setting that names one (if any), the program, the package.
     ("PostgreSQL", DATABASE, postgres.PROGRAM, "postgresql"),
     ("RabbitMQ", BROKER, rabbitmq.PROGRAM, "rabbitmq-server"),
@@ -25,6 +26,7 @@ SERVERS = [  # What people call it, the setting that names one (if any), the pro
     ("jq", "", "usr/bin/jq", "jq"),
     ("Node.js", "", "usr/bin/node", "nodejs"),
     ("Chromium", "", browser.PROGRAM, "chromium"),
+    ("promtool", "", PROMTOOL, "prometheus"),  # It plays the alerts.
     # For the clock of the tests, which CI shifts.
     *((("A C compiler", "", "usr/bin/cc", "gcc"), ("Its headers", "", HEADER, "libc6-dev")) * CI),
 ]

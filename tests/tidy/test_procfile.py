@@ -8,9 +8,7 @@ from app.cli.root import COMMANDS
 from tests.tidy.source import ROOT
 
 LINES = (ROOT / "Procfile").read_text("utf-8").splitlines()
-PROCESS = re.compile(
-    r"(?P<name>[a-z]+): ([A-Z_]+=\S+( \+ \S+)? )?exec python -m app (?P<command>[a-z]+)"
-)
+PROCESS = re.compile(r"(?P<name>[a-z]+): (.* )?exec python -m app (?P<command>[a-z]+)")
 
 
 @pytest.mark.parametrize("line", LINES)

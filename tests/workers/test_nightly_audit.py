@@ -90,3 +90,17 @@ def test_the_age_of_the_proof_outside_is_measured_where_there_is_a_sink(
     process.checkpoints.deliver()
     assert process.observed.audit_state().outside_s == 0.0
     assert "checkpoints" not in {each.check for each in examine(process)}
+
+
+def test_what_was_never_done_is_as_old_as_the_log(
+    installation: Installation, clock: SetClock
+) -> None:
+    installation.environment["CHECKPOINT_SINK"] = str(installation.directory)
+    process = installation.process(clock)
+    names = ("audit_age_seconds", "checkpoint_outside_age_seconds", "backup_age_seconds")
+    assert [scrape(process, "clock")[name] for name in names] == [0, 0, 0]
+    register(process, 1)
+    clock.forward(days=8)
+    assert [scrape(process, "clock")[name] for name in names] == [8 * 86_400] * 3
+    process.notes.replace("backup", "1", clock())
+    assert scrape(process, "clock")["backup_age_seconds"] == 0

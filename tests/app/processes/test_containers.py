@@ -2,33 +2,44 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+import shutil
+import stat
+import subprocess
 from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
+import yaml
 
 from app.cli.root import COMMANDS
+from app.processes.doctor import examine
+from app.processes.migrate import migrate
 from app.settings import Settings, name_of
 from tests.app.cli.shell import ROOT
+from tests.installation import Installation
+from tests.servers.postgres import PostgresServer
+from tests.servers.running import newest
 
 PROCFILE = (ROOT / "Procfile").read_text("utf-8")
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
-COMPOSE = (ROOT / "compose.yaml").read_text("utf-8")
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 SETTINGS = {name_of(each.name) for each in fields(Settings)}
 FOLLOWERS_AND_WORKER = {"worker", "dispatcher", "projector", "clock"}
+OWNERS = {"migrate", "owner"}  # `owner` runs single commands as the role that owns the log.
+SERVERS = {"postgres", "rabbitmq"}
+OURS = SERVICES.keys() - SERVERS
+# Where things are inside of a container. Of all other settings an installation decides.
+OF_THE_CONTAINER = {"DATABASE_URL_FILE", "BROKER_URL_FILE", "SERVICE_ROLE"}
+VERSION = r"\d+\.\d+(\.\d+)?"
 
 
 def instructions(name: str) -> list[str]:
     """Return what follows an instruction of the Dockerfile, each time it stands there."""
     return re.findall(rf"^{name} +(.*)$", DOCKERFILE, re.MULTILINE)
-
-
-def services() -> Iterator[tuple[str, str]]:
-    """Yield each service of the composition with the lines of its own."""
-    block = COMPOSE.partition("\nservices:\n")[2].partition("\nvolumes:\n")[0]
-    for part in re.split(r"^  (?=[a-z]+:$)", block, flags=re.MULTILINE)[1:]:
-        name, _, lines = part.partition(":\n")
-        yield name, lines
 
 
 def commands_of_the_procfile() -> set[str]:
@@ -67,31 +78,140 @@ def test_the_image_sets_only_settings_and_no_secret() -> None:
 
 
 def test_the_composition_runs_each_process_of_the_procfile() -> None:
-    found = dict(services())
     ours = commands_of_the_procfile()
-    assert found.keys() == ours | {"postgres", "rabbitmq"}
-    for name in ours:
-        assert "<<: *process" in found[name]
-        assert f"command: [{name}]" in found[name]
-    twice = {name for name, lines in found.items() if "replicas: 2" in lines}
+    assert ours | {"owner"} == OURS
+    assert {name: SERVICES[name]["command"] for name in ours} == {name: [name] for name in ours}
+    twice = {name for name in OURS if SERVICES[name].get("deploy", {}).get("replicas") == 2}
     assert twice == FOLLOWERS_AND_WORKER
+    grace = {int(SERVICES[name]["stop_grace_period"].removesuffix("s")) for name in OURS}
+    assert min(grace) > 30
 
 
-@pytest.mark.parametrize("name", ["postgres", "rabbitmq"])
-def test_a_server_is_watched_kept_and_not_published(name: str) -> None:
-    lines = dict(services())[name]
-    assert "healthcheck:" in lines
-    assert "restart: unless-stopped" in lines
-    assert "volumes:" in lines
-    assert "ports:" not in lines
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_service_is_pinned_limited_and_watched(name: str) -> None:
+    service = SERVICES[name]
+    assert re.fullmatch(
+        rf"\w+:{VERSION}(-trixie)?|carrier-links:\$\{{RELEASE:-local}}", service["image"]
+    )
+    assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
+    if name in SERVERS:
+        assert {"healthcheck", "restart", "volumes"} <= service.keys()
+    assert ("ports" in service) == (name == "web")
+    assert service.get("healthcheck", {}).get("disable", False) == (name in OWNERS)
 
 
-def test_the_composition_names_real_settings_and_holds_no_password() -> None:
-    environment = COMPOSE.partition("environment: &environment\n")[2].partition("\n\n")[0]
-    assert set(re.findall(r"^    ([A-Z_]+):", environment, re.MULTILINE)) <= SETTINGS
-    passwords = re.findall(r"PASSWORD(?=[:}])[^\n]*|PASS: [^\n]*", COMPOSE)
-    assert passwords
-    assert all("${" in each or each.startswith("PASSWORD:?") for each in passwords)
-    grace = re.search(r"stop_grace_period: (\d+)s", COMPOSE)
-    assert grace is not None
-    assert int(grace[1]) > 30
+def test_rabbitmq_is_of_a_series_that_is_maintained_and_knows_its_memory() -> None:
+    rabbitmq = SERVICES["rabbitmq"]
+    assert int(rabbitmq["image"].partition(":")[2].partition(".")[0]) >= 4
+    told = (ROOT / "ops" / "rabbitmq.conf").read_text("utf-8")
+    assert "./ops/rabbitmq.conf:/etc/rabbitmq/conf.d/30-memory.conf:ro" in rabbitmq["volumes"]
+    assert f"= {rabbitmq['mem_limit'].upper()}B\n" in told
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_every_setting_reaches_every_process(name: str) -> None:
+    """A container gets the image's own, then those of env_file, then those of `environment`."""
+    service = SERVICES[name]
+    assert service["env_file"] == ["settings.env"]
+    assert set(service["environment"]) == OF_THE_CONTAINER
+    assert {each.removesuffix("_FILE") for each in OF_THE_CONTAINER} <= SETTINGS
+    mounted = {_target(each) for each in service["secrets"]}
+    urls = {service["environment"][each] for each in ("DATABASE_URL_FILE", "BROKER_URL_FILE")}
+    assert urls == mounted
+    assert "./secrets/settings:/run/settings:ro" in service["volumes"]
+
+
+def test_only_the_owner_of_the_log_can_be_its_owner() -> None:
+    as_owner = {name for name in OURS if "owner_database_url" in str(SERVICES[name]["secrets"])}
+    assert as_owner == OWNERS
+    assert {SERVICES[name]["environment"]["SERVICE_ROLE"] for name in OURS} == {"carrier"}
+    assert "POSTGRES_USER" not in SERVICES["postgres"]["environment"]  # So it is the superuser.
+
+
+def test_the_owner_can_back_up_and_restore() -> None:
+    """With the programs of the server's release, to a place that it may write to."""
+    major = re.match(r"postgres:(\d+)\.", SERVICES["postgres"]["image"])
+    assert major is not None
+    assert f"postgresql-client-{major[1]}" in DOCKERFILE
+    owner = SERVICES["owner"]
+    assert owner["read_only"] is True
+    assert "${BACKUPS:-backups}:/srv/backups" in owner["volumes"]
+    assert "keys:/srv/keys" in owner["volumes"]
+    assert re.search(r"install -d -o service -g service -m 0700 [^\n]*/srv/backups", DOCKERFILE)
+    assert owner["profiles"] == ["owner"]  # Nothing of it runs by itself.
+
+
+def test_no_password_is_in_the_environment_of_a_container() -> None:
+    told = [str(service.get("environment", "")) for service in SERVICES.values()]
+    assert not re.findall(r"PASS(?:WORD)?['\"]?:|://", " ".join(told))
+    assert {each["file"] for each in COMPOSE["secrets"].values()} == {
+        f"./secrets/{name}" for name in SECRETS
+    }
+
+
+SECRETS = {
+    "database_url",
+    "owner_database_url",
+    "broker_url",
+    "postgres_password",
+    "roles.sql",
+    "rabbitmq.conf",
+}
+
+
+def _target(secret: str | dict[str, str]) -> str:
+    name = secret if isinstance(secret, str) else secret["target"]
+    return name if name.startswith("/") else f"/run/secrets/{name}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A checkout in which `ops/secrets.sh` has run."""
+    (tmp_path / "ops").mkdir()
+    shutil.copy(ROOT / "ops" / "secrets.sh", tmp_path / "ops")
+    subprocess.run(["sh", "ops/secrets.sh"], cwd=tmp_path, check=True)  # noqa: S607  # As people do.
+    return tmp_path
+
+
+def test_secrets_are_made_once_and_others_on_the_machine_cannot_reach_them(home: Path) -> None:
+    secrets = home / "secrets"
+    assert {each.name for each in secrets.iterdir()} == SECRETS | {"settings"}
+    assert stat.S_IMODE(secrets.stat().st_mode) == 0o700
+    # Each is read by another user of a container, and mounted alone.
+    assert {stat.S_IMODE((secrets / name).stat().st_mode) for name in SECRETS} == {0o444}
+    assert (home / "settings.env").is_file()
+    before = (secrets / "database_url").read_text()
+    again = subprocess.run(["sh", "ops/secrets.sh"], cwd=home, capture_output=True, check=False)  # noqa: S607  # As above.
+    assert (again.returncode, (secrets / "database_url").read_text()) == (1, before)
+    told = dict(re.findall(r"default_(user|pass) = (\w+)", (secrets / "rabbitmq.conf").read_text()))
+    broker = urlsplit((secrets / "broker_url").read_text())
+    assert (broker.username, broker.password) == (told["user"], told["pass"])
+
+
+@pytest.mark.server
+def test_the_roles_that_are_made_are_those_of_the_handbook(
+    home: Path, postgres: PostgresServer, tmp_path: Path
+) -> None:
+    psql = [newest("usr/lib/postgresql/*/bin/psql"), "--quiet", "-v", "ON_ERROR_STOP=1"]
+    roles = home / "secrets" / "roles.sql"
+    subprocess.run([*psql, f"--file={roles}", postgres.url()], check=True)
+    try:
+        place = urlsplit(postgres.url()).netloc.rpartition("@")[2]
+        files = {name: home / "secrets" / f"{name}database_url" for name in ("owner_", "")}
+        urls = {
+            name: Settings.from_env({"DATABASE_URL_FILE": str(file)}).database_url
+            for name, file in files.items()
+        }
+        urls = {name: url.replace("@postgres/", f"@{place}/") for name, url in urls.items()}
+        made = Installation(tmp_path, DATABASE_URL=urls["owner_"], SERVICE_ROLE="carrier")
+        migrate(made.process())
+        made.environment["DATABASE_URL"] = urls[""]
+        process = made.process()
+        process.organization()
+        assert "roles" not in {each.check for each in examine(process)}
+        made.close()
+    finally:
+        with psycopg.connect(postgres.url(), autocommit=True) as connection:
+            connection.execute("DROP DATABASE carrier WITH (FORCE)")
+            connection.execute("DROP OWNED BY carrier, carrier_owner")
+            connection.execute("DROP ROLE carrier, carrier_owner")

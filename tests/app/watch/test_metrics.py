@@ -1,5 +1,6 @@
 """What operators watch: lag, failures, work, requests and money; a scrape outlives the database."""
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event
@@ -14,6 +15,7 @@ from app.bootstrap import providers
 from app.bootstrap.container import Container
 from app.watch import gauges
 from app.watch.gauges import ProcessName
+from app.watch.metrics import NEW, PREFIX
 from domain.at_once import WouldWait
 from domain.catalogue.plan import SIMULATED
 from domain.errors import (
@@ -50,9 +52,26 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def scrape(process: Process, role: ProcessName = "serve") -> dict[str, float]:
+    """Return what a scrape shows, by names without our prefix."""
     lines = generate_latest(process.metrics.registry(role)).decode().splitlines()
-    values = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
-    return {name: float(value) for name, value in values}
+    values = (line.rsplit(" ", 1) for line in lines if line.startswith(PREFIX))
+    return {name.removeprefix(PREFIX): float(value) for name, value in values}
+
+
+@pytest.mark.any_database
+def test_a_metric_has_our_prefix_and_an_old_one_its_old_name_too(process: Process) -> None:
+    process.metrics.fell_over("twilio", "outage")
+    process.metrics.told("2xx")
+    text = generate_latest(process.metrics.registry("serve")).decode()
+    told = 'webhook_attempts_total{outcome="2xx"} 1.0\n'
+    assert f"\n{PREFIX}{told}" in text
+    assert f"\n{told}" in text
+    prefixed = {name.partition("{")[0] for name in scrape(process)}
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    bare = {re.split(r"[{ ]", line)[0] for line in lines if not line.startswith(PREFIX)}
+    assert bare < prefixed
+    assert prefixed - bare <= NEW | {f"{name}_total" for name in NEW}
+    assert "lookup_fallovers_total" in prefixed - bare
 
 
 def test_followers_show_how_far_they_are_behind(process: Process) -> None:

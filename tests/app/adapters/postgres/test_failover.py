@@ -21,6 +21,7 @@ from domain.lookups.single import LookupRequest, LookupResult
 from projections.audit.auditor import check_log, verify
 from projections.audit.witnesses import Claim, Claims
 from tests.app.adapters.pair import Pair
+from tests.app.watch.test_metrics import scrape
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 from tests.workers.fees import charged, customer, moment
 
@@ -29,6 +30,8 @@ GAPS = """
     HAVING max(originator_version) <> count(*) OR min(originator_version) <> 1
 """
 COMES_BACK_S = 15.0
+
+STANDBY = 'database_replication_lag_bytes{standby="walreceiver@127.0.0.1"}'
 
 Seen = dict[int, tuple[UUID, int]]
 
@@ -212,6 +215,18 @@ def test_nothing_is_lost_where_commits_wait_for_the_standby(
     assert all(process.log.find(NumberLookup, each) for each in answered)
     assert before.keys() <= everything(process).keys()
     assert check(process, before) == []
+
+
+def test_the_metrics_tell_of_connections_and_of_a_standby_that_is_there(
+    pair: Pair, installation: Installation
+) -> None:
+    process = installation.process()
+    pair.keep_up()
+    shown = scrape(process, "clock")
+    assert 2 <= shown["database_connections"] < shown["database_connections_max"]
+    assert shown[STANDBY] >= 0
+    pair.lose_sight()
+    wait_until(lambda: STANDBY not in scrape(process, "clock"))
 
 
 def test_a_loss_explains_the_checkpoint_of_what_was_lost_and_accuses_nobody(

@@ -1,0 +1,100 @@
+"""The units of systemd run every process with one environment, and the commands with the same."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.cli.root import COMMANDS
+from tests.ops.processes import ROOT
+
+SYSTEMD = ROOT / "ops" / "systemd"
+UNIT = (SYSTEMD / "carrier-links@.service").read_text("utf-8")
+INSTANCES = {
+    "web": "web",
+    "worker-1": "worker",
+    "worker-2": "worker",
+    "dispatcher-1": "dispatcher",
+    "projector-2": "projector",
+    "clock-1": "clock",
+}
+# Stands in for the interpreter of the checkout: says how it is called, and with which settings.
+PYTHON = """#!/bin/sh
+echo "$@ $DATABASE_URL $SERVICE_ROLE $SIGNING_KEYS"
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("instance", INSTANCES)
+def test_an_instance_runs_the_process_that_it_is_named_after(checkout: Path, instance: str) -> None:
+    (line,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", UNIT, re.MULTILINE)
+    told = line.replace("%%", "%").replace("%i", instance).replace("$$", "$")  # As systemd does.
+    done = subprocess.run(["/bin/sh", "-c", told], cwd=checkout, capture_output=True, check=True)
+    assert done.stdout.split()[:3] == [b"-m", b"app", INSTANCES[instance].encode()]
+    assert INSTANCES[instance] in COMMANDS
+
+
+@pytest.mark.parametrize("instance", ["web", "worker-2"])
+def test_systemd_takes_the_unit(tmp_path: Path, instance: str) -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is missing: install the package systemd")
+    unit = tmp_path / f"carrier-links@{instance}.service"
+    unit.write_text(UNIT)
+    told = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+def test_the_keys_are_where_the_unit_lets_them_be_written() -> None:
+    assert "ProtectSystem=strict" in UNIT
+    assert "StateDirectory=carrier-links\nStateDirectoryMode=0700" in UNIT
+    environment = (SYSTEMD / "environment").read_text("utf-8")
+    assert "\nSIGNING_KEYS='/var/lib/carrier-links/keys'\n" in environment
+    read = re.findall(r"^EnvironmentFile=(.*)$", UNIT, re.MULTILINE)
+    assert read == [
+        "/etc/carrier-links/environment",
+        "-/etc/carrier-links/environment.%i",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+@pytest.mark.parametrize(
+    ("command", "role"),
+    [
+        (["migrate"], "carrier_owner"),
+        (["restore", "/backups/monday"], "carrier_owner"),
+        (["audit", "import", "log.jsonl"], "carrier_owner"),
+        (["audit", "verify"], "carrier"),
+        (["doctor"], "carrier"),
+    ],
+)
+def test_a_command_has_the_environment_of_the_processes(
+    checkout: Path, command: list[str], role: str
+) -> None:
+    for name in ("environment", "environment.owner"):
+        shutil.copy(SYSTEMD / name, checkout)
+    script = (SYSTEMD / "carrier-links").read_text("utf-8")
+    script = script.replace("/etc/carrier-links", str(checkout))
+    script = script.replace("/srv/carrier-links", str(checkout))
+    script = re.sub(r"(--re[ug]id)=carrier-links", r"\1=0", script)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, "carrier-links", *command],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    url = f"postgresql://{role}:PASSWORD@db/carrier"
+    told = ["-m", "app", *command, url, "carrier", "/var/lib/carrier-links/keys"]
+    assert done.stdout.split() == told
