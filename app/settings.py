@@ -28,6 +28,7 @@ WHOLE_DIGITS_MAX = 9
 RATE_LIMIT_MAX = 999_999_999  # More than any process of ours answers in a minute.
 # The password in the URL of a database or broker: up to the last @ before a comma, or a parameter.
 PASSWORD = re.compile(r"(://[^:@/,]*:)[^,]*(?=@)|(\bpassword=)[^&,]+")
+WITH_PASSWORDS = {"database_url", "finance_database_url", "broker_url"}
 
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 # A path that no proxy rewrites. Below it, the first segments of our own paths.
@@ -381,7 +382,7 @@ class Settings:
         "the key of secret hashes; empty: kept beside the signing keys", "", str, secret=True
     )
     adjustment_approval_above_micros: int = _setting(
-        "above what amount an adjustment waits for another operator; 0 for never", "0", _amount
+        "of earlier releases: the limit is in the log now, see `operator approvals`", "0", _amount
     )
     operator_key: str = _setting(
         "the key of the operator who runs a command; better in a file: OPERATOR_KEY_FILE",
@@ -435,7 +436,8 @@ class Settings:
     @classmethod
     def load(cls, *, demo: bool = False) -> Self:
         """Read the settings of this process; a demo has other defaults."""
-        return cls.from_env({**(DEMO if demo else {}), **os.environ})
+        unset = {name: text for name, text in DEMO.items() if not os.environ.get(f"{name}_FILE")}
+        return cls.from_env({**(unset if demo else {}), **os.environ})
 
     @property
     def database_path(self) -> Path:
@@ -443,9 +445,19 @@ class Settings:
         return Path(self.database_url.removeprefix("sqlite:///"))
 
     @property
+    def is_on_files(self) -> bool:
+        """Whether the database is SQLite."""
+        return self.database_url.startswith("sqlite:")
+
+    @property
     def has_own_broker(self) -> bool:
         """Whether the queues are inside this process."""
         return self.broker_url == "memory://"
+
+    @property
+    def broker_shown(self) -> str:
+        """The URLs of the broker without user and password."""
+        return re.sub(r"(?<=://)[^,]*@", "", self.broker_url)
 
     @property
     def networks(self) -> list[str]:
@@ -546,19 +558,26 @@ class Settings:
 
 
 def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:
-    """Return what is set; a secret can also stand in the file that its name with _FILE names."""
+    """Return what is set, or what stands in the file that its name with _FILE names."""
     name = name_of(setting.name)
     text, path = environment.get(name, ""), environment.get(f"{name}_FILE", "")
-    if not path or not setting.metadata["secret"]:
+    if not path:
         return text
-    if text:
+    if text.strip():
         message = f"{name} and {name}_FILE are both set: set one of them"
         raise WrongSetting(message)
+    # The path is not repeated, because it may be the secret itself, given by mistake.
+    wrong = f"{name}_FILE must name a file of text that can be read and is not empty"
     try:
-        return Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{name}_FILE must name a file of text that can be read, not {path}"
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"{wrong}: {error.strerror}"
         raise WrongSetting(message) from error
+    except UnicodeDecodeError as error:
+        raise WrongSetting(wrong) from error
+    if not text.strip():
+        raise WrongSetting(wrong)
+    return text
 
 
 def secrets_open_to_all(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
@@ -568,7 +587,8 @@ def secrets_open_to_all(environment: Mapping[str, str] = os.environ) -> Iterator
     """
     for each in fields(Settings):
         name = f"{name_of(each.name)}_FILE"
-        path = environment.get(name, "") if each.metadata["secret"] else ""
+        is_secret = each.metadata["secret"] or each.name in WITH_PASSWORDS
+        path = environment.get(name, "") if is_secret else ""
         with suppress(OSError):  # A file that is not there has no mode.
             is_open = path and Path(path).stat().st_mode & stat.S_IROTH
             if is_open and not os.statvfs(path).f_flag & os.ST_RDONLY:
@@ -583,7 +603,7 @@ def name_of(attribute: str) -> str:
 def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straight from the metadata.
     if secret:
         return "********" if value else ""
-    if name in {"database_url", "finance_database_url", "broker_url"}:
+    if name in WITH_PASSWORDS:
         return PASSWORD.sub(r"\1\2********", value)
     if name.endswith("_micros"):
         return format_amount(value)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
 from domain.accounts.erasure import Erasure
 from domain.accounts.monthly_fee import MonthlyFee
@@ -18,6 +19,7 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event, Root, kinds_below
 from domain.log.discontinuity import Discontinuity
+from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
@@ -26,6 +28,8 @@ AGGREGATES: tuple[type[Root], ...] = (
     Wallet,
     Deposit,
     Adjustment,
+    ApprovalLimit,
+    Proposal,
     NumberLookup,
     BulkJob,
     Organization,
@@ -40,6 +44,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     PlanChange,
     MonthlyFee,
     Discontinuity,
+    LogOrigin,
     Ledger,
     Month,
     WebhookEndpoint,

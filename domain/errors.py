@@ -12,6 +12,7 @@ Refused
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
+    └── InstallationHeld
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
 └── WrongCurrency CURRENCY is not the currency of the log
@@ -223,6 +224,7 @@ _HAPPENED: Mapping[str | None, str] = {
     NO_ESIM: "The network has no eSIM available for this plan",
     None: "The network could not do it",  # Failures of earlier releases have no reason.
 }
+NOT_BEGUN = "No worker has begun it in time, so the network was asked for nothing"
 NETWORK_REASONS = (UNREACHABLE, LATE, REJECTED, NO_ESIM)
 _FINAL = {REJECTED: "it would be refused again", NO_ESIM: "choose another plan"}
 
@@ -245,15 +247,24 @@ class ProvisioningError(Refused):
     """Raised when the network failed, refused, had no eSIM or took too long; `reason` says which.
 
     `outcome` says in half sentences what happened to the money and to the rest. `again` says how to
-    try again, if that makes sense.
+    try again, if that makes sense. `begun`: a worker has taken it up, so the network was asked.
     """
 
     code = "PROVISIONING_ERROR"
 
     def __init__(
-        self, reason: str | None = None, *outcome: str, again: str = "try again", **details: Any
+        self,
+        reason: str | None = None,
+        *outcome: str,
+        again: str = "try again",
+        begun: bool = True,
+        **details: Any,
     ) -> None:
-        parts = [_HAPPENED[reason], *outcome, _FINAL.get(reason or "", again)]
+        parts = [
+            _HAPPENED[reason] if begun else NOT_BEGUN,
+            *outcome,
+            _FINAL.get(reason or "", again),
+        ]
         known = {} if reason is None else {"reason": reason}
         super().__init__("; ".join(parts) + ".", **known, **details)
         self.retryable = reason not in _FINAL
@@ -329,6 +340,12 @@ class ServiceUnavailable(Refused):
     code = "SERVICE_UNAVAILABLE"
     message = "The service cannot reach its log; try again."
     retryable = True
+
+
+class InstallationHeld(ServiceUnavailable):
+    """Raised for what would act on the world in a copy that nobody has released."""
+
+    message = "This installation is a held copy: it answers reads only, until it is released."
 
 
 class Conflict(Exception):

@@ -28,6 +28,7 @@ from domain.lookups.answers import AnswerRules
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
+from domain.webhooks.commands import Webhooks
 from projections.engine.read_model import ReadModel
 from tests import compiled
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
@@ -137,6 +138,12 @@ class Process(Container):
     @part
     def provider(self) -> LookupProvider:
         return self._given or super().provider
+
+    @part
+    def webhooks(self) -> Webhooks:
+        if not self.settings.signing_keys.exists():
+            self.webhook_key.ensure()  # As a start of `web` does.
+        return super().webhooks
 
     def answer_rules(self) -> AnswerRules:
         return replace(super().answer_rules(), uncached=NUMBERS, pause=lambda _: None)

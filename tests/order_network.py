@@ -11,6 +11,7 @@ from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import (
+    ActivationCode,
     Addon,
     AddonUsage,
     Capability,
@@ -190,10 +191,10 @@ class SellingByOrder:
         """Make an eSIM inactive, as a network does by itself."""
         self.book.of(endpoint_id).status = "inactive"
 
-    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+    def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         self._reach(timeout_s)
         self.book.of(iccid)
-        return f"LPA:1$rsp.orders.example${iccid}"
+        return ActivationCode(f"LPA:1$rsp.orders.example${iccid}")
 
     def _reach(self, timeout_s: float) -> None:
         if self.book.is_down or timeout_s <= 0:

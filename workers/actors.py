@@ -1,6 +1,8 @@
 """Dramatiq actors: thin shells that turn a message into a call of a service."""
 
 import logging
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -31,6 +33,7 @@ RETRIES: dict[str, Any] = {
 class Services(Protocol):
     """What actors call; made at the first message, because a mere publisher needs none of it."""
 
+    def is_held(self) -> bool: ...
     @property
     def lookup_turns(self) -> LookupTurns: ...
     @property
@@ -46,27 +49,42 @@ class Services(Protocol):
 
 
 def register(broker: Broker, services: Services) -> None:
+    """Declare the actors; in a held copy they do nothing, and the sweeps ask again when it ends."""
+
+    def acting(work: Callable[..., None]) -> Callable[..., None]:
+        @wraps(work)
+        def run(*arguments: Any) -> None:
+            if not services.is_held():
+                work(*arguments)
+
+        return run
 
     @dramatiq.actor(broker=broker, queue_name="lookup", **RETRIES)
+    @acting
     def work_slice(job_id: str, slice_index: int) -> None:
         services.lookup_turns.answer(UUID(job_id), slice_index)
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
+    @acting
     def work_link(link_id: str) -> None:
         services.provisioning.work(UUID(link_id))
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
+    @acting
     def work_plan_change(change_id: str) -> None:
         services.plan_changes.work(UUID(change_id))
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
+    @acting
     def work_lost_order(lost_id: str) -> None:
         services.lost_orders.work(UUID(lost_id))
 
     @dramatiq.actor(broker=broker, queue_name="billing", **RETRIES)
+    @acting
     def charge_fees() -> None:
         services.monthly_fees.run()
 
     @dramatiq.actor(broker=broker, queue_name="webhook", **RETRIES)
+    @acting
     def tell_endpoint(organization_id: str, endpoint_id: str) -> None:
         services.webhook_work.tell(UUID(organization_id), UUID(endpoint_id))

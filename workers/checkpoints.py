@@ -6,6 +6,7 @@ are the events older than `lag`. Otherwise a checkpoint could accuse a log after
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
@@ -13,9 +14,10 @@ from typing import NamedTuple, Protocol
 import msgspec
 from sqlalchemy import Connection
 
-from domain.cause import Clock
-from domain.errors import NotPossible
+from domain.cause import Cause, Clock
+from domain.errors import Conflict, NotPossible
 from domain.log.log import Log
+from domain.log.origin import LogOrigin, log_origin_id
 from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, Signer
 from projections.audit.kept_tree import KeptTree
 from projections.audit.tree_keeper import BATCH_EVENTS_MAX, TreeKeeper
@@ -62,7 +64,10 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class CheckpointRules:
-    """How checkpoints are named, how often they are made, and how old events must be."""
+    """How checkpoints are named, how often they are made, and how old events must be.
+
+    `origin` is for a log that has none yet.
+    """
 
     origin: str
     every: timedelta
@@ -93,6 +98,7 @@ class Checkpoints:
         self._rules = rules
         self._sink = sink
         self._clock = clock
+        self._origin: str | None = None  # Once it is known to be in the log.
 
     def follow(self) -> object:
         """Add the new events of the log to the tree; AGAIN if there may be more."""
@@ -109,16 +115,34 @@ class Checkpoints:
             if size:
                 self._make(size, newest)
 
-    def make(self) -> KeptCheckpoint:
-        """Make a checkpoint now; raises NotPossible if nothing can be signed yet."""
-        self._keeper.catch_up()
+    def make(self, note_act: Callable[[], object] | None = None) -> KeptCheckpoint:
+        """Make a checkpoint now; raises NotPossible if nothing can be signed yet.
+
+        `note_act` records who asked for it. It is called before the signature, so there is no
+        signature without its record; where no event can be lost, the checkpoint covers it too.
+        """
         newest = self._store.newest()
+        size = self._require_signable(newest)
+        if note_act is not None:
+            note_act()
+            size = self._require_signable(newest)
+        return self._make(size, newest)
+
+    def origin(self) -> str:
+        """Return what checkpoints call this log, or will call it."""
+        fixed, newest = self._log.find(LogOrigin, log_origin_id()), self._store.newest()
+        if fixed is not None:
+            return fixed.origin
+        return newest.signed.checkpoint.origin if newest is not None else self._rules.origin
+
+    def _require_signable(self, newest: KeptCheckpoint | None) -> int:
+        self._keeper.catch_up()
         size = self._signable(newest)
         if not size:
             lag_s = self._rules.lag().total_seconds()
             message = f"no event is older than {lag_s:.0f} s (CHECKPOINT_LAG_S) yet"
             raise NotPossible(message)
-        return self._make(size, newest)
+        return size
 
     def deliver(self) -> object:
         """Bring to the sink what it has not accepted yet; AGAIN if more is left.
@@ -147,8 +171,18 @@ class Checkpoints:
                 self._require_growth(connection, newest.signed.checkpoint)
             root = self._tree.range_of(connection, size).root()
             position = self._tree.position_of(connection, size - 1)
-        made = Checkpoint(self._rules.origin, size, root, position, self._clock())
+        made = Checkpoint(self._fixed_origin(), size, root, position, self._clock())
         return self._store.add(SignedCheckpoint.make(made, self._signer()))
+
+    def _fixed_origin(self) -> str:
+        """Return the origin, which the log keeps from its first checkpoint on."""
+        if self._origin is None:
+            if self._log.find(LogOrigin, log_origin_id()) is None:
+                fixed = LogOrigin.fix(self.origin(), Cause(self._clock(), "checkpoint"))
+                with suppress(Conflict):  # Another process was first.
+                    self._log.append(fixed)
+            self._origin = self.origin()
+        return self._origin
 
     def _require_growth(self, connection: Connection, newest: Checkpoint) -> None:
         """Refuse to sign a history that contradicts what was signed before."""
@@ -168,7 +202,8 @@ class Checkpoints:
         limit = self._limit()
         with self._database.reading() as connection:
             high, _ = self._tree.end(connection)
-        low = min(high, newest.signed.checkpoint.size) if newest is not None else 0
+            closed = self._closed_by(connection, limit)
+        low = min(high, max(closed, newest.signed.checkpoint.size if newest is not None else 0))
         while low < high:
             middle = (low + high + 1) // 2
             with self._database.reading() as connection:
@@ -178,6 +213,17 @@ class Checkpoints:
             else:
                 high = middle - 1
         return low
+
+    def _closed_by(self, connection: Connection, limit: datetime) -> int:
+        """Return how many events there are up to the newest close of a month, once that is old.
+
+        They are older, even if a clock that was ahead has dated one of them later.
+        """
+        closed_at = self._keeper.closed_at
+        if not self._is_old(closed_at, limit):
+            return 0
+        index = self._tree.index_of(connection, closed_at)
+        return 0 if index is None else index + 1
 
     def _limit(self) -> datetime:
         return self._clock() - self._rules.lag()

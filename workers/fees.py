@@ -12,7 +12,7 @@ from uuid import UUID
 
 from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.monthly_fee import monthly_fee_id
-from domain.cause import Cause, Clock, lies_ahead
+from domain.cause import Cause, lies_ahead
 from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.log.log import Log
 from domain.months import month_of, months_before, next_month
@@ -20,6 +20,7 @@ from projections.engine.database import Database
 from projections.models.link_spans import LinkSpans
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
+from workers.cut_off import CutOff
 from workers.routes import Publisher, fees_message
 
 # An event that is dated in one month may reach the log in the next: its commit has waited in a
@@ -81,18 +82,20 @@ class MonthlyFees:
     again.
     """
 
-    def __init__(self, log: Log, billing: MonthlyBilling, reads: FeeReads, clock: Clock) -> None:
+    def __init__(self, log: Log, billing: MonthlyBilling, reads: FeeReads, cut_off: CutOff) -> None:
         self._log = log
         self._billing = billing
         self._reads = reads
-        self._clock = clock
+        self._cut_off = cut_off
         self._server: str | None = None  # The server whose log says what is settled.
         self._month = ""  # Months are frozen up to this one.
         self._accounts: dict[UUID, _Account] = {}
 
     def run(self, organizations_max: int = ORGANIZATIONS_MAX, steps_max: int = STEPS_MAX) -> int:
         """Go on with some organizations that have work; return how many charges were made."""
-        now, tally = self._clock(), _Tally()
+        if self._cut_off.is_doubted():
+            return 0
+        now, tally = self._cut_off.now(), _Tally()
         month = month_of(now - COMMITTED_WITHIN)
         self._log.head()  # A process that had nothing to do would not notice a new server.
         if self._log.server != self._server:  # The new server may have lost what was settled.
@@ -172,7 +175,7 @@ class MonthlyFees:
                 del account.owed[0]
 
     def _cause(self, month: str) -> Cause:
-        return Cause(self._clock(), f"monthly-fee-{month}")
+        return Cause(self._cut_off.now(), f"monthly-fee-{month}")
 
 
 def _is_before(now: datetime, moment: datetime | None, at_most: timedelta) -> bool:

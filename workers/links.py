@@ -552,10 +552,12 @@ class Provisioning:
     def _lpa(self, link: Link, iccid: str) -> Sealed | None:
         """Return the sealed activation code; None if the network fails, then a later read asks."""
         try:
-            lpa = self.network.lpa(iccid, timeout_s=self._call_s(link))
+            code = self.network.lpa(iccid, timeout_s=self._call_s(link))
         except ProviderError:
             return None
-        return seal_text(self.vault, link.organization_id, link.id, lpa, self._cause(link))
+        return seal_text(
+            self.vault, link.organization_id, link.id, code.as_text(), self._cause(link)
+        )
 
     def _cause(self, link: Link) -> Cause:
         return Cause(self.clock(), link.requested.request_id)

@@ -1,4 +1,7 @@
-"""The end of a month: the clock closes each month of the books, the oldest first."""
+"""The end of a month: each month of the books is closed, the oldest first, by the clock.
+
+Where the clock cannot be believed, an operator does it.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -6,11 +9,12 @@ from datetime import timedelta
 from itertools import islice
 
 from domain.accounts.wallet import Wallet
-from domain.cause import Cause, Clock
-from domain.errors import Conflict
+from domain.cause import Cause
+from domain.errors import Conflict, NotPossible
 from domain.finance.month import Month, month_id
 from domain.log.log import Log
-from domain.months import first_instant, month_of, months_before
+from domain.months import first_instant, month_of, months_before, next_month
+from workers.cut_off import CutOff
 
 # Entries that are dated in a month reach the log within a minute of its end. Those that come after
 # the close are not lost: they belong to the next month.
@@ -25,21 +29,22 @@ logger = logging.getLogger(__name__)
 class MonthEnd:
     """Closes the months from that of the first wallet on; the log decides which are closed.
 
-    `clock` is the earlier one of this machine and the database server: a month has to be over by
-    both. The memory of this object only avoids asking the log again.
+    The memory of this object only avoids asking the log again.
     """
 
-    def __init__(self, log: Log, clock: Clock) -> None:
+    def __init__(self, log: Log, cut_off: CutOff) -> None:
         self._log = log
-        self._clock = clock
+        self._cut_off = cut_off
         self._done: tuple[str | None, str] | None = None  # The server, and the month that is open.
 
     def run(self) -> int:
         """Close at most MONTHS_MAX months that are over; return how many were closed."""
-        now = self._clock()
+        now = self._cut_off.now()
         open_month = month_of(now - SETTLES_AFTER)
         self._log.head()  # A process that had nothing to do would not notice a new server.
         if self._done == (self._log.server, open_month):
+            return 0
+        if self._cut_off.is_doubted():
             return 0
         server = self._log.server  # Another server may have lost closed months.
         months = [*islice(self._not_closed(open_month), MONTHS_MAX)]
@@ -50,11 +55,35 @@ class MonthEnd:
 
     def overdue(self) -> list[str]:
         """Return the months that ended over an hour ago and are not closed."""
-        open_month = month_of(self._clock() - SETTLES_AFTER - OVERDUE_AFTER)
+        open_month = month_of(self._cut_off.now() - SETTLES_AFTER - OVERDUE_AFTER)
         newest = month_of(first_instant(open_month) - timedelta(days=1))
         if self._log.find(Month, month_id(newest)) is not None:
             return []  # Months are closed in order, so all are.
         return [*self._not_closed(open_month)]
+
+    def close(self, month: str, cause: Cause) -> None:
+        """Close a month on purpose; NotPossible unless it is over and the next to be closed.
+
+        Then the clock is believed again.
+        """
+        now = self._cut_off.now()
+        if now < first_instant(next_month(month)):
+            message = f"month {month} has not ended by the clock of the database ({now:%Y-%m-%d})"
+            raise NotPossible(message)
+        following = next(self._not_closed(month_of(now)), None)
+        if following != month:
+            if following is None or month < following:
+                message = f"month {month} is closed, or before the first wallet"
+            else:
+                message = f"months are closed in their order: {following} comes first"
+            raise NotPossible(message)
+        self._log.append(Month.close(month, cause))
+        self._cut_off.confirm()
+
+    def closed_too_early(self) -> str | None:
+        """Return the present month if it is closed, although it has not ended."""
+        present = month_of(self._cut_off.now())
+        return None if self._log.find(Month, month_id(present)) is None else present
 
     def _not_closed(self, open_month: str) -> Iterator[str]:
         """Yield the months since the first wallet that are over and not closed, oldest first."""

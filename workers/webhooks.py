@@ -23,10 +23,11 @@ from domain.log.log import Log
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sender, Sent, Sign
-from domain.webhooks.retries import DISABLED_AFTER, Health, after_attempt
+from domain.webhooks.retries import DISABLED_AFTER, PAUSE_MAX, Health, after_attempt
 from workers.routes import Publisher, webhook_message
 
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
+UNSIGNED = "secret_revoked"  # The error of a delivery that nothing can sign.
 GONE = 410  # An endpoint that replies this wants no more deliveries.
 KEPT = timedelta(days=30)
 # An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
@@ -57,6 +58,10 @@ class DeliveryWork(Protocol):
 
     def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
         """Store the outcome of an attempt; False if another worker has taken the delivery over."""
+        ...
+
+    def wait(self, taken: Taken, error: str, until: datetime) -> None:
+        """Leave the delivery as it was, with the reason, and pause its endpoint."""
         ...
 
     def failing_since(self, endpoint_id: UUID) -> datetime | None:
@@ -141,7 +146,10 @@ class WebhookWork:
         publisher: Publisher,
         clock: Clock,
         threads: int,
+        is_doubted: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_doubted` tells whether the clock must not be believed about days."""
+        self._is_doubted = is_doubted
         self._log = log
         self._webhooks = webhooks
         self._deliveries = deliveries
@@ -198,7 +206,11 @@ class WebhookWork:
         if endpoint is None or address is None:
             self._deliveries.cancel(delivery.endpoint_id, now)
             return False
-        sent = self._sender.send(address.url, self._headers(endpoint, delivery, now), delivery.body)
+        headers = self._headers(endpoint, delivery, now)
+        if not headers["webhook-signature"]:
+            self._deliveries.wait(taken, UNSIGNED, now + PAUSE_MAX)
+            return False
+        sent = self._sender.send(address.url, headers, delivery.body)
         is_success = sent.status is not None and sent.status // 100 == SUCCESS
         is_slow = not is_success or sent.duration_ms > SLOW_S * 1000
         self._places.note(endpoint.id, is_slow=is_slow)
@@ -233,6 +245,7 @@ class WebhookWork:
             since is not None
             and now - since >= DISABLED_AFTER
             and self._deliveries.failing_since(endpoint.id) == since  # No success meanwhile.
+            and not self._is_doubted()
         ):
             reason = "failing"
         is_over = reason is not None and self._disable(endpoint, reason, now)

@@ -85,12 +85,16 @@ class Persistence(Protocol):
         """Tell whether there can be tables, without creating an empty installation."""
         ...
 
+    def has_all_files(self) -> bool:
+        """Tell whether no file is missing that `migrate` would create."""
+        ...
+
     def has_lost_its_log(self) -> bool:
-        """Tell whether read models are there whose log is not."""
+        """Tell whether read models or own stores are there whose log is not."""
         ...
 
     def fault(self) -> str | None:
-        """Say why sessions of DATABASE_URL cannot be used; None if they can."""
+        """Say why DATABASE_URL cannot be used, or can no longer be; None if it can."""
         ...
 
     def migrating(self) -> AbstractContextManager[None]:

@@ -22,6 +22,7 @@ from eventsourcing.persistence import StoredEvent
 from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
 from app.adapters.databases import Databases, ListeningWaker, Persistence, persistence_at
 from app.adapters.lookups.chain import ChainedLookup
+from app.adapters.lookups.offline import canonical_of
 from app.adapters.lookups.sandbox import NUMBERS as SANDBOX_NUMBERS
 from app.adapters.lookups.sandbox import SandboxLookup
 from app.adapters.queues.in_process import InProcessBroker
@@ -45,6 +46,7 @@ from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
 from app.adapters.stores.webhook_deliveries import SqlDeliveries
 from app.adapters.webhooks.sender import HttpSender
+from app.bootstrap.hold import Hold
 from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
@@ -52,8 +54,10 @@ from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
+from app.security.key_file import Kind
 from app.security.keys import KeyRing, Pepper, WebhookKey
 from app.security.rate_limits import RateLimits
+from app.security.ring import Ring
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import (
@@ -110,6 +114,7 @@ from projections.audit.report import Failure, Report
 from projections.audit.tree_keeper import TreeKeeper
 from projections.audit.witnesses import Claim, Claims, DamagedCheckpoints, KeptLeaves, Witness
 from projections.engine.database import Database
+from projections.engine.follower import Lock
 from projections.engine.freshness import Freshness
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
@@ -135,6 +140,7 @@ from projections.models.webhook_endpoints import WebhookEndpoints
 from workers import actors
 from workers.bulk import BulkLookup
 from workers.checkpoints import CheckpointRules, Checkpoints
+from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.fees import FeeReads, FeeRound, MonthlyFees
 from workers.links import EsimReservation, LinkWork, Provisioning
@@ -264,17 +270,30 @@ class Container:
 
     @part
     def shared_clock(self) -> Clock:
-        """The earlier of this machine's clock and the database server's.
+        """The database server's clock, asked each time; this machine's where it has none."""
+        return lambda: self.views.server_time() or self.local_clock()
 
-        For work that affects all organizations: a machine whose clock is ahead must not start it
-        too early.
-        """
+    @part
+    def cut_off(self) -> CutOff:
+        """The time of what is done once and for ever, and whether it can be believed."""
 
-        def earlier() -> datetime:
-            now, told = self.local_clock(), self.views.server_time()
-            return now if told is None else min(now, told)
+        def apart() -> timedelta:
+            self.database_clock.measure()
+            return self.database_clock.offset
 
-        return earlier
+        def alive(at: datetime) -> None:
+            self.notes.replace("alive", "", at)
+
+        return CutOff(self.shared_clock, apart, self._last_sign, alive, self.steadiness)
+
+    def _last_sign(self) -> datetime | None:
+        """Return when the installation was last alive; before its first note, what else tells."""
+        if (note := self.notes.newest("alive")) is not None:
+            return note.at
+        newest = self.log.stored(self.log.head() - 1, 1)
+        beats = (each.caught_up_at for each in self.positions.all(self.views).values())
+        signs = [*(each.timestamp for each in newest), *(at for at in beats if at is not None)]
+        return max(signs, default=None)
 
     # Own stores. A new store is a part here, and its tables go into a set of `own_tables`.
 
@@ -287,6 +306,14 @@ class Container:
     def notes(self) -> Notes:
         """What this installation notes about itself, in the database of the log."""
         return Notes(self.databases.keys)
+
+    @part
+    def hold(self) -> Hold:
+        """Whether this installation is a held copy; a thread of each process looks every second."""
+        return Hold(self.notes, self.log)
+
+    def is_held(self) -> bool:
+        return self.hold.is_on
 
     @part
     def lookup_cache(self) -> SqlLookupCache:
@@ -473,7 +500,7 @@ class Container:
 
         A checkpoint whose key is missing still counts, because its root can be compared.
         """
-        known = [key.public_key for key in self.checkpoint_keys.list()]
+        known = [key.public_key for key in self.checkpoint_keys.live()]
         kept = [*self.checkpoint_store.all()]
         signed = (each.signed for each in kept if not isinstance(each, ChangedCheckpoint))
         changed = [each for each in kept if isinstance(each, ChangedCheckpoint)]
@@ -519,7 +546,7 @@ class Container:
     @part
     def committer(self) -> Committer:
         """The only writer of wallets in this process."""
-        return Committer(self.log, self.persistence.turns())
+        return Committer(self.log, self.persistence.turns(), self.hold.refuse)
 
     @part
     def currency(self) -> Currency:
@@ -528,12 +555,16 @@ class Container:
     @part
     def accounts(self) -> Accounts:
         """Operators' commands on organizations, clients and wallets."""
-        above_micros = self.settings.adjustment_approval_above_micros
-        return Accounts(self.log, self.committer, self.currency, uuid4, above_micros)
+        return Accounts(self.log, self.committer, self.currency, uuid4)
 
     @part
     def operators(self) -> Operators:
         return Operators(self.log)
+
+    @part
+    def operators_turn(self) -> Lock:
+        """Held by a command that writes, until it ends."""
+        return self.persistence.lock("operators")
 
     @part
     def catalogue(self) -> Catalogue:
@@ -629,7 +660,10 @@ class Container:
     def _guarded(self, bare: LookupProvider, patience_s: float) -> LookupProvider:
         circuit = CircuitBreaker("lookup provider", bare.name, bare.probe, patience_s=patience_s)
         self.circuits.append(circuit)
-        return GuardedLookup(bare, circuit, self.drains.has)
+        return GuardedLookup(bare, circuit, self._gets_no_lookups)
+
+    def _gets_no_lookups(self, name: str) -> bool:
+        return self.is_held() or self.drains.has(name)
 
     @part
     def provider(self) -> LookupProvider:
@@ -643,7 +677,8 @@ class Container:
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
         try:
-            self.provider.probe()
+            if not self.is_held():
+                self.provider.probe()
         except ProviderError:
             pass  # A provider that is down is noticed when it is asked.
         except Exception as error:  # noqa: BLE001  # Lookups go on. The text may hold a secret.
@@ -666,6 +701,7 @@ class Container:
             cache_ttls=self._cache_ttls(),
             concurrency=max(settings.lookups_at_once.values()),
             carry=carried,
+            canonical_of=canonical_of,
         )
 
     def _cache_ttls(self) -> dict[str, timedelta]:
@@ -742,7 +778,7 @@ class Container:
         """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         made = {name: self._guarded_network(NETWORKS[name](self)) for name in others}
-        return Networks({first: self.network, **made}, self._is_drained)
+        return Networks({first: self.network, **made}, self._is_drained, self.is_held)
 
     def _is_drained(self, name: str) -> bool:
         return self.drains.has(name)  # Looked up late: `check_settings` must not open the log.
@@ -913,7 +949,7 @@ class Container:
     @part
     def webhooks(self) -> Webhooks:
         """The commands and reads of webhook endpoints."""
-        return Webhooks(self.log, self.vault, uuid4)
+        return Webhooks(self.log, self.vault, uuid4, lambda: self.webhook_key.newest().id)
 
     @part
     def webhook_deliveries(self) -> SqlDeliveries:
@@ -946,22 +982,23 @@ class Container:
             self.publisher,
             self.clock,
             WEBHOOK_THREADS,
+            self.cut_off.is_doubted,
         )
 
     @part
     def webhook_key(self) -> WebhookKey:
-        """The key that secrets of webhooks are derived from."""
+        """The keys that secrets of webhooks are derived from."""
 
         def noted() -> str | None:
             note = self.notes.newest("webhook_key")
             return None if note is None else note.value
 
-        return WebhookKey(self.settings.signing_keys, noted)
+        return WebhookKey(self.settings.signing_keys, self.clock, noted)
 
     @part
     def webhook_signer(self) -> WebhookSigner:
         """Makes secrets of webhooks, and signs with them."""
-        return WebhookSigner(self.webhook_key)
+        return WebhookSigner(self.webhook_key.value)
 
     @part
     def webhook_sender(self) -> HttpSender:
@@ -987,7 +1024,7 @@ class Container:
             book=self.fee_book,
             reach=self._reach_fees,
         )
-        return MonthlyFees(self.log, billing, reads, self.shared_clock)
+        return MonthlyFees(self.log, billing, reads, self.cut_off)
 
     def _reach_fees(self, position: int) -> bool:
         """Project up to a position; False if a read model of the fees has stopped before it."""
@@ -999,7 +1036,7 @@ class Container:
     @part
     def month_end(self) -> MonthEnd:
         """Closes the months that are over."""
-        return MonthEnd(self.log, self.shared_clock)
+        return MonthEnd(self.log, self.cut_off)
 
     # The queues and what fills them.
 
@@ -1067,11 +1104,35 @@ class Container:
         )
 
     @part
+    def pepper(self) -> Pepper:
+        """The peppers of client secrets and operator keys."""
+        settings = self.settings
+        return Pepper(
+            settings.signing_keys,
+            self.clock,
+            lambda: self.notes.newest("pepper") is not None,
+            settings.secret_pepper.encode(),
+        )
+
+    @property
+    def rings(self) -> Mapping[Kind, Ring[Any]]:
+        """The keys of each kind, as commands renew and revoke them."""
+        return {
+            "signing": self.keys,
+            "pepper": self.pepper,
+            "webhooks": self.webhook_key,
+            "checkpoints": self.checkpoint_keys,
+        }
+
+    @part
     def secret_hasher(self) -> SecretHasher:
         """Hashes and compares client secrets."""
-        settings = self.settings
-        kept = Pepper(settings.signing_keys, lambda: self.notes.newest("pepper") is not None)
-        return SecretHasher(settings.secret_pepper.encode() or kept)
+        return SecretHasher(self.pepper)
+
+    def endless_secrets_until(self) -> datetime | None:
+        """Return when secrets end whose rotation set no end; None before `migrate` has noted it."""
+        noted = self.notes.all("endless_secrets")
+        return datetime.fromisoformat(noted[0].value) if noted else None
 
     @part
     def authorizer(self) -> Authorizer:

@@ -4,26 +4,23 @@ The database notes the first key of each directory of keys. So new keys, or the 
 installation, are recognized as a change.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from app.adapters.stores.notes import Note
 from app.bootstrap.container import Container
 from app.security.key_file import SigningKeysError
-from app.security.keys import load_or_make_pepper
-from app.security.secrets import SecretHasher
+from app.security.keys import SharedSecrets
 from app.security.tokens import LEEWAY_S
 from domain.accounts.organization import ApiClient, api_client_id
 from domain.webhooks.endpoint import WebhookEndpoint
-from projections.models.api_clients import ApiClientRow
 
 
 def ensure_keys(container: Container) -> None:
     """Create signing keys, pepper and the key of webhooks if they are missing."""
     container.keys.ensure()
     container.webhook_key.ensure()
-    if not container.settings.secret_pepper:
-        load_or_make_pepper(container.settings.signing_keys)
+    container.pepper.ensure()
 
 
 def note_keys(container: Container) -> list[str]:
@@ -34,8 +31,7 @@ def note_keys(container: Container) -> list[str]:
         kid = first or container.keys.signing_key().kid
         container.notes.add("signing_keys", kid, container.clock())
     note_pepper(container)
-    told = SecretHasher(container.webhook_key).fingerprint()
-    container.notes.add("webhook_key", told, container.clock())
+    container.notes.add("webhook_key", container.webhook_key.newest().id, container.clock())
     return lost_keys(container)
 
 
@@ -46,53 +42,75 @@ def note_pepper(container: Container) -> None:
     would make the secret look older than the pepper.
     """
     container.database_clock.measure()
-    container.notes.add("pepper", container.secret_hasher.fingerprint(), container.clock())
+    container.notes.add("pepper", container.pepper.newest().id, container.clock())
 
 
 def lost_keys(container: Container) -> list[str]:
-    """Say which tokens and secrets are refused because keys or the pepper have changed."""
-    keys, peppers = container.notes.all("signing_keys"), container.notes.all("pepper")
-    told = _lost_secrets(container)
-    if len(keys) < 2 and len(peppers) < 2:  # noqa: PLR2004  # The first ones replace none.
-        return told
-    with container.views.reading() as connection:
-        clients = [row for row in container.clients.all(connection) if not row.revoked]
+    """Say which tokens and secrets are refused because keys have changed or were revoked."""
+    keys = container.notes.all("signing_keys")
+    told = []
     lifetime = timedelta(seconds=container.settings.token_ttl_s + LEEWAY_S)
-    if clients and len(keys) > 1 and container.clock() - keys[-1].at < lifetime:
+    if len(keys) > 1 and container.clock() - keys[-1].at < lifetime and active_clients(container):
         told.append(
             f"SIGNING_KEYS: the signing keys were made anew at {keys[-1].at:%Y-%m-%d %H:%M} UTC; "
             "every token issued before is refused"
         )
-    if dead := sum(_is_dead(container, client, peppers) for client in clients):
-        told.append(
-            f"SIGNING_KEYS: the pepper is not that of before: the secrets of {dead} clients are "
-            "refused; restore the directory from its backup, or rotate each secret"
+    peppers = container.notes.all("pepper")
+    if len(peppers) > 1 or (peppers and container.pepper.revoked()):  # The first replaced none.
+        told += _lost_secrets(
+            container.pepper,
+            [
+                each.secret_hashes[0].rpartition(":")[0] or _at(peppers, _given_at(container, each))
+                for each in active_clients(container)
+            ],
+            "the pepper is not that of before: the secrets of {} clients are refused",
+            "the secrets of {} clients ended with a revoked pepper: rotate each",
+        )
+    keys = container.notes.all("webhook_key")
+    if len(keys) > 1 or (keys and container.webhook_key.revoked()):
+        told += _lost_secrets(
+            container.webhook_key,
+            [
+                each.secrets[-1].key_id or _at(keys, each.secret_since)
+                for each in active_endpoints(container)
+            ],
+            "the key of webhooks is not that of before: receivers refuse what {} endpoints are "
+            "told",
+            "{} endpoints are told nothing: their secrets are of a revoked key",
         )
     return told
 
 
-def _lost_secrets(container: Container) -> list[str]:
-    """Say how many endpoints have a webhook secret that was derived from another key."""
-    keys = container.notes.all("webhook_key")
-    if len(keys) < 2:  # noqa: PLR2004  # The first one replaces none.
-        return []
+def _lost_secrets(
+    ring: SharedSecrets, used: Sequence[str], lost: str, revoked: str
+) -> Iterator[str]:
+    """Say how many secrets were made with a key that is gone or revoked, of these ids."""
+    if dead := sum(each not in ring.current() and each not in ring.revoked() for each in used):
+        how = "restore the directory from its backup, or rotate each secret"
+        yield f"SIGNING_KEYS: {lost.format(dead)}; {how}"
+    if ended := sum(each in ring.revoked() for each in used):
+        yield revoked.format(ended)
+
+
+def active_clients(container: Container) -> list[ApiClient]:
+    """Return the clients that are not revoked, oldest first, with what the log says of them."""
+    with container.views.reading() as connection:
+        rows = [row for row in container.clients.all(connection) if not row.revoked]
+    return [container.log.get(ApiClient, api_client_id(row.client_id)) for row in rows]
+
+
+def active_endpoints(container: Container) -> list[WebhookEndpoint]:
+    """Return the endpoints of webhooks that are not deleted, oldest first."""
     with container.views.reading() as connection:
         ids = [row.id for row in container.webhook_endpoints.all(connection)]
-    given = [container.log.get(WebhookEndpoint, each).secret_since for each in ids]
-    dead = sum(_at(keys, each) != keys[-1].value for each in given)
-    told = (
-        f"SIGNING_KEYS: the key of webhooks is not that of before: receivers refuse what {dead} "
-        "endpoints are told; restore the directory from its backup, or rotate each secret"
-    )
-    return [told] if dead else []
+    return [container.log.get(WebhookEndpoint, each) for each in ids]
 
 
-def _is_dead(container: Container, client: ApiClientRow, peppers: Sequence[Note]) -> bool:
-    """Tell whether the newest secret of a client was hashed with another pepper."""
-    given = (ApiClient.Registered, ApiClient.SecretRotated)
-    history = container.log.history(api_client_id(client.client_id))
-    newest = [event.timestamp for event in history if isinstance(event, given)]
-    return bool(newest) and _at(peppers, newest[-1]) != peppers[-1].value
+def _given_at(container: Container, client: ApiClient) -> datetime:
+    """Return when a client got its newest secret."""
+    kinds = (ApiClient.Registered, ApiClient.SecretRotated)
+    history = container.log.history(client.id)
+    return [event.timestamp for event in history if isinstance(event, kinds)][-1]
 
 
 def _at(notes: Sequence[Note], moment: datetime) -> str:

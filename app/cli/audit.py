@@ -1,6 +1,6 @@
 """`audit`: checks of the log and of all that is built from it."""
 
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from app.cli.audit_proof import check, prove
 from app.cli.audit_reconcile import reconcile
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
+from app.cli.terminal import one_line
 from app.processes.memory import collect_seldom
 from projections.audit.auditor import verify as audit
 from projections.audit.report import Report
@@ -66,7 +67,8 @@ def verify(  # noqa: PLR0913  # Its options.
     Also that each event is what it was when it was first seen, and each checkpoint that was signed
     here. --against recomputes the tree from the first event and holds it against checkpoints
     that others have kept: it names the first that fails, and the range back to the last that
-    holds. --from begins behind one, and then checks order, kept events and later checkpoints only.
+    holds, and the newest events that none of them covers. --from begins behind one, and then checks
+    order, kept events and later checkpoints only.
 
     Exits with 1 when something is wrong, and names the first positions that fail.
     """
@@ -104,17 +106,26 @@ def _show(report: Report, *, as_json: bool) -> None:
             "checkpoints": report.checkpoints,
         }
         lists = {name: [asdict(each) for each in found] for name, found in told.items()}
-        show({**facts, **lists}, as_json=True)
+        uncovered = None if report.uncovered is None else asdict(report.uncovered)
+        show({**facts, **lists, "uncovered": uncovered}, as_json=True)
         return
     show(facts, as_json=False)
+    _say(report)
+
+
+def _say(report: Report) -> None:
+    """Say in words what the figures do not."""
     if report.trusted:
         click.echo(
             f"Nothing up to position {report.trusted} was looked at: the checkpoint is trusted."
         )
     for verdict in report.checkpoints:
-        click.echo(f"{verdict.name}: {'holds' if verdict.holds else verdict.reason}")
+        click.echo(one_line(f"{verdict.name}: {'holds' if verdict.holds else verdict.reason}"))
+    if report.uncovered is not None and report.uncovered.events:
+        behind, (events, first, last) = "no given checkpoint covers", astuple(report.uncovered)
+        click.echo(f"{behind} the newest {events} events, positions {first} to {last}")
     for loss in report.losses:
-        click.echo(f"known loss, position {loss.position}: {loss.reason}")
+        click.echo(one_line(f"known loss, position {loss.position}: {loss.reason}"))
     if report.explained:
         rest = (
             "1 checkpoint rests"
@@ -126,4 +137,4 @@ def _show(report: Report, *, as_json: bool) -> None:
             "ask operations about each loss."
         )
     for failure in report.failures:
-        click.echo(f"position {failure.position}: {failure.reason}")
+        click.echo(one_line(f"position {failure.position}: {failure.reason}"))

@@ -12,7 +12,7 @@ import msgspec
 from app.bootstrap.container import Container
 from app.cli.arguments import Month, Point, organization_argument, selecting
 from app.cli.installation import installation, require_organization
-from app.cli.output import as_json_option, show, show_list, show_stream, watched, written
+from app.cli.output import as_json_option, named, show, show_list, show_stream, watched, written
 from app.http.accounts.replies import show_transaction
 from app.http.finance.replies import show_statement
 from domain.errors import NotPossible
@@ -122,8 +122,9 @@ def replay(*, selection: Selection, as_json: bool) -> None:
     with installation(same_log=False) as container, watched("Reading") as progress:
         require_organization(container, selection.organization_id)
         found = replayed(walk(container.log, REPLAYED, progress, selection.last_position))
+        names = container.operators.names()
         rows = (
-            _row(entry, actor)
+            named(_row(entry, actor), "actor", names, as_json=as_json)
             for entry, actor in found
             if selection.wants(entry.organization_id, entry.charged_at, entry.position)
         )

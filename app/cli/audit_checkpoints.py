@@ -9,7 +9,7 @@ from typing import Any, Self
 import click
 
 from app.bootstrap.container import Container
-from app.cli.installation import installation
+from app.cli.installation import installation, note_act
 from app.cli.output import as_json_option, show, watched, written
 from app.cli.rights import authorize
 from app.security.checkpoint_keys import verify
@@ -20,7 +20,7 @@ from projections.audit.report import Failure, Report
 from projections.audit.tree import CompactRange
 from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
 from projections.engine.rebuild import Progress
-from workers.checkpoints import NotAccepted
+from workers.checkpoints import KeptCheckpoint, NotAccepted
 
 NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
 NOTES = click.Path(path_type=Path, exists=True)
@@ -34,14 +34,16 @@ def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
     """Sign what the log is now, and print the note; it goes to CHECKPOINT_SINK, too.
 
     Events that a failover could still lose (CHECKPOINT_LAG_S) are left for the next one. Whoever
-    keeps the note can convict anybody who changes the log before its position.
+    keeps the note can convict anybody who changes the log before its position. A held copy brings
+    it nowhere.
     """
     with installation() as container, watched("Hashing") as progress:
-        authorize(container)
+        actor = authorize(container)
         container.tree_keeper.catch_up(progress=progress)
-        signed = container.checkpoints.make().signed
+        signed = sign(container, actor).signed
         try:
-            container.checkpoints.deliver()
+            if not container.is_held():
+                container.checkpoints.deliver()
         except NotAccepted as error:
             click.echo(f"Warning: {error}; the clock tries again", err=True)
     if out is not None:
@@ -51,6 +53,15 @@ def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
         show(facts_of(signed), as_json=as_json)
     else:
         click.echo(signed.note, nl=False)
+
+
+def sign(container: Container, actor: str) -> KeptCheckpoint:
+    """Sign a checkpoint for an operator, whom an event names before anything is signed."""
+
+    def note() -> None:
+        note_act(container, "checkpoint.signed", f"position {container.log.head()}", actor)
+
+    return container.checkpoints.make(note)
 
 
 def facts_of(signed: SignedCheckpoint) -> dict[str, Any]:
@@ -82,14 +93,33 @@ class Notes:
 
     def claims(self, container: Container, before: CompactRange | None = None) -> Claims:
         """Return what they claim, verified by the keys that were given and our own."""
-        known = [*self.keys, *(key.public_key for key in container.checkpoint_keys.list())]
         return Claims(
             [
-                Claim(name, signed.checkpoint, signed.fault(known, verify))
+                Claim(name, signed.checkpoint, fault_of(container, signed, self.keys, name))
                 for name, signed in self.notes.items()
             ],
             before,
         )
+
+
+def fault_of(
+    container: Container, signed: SignedCheckpoint, given: Sequence[bytes], name: str
+) -> str | None:
+    """Say why no key of ours, nor one that was given, vouches for a checkpoint; None if one does.
+
+    A revoked key vouches only where its verifier key was given, and that is said: whoever has
+    stolen it can sign anything with any date.
+    """
+    ring = container.checkpoint_keys
+    ended_at = ring.ended_at(signed.is_by)
+    fault = signed.fault([*given, *(key.public_key for key in ring.live())], verify)
+    if ended_at is None:
+        return fault
+    when = f"key {signed.key_id}, which signed it, was revoked on {ended_at:%Y-%m-%d}"
+    if fault is None:
+        click.echo(f"Warning: {name}: {when}: it proves only what was kept before", err=True)
+        return None
+    return f"{when}; if it was kept before, give that key with --key"
 
 
 def check_behind(container: Container, note: Path, notes: Notes, progress: Progress) -> Report:
@@ -98,9 +128,8 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
     The checkpoint itself proves that tree, so nothing before its position has to be read.
     """
     signed = read_note(note)
-    keys = [*notes.keys, *(key.public_key for key in container.checkpoint_keys.list())]
     checkpoint, tree = signed.checkpoint, container.kept_tree
-    if (fault := signed.fault(keys, verify)) is not None:
+    if (fault := fault_of(container, signed, notes.keys, str(note))) is not None:
         message = f"{note}: {fault}"
         raise NotPossible(message)
     if older := [name for name, n in notes.notes.items() if n.checkpoint.size < checkpoint.size]:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from app.bootstrap.container import Container
-from app.cli.audit_checkpoints import NOTE, facts_of, public_key_of
+from app.cli.audit_checkpoints import NOTE, facts_of, public_key_of, sign
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
 from app.cli.rights import authorize
@@ -106,9 +106,12 @@ def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
 def _vouching(container: Container, position: int) -> KeptCheckpoint:
     """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
     kept = container.checkpoint_store.newest()
-    if kept is None or kept.signed.checkpoint.position < position:
-        authorize(container, "audit")
-        kept = container.checkpoints.make()
+    if (
+        kept is None
+        or kept.signed.checkpoint.position < position
+        or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
+    ):
+        kept = sign(container, authorize(container, "audit"))
     if kept.signed.checkpoint.position < position:
         message = "the transaction is too new to be signed (CHECKPOINT_LAG_S); try again"
         raise NotPossible(message)
@@ -128,7 +131,7 @@ def check(context: click.Context, *, proof: Path, key: tuple[str, ...], as_json:
     """
     given = [public_key_of(each) for each in key]
     with installation(migrated=False) as container:
-        keys = given or [each.public_key for each in container.checkpoint_keys.list()]
+        keys = given or [each.public_key for each in container.checkpoint_keys.live()]
     try:
         reason = _checked(proof.read_bytes(), keys)
         ok = True

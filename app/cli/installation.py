@@ -1,7 +1,9 @@
 """The installation that a command works on, and the one line that says why it could not."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from uuid import UUID, uuid4
 
 import click
@@ -16,6 +18,7 @@ from app.processes.migrate import CannotMigrate, lost_events, missing_tables
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import NOT_MIGRATED, trouble_of
+from domain.accounts.operator_acts import Act, OperatorAct
 from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
@@ -24,6 +27,8 @@ from projections.audit.export import NoExport
 from projections.audit.tree_keeper import Unkept
 from projections.engine.positions import models_to_rebuild
 
+TURN_WAIT_S = 10.0  # Most commands take a fraction of a second.
+TURN_LOOK_S = 0.05
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
 OTHER_ERRORS = (
     WrongSetting,
@@ -63,6 +68,7 @@ def installation(
             line = _database_line(error, container.persistence.place)
             raise click.ClickException(line) from error
         finally:
+            container.operators_turn.release()
             container.close()
     except OTHER_ERRORS as error:
         raise click.ClickException(_line(error)) from error
@@ -74,9 +80,28 @@ def cause_of(container: Container, actor: str | None = None) -> Cause:
     Every command that writes calls this, so this refuses a wrong CURRENCY, and an operator without
     the right. `actor` names who runs the command, if the caller has already found that out.
     """
+    take_turn(container)
     container.currency.check()
     container.database_clock.measure()
     return Cause(container.clock(), f"cli-{uuid4()}", actor or authorize(container))
+
+
+def note_act(container: Container, act: Act, subject: str, actor: str | None = None) -> None:
+    """Record what an operator does beside the aggregates; refuses as `cause_of` does."""
+    container.log.append(OperatorAct.note(act, subject, cause_of(container, actor)))
+
+
+def take_turn(container: Container) -> None:
+    """Wait until no other command writes, and let none do so until this one ends.
+
+    So the rights and the limit that a command has read hold where its events are in the log.
+    """
+    patience, until_s = Event(), time.monotonic() + TURN_WAIT_S
+    while not container.operators_turn.hold():
+        if time.monotonic() > until_s:
+            message = "another operator's command has not ended: try again"
+            raise NotPossible(message)
+        patience.wait(TURN_LOOK_S)
 
 
 def catch_up(container: Container) -> None:

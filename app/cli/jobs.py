@@ -1,15 +1,18 @@
-"""`jobs`: bulk lookup jobs that are not finished."""
+"""`jobs`: bulk lookup jobs, and how one is cancelled."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import click
 
 from app.bootstrap.container import BOOT_JOBS_MAX, Container
-from app.cli.installation import catch_up, installation
-from app.cli.output import as_json_option, show
+from app.cli.installation import catch_up, cause_of, installation, require_organization
+from app.cli.output import as_json_option, show, show_list
 from app.cli.working import working
 from domain.lookups.bulk_job import BulkJob
+from domain.money import format_amount
+from projections.models.jobs import ListedJob, row_of
 
 
 @click.group(name="jobs")
@@ -29,6 +32,50 @@ def retry(*, as_json: bool) -> None:
     with installation() as container:
         sent, finished = _retry(container)
     show({"sent": sent, "finished": finished}, as_json=as_json)
+
+
+@command.command(name="list")
+@click.option("--org", "organization_id", metavar="ID", type=click.UUID, help="Of this one only.")
+@click.option("--unfinished", is_flag=True, help="Only what has not ended, the oldest first.")
+@as_json_option
+def list_all(*, organization_id: UUID | None, unfinished: bool, as_json: bool) -> None:
+    """List jobs, newest first, and of each that has not ended its age and since when it rests."""
+    with installation() as container:
+        require_organization(container, organization_id)
+        catch_up(container)
+        now = container.clock()
+        with container.views.reading() as connection:
+            found = container.jobs.all(connection, organization_id, unfinished=unfinished)
+    show_list([_facts(each, now) for each in found], as_json=as_json)
+
+
+@command.command()
+@click.argument("job_id", metavar="ID", type=click.UUID)
+@as_json_option
+def cancel(*, job_id: UUID, as_json: bool) -> None:
+    """End a job as its organization can: what has no outcome is cancelled, and refunded."""
+    with installation() as container:
+        cause, job = cause_of(container), container.log.get(BulkJob, job_id, f"job {job_id}")
+        row = row_of(container.bulk_cancel.run(job, cause))
+    counts = {"cancelled": row.cancelled_count, "refunded": format_amount(row.refunded_micros)}
+    show({"id": job_id, "status": "cancelled", **counts}, as_json=as_json)
+
+
+def _facts(job: ListedJob, now: datetime) -> dict[str, Any]:
+    def since(moment: datetime) -> int | None:
+        return None if job.finished_at is not None else int((now - moment).total_seconds())
+
+    return {
+        "id": job.id,
+        "organization": job.organization_id,
+        "status": job.status,
+        "total": job.total_count,
+        "processed": job.processed_count,
+        "created_at": job.created_at,
+        "finished_at": job.finished_at,
+        "age_s": since(job.created_at),
+        "idle_s": since(job.moved_at),
+    }
 
 
 def _retry(container: Container) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 
 from app.bootstrap.container import Container
 from app.cli.installation import catch_up, cause_of, installation, require_organization
-from app.cli.output import Refusals, as_json_option, show, show_list
+from app.cli.output import Refusals, as_json_option, named, show, show_list
 from app.cli.working import working
 from domain.accounts.wallet import Wallet
 from domain.catalogue.checked_json import FILE_BYTES_MAX, FileRefused
@@ -18,9 +18,13 @@ from domain.errors import NotFound
 from domain.links.bought_plan import Activation
 from domain.links.esim import ICCID, holder_of
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
+from domain.links.plan_change import PlanChange
+from domain.links.status import Target
 from domain.money import format_amount
 from projections.models.links import LinkRow
 from projections.models.timelines import TimelineEntry
+from projections.models.unfinished import ListedWork
 from workers.sweep import FOREVER
 
 RETRY_MAX = 10_000  # There cannot be more at once.
@@ -92,14 +96,53 @@ def import_file(*, file: IO[bytes], dry_run: bool, as_json: bool) -> None:
 @click.option(
     "--org", "organization_id", metavar="ID", type=click.UUID, help="Of this organization only."
 )
+@click.option("--unfinished", is_flag=True, help="Instead: what has not ended, oldest first.")
 @as_json_option
-def list_all(*, organization_id: UUID | None, as_json: bool) -> None:
-    """List links, newest first; failed ones are left out."""
+def list_all(*, organization_id: UUID | None, unfinished: bool, as_json: bool) -> None:
+    """List links, newest first; failed ones are left out.
+
+    With --unfinished it lists links in the making, plan changes, changes of status and lost orders
+    that have not ended, with their age and when each is worked on again.
+    """
     with installation() as container:
         require_organization(container, organization_id)
         catch_up(container)
-        rows = [_short_facts(row) for row in _read_all(container, organization_id)]
+        if unfinished:
+            found = [_unfinished(container, each) for each in _work(container)]
+            rows = [e for e in found if organization_id in {None, e["organization"]}]
+        else:
+            rows = [_short_facts(row) for row in _read_all(container, organization_id)]
     show_list(rows, as_json=as_json)
+
+
+def _switching(name: str, target: Target, doc: str) -> None:
+    """Make a command that brings a link to a status."""
+
+    @command.command(name=name, help=doc)
+    @click.argument("identifier", metavar="IDENTIFIER", type=Identifier())
+    @as_json_option
+    def switch(*, identifier: UUID | str, as_json: bool) -> None:
+        with installation() as container:
+            cause, link = cause_of(container), find_link(container, identifier)
+            container.hold.refuse()  # It would only be asked for, and done after a release.
+            changed = container.link_status.run(link, target, cause)
+        show({"id": changed.id, "status": changed.state}, as_json=as_json)
+
+
+_switching("suspend", "suspended", "Stop the traffic of a link; its plans go on to expire.")
+_switching("reactivate", "active", "Let a link carry traffic again.")
+
+
+@command.command()
+@click.argument("identifier", metavar="IDENTIFIER", type=Identifier())
+@as_json_option
+def end(*, identifier: UUID | str, as_json: bool) -> None:
+    """End a link for good, at its network too as far as that can; no money goes back."""
+    with installation() as container:
+        cause, link = cause_of(container), find_link(container, identifier)
+        container.hold.refuse()  # It would only be asked for, and done after a release.
+        ended = container.link_ending.end(link, cause)
+    show({"id": ended.id, "status": ended.state}, as_json=as_json)
 
 
 @command.command(name="show")
@@ -118,9 +161,10 @@ def show_one(*, identifier: UUID | str, as_json: bool) -> None:
             timeline = container.timelines.of_link(connection, link.id)
         name = container.link_readings.open_text(link.organization_id, link.id, link.name)
         facts = _facts(link, name, _msisdn(container, link.id))
+        names = container.operators.names()
     activations = [_activation(each) for each in link.activations.values()]
     if as_json:
-        told = [_entry(each) for each in timeline]
+        told = [_entry(each, names) for each in timeline]
         show({**facts, "activations": activations, "timeline": told}, as_json=True)
         return
     show(facts, as_json=False)
@@ -128,7 +172,7 @@ def show_one(*, identifier: UUID | str, as_json: bool) -> None:
         click.echo()
         show_list(activations, as_json=False)
     click.echo()
-    show_list([_told(each) for each in timeline], as_json=False)
+    show_list([_told(each, names) for each in timeline], as_json=False)
 
 
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
@@ -159,6 +203,31 @@ def find_link(container: Container, identifier: UUID | str) -> Link:
 def _msisdn(container: Container, link_id: UUID) -> str | None:
     reading = container.readings.find([link_id]).get(link_id)
     return reading.usage.msisdn if reading is not None and reading.usage is not None else None
+
+
+def _work(container: Container) -> list[ListedWork]:
+    with container.views.reading() as connection:
+        return container.unfinished.all(connection)
+
+
+def _unfinished(container: Container, work: ListedWork) -> dict[str, Any]:
+    """Return what has not ended, as the log has it; `link` is what `links show` takes."""
+    log, link_id = container.log, work.id
+    if work.kind == "plan_change":
+        link_id = log.get(PlanChange, work.id).link_id
+    elif work.kind == "lost_order":
+        link_id = log.get(LostOrder, work.id).opened.link_id
+    link = log.get(Link, link_id)
+    return {
+        "kind": work.kind,
+        "id": work.id,
+        "link": link.id,
+        "organization": link.organization_id,
+        "stage": link.stage,
+        "age_s": int((container.clock() - work.begun_at).total_seconds()),
+        "begun_at": work.begun_at,
+        "due_at": work.due_at,
+    }
 
 
 def _short_facts(row: LinkRow) -> dict[str, Any]:
@@ -213,22 +282,19 @@ def _activation(activation: Activation) -> dict[str, Any]:
     }
 
 
-def _entry(entry: TimelineEntry) -> dict[str, Any]:
-    return {
-        "position": entry.position,
-        "at": entry.at,
-        "what": entry.what,
-        "facts": entry.facts,
-    }
+def _entry(entry: TimelineEntry, names: Mapping[str, str]) -> dict[str, Any]:
+    by = "actor" in entry.facts
+    facts = named(entry.facts, "actor", names, as_json=True) if by else entry.facts
+    return {"position": entry.position, "at": entry.at, "what": entry.what, "facts": facts}
 
 
-def _told(entry: TimelineEntry) -> dict[str, Any]:
+def _told(entry: TimelineEntry, names: Mapping[str, str]) -> dict[str, Any]:
     """Return an event as a row for people; its money and its actor have columns of their own."""
     facts, money = dict(entry.facts), None
     if entry.what in SIGNS:
         money = f"{SIGNS[entry.what]}{facts.pop('amount')} {facts.pop('currency')}"
     who = facts.pop("actor", None)
-    beside = {"money": money, "who": who, "facts": _line(facts)}
+    beside = {"money": money, "who": names.get(who, who), "facts": _line(facts)}
     return {"position": entry.position, "at": entry.at, "what": entry.what, **beside}
 
 

@@ -7,6 +7,7 @@ import click
 from app.bootstrap.container import Container
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
+from app.processes.doctor import announce, split_database
 from app.processes.migrate import migrate
 from app.processes.readiness import wait_until_reached
 from app.processes.stopping import stop_on_signals
@@ -31,6 +32,8 @@ def command(*, process: str, as_json: bool) -> None:
     stop = stop_on_signals(cut_off_after_s=None) if process.startswith("release.") else None
     with installation(migrated=False) as container:
         container.role = "migrate"
+        if (split := split_database(container.settings)) is not None:
+            _warn(split)
         if stop is not None and not _is_reached(container, stop):
             return
         with watched("Building read models") as progress:
@@ -47,4 +50,5 @@ def _warn(line: str) -> None:
 
 def _is_reached(container: Container, stop: Event) -> bool:
     configure_logging(container.settings.log_format)
+    announce(container)
     return wait_until_reached(container, stop)

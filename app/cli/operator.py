@@ -8,13 +8,17 @@ import click
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import note_pepper
-from app.cli.arguments import Words
-from app.cli.installation import cause_of, installation
-from app.cli.output import as_json_option, show, show_list
+from app.cli.arguments import AT_LEAST_ZERO, OrWord, Words
+from app.cli.installation import catch_up, cause_of, installation, take_turn
+from app.cli.output import as_json_option, named, show, show_list, watched
 from app.cli.rights import holder_of_key, user
 from app.security.secrets import new_operator_key
+from domain.accounts.approvals import Proposal
+from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
 from domain.errors import NotPossible
+from domain.money import format_amount
+from projections.audit.walk import walk
 
 SHOWN_ONCE = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -59,6 +63,7 @@ def create(*, name: str, may: list[Right], as_json: bool) -> None:
     NAME is that of an account. It is kept for ever, so it should not be a person's.
     """
     with installation() as container:
+        take_turn(container)
         note_pepper(container)
         given: list[str] = []
 
@@ -76,7 +81,9 @@ def create(*, name: str, may: list[Right], as_json: bool) -> None:
 def list_all(*, as_json: bool) -> None:
     """List all operators, oldest first, with who made each one's present key."""
     with installation() as container:
-        rows = [_facts(each) for each in container.operators.all()]
+        names = container.operators.names()
+        known = [_facts(each) for each in container.operators.all()]
+        rows = [named(each, "key_made_by", names, as_json=as_json) for each in known]
     show_list(rows, as_json=as_json)
 
 
@@ -93,6 +100,7 @@ def rotate_key(*, operator_id: UUID, locked_out: bool, as_json: bool) -> None:
     """
     key = new_operator_key(operator_id, urandom)
     with installation() as container:
+        take_turn(container)
         note_pepper(container)
         actor = _who_rotates(container, operator_id, locked_out=locked_out)
         cause, key_hash = cause_of(container, actor), container.secret_hasher.hash(key)
@@ -108,6 +116,64 @@ def revoke(*, operator_id: UUID, as_json: bool) -> None:
     with installation() as container:
         revoked = container.operators.revoke(operator_id, cause_of(container))
     show(_facts(revoked), as_json=as_json)
+
+
+@command.command()
+@as_json_option
+def acts(*, as_json: bool) -> None:
+    """List what operators did that changed no aggregate, oldest first: to keys, tree and copies.
+
+    Everything else that an operator did stands in the events of what was changed.
+    """
+    with installation() as container, watched("Reading") as progress:
+        names = {each.actor: each.name for each in container.operators.all()}
+        rows = [
+            {
+                "at": event.timestamp,
+                "who": names.get(str(event.actor), event.actor),
+                "act": event.act,
+                "subject": event.subject,
+                "position": position,
+                "actor": event.actor,
+            }
+            for position, event in walk(container.log, (OperatorAct.Done,), progress)
+            if isinstance(event, OperatorAct.Done)
+        ]
+    show_list(rows, as_json=as_json)
+
+
+@command.command()
+@click.argument(
+    "above", metavar="[AMOUNT|none]", type=OrWord(AT_LEAST_ZERO, "none"), required=False
+)
+@as_json_option
+def approvals(*, above: int | str | None, as_json: bool) -> None:
+    """Set above what AMOUNT a second operator has to approve what moves money by command.
+
+    It holds for adjustments, deposits and refunds by hand. The first limit and a lower one hold at
+    once. A higher one, or `none`, which ends it, waits for another operator: see `wallet
+    adjustments`. Without AMOUNT the present limit is shown.
+    """
+    with installation() as container:
+        limit, proposal = container.accounts.approvals, None
+        if above is not None:
+            cause, waiting = cause_of(container), _limits_waiting(container)
+            above_micros = above if isinstance(above, int) else None
+            proposal = limit.set_limit(above_micros, cause, waiting)
+        now = limit.above_micros()
+    facts = {
+        "approvals_above": None if now is None else format_amount(now),
+        "proposal": None if proposal is None else proposal.id,
+        "state": "set" if proposal is None else proposal.state,
+    }
+    show(facts, as_json=as_json)
+
+
+def _limits_waiting(container: Container) -> list[Proposal]:
+    catch_up(container)
+    with container.views.reading() as connection:
+        waiting = [*map(container.accounts.waiting, container.proposals.all(connection))]
+    return [e for e in waiting if isinstance(e, Proposal) and e.made.kind == "limit"]
 
 
 def _who_begins(container: Container) -> str | None:

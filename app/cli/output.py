@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 from uuid import UUID
 
 import click
 
+from app.cli.terminal import one_line
 from projections.engine.rebuild import Progress, ignore_progress
 
 GAP = "  "
@@ -32,6 +33,18 @@ def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         click.echo(f"{name:<{width}}{GAP}{_cell(value)}")
+
+
+def named(
+    facts: Mapping[str, Any], key: str, names: Mapping[str, str], *, as_json: bool
+) -> dict[str, Any]:
+    """Return facts with the name of an operator: in place of the id, in JSON beside it."""
+    name = names.get(facts[key], facts[key])
+    named = {key: facts[key], f"{key}_name": name} if as_json else {key: name}
+    told: dict[str, Any] = {}
+    for each, value in facts.items():
+        told |= named if each == key else {each: value}
+    return told
 
 
 def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
@@ -70,7 +83,7 @@ def show_stream(
     """Print any number of things as they come: as `{"data": […]}`, or as a line for each."""
     if not as_json:
         for row in rows:
-            click.echo(line(row))
+            click.echo(one_line(line(row)))
         return
     lead = '{"data": ['
     for row in rows:
@@ -92,7 +105,7 @@ def _cell(value: object) -> str:
         case UUID() | datetime():
             return _text(value)
         case _:
-            return str(value)
+            return one_line(str(value))
 
 
 def _text(value: object) -> str:
@@ -111,8 +124,8 @@ class Refusals(click.ClickException):
     """Ends a command with one line for each mistake."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        super().__init__("\n".join(lines))
-        self._lines = lines
+        self._lines = [one_line(each) for each in lines]
+        super().__init__("\n".join(self._lines))
 
     def show(self, file: IO[Any] | None = None) -> None:
         for line in self._lines:
@@ -130,19 +143,20 @@ def watched(what: str) -> Iterator[Progress]:
         return
 
     def draw(position: int, goal: int) -> None:
-        click.echo(f"{CLEAR}{what}: {position:,} of {goal:,}", err=True, nl=False)
+        click.echo(f"{CLEAR}{what}: {position:,} of {goal:,}", file=terminal, nl=False)
 
+    terminal = getattr(sys.stderr, "inner", sys.stderr)  # It must obey.
     try:
         yield draw
     finally:
-        click.echo(CLEAR, err=True, nl=False)
+        click.echo(CLEAR, file=terminal, nl=False)
 
 
 @contextmanager
 def written(out: Path | None) -> Iterator[IO[bytes]]:
     """Lend the standard output, or a file that is there only once it is whole (mode 0600)."""
     if out is None:
-        yield sys.stdout.buffer
+        yield cast("IO[bytes]", sys.stdout) if sys.stdout.isatty() else sys.stdout.buffer
         return
     if out.exists() and not out.is_file():  # A device or a FIFO takes the bytes as they come.
         with out.open("wb") as file:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from app.bootstrap.container import Container
-from app.cli.installation import installation
+from app.cli.installation import installation, note_act
 from app.cli.output import as_json_option, show_list, watched
 from app.cli.rights import authorize
 from projections.audit.tree_keeper import NAME as TREE
@@ -37,14 +37,15 @@ def build(*, name: str | None, everything: bool, as_json: bool) -> None:
     """Rebuild a read model from the log, while the service runs.
 
     `audit_tree` forgets what the auditor has kept of each event and takes the log as it is now;
-    with operators it needs the right `audit`.
+    with operators it needs the right `audit`, and `operator acts` tells who did it.
     """
     if (name is not None) == everything:
         message = "give either the NAME of a read model or --all"
         raise click.UsageError(message)
     with installation() as container:
         if name == TREE:
-            authorize(container, "audit")  # The tree is the evidence against a changed log.
+            actor = authorize(container, "audit")  # The tree is evidence against a changed log.
+            note_act(container, "tree.rebuilt", f"position {container.log.head()}", actor)
             with watched("Hashing") as progress:
                 reached = {TREE: container.tree_keeper.restart(progress)}
         else:

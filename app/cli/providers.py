@@ -127,8 +127,10 @@ def resume(*, name: str, as_json: bool) -> None:
 def _switch(name: str, *, drained: bool, as_json: bool) -> None:
     with installation() as container:
         known = container.drains.switch(name, cause_of(container), drained=drained)
+        names = container.operators.names()
     by = known.drained
-    told = {"since": by and by.timestamp, "by": by and by.actor}
+    actor = by and by.actor
+    told = {"since": by and by.timestamp, "by": actor if as_json else names.get(actor or "", actor)}
     show({"provider": name, "drained": by is not None, **told}, as_json=as_json)
 
 

@@ -7,8 +7,13 @@ import click
 
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
+from app.cli.terminal import one_line
 from app.processes.backup import Restored, restore
 
+HELD = (
+    "The copy is held: it acts on nothing. If it takes the place of the installation, run: "
+    "python -m app installation release"
+)
 AGAIN = "The keys are in place. Now restore the database, then run this command again:"
 
 
@@ -20,7 +25,8 @@ def command(context: click.Context, *, directory: Path, as_json: bool) -> None:
     """Put the backup in DIR into the empty place that the settings name, and check it.
 
     Nothing that exists is overwritten. On PostgreSQL restore the dump first, with the command that
-    `backup` has printed. Ends as `audit verify` does: with 1 if something is wrong.
+    `backup` has printed. The copy is held, because the living installation may still be there; see
+    `installation`. Ends as `audit verify` does: with 1 if something is wrong.
     """
     with installation(migrated=False) as container, watched("Building and checking") as progress:
         done = restore(container, directory, progress)
@@ -42,6 +48,7 @@ def _show(done: Restored, directory: Path, commands: list[str], *, as_json: bool
         "ok": report is not None and report.ok,
         "events": 0 if report is None else report.events,
         "position": 0 if report is None else report.position,
+        "held": report is not None,
     }
     failures = [] if report is None else report.failures
     if as_json:
@@ -49,5 +56,6 @@ def _show(done: Restored, directory: Path, commands: list[str], *, as_json: bool
         show({**facts, "failures": failed, "commands": commands}, as_json=True)
         return
     show(facts, as_json=False)
+    click.echo(HELD)
     for failure in failures:
-        click.echo(f"position {failure.position}: {failure.reason}")
+        click.echo(one_line(f"position {failure.position}: {failure.reason}"))

@@ -7,12 +7,14 @@ import os
 import pwd
 from collections.abc import Mapping
 from types import MappingProxyType
+from uuid import uuid4
 
 import click
 
 from app.bootstrap.container import Container
 from app.security.secrets import operator_of
 from domain.accounts.operators import Operator, Right
+from domain.cause import Cause
 from domain.errors import NotPossible
 
 # The right that each command needs. None: the command only reads, only does what the service does
@@ -29,7 +31,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "sandbox advance": None,  # Nothing of it is real.
         **dict.fromkeys(("projections status", "projections rebuild")),
         **dict.fromkeys(("dead-letters list", "dead-letters replay", "dead-letters purge")),
-        **dict.fromkeys(("audit verify", "operator list")),
+        **dict.fromkeys(("audit verify", "operator list", "operator acts")),
         **dict.fromkeys(("audit statement", "audit balance", "audit replay")),
         **dict.fromkeys(("audit margin", "audit trial-balance", "audit reconcile")),
         **dict.fromkeys(("audit export", "audit import", "audit check")),
@@ -60,9 +62,18 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "client revoke": "keys",
         "client rotate-secret": "keys",
         "keys rotate": "keys",
+        "keys revoke": "keys",
+        "installation hold": "keys",
+        "installation release": "keys",
         "privacy erase": "keys",  # It deletes the keys of personal data.
+        "jobs list": None,
+        "jobs cancel": "money",  # It gives money back.
+        **dict.fromkeys(("links suspend", "links reactivate", "links end"), "money"),
+        "webhooks disable": "keys",
         "audit checkpoint": "audit",  # It signs.
+        "months close": "audit",
         "operator create": "keys",
+        "operator approvals": "keys",
         "operator rotate-key": "keys",  # Or it is the operator's own key.
         "operator revoke": "keys",
     }
@@ -96,10 +107,15 @@ def holder_of_key(container: Container) -> Operator | None:
         raise NotPossible(message)
     named = operator_of(key)
     holder = container.log.find(Operator, named) if named is not None else None
-    hashes = [holder.key.key_hash] if holder is not None else []
-    if not container.secret_hasher.matches(key, hashes) or holder is None:
-        message = "OPERATOR_KEY is the key of no operator; it may have been replaced"
+    hasher = container.secret_hasher
+    hashes = [holder.key_hash] if holder is not None else []
+    used = hasher.matches(key, hashes)
+    if used is None or holder is None:
+        message = "OPERATOR_KEY is the key of no operator; it may have been replaced or revoked"
         raise NotPossible(message)
+    if hasher.is_outdated(used):
+        new, cause = hasher.hash(key), Cause(container.clock(), f"cli-{uuid4()}", holder.actor)
+        container.log.update(holder, lambda newest: newest.rehash_key(used, new, cause))
     return holder
 
 

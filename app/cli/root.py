@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from app.cli.terminal import defused, one_line
+
 PROGRAM = "python -m app"
 FAILED = 1
 INTERRUPTED = 130  # The status that shells report for a process ended by SIGINT.
@@ -39,13 +41,16 @@ COMMANDS = {
     "jobs": "Bulk lookup jobs.",
     "dead-letters": "Messages that were given up, and their way back.",
     "finance": "Show wallets, transactions and sums in the browser, read-only.",
+    "months": "The months of the books.",
     "audit": "Checks of the log and of all that is built from it.",
     "privacy": "Personal data and its end.",
     "doctor": "Say in words what is not ready for production.",
     "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",
+    "installation": "Hold a copy of an installation, and release it.",
     "restore": "Put the backup in DIR into the empty place that the settings name, and check it.",
 }
 
+ELSEWHERE = {"installation": "hold"}  # The module of that name is what commands share.
 PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
 
 
@@ -61,7 +66,8 @@ class Deferred(click.Command):
         if name in PROCESSES:
             process: click.Command = import_module("app.cli.process").commands[name]
             return process
-        command: click.Command = import_module(f"app.cli.{name.replace('-', '_')}").command
+        module = ELSEWHERE.get(name, name.replace("-", "_"))
+        command: click.Command = import_module(f"app.cli.{module}").command
         return command
 
     def make_context(
@@ -74,13 +80,33 @@ class Deferred(click.Command):
         return self.load().make_context(info_name, args, parent, **extra)
 
 
-@click.group(commands={name: Deferred(name, line) for name, line in COMMANDS.items()})
+class Program(click.Group):
+    """The program; whatever it prints is harmless to a terminal."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        with defused():
+            return super().main(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:  # It may name a file, or what is in one.
+            vars(error)["message"] = one_line(error.message)
+            raise
+
+
+@click.group(cls=Program, commands={name: Deferred(name, line) for name, line in COMMANDS.items()})
 def cli() -> None:
     """Run and operate the service. Settings come from the environment; see `settings`."""
 
 
 def main() -> int:
     """Run one command; return 0 if it is done, 1 if it was refused or failed, 2 for wrong usage."""
+    with defused():
+        return _main()
+
+
+def _main() -> int:
     # Commands print what they have to say. Log lines belong to `serve`, which turns them on.
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:

@@ -9,7 +9,7 @@ from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
 from app.http.edge.request import current_request_id
 from app.processes.demo import Demo, prepare_demo
-from app.processes.doctor import warn_at_start
+from app.processes.doctor import announce
 from app.processes.migrate import migrate
 from app.processes.serve import serve
 from app.settings import Settings
@@ -30,8 +30,7 @@ def command(*, demo: bool, as_json: bool) -> None:
     with installation(migrated=False, settings=settings) as container:
         container.role = "serve"
         configure_logging(container.settings.log_format, current_request_id)
-        if not demo:
-            warn_at_start(container.settings)
+        announce(container)
         with watched("Building read models") as progress:
             migrate(container, progress)
         # After the port is taken, because a second `serve` must not change the secret.

@@ -12,7 +12,8 @@ from app.settings import Settings, WrongSetting
 def command(*, as_json: bool) -> None:
     """Print every setting with its value, default and meaning.
 
-    Settings are environment variables. Secrets are masked.
+    Settings are environment variables. Each can also stand in a file, which the variable of its
+    name with _FILE names. Secrets are masked.
     """
     try:
         settings = Settings.load()

@@ -15,9 +15,11 @@ from app.cli.arguments import (
     organization_argument,
 )
 from app.cli.installation import catch_up, cause_of, installation
-from app.cli.output import as_json_option, show, show_list
+from app.cli.output import as_json_option, named, show, show_list
+from domain.accounts.approvals import Proposal, WaitsForApproval
 from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import Adjustment, Metadata, Wallet
+from domain.cause import Cause
 from domain.errors import NotFound, NotPossible
 from domain.money import format_amount
 
@@ -50,13 +52,17 @@ def open_empty(*, organization_id: UUID, as_json: bool) -> None:
 def deposit(*, organization_id: UUID, amount: int, reference: str, as_json: bool) -> None:
     """Take in a payment.
 
+    Above the approval limit it is only proposed, and waits for another operator.
+
     The same reference twice is one deposit; with another amount it is refused.
     """
 
-    def pay_in(own: Container) -> Wallet:
-        return own.accounts.deposit(organization_id, amount, reference, cause_of(own))
+    def pay_in(own: Container) -> tuple[Wallet, dict[str, Any]]:
+        return own.accounts.deposit(organization_id, amount, reference, _cause_of(own)), {}
 
-    _show(pay_in, as_json=as_json)
+    with installation() as container:
+        facts = _moved(container, pay_in)
+    show(facts, as_json=as_json)
 
 
 @command.command(context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -70,12 +76,12 @@ def adjust(
 ) -> None:
     """Correct a balance; a negative AMOUNT takes money away, but never below zero.
 
-    Above ADJUSTMENT_APPROVAL_ABOVE it is only proposed, and waits for another operator.
+    Above the approval limit it is only proposed, and waits for another operator.
 
     The same reference twice is one correction; with another amount or reason it is refused.
     """
     with installation() as container:
-        cause, accounts = cause_of(container), container.accounts
+        cause, accounts = _cause_of(container), container.accounts
         made = accounts.adjust(organization_id, amount, reason, cause, reference=reference)
         wallet = accounts.wallet(organization_id)
     show({**_facts(wallet), "adjustment": made.id, "state": made.state}, as_json=as_json)
@@ -83,18 +89,19 @@ def adjust(
 
 @command.group()
 def adjustments() -> None:
-    """Adjustments that wait for another operator."""
+    """Adjustments that wait for another operator; deposits, refunds and limits, too."""
 
 
 @adjustments.command(name="list")
 @as_json_option
 def list_waiting(*, as_json: bool) -> None:
-    """List the adjustments that wait, the oldest first."""
+    """List what waits, the oldest first."""
     with installation() as container:
         catch_up(container)
         with container.views.reading() as connection:
             waiting = container.proposals.all(connection)
-        rows = [_proposal(container.log.get(Adjustment, each)) for each in waiting]
+        found = [container.accounts.waiting(each) for each in waiting]
+        rows = [_proposal(container, each, as_json=as_json) for each in found]
     show_list(rows, as_json=as_json)
 
 
@@ -102,20 +109,22 @@ def list_waiting(*, as_json: bool) -> None:
 @adjustment_argument
 @as_json_option
 def approve(*, adjustment_id: UUID, as_json: bool) -> None:
-    """Move the money of an adjustment that another operator has proposed."""
+    """Do what another operator has proposed, who did not make your key."""
     with installation() as container:
-        decided = container.accounts.approve(adjustment_id, cause_of(container))
-    show(_proposal(decided), as_json=as_json)
+        decided = container.accounts.approve(adjustment_id, _cause_of(container))
+        facts = _proposal(container, decided, as_json=as_json)
+    show(facts, as_json=as_json)
 
 
 @adjustments.command()
 @adjustment_argument
 @as_json_option
 def reject(*, adjustment_id: UUID, as_json: bool) -> None:
-    """Refuse an adjustment for ever; its reference cannot be used again."""
+    """Refuse what was proposed for ever; its reference cannot be used again."""
     with installation() as container:
         decided = container.accounts.reject(adjustment_id, cause_of(container))
-    show(_proposal(decided), as_json=as_json)
+        facts = _proposal(container, decided, as_json=as_json)
+    show(facts, as_json=as_json)
 
 
 @command.command()
@@ -129,20 +138,26 @@ def refund(
 ) -> None:
     """Give back the charge TRANSACTION, or what is left of it; never more than that.
 
+    Above the approval limit it is only proposed, and waits for another operator.
+
     The same reference twice is one refund; with another amount or reason it is refused. A job must
     have ended, and no change of a link's plans may be open.
     """
-    with installation() as container:
-        cause = cause_of(container)
-        stream_id, metadata = _charged_for(container, transaction_id)
+
+    def give_back(own: Container) -> tuple[Wallet, dict[str, Any]]:
+        cause = _cause_of(own)
+        stream_id, metadata = _charged_for(own, transaction_id)
         asked = HandRefund(transaction_id, reference, reason, amount, metadata)
-        done = container.accounts.refund(stream_id, asked, cause)
-        wallet = container.accounts.wallet(done.organization_id)
-    facts = {
-        "transaction_id": done.refund.transaction_id,
-        "amount": format_amount(done.refund.amount_micros),
-    }
-    show({**_facts(wallet), **facts}, as_json=as_json)
+        done = own.accounts.refund(stream_id, asked, cause)
+        told = {
+            "transaction_id": done.refund.transaction_id,
+            "amount": format_amount(done.refund.amount_micros),
+        }
+        return own.accounts.wallet(done.organization_id), told
+
+    with installation() as container:
+        facts = _moved(container, give_back)
+    show(facts, as_json=as_json)
 
 
 @command.command(name="show")
@@ -167,6 +182,37 @@ def _charged_for(container: Container, transaction_id: UUID) -> tuple[UUID, Meta
     return UUID(found.reference.id), found.metadata
 
 
+def _cause_of(container: Container) -> Cause:
+    """Return the cause of a command that moves money.
+
+    Raises NotPossible while the limit of the environment, which one operator could take away for
+    a command, would have to hold.
+    """
+    cause = cause_of(container)
+    above_micros = container.settings.adjustment_approval_above_micros
+    if above_micros and container.accounts.approvals.above_micros() is None:
+        message = (
+            "ADJUSTMENT_APPROVAL_ABOVE is set, but the limit belongs in the log, where nobody can "
+            f"take it away alone: run `operator approvals {format_amount(above_micros)}` first"
+        )
+        raise NotPossible(message)
+    return cause
+
+
+def _moved(
+    container: Container, move: Callable[[Container], tuple[Wallet, dict[str, Any]]]
+) -> dict[str, Any]:
+    """Move money and return the wallet with what was done; or else what waits for approval."""
+    try:
+        wallet, told = move(container)
+    except WaitsForApproval as waits:
+        owner = waits.proposal.organization_id
+        assert owner is not None
+        wallet = container.accounts.wallet(owner)
+        told = {"proposal": waits.proposal.id, "state": waits.proposal.state}
+    return {**_facts(wallet), **told}
+
+
 def _show(ask: Callable[[Container], Wallet], *, as_json: bool) -> None:
     with installation() as container:
         wallet = ask(container)
@@ -181,14 +227,21 @@ def _facts(wallet: Wallet) -> dict[str, Any]:
     }
 
 
-def _proposal(adjustment: Adjustment) -> dict[str, Any]:
-    return {
-        "id": adjustment.id,
-        "organization": adjustment.organization_id,
-        "amount": format_amount(adjustment.amount_micros),
-        "reference": adjustment.reference,
-        "reason": adjustment.reason,
-        "proposed_by": adjustment.proposed_by,
-        "proposed_at": adjustment.created_on,
-        "state": adjustment.state,
+def _proposal(
+    container: Container, waiting: Adjustment | Proposal, *, as_json: bool
+) -> dict[str, Any]:
+    made = waiting.made if isinstance(waiting, Proposal) else None
+    amount_micros = waiting.amount_micros
+    facts = {
+        "id": waiting.id,
+        "kind": "adjustment" if made is None else made.kind,
+        "organization": waiting.organization_id,
+        "amount": None if amount_micros is None else format_amount(amount_micros),
+        "reference": waiting.reference,
+        "reason": waiting.reason,
+        "transaction": None if made is None else made.transaction_id,
+        "proposed_by": waiting.proposed_by,
+        "proposed_at": waiting.created_on,
+        "state": waiting.state,
     }
+    return named(facts, "proposed_by", container.operators.names(), as_json=as_json)

@@ -10,6 +10,7 @@ from app.bootstrap.container import Container
 from app.cli.installation import catch_up, cause_of, installation, require_organization
 from app.cli.output import as_json_option, show, show_list
 from domain.errors import NotFound
+from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sums
 from projections.models.webhook_endpoints import WebhookEndpointRow
@@ -61,6 +62,21 @@ def redeliver(*, endpoint_id: UUID, delivery_id: UUID | None, as_json: bool) -> 
         for each in wanted:
             container.webhooks.redeliver(owner, endpoint.id, each, None, cause)
     show({"endpoint": endpoint_id, "asked": len(wanted)}, as_json=as_json)
+
+
+@command.command()
+@click.argument("endpoint_id", metavar="ENDPOINT", type=click.UUID)
+@as_json_option
+def disable(*, endpoint_id: UUID, as_json: bool) -> None:
+    """Tell an endpoint nothing from now on; its partner can enable it again."""
+    with installation() as container:
+        cause, endpoint = cause_of(container), _endpoint(container, endpoint_id)
+        changes = Changes(enabled=False)
+        container.webhooks.change(endpoint.organization_id, endpoint.id, changes, cause)
+        disabled = _endpoint(container, endpoint_id).disabled
+    show(
+        {"endpoint": endpoint_id, "disabled_reason": disabled and disabled.reason}, as_json=as_json
+    )
 
 
 def _endpoint(container: Container, endpoint_id: UUID) -> WebhookEndpoint:

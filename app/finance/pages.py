@@ -141,6 +141,7 @@ class Pages:
             refunds=refunds,
             left=entry.amount_micros - sum(each.amount_micros for each in refunds),
             events=events,
+            names=self._figures.operators(events),
             own=next((each for each in events if each.position == entry.position), None),
             is_charge=entry.kind in CHARGES,
             facts=_facts(entry.metadata),

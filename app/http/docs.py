@@ -75,6 +75,12 @@ def docs() -> Response:
     return _page(HOME)
 
 
+@blueprint.get("/docs/")
+def docs_below() -> Response:
+    """Redirect to the page without the slash, from which its relative links lead on."""
+    return success({"docs": "../docs"}, 302, headers={"Location": "../docs"})
+
+
 @blueprint.get("/docs/<name>")
 def page_or_asset(name: str) -> Response:
     """Return a guide, the reference, or a file that these pages load."""

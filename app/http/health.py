@@ -3,7 +3,7 @@
 from typing import Annotated, Final, NamedTuple
 
 from flask import Response
-from msgspec import Struct, to_builtins
+from msgspec import UNSET, Struct, UnsetType, to_builtins
 from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
@@ -50,6 +50,9 @@ class Readiness(Struct, kw_only=True):
             "How far the database's clock is ahead of this machine's. It is added to every time."
         ),
     ]
+    held: Annotated[
+        bool | UnsetType, means("Only `true`: this is a held copy, which answers reads alone.")
+    ] = UNSET
 
 
 _WELL: Final = Health(ok=True, timestamp=META.timestamp)
@@ -125,18 +128,19 @@ def readyz() -> Response:
         missing=missing,
         failed_read_models=found.failed,
         signing_keys=no_keys is None,
+        held=container().hold.known or UNSET,
         clock_offset_seconds=round(container().database_clock.offset_s, 3),
     )
     return json_response(readiness, 200 if readiness.ok else 503)
 
 
 def _missing_log() -> str | None:
-    """Say why the log cannot be reached; None when it can."""
+    """Say why the log, or another part of the database, cannot be used; None when it can."""
     try:
         container().log.head()
+        return container().persistence.fault()
     except Exception as error:  # noqa: BLE001 - Whatever the error, the log cannot be reached.
         return outages().note(error)
-    return None
 
 
 class _ReadModels(NamedTuple):

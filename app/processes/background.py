@@ -5,7 +5,7 @@ import logging
 from prometheus_client.registry import Collector
 
 from app.bootstrap.container import Container
-from app.processes.doctor import warn_at_start
+from app.processes.doctor import announce
 from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, Runtime
 from app.processes.stopping import stop_on_signals
@@ -21,9 +21,9 @@ def run(container: Container, role: Role) -> None:
     """Work until SIGTERM or SIGINT; then finish the work in hand and leave the rest queued."""
     stop = stop_on_signals()
     listen(container, role)
+    announce(container)
     if not wait_until_ready(container, stop):
         return
-    warn_at_start(container.settings)
     container.complete()
     runtime = Runtime(container, {role})
     try:
@@ -51,14 +51,18 @@ def listen(
         needs["broker"] = lambda: missing_broker(container)
     registry = container.metrics.registry(role, counted)
     registry.register(ClockOffset(container.database_clock))
-    shown = pages(
-        registry, needs, lambda: {CLOCK_OFFSET: round(container.database_clock.offset_s, 3)}
-    )
+    shown = pages(registry, needs, lambda: _facts(container))
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
     except OSError as error:
         message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {error.strerror}"
         raise WrongSetting(message) from error
+
+
+def _facts(container: Container) -> dict[str, object]:
+    """Return what `/readyz` shows beside its needs."""
+    held = {"held": True} if container.hold.known else {}
+    return {CLOCK_OFFSET: round(container.database_clock.offset_s, 3), **held}
 
 
 def missing_broker(container: Container) -> str | None:

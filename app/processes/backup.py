@@ -21,10 +21,10 @@ from eventsourcing.utils import TopicError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
+from app.bootstrap.hold import HELD
 from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, sync, write_file
-from app.security.keys import PEPPER, WEBHOOK_KEY
-from app.security.secrets import SecretHasher
+from app.security.keys import PEPPER, WEBHOOK_KEY, fingerprint
 from domain.log.aggregate import Event, class_of
 from domain.log.log import Log
 from projections.audit.auditor import verify as audit
@@ -139,11 +139,11 @@ def _copy_keys(container: Container, target: Path) -> None:
             for file in _files(settings.signing_keys):
                 if not file.name.startswith("."):
                     write_file(target / file.name, file.read_bytes())
-    has_pepper = bool(settings.secret_pepper) or (target / PEPPER).is_file()
+    has_pepper = bool(settings.secret_pepper) or any(target.glob(f"{PEPPER}*"))
     kept: list[tuple[str, Noted, bool]] = [
         ("signing key", "signing_keys", any(target.glob("*.pem"))),
         (PEPPER, "pepper", has_pepper),
-        (WEBHOOK_KEY, "webhook_key", (target / WEBHOOK_KEY).is_file()),
+        (WEBHOOK_KEY, "webhook_key", any(target.glob(f"{WEBHOOK_KEY}*"))),
     ]
     for missing, subject, is_there in kept:
         if not is_there and _is_noted(container, subject):
@@ -179,6 +179,7 @@ def restore(
         raise NoBackup(message)
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
+    container.notes.replace("hold", HELD, container.clock())
     parts = (container.log, container.views, container.positions, container.models)
     report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
     return Restored(manifest, report, warnings)
@@ -247,7 +248,7 @@ def _warnings(container: Container, manifest: Manifest) -> list[str]:
 
 def _fingerprint(container: Container) -> str | None:
     pepper = container.settings.secret_pepper
-    return SecretHasher(pepper.encode()).fingerprint() if pepper else None
+    return fingerprint(pepper.encode()) if pepper else None
 
 
 def _holds(log: Log, manifest: Manifest) -> bool:

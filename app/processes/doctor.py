@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 from app.bootstrap.container import Container
-from app.bootstrap.known_keys import lost_keys, missing_keys
+from app.bootstrap.hold import MEANING
+from app.bootstrap.known_keys import active_clients, lost_keys, missing_keys
 from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.providers import NEVER_RUN, check
@@ -16,6 +18,7 @@ from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.catalogue.plan import SIMULATED
+from domain.errors import InstallationHeld
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
@@ -41,9 +44,14 @@ def examine(container: Container) -> list[Finding]:
     found = [*_settings(container.settings), *_parts(container)]
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
+    if _has_demo(container):  # `serve --demo` sets one for itself.
+        found = [each for each in found if each.check != "base plan"]
     return [
         *found,
+        *_hold(container),
         *_keys(container),
+        *_operators(container),
+        *_approvals(container),
         *_clock(container),
         *_work(container),
         *_webhooks(container),
@@ -55,19 +63,42 @@ def examine(container: Container) -> list[Finding]:
     ]
 
 
-def warn_at_start(settings: Settings) -> None:
-    """Log in one line what is not ready, once the process can work."""
+def announce(container: Container) -> None:
+    """Log what this process works with, and what of it is not ready for production.
+
+    This comes first, because a process that waits at a wrong place must name that place.
+    """
+    settings, place = container.settings, container.persistence.place
+    logger.info(
+        "%s begins: database %s %s; broker %s; lookups by %s; links by %s",
+        container.role,
+        "SQLite" if settings.is_on_files else "PostgreSQL",
+        place,
+        settings.broker_shown,
+        settings.lookup_provider,
+        settings.network_provider,
+    )
     if (warning := warning_at_start(settings)) is not None:
         logger.warning(warning)
 
 
 def warning_at_start(settings: Settings) -> str | None:
-    """Return the line of `warn_at_start`; None without faults, or on SQLite without RabbitMQ."""
-    serves_partners = not (settings.database_url.startswith("sqlite:") and settings.has_own_broker)
+    """Say in one line what is not ready; None without faults, or on SQLite without RabbitMQ."""
+    serves_partners = not (settings.is_on_files and settings.has_own_broker)
     faults = [each.message for each in _settings(settings) if each.severity == "fault"]
     if not serves_partners or not faults:
         return None
     return f"not ready for production: {'; '.join(faults)} ({TELLS_ALL})"
+
+
+def split_database(settings: Settings) -> str | None:
+    """Say that the processes share a broker and perhaps no database; None if they share both."""
+    if not settings.is_on_files or settings.has_own_broker:
+        return None
+    return (
+        f"DATABASE_URL is SQLite beside a broker: {settings.database_path.absolute()} is the log "
+        "of this machine alone; name a PostgreSQL in DATABASE_URL or DATABASE_URL_FILE"
+    )
 
 
 def _settings(settings: Settings) -> Iterator[Finding]:
@@ -84,7 +115,9 @@ def _settings(settings: Settings) -> Iterator[Finding]:
     if settings.webhooks_allow_private:
         message = "WEBHOOKS_ALLOW_PRIVATE is on: partners can have this network called"
         yield Finding("webhooks", "fault", message)
-    if settings.database_url.startswith("sqlite:"):
+    if (split := split_database(settings)) is not None:
+        yield Finding("sqlite", "fault", split)
+    elif settings.is_on_files:
         message = "DATABASE_URL is SQLite: one process on one machine, gone with its disk"
         yield Finding("sqlite", "advice", message)
     for name in secrets_open_to_all():
@@ -108,7 +141,7 @@ def _keys(container: Container) -> Iterator[Finding]:
         yield Finding("keys", "fault", missing)
     if notes.newest("pepper"):
         try:
-            container.secret_hasher.fingerprint()
+            container.pepper.newest()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
     if notes.newest("webhook_key"):
@@ -116,15 +149,34 @@ def _keys(container: Container) -> Iterator[Finding]:
             container.webhook_key.require()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
+    with suppress(SigningKeysError):  # It was said above.
+        yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
+
+
+def _operators(container: Container) -> Iterator[Finding]:
+    names = container.operators.names()
     for operator in container.operators.all():
         if not operator.revoked and not operator.has_own_key:
+            maker = operator.key.actor or "somebody"
             message = (
-                f"operator {operator.name} has a key that {operator.key.actor} has seen: its "
+                f"operator {operator.name} has a key that {names.get(maker, maker)} has seen: its "
                 "holder should replace it (operator rotate-key)"
             )
             yield Finding("operators", "fault", message)
-    for lost in lost_keys(container):
-        yield Finding("keys", "fault", lost)
+
+
+def _approvals(container: Container) -> Iterator[Finding]:
+    if container.settings.adjustment_approval_above_micros:
+        is_set = container.accounts.approvals.above_micros() is not None
+        message = "ADJUSTMENT_APPROVAL_ABOVE is ignored: the limit is in the log, so remove it"
+        if not is_set:
+            message = "ADJUSTMENT_APPROVAL_ABOVE no longer counts: run `operator approvals AMOUNT`"
+        yield Finding("approvals", "advice" if is_set else "fault", message)
+
+
+def _hold(container: Container) -> Iterator[Finding]:
+    if container.hold.look():
+        yield Finding("hold", "fault", MEANING)
 
 
 def _clock(container: Container) -> Iterator[Finding]:
@@ -159,13 +211,22 @@ def _webhooks(container: Container) -> Iterator[Finding]:
 def _months(container: Container) -> Iterator[Finding]:
     if overdue := container.month_end.overdue():
         more = f" and {len(overdue) - 1} more" if overdue[1:] else ""
-        message = f"month {overdue[0]}{more} has ended and is not closed: is the clock running?"
+        why = container.cut_off.doubt() or "is the clock running?"
+        message = f"month {overdue[0]}{more} has ended and is not closed: {why}"
+        yield Finding("months", "fault", message)
+    if (early := container.month_end.closed_too_early()) is not None:
+        message = (
+            f"month {early} is closed and has not ended: a clock was ahead; entries of this month "
+            "stand in the statements of later ones"
+        )
         yield Finding("months", "fault", message)
 
 
 def _providers(container: Container) -> Iterator[Finding]:
+    names = container.operators.names()
     for name, drained in container.drains.look().items():
-        by, since = drained.actor or "nobody known", f"{drained.since:%Y-%m-%d %H:%M}"
+        who = drained.actor or "nobody known"
+        by, since = names.get(who, who), f"{drained.since:%Y-%m-%d %H:%M}"
         message = f"{name} is drained by {by} since {since} UTC: it gets no new work"
         yield Finding("providers", "advice", message)
     missing = [name for name in NETWORKS if name not in container.settings.networks]
@@ -178,7 +239,7 @@ def _providers(container: Container) -> Iterator[Finding]:
 def _trials(container: Container) -> Iterator[Finding]:
     try:
         checked = check(container)
-    except WrongSetting:  # `_parts` reports it.
+    except (WrongSetting, InstallationHeld):  # `_parts` and `_hold` report it.
         return
     for each in checked:
         if each.problem is not None:
@@ -201,14 +262,17 @@ def _data(container: Container) -> Iterator[Finding]:
     elif backup is not None and _is_old(backup.at, container.clock()):
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
-    with container.views.reading() as connection:
-        clients = [each for each in container.clients.all(connection) if not each.revoked]
-    for client in clients:
+    for client in active_clients(container):
         if NAMED_ONLY.intersection(client.scopes):
             message = f"client {client.client_id} may deposit money: is it a payment service?"
             yield Finding("deposits", "advice", message)
-    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
-    if demo is not None and not demo.revoked:
+        old = client.hashes_at(container.clock(), container.endless_secrets_until)[1:]
+        if old and client.old_until is None:
+            end = container.endless_secrets_until()
+            told = "no end is noted: python -m app migrate" if end is None else f"{end:%Y-%m-%d}"
+            message = f"client {client.client_id} has an old secret from before these ended: {told}"
+            yield Finding("secrets", "advice", message)
+    if _has_demo(container):
         message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"
         yield Finding("demo", "fault", message)
 
@@ -238,3 +302,8 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
 
 def _is_old(at: datetime, now: datetime) -> bool:
     return now - at > BACKUP_AGE_MAX
+
+
+def _has_demo(container: Container) -> bool:
+    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    return demo is not None and not demo.revoked

@@ -10,10 +10,13 @@ from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
 from app.processes.erasing import erase_again
 from app.watch.trouble import NOT_MIGRATED, trouble_of
+from domain.accounts.organization import ENDLESS_ENDS
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
 from projections.finance.views import VIEWS
+
+RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +49,8 @@ def migrate(
             for own in container.own_tables:
                 ensure(own)
             container.readings.mend()
-            if lost := lost_events(container):
-                warn(f"{lost}; the read models are built from what it holds")
+            _note_upgrade(container)
+            _look_for_losses(container, warn)
             built = _build_models(container, progress)
             erase_again(container)
             with container.views.writing() as connection:
@@ -59,6 +62,22 @@ def migrate(
         message = f"DATABASE_URL: {_trouble(error, persistence.place)}"
         raise CannotMigrate(message) from error
     return built
+
+
+def _note_upgrade(container: Container) -> None:
+    """Note once when the client secrets end that earlier releases kept without an end."""
+    if container.notes.newest("endless_secrets") is None:
+        end = container.clock() + ENDLESS_ENDS
+        container.notes.add("endless_secrets", end.isoformat(), container.clock())
+
+
+def _look_for_losses(container: Container, warn: Callable[[str], object]) -> None:
+    lost = lost_events(container)
+    if lost and not container.log.head():
+        message = f"DATABASE_URL: {container.persistence.place} is empty: {lost}; {RESTORE}"
+        raise CannotMigrate(message)
+    if lost:
+        warn(f"{lost}; the read models are built from what it holds")
 
 
 def missing_tables(container: Container) -> str | None:
@@ -75,15 +94,13 @@ def missing_tables(container: Container) -> str | None:
 
 
 def _lost_log(place: str) -> str:
-    return (
-        f"the log {place} is gone, but the files beside it are there; move them away, then restore "
-        "it from a backup, or begin anew"
-    )
+    return f"the log {place} is gone, but the files beside it are there; {RESTORE}"
 
 
 def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
-    return all(is_current(own) for own in container.own_tables)
+    has_files = container.persistence.has_all_files()
+    return has_files and all(is_current(own) for own in container.own_tables)
 
 
 def lost_events(container: Container) -> str | None:

@@ -66,6 +66,7 @@ def check(
     container: Container, name: str | None = None, transcripts: Path = TRANSCRIPTS
 ) -> list[Checked]:
     """Ask each configured provider, or only `name`; this changes nothing and costs nothing."""
+    container.hold.refuse()
     asked = [each for each in _configured(container) if name in {None, each.provider.name}]
     return [_check(container, each, transcripts) for each in asked]
 

@@ -69,8 +69,8 @@ def _what_fails(container: Container, look: Callable[[], str | None]) -> str | N
 def _reach(container: Container) -> str | None:
     """Say why this database cannot be used; look for a pooler before any session is used."""
     fault = container.persistence.fault()
-    # Opening a missing SQLite file would create it.
-    if fault is None and container.persistence.exists():
+    # Whether the files are missing is found out next.
+    if fault is None and container.persistence.has_all_files():
         with container.views.reading() as connection:
             connection.execute(select(1))
     return fault

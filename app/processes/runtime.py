@@ -23,7 +23,7 @@ from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from workers.checkpoints import NotAccepted
 from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
 from workers.reading import READERS
-from workers.schedule import AGAIN, Schedule, Task, keep_time
+from workers.schedule import AGAIN, TICK_S, Schedule, Task, keep_time
 from workers.webhook_planner import BATCH_EVENTS_MAX as PLANNED_MAX
 from workers.webhooks import KEPT as WEBHOOKS_KEPT
 
@@ -35,6 +35,7 @@ DISPATCH_PACE_S = 0.005
 # How often an idle dispatcher polls if its process makes all commits, which then wake it anyway.
 ALONE_S = 2.0
 SWEEP_S = 1.0
+ALIVE_S = 60.0  # Between two signs of life of a process.
 MONTHLY_FEES_S = 60.0
 MONTH_END_S = 60.0
 # Often, because some rows, such as counts of wrong secrets, lapse after a minute.
@@ -76,6 +77,9 @@ class Runtime:
     def start(self) -> None:
         """Start all threads, then ask again for work that was lost with an earlier process."""
         container, roles = self._container, self._roles
+        container.cut_off.live()  # Before the followers of this process leave signs of their own.
+        watch = self._watching().tick
+        self._spawn("watch", lambda: keep_time(self._stop, watch))
         self._spawn("time", lambda: container.database_clock.keep(self._stop))
         if "worker" in roles:
             self._spawn("drains", lambda: container.drains.keep(self._stop))
@@ -93,7 +97,8 @@ class Runtime:
             self._follow(
                 "dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX, idle_s
             )
-            self._follow("webhooks", container.webhook_planner.step, PACE_S, PLANNED_MAX)
+            planner = self._acting(container.webhook_planner.step)
+            self._follow("webhooks", planner, PACE_S, PLANNED_MAX)
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
@@ -130,15 +135,15 @@ class Runtime:
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
-        beat = self._container.lookup_turns.beat
+        beat = self._acting(self._container.lookup_turns.beat)
         self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
-        tell = self._container.webhook_work.beat
+        tell = self._acting(self._container.webhook_work.beat)
         self._spawn("webhooks due", lambda: keep_time(self._stop, tell))
 
     def _read_links(self) -> None:
         """Start the threads of each network, and the one that feeds them."""
         reading = self._container.background_reading
-        tick = self._standby("readings", reading.tick)
+        tick = self._standby("readings", self._acting(reading.tick))
         self._spawn("readings", lambda: keep_time(self._stop, tick))
         for network in reading.lanes:
             for number in range(READERS):
@@ -152,47 +157,62 @@ class Runtime:
         follower = Follower(name, standby, self._container.waker, pace_s, batch_max, idle_s)
         self._spawn(name, lambda: follower.run(self._stop))
 
+    def _acting(self, run: Callable[[], Any]) -> Callable[[], Any]:
+        """Return work that acts on the world, so that it rests in a held copy."""
+        return lambda: 0 if self._container.is_held() else run()
+
     def _standby(self, name: str, step: Step) -> LockedStep:
         lock = self._container.persistence.lock(name)
         standby = LockedStep(_SeenLock(lock, self._container.metrics.activity(name)), step)
         self._standbys.append(standby)
         return standby
 
-    def _schedule(self) -> Schedule:
+    def _watching(self) -> Schedule:
         container = self._container
         return Schedule(
             [
-                Task("sweep", SWEEP_S, container.sweep.run),
-                Task("provisioning", SWEEP_S, container.provisioning_sweep.run),
-                Task("monthly fees", MONTHLY_FEES_S, container.fee_round.run, first_s=0),
-                Task("month end", MONTH_END_S, container.month_end.run, first_s=0),
+                Task("hold", TICK_S, container.hold.look, first_s=0),
+                Task("sign of life", ALIVE_S, container.cut_off.live),
+            ]
+        )
+
+    def _schedule(self) -> Schedule:
+        container, acting = self._container, self._acting
+        return Schedule(
+            [
+                Task("sweep", SWEEP_S, acting(container.sweep.run)),
+                Task("provisioning", SWEEP_S, acting(container.provisioning_sweep.run)),
+                Task("monthly fees", MONTHLY_FEES_S, acting(container.fee_round.run), first_s=0),
+                Task("month end", MONTH_END_S, acting(container.month_end.run), first_s=0),
                 Task("purge", PURGE_S, self._purge, first_s=PURGE_FIRST_S),
             ]
         )
 
     def _auditing(self) -> Schedule:
         """Schedule the tasks that may take long apart from the sweeps, which must not wait."""
-        checkpoints = self._container.checkpoints
+        checkpoints, acting = self._container.checkpoints, self._acting
         balances = partial(note_balances, self._container)
         return Schedule(
             [
                 Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S, Unkept),
-                Task("checkpoints", CHECKPOINT_S, checkpoints.run, expected=NotPossible),
+                Task("checkpoints", CHECKPOINT_S, acting(checkpoints.run), expected=NotPossible),
                 Task(
                     "delivery of checkpoints",
                     DELIVER_S,
-                    checkpoints.deliver,
+                    acting(checkpoints.deliver),
                     expected=NotAccepted,
                 ),
                 Task("erasures", ERASE_S, partial(erase_again, self._container, ERASURES_MAX)),
                 Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
-                Task("balances", BALANCES_S, balances, first_s=BALANCES_FIRST_S),
+                Task("balances", BALANCES_S, acting(balances), first_s=BALANCES_FIRST_S),
             ]
         )
 
     def _purge(self) -> object:
         """Delete expired rows of own stores; if there are many, a part now and the rest soon."""
         container = self._container
+        if container.cut_off.is_doubted():  # What lapses only by a wrong clock must not be lost.
+            return None
         oldest = container.clock() - container.answer_rules().oldest
         container.leases.forget_lapsed()
         container.throttle.forget_lapsed()

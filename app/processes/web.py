@@ -20,10 +20,11 @@ from app.http.edge.listening import bind
 from app.http.edge.listening import listen as listen_on
 from app.processes import web_worker
 from app.processes.background import listen
-from app.processes.doctor import warn_at_start
+from app.processes.doctor import announce
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import ASKS, call_after, stop_on_signals
 from app.watch.web_workers import WorkerFiles
+from workers.schedule import keep_time
 
 KILL_S = 25.0  # A clean end takes at most 30 s.
 SOON_S = 5.0
@@ -65,9 +66,10 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
     for number in ASKS:  # Ignore a second signal, because it would leave workers behind.
         signal.signal(number, lambda *_: None)
     listeners = bind(settings.host, settings.port)
+    announce(container)
     if not wait_until_ready(container, stop):
         return
-    warn_at_start(settings)
+    container.hold.look()
     for line in note_keys(container):
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)
@@ -76,6 +78,8 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
         container.close()
     else:
         Thread(target=container.database_clock.keep, args=(stop,), name="time", daemon=True).start()
+        held = (stop, container.hold.look)
+        Thread(target=keep_time, args=held, name="hold", daemon=True).start()
     Workers(listeners, settings.web_workers, on_end).run(
         stop, lambda: logger.info("serving %s", settings.public)
     )

@@ -15,6 +15,7 @@ from app.settings import Settings, WrongSetting
 from app.watch.logging import configure_logging
 from app.watch.web_workers import WorkerGauges, count_in
 from domain.errors import ServiceUnavailable, WrongCurrency
+from workers.schedule import keep_time
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
             target=container.database_clock.keep, args=(Event(),), name="time", daemon=True
         ).start()
         Thread(target=container.drains.keep, args=(Event(),), name="drains", daemon=True).start()
+        held = (Event(), container.hold.look)
+        Thread(target=keep_time, args=held, name="hold", daemon=True).start()
         container.waker.start()
         Thread(target=container.warm, name="warm", daemon=True).start()
         if settings.metrics_port:

@@ -1,21 +1,23 @@
 """The Ed25519 keys that sign checkpoints, as files beside the keys that sign tokens.
 
 A key is one file `checkpoint-<when>.key`: a line with the time of its making, then PKCS8. The
-newest signs. Older ones are kept, because others keep the notes that they signed for years.
+newest signs. Older ones are kept, because others keep the notes that they signed for years. Of a
+revoked one only the public half is kept.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import ClassVar
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from app.security.key_file import SigningKeysError, locked, write_file
-from domain.cause import Clock
+from app.security.key_file import SigningKeysError, locked, read_revoked, write_file
+from app.security.ring import Ring
 
 _MADE = re.compile(rb"created_at: (\S{32})\n(?=-----BEGIN )")
 
@@ -24,6 +26,7 @@ _MADE = re.compile(rb"created_at: (\S{32})\n(?=-----BEGIN )")
 class CheckpointKey:
     """A key pair and the time at which it was made."""
 
+    algorithm: ClassVar[str] = "Ed25519"
     created_at: datetime
     private_key: Ed25519PrivateKey = field(repr=False)
 
@@ -35,45 +38,58 @@ class CheckpointKey:
         return self.private_key.sign(message)
 
 
-class CheckpointKeys:
-    """The keys of one installation; each method raises SigningKeysError if they cannot be read."""
+class CheckpointKeys(Ring[CheckpointKey]):
+    """The keys of one installation, by the hexadecimal digits of their public halves."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
-        self._directory = directory
-        self._clock = clock
+    kind = "checkpoints"
 
-    def list(self) -> Sequence[CheckpointKey]:
+    def live(self) -> Sequence[CheckpointKey]:
         """Return every key, oldest first; none in a directory that was never made."""
         try:
-            keys = [_read(path) for path in self._directory.glob("checkpoint-*.key")]
+            return [*self._read().values()]
         except OSError as error:
             raise SigningKeysError(self._directory, error.strerror) from error
-        return sorted(keys, key=lambda key: key.created_at)
 
     def newest(self) -> CheckpointKey:
         """Return the key that signs; make it if there is none yet."""
-        if not self.list():
+        if not self.live():
             with locked(self._directory):
-                if not self.list():
-                    self._make()
-        return self.list()[-1]
+                if not self.live():
+                    self._add({})
+        return self.live()[-1]
 
-    def rotate(self) -> CheckpointKey:
-        """Make a new key, which signs from now on."""
-        with locked(self._directory):
-            self._make()
-        return self.list()[-1]
+    def ended_at(self, is_by: Callable[[Sequence[bytes]], bool]) -> datetime | None:
+        """Return when the key was revoked that has signed something."""
+        found = read_revoked(self._directory, self.kind).items()
+        ends = [each.revoked_at for key_id, each in found if is_by([bytes.fromhex(key_id)])]
+        return ends[0] if ends else None
 
-    def _make(self) -> None:
-        created_at = self._clock()
+    def _read(self) -> Mapping[str, CheckpointKey]:
+        revoked = read_revoked(self._directory, self.kind)
+        found = sorted(map(_read, self._files()), key=lambda key: key.created_at)
+        keys = {key.public_key.hex(): key for key in found}
+        return {key_id: key for key_id, key in keys.items() if key_id not in revoked}
+
+    def _files(self) -> Iterator[Path]:
+        return self._directory.glob("checkpoint-*.key")
+
+    def _files_of(self, key_id: str) -> Sequence[Path]:
+        return [path for path in self._files() if _read(path).public_key.hex() == key_id]
+
+    def _missing(self) -> SigningKeysError:
+        return SigningKeysError(self._directory, "holds no checkpoint key")
+
+    def _add(self, keys: Mapping[str, CheckpointKey]) -> str:
+        created_at = self._after(keys)
         pem = Ed25519PrivateKey.generate().private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
         text = f"created_at: {created_at.isoformat(timespec='microseconds')}\n"
-        name = f"checkpoint-{created_at:%Y%m%dT%H%M%S%f}.key"
-        write_file(self._directory / name, text.encode() + pem)
+        path = self._directory / f"checkpoint-{created_at:%Y%m%dT%H%M%S%f}.key"
+        write_file(path, text.encode() + pem)
+        return _read(path).public_key.hex()
 
 
 def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:

@@ -1,7 +1,8 @@
 """Signing keys as files in one 0700 directory: creating, reading and writing them, under one lock.
 
 A key is one file `<kid>.pem`, so that one rename creates or changes it. It holds two lines of
-explanatory text (RFC 7468 §2: when it was made, how long its tokens live), then PKCS8.
+explanatory text (RFC 7468 §2: when it was made, how long its tokens live), then PKCS8. Of a revoked
+key of any kind a file `<id>.revoked` stays, which outdoes a key file of that id.
 """
 
 import fcntl
@@ -9,16 +10,16 @@ import os
 import re
 import stat
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import zip_longest
 from json import dumps
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+import msgspec
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -26,6 +27,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 Algorithm = Literal["RS256", "ES256"]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+Kind = Literal["signing", "pepper", "webhooks", "checkpoints"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 RECHECK = timedelta(seconds=1)  # How long a process may overlook a change of the directory.
 # A replaced key verifies this much longer: another process may sign with it for RECHECK, and the
@@ -43,6 +46,14 @@ class SigningKeysError(Exception):
 
     def __init__(self, path: Path, reason: str | None) -> None:
         super().__init__(f"SIGNING_KEYS: {path}: {reason}")
+
+
+class Revoked(msgspec.Struct, frozen=True):
+    """What is kept of a revoked key beside its id; nothing of it is secret."""
+
+    kind: Kind
+    created_at: datetime | None
+    revoked_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +107,33 @@ def read_keys(directory: Path, known: Mapping[str, Key]) -> dict[str, Key]:
     Raises SigningKeysError for a file that is no key of this service, OSError for a directory that
     cannot be listed.
     """
+    revoked = read_revoked(directory, "signing")
     files = [path for path in directory.iterdir() if path.suffix == ".pem"]
-    found = (_read_key(path, known.get(path.stem)) for path in files)
+    found = (_read_key(path, known.get(path.stem)) for path in files if path.stem not in revoked)
     keys = sorted((key for key in found if key), key=lambda key: (key.created_at, key.kid))
+    # A revoked key also ended its predecessor, which must not come back to life.
+    begins = [key.created_at for key in keys]
+    begins = sorted([*begins, *(each.created_at for each in revoked.values() if each.created_at)])
     return {
-        key.kid: replace(key, retires_at=_end(key, successor))
-        for key, successor in zip_longest(keys, keys[1:])
+        key.kid: replace(key, retires_at=_end(key, [at for at in begins if at > key.created_at]))
+        for key in keys
     }
+
+
+def read_revoked(directory: Path, kind: Kind) -> dict[str, Revoked]:
+    """Return what is kept of the revoked keys of a kind, by their ids."""
+    found = {}
+    for path in sorted(directory.glob("*.revoked")):
+        try:
+            found[path.stem] = msgspec.json.decode(path.read_bytes(), type=Revoked)
+        except msgspec.MsgspecError:
+            raise SigningKeysError(path, "is not what is kept of a revoked key") from None
+    return {key_id: each for key_id, each in found.items() if each.kind == kind}
+
+
+def note_revoked(directory: Path, key_id: str, revoked: Revoked) -> None:
+    """Keep that a key is revoked, before its file is deleted; the caller holds the lock."""
+    write_file(directory / f"{key_id}.revoked", msgspec.json.encode(revoked))
 
 
 @contextmanager
@@ -158,10 +189,9 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _end(key: Key, successor: Key | None) -> datetime:
-    if successor is None:
-        return FOREVER
-    return successor.created_at + timedelta(seconds=key.lifetime_s) + SETTLE
+def _end(key: Key, later: Sequence[datetime]) -> datetime:
+    """Return when a key retires, of which these are the times of its successors."""
+    return later[0] + timedelta(seconds=key.lifetime_s) + SETTLE if later else FOREVER
 
 
 def _read_key(path: Path, known: Key | None) -> Key | None:

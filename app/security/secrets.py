@@ -6,6 +6,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+from app.security.keys import SharedSecret, SharedSecrets
+
 RandomBytes = Callable[[int], bytes]
 
 CLIENT_ID_PREFIX = "cl_"
@@ -49,34 +51,45 @@ def _random_text(random_bytes: RandomBytes) -> str:
 class SecretHasher:
     """Hashes secrets of 256 random bits, for which a slow hash would only add load.
 
-    The pepper may be a function, which is called when it is first needed. Raises ValueError for an
-    empty pepper.
+    A hash is an HMAC-SHA256; before it stand the id of its pepper and a colon, if that is not the
+    first one. Older hashes name no pepper.
     """
 
-    def __init__(self, pepper: bytes | Callable[[], bytes]) -> None:
-        if not pepper:
-            message = "the pepper is empty"
-            raise ValueError(message)
-        self._pepper = pepper
+    def __init__(self, peppers: SharedSecrets) -> None:
+        self._peppers = peppers
 
     def hash(self, secret: str) -> str:
-        """Return the HMAC-SHA256 of the secret under the pepper, as 64 hexadecimal digits."""
-        # A submitted secret may hold lone surrogates; then it is wrong, but must raise no error.
-        pepper = self._pepper if isinstance(self._pepper, bytes) else self._pepper()
-        return hmac.digest(pepper, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
+        """Return the hash of the secret under the newest pepper."""
+        pepper = self._peppers.newest()
+        digest = _digest(pepper, secret)
+        return digest if pepper.is_first else f"{pepper.id}:{digest}"
 
-    def fingerprint(self) -> str:
-        """Return a value that identifies the pepper without revealing it."""
-        return self.hash("fingerprint")[:32]
-
-    def matches(self, secret: str, hashes: Sequence[str]) -> bool:
-        """Tell whether the secret has one of the hashes.
+    def matches(self, secret: str, hashes: Sequence[str]) -> str | None:
+        """Return which of the hashes the secret has, under a pepper that is not revoked.
 
         An empty list, as for an unknown client, takes the same time as a wrong secret.
         """
-        candidate = self.hash(secret)
         missing = ACTIVE_SECRETS_MAX - len(hashes)
-        found = False
+        found = None
         for stored in (*hashes, *(_NO_HASH for _ in range(missing))):
-            found |= hmac.compare_digest(candidate, stored)
+            pepper = self._pepper_of(stored) or self._peppers.newest()
+            if hmac.compare_digest(_digest(pepper, secret), stored.rpartition(":")[2]):
+                found = stored
         return found
+
+    def is_outdated(self, stored: str) -> bool:
+        """Tell whether a newer pepper should keep this secret from now on."""
+        return self.pepper_id(stored) != self._peppers.newest().id
+
+    def pepper_id(self, stored: str) -> str | None:
+        """Return the id of the pepper of a hash; None if it is revoked or gone."""
+        pepper = self._pepper_of(stored)
+        return None if pepper is None else pepper.id
+
+    def _pepper_of(self, stored: str) -> SharedSecret | None:
+        return self._peppers.find(stored.rpartition(":")[0] or None)
+
+
+def _digest(pepper: SharedSecret, secret: str) -> str:
+    # A submitted secret may hold lone surrogates; then it is wrong, but must raise no error.
+    return hmac.digest(pepper.value, secret.encode("utf-8", "surrogatepass"), "sha256").hex()

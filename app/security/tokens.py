@@ -30,6 +30,7 @@ TYPE = "at+jwt"
 
 MALFORMED = "The access token is malformed."
 UNKNOWN_KEY = "The access token is signed with a key that is not known here; ask for a new one."
+REVOKED_KEY = "The key that signed the access token has been revoked; ask for a new token."
 WRONG_SIGNATURE = "The signature of the access token is wrong."
 WRONG_AUDIENCE = "The access token is meant for another audience."
 WRONG_ISSUER = "The access token comes from another issuer."
@@ -189,9 +190,10 @@ class TokenVerifier:
     def _key_of(self, header: dict[str, Any]) -> Key:
         _require(header.keys() == _HEADER)
         _require(header["typ"].lower() in _TYPES)
-        key = self._keys.verification_key(header["kid"])
+        kid = header["kid"]
+        key = self._keys.verification_key(kid)
         if key is None:
-            raise Unauthorized(UNKNOWN_KEY)
+            raise Unauthorized(REVOKED_KEY if kid in self._keys.revoked() else UNKNOWN_KEY)
         _require(header["alg"] == key.algorithm, WRONG_SIGNATURE)
         return key
 

@@ -11,11 +11,17 @@ is a statement that somebody was given (JSON); the checkpoint in it is checked l
 
 For each event: the hash of its bytes is that in its line, positions rise, no version of its stream
 is missing, and the wallet that it moves has the next sequence and the balance that the sum gives.
+In a log that is whole, every rule about money holds as well (`@rule` below, a function for each):
+each entry of a wallet has its reason and each reason its entry, ids follow from facts, prices,
+jobs, fees and refunds add up. events.md beside this file names the fields that the rules read.
+Who caused an event had the right to, and another operator has approved what is above the limit.
 For each checkpoint: the tree of that many events (RFC 6962) has its root, and a key has signed it.
 For each statement: these events give the same. --statements writes all that they give.
 
-Prints one line for each verdict. Exits with 0 if all holds, with 1 if something does not, and with
-2 if something cannot be read.
+Prints one line for each verdict, and which newest events no given checkpoint covers: against one
+who has rewritten those, with all that belongs to them, no rule helps. Exits with 0 if all holds,
+with 1 if something does not, and with 2 if something cannot be read. What must be remembered of
+each event lies in a temporary file, so memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -25,14 +31,17 @@ import base64
 import hashlib
 import json
 import re
+import sqlite3
 import sys
 import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 # A loss that is noticed later, or before, explains no checkpoint: it would excuse any month.
 NOTICED_WITHIN = timedelta(days=1)
@@ -173,8 +182,8 @@ class Checkpoint:
     is_forged: bool
 
 
-def read_checkpoint(of: str, text: str, keys: dict[tuple[str, bytes], bytes]) -> Checkpoint:
-    """Read a note and look for the signature of a key that is known."""
+def read_checkpoint(of: str, text: str, keys: list[bytes]) -> Checkpoint:
+    """Read a note and look for the signature of a key that is known, under whatever name."""
     note = NOTE.fullmatch(text)
     if note is None:
         raise Unreadable(f"{of}: is no checkpoint")
@@ -183,28 +192,35 @@ def read_checkpoint(of: str, text: str, keys: dict[tuple[str, bytes], bytes]) ->
         name, _, signed = line[2:].rpartition(" ")
         with suppress(ValueError):
             signature = base64.b64decode(signed, validate=True)
-            key = keys.get((name, signature[:4]), b"")
-            if key and is_signed(key, note["text"].encode(), signature[4:]):
-                signer, is_forged = f"signed by {name}+{signature[:4].hex()}", False
+            for key in keys:
+                is_its_id = key_id(name, key) == signature[:4]
+                if is_its_id and is_signed(key, note["text"].encode(), signature[4:]):
+                    signer, is_forged = f"signed by {name}+{signature[:4].hex()}", False
     root, position = base64.b64decode(note["root"]), int(note["position"])
     told = int(note["size"]), root, position, time_of(note["at"]), signer, is_forged
     return Checkpoint(f"checkpoint {of}", *told)
 
 
-def read_key(given: str) -> tuple[tuple[str, bytes], bytes]:
-    """Read a public key `name+id+key`, or the file that holds it; return name and id with it."""
+def key_id(name: str, key: bytes) -> bytes:
+    """Return the id that a public key has under a name."""
+    return hashlib.sha256(name.encode() + b"\n\x01" + key).digest()[:4]
+
+
+def read_key(given: str) -> bytes:
+    """Read a public key `name+id+key`, or the file that holds it."""
     with suppress(ValueError):
         text = given if "+" in given else Path(given).read_text("utf-8").strip()
         name, number, encoded = text.split("+", 2)
         key = base64.b64decode(encoded, validate=True)
-        key_id = hashlib.sha256(name.encode() + b"\n" + key).digest()[:4]
-        if key[:1] == b"\x01" and len(key) == 33 and key_id.hex() == number:
-            return (name, key_id), key[1:]
+        if key[:1] == b"\x01" and len(key) == 33 and key_id(name, key[1:]).hex() == number:
+            return key[1:]
     raise Unreadable(f"{given}: is no public key of the kind Ed25519, or not whole")
 
 
 # Wallets and their statements.
 
+ENTRIES = {"wallet.deposited": "deposit", "wallet.adjusted": "adjustment"}
+ENTRIES |= {"wallet.charged": "charged", "wallet.refunded": "refunded"}
 KINDS = {"deposited": "deposit", "refunded": "refund", "adjusted": "adjustment", "charged": None}
 STATEMENT = (
     "organization currency month final opening_balance lines closing_balance "
@@ -232,42 +248,160 @@ class Wallet:
     sequence: int | None
     month: str = ""  # Of the newest statement.
     statements: dict[str, Statement] = field(default_factory=dict)
+    limit: int | None = None  # Of what may be spent in a month, and what was spent in which.
+    spent: int = 0
+    spending_month: str = ""
+
+
+@dataclass
+class Event:
+    """One event; its facts stand in `state`, and a missing one raises KeyError."""
+
+    position: int
+    stream: str
+    version: int
+    topic: str
+    state: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.state[name]
+
+    @property
+    def noun(self) -> str:
+        """Return the kind of its stream."""
+        return self.topic.partition(".")[0]
+
+
+class Due(NamedTuple):
+    """What an event announces of a later one of its commit."""
+
+    facts: Any
+    position: int
+    reason: str | None = None  # Of a refund.
+    link: str | None = None  # Of a charge: the link that gives it back when it is cancelled.
+
+
+class Charge(NamedTuple):
+    """A charge or refund: of whom, for what (type and id), how much, and what is left of it."""
+
+    owner: str
+    type: str
+    id: str
+    micros: int
+    left: int
+
+
+class Memory:
+    """Every stream, charge and refund, in a temporary file that goes with the program."""
+
+    def __init__(self) -> None:
+        file = sqlite3.connect("", isolation_level=None)
+        file.executescript(
+            """
+            PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768;
+            CREATE TABLE streams (id BLOB PRIMARY KEY, version INTEGER) WITHOUT ROWID;
+            CREATE TABLE charges (charge TEXT PRIMARY KEY, owner TEXT, type TEXT, id TEXT,
+                micros INTEGER, open INTEGER, link TEXT) WITHOUT ROWID;
+            CREATE INDEX links ON charges (link) WHERE link IS NOT NULL;
+            BEGIN;
+            """
+        )
+        self._run = file.execute
+
+    def expected(self, stream: str, version: int) -> int | None:
+        """Remember the newest version of a stream; return which was due, None of a new stream."""
+        key = bytes.fromhex(stream.replace("-", ""))
+        if version > 1:
+            following = "UPDATE streams SET version = ? WHERE id = ? AND version = ?"
+            found = self._run(following, (version, key, version - 1))
+        else:
+            found = self._run("INSERT OR IGNORE INTO streams VALUES (?, 1)", (key,))
+        if found.rowcount == 1:
+            return version
+        row = self._run("SELECT version FROM streams WHERE id = ?", (key,)).fetchone()
+        self._run("INSERT OR REPLACE INTO streams VALUES (?, ?)", (key, version))
+        return None if row is None else int(row[0]) + 1
+
+    def add(self, charge_id: str, charge: Charge, link: str | None = None) -> bool:
+        """Remember a charge, under the link that may give it back; False if it is known."""
+        insert = "INSERT OR IGNORE INTO charges VALUES (?, ?, ?, ?, ?, ?, ?)"
+        return self._run(insert, (charge_id, *charge, link)).rowcount == 1
+
+    def charge(self, charge_id: str) -> Charge | None:
+        """Return a charge by its transaction."""
+        wanted = "SELECT owner, type, id, micros, open FROM charges WHERE charge = ?"
+        row = self._run(wanted, (charge_id,)).fetchone()
+        return None if row is None else Charge(*row)
+
+    def give_back(self, charge_id: str, micros: int) -> None:
+        """Remember that part of a charge was given back."""
+        self._run("UPDATE charges SET open = open - ? WHERE charge = ?", (micros, charge_id))
+
+    def left_of(self, link: str) -> list[tuple[str, int]]:
+        """Return each charge of a link of which something is left, and how much."""
+        wanted = "SELECT charge, open FROM charges WHERE link = ? AND open <> 0 ORDER BY 1"
+        return self._run(wanted, (link,)).fetchall()
 
 
 class Books:
-    """All wallets, and the month that was closed last."""
+    """All wallets, the month that was closed last, and what the rules remember."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
         self.wallets: dict[str, Wallet] = {}
         self.closed = ""
+        self.memory = memory
+        self.is_part = False  # Then no rule can be checked: what is before is not known.
+        self.currency = ""
+        self.last_closed = ""
+        self.is_recent = False  # See `an_entry_has_its_reason`.
+        self.due: dict[Any, Due] = {}  # What was announced and has not come yet.
+        # What is not over, by stream: a job with its open items, a change of plans with what it
+        # has done, a link before its activation, a fee, a proposal. And links that were charged.
+        self.open: dict[str, Any] = {}
+        self.taken: set[str] = set()
+        self.ends: dict[str, str] = {}  # Intents to end a link, and their kind.
 
     def take(self, line: dict[str, Any]) -> Iterator[str]:
         """Enter an event; yield what is wrong with it. Raises for one that makes no sense."""
-        noun, _, what = line["topic"].partition(".")
-        if line["topic"] == "month.closed":
-            self.closed = month_of(json.loads(line["state"])["month"])
-        if noun != "wallet":
+        topic = line["topic"]
+        if not topic.startswith("wallet.") and topic not in RULES and line["version"] > 1:
             return
-        state, begun = json.loads(line["state"]), 0 if line["version"] == 1 else None
-        owner = state["organization_id"], state["currency"]
-        wallet = self.wallets.setdefault(line["stream"], Wallet(owner, begun, begun))
+        state = json.loads(line["state"])
+        event = Event(line["position"], line["stream"], line["version"], topic, state)
+        if event.version == 1 and event["originator_topic"] != event.noun:
+            yield f"its stream begins as {event['originator_topic']!r}, which is not its kind"
+        if event.noun == "wallet":
+            yield from self._enter(event)
+        if topic == "month.closed":
+            self.closed = month_of(event["month"])
+        if topic in RULES and (event.version == 1) != (topic in FIRST):
+            yield "its stream begins again, or with something else"
+        for each in RULES.get(topic, ()) if not self.is_part else ():
+            yield from each(self, event)
+
+    def _enter(self, event: Event) -> Iterator[str]:
+        what, begun = event.topic.partition(".")[2], 0 if event.version == 1 else None
+        owner = event["organization_id"], event["currency"]
+        wallet = self.wallets.setdefault(event.stream, Wallet(owner, begun, begun))
         if owner != wallet.owner:
             yield "the wallet changes its organization or currency"
         if what not in {"opened", "spending_limited"}:  # A limit moves nothing.
-            kind = KINDS[what] or state["kind"]
-            change = state["amount_micros"] * (-1 if what == "charged" else 1)
-            yield from self._move(wallet, line["position"], kind, change, state)
+            kind = KINDS[what] or event["kind"]
+            change = whole(event["amount_micros"]) * (-1 if what == "charged" else 1)
+            yield from self._move(wallet, event.position, kind, change, event.state)
 
     def _move(
         self, wallet: Wallet, position: int, kind: str, change: int, state: Any
     ) -> Iterator[str]:
-        balance, sequence = state["balance_micros"], state["sequence"]
+        balance, sequence = whole(state["balance_micros"]), whole(state["sequence"])
         if wallet.balance is not None and balance != wallet.balance + change:
             yield f"its balance is not {amount(balance)} but {amount(wallet.balance + change)}"
         if wallet.sequence is not None and sequence != wallet.sequence + 1:
             yield f"its sequence is not {sequence} but {wallet.sequence + 1}"
         if balance < 0:
             yield "its balance is below zero"
+        if change == 0 or (kind != "adjustment" and state["amount_micros"] < 0):
+            yield "its amount is not above zero"
         wallet.balance, wallet.sequence = balance, sequence
         # Nothing joins a month that is closed, nor one before that of the entry before it.
         after_close = following(self.closed) if self.closed else ""
@@ -279,6 +413,46 @@ class Books:
         sums = statement.kinds.setdefault(kind, [0, 0, 0])
         sums[0] += 1
         sums[1 if change < 0 else 2] += abs(change)
+
+    def expect(self, event: Event, key: Any, facts: Any, **more: Any) -> Iterator[str]:
+        """Expect that a later event of this commit states these facts."""
+        if key in self.due:
+            yield f"it announces {key} again"
+        self.due[key] = Due(facts, event.position, **more)
+
+    def keep(self, key: Any, facts: Any) -> Iterator[str]:
+        """Check that exactly these facts were announced."""
+        due = self.due.pop(key, None)
+        if due is None or due.facts != facts:
+            yield "no event before it says so" if due is None else f"before it stands {due.facts}"
+
+    def charge(
+        self, event: Event, price: Any, kind: str, of: str = "", link: str | None = None
+    ) -> Iterator[str]:
+        """Expect the charge of a price; its id follows from what is charged for."""
+        if price is not None:
+            transaction = price["transaction_id"]
+            yield from named(transaction, "transaction", of or event.stream)
+            facts = (event["organization_id"], micros_of(price), TYPES[event.noun], event.stream)
+            charge = ("charged", *facts, kind, price["currency"])
+            yield from self.expect(event, transaction, charge, link=link)
+
+    def refund(
+        self, event: Event, refund: Any, charge_id: str, reason: str, *id_of: Any
+    ) -> Iterator[str]:
+        """Expect the refund of a charge, whose own facts name what it was for."""
+        transaction, charge = refund["transaction_id"], self.memory.charge(charge_id)
+        yield from named(transaction, *id_of)
+        if charge is None or charge.owner != event["organization_id"]:
+            yield f"it gives back {charge_id}, which is no charge of its organization"
+            return
+        facts = (charge.owner, micros_of(refund), charge.type, charge.id, charge_id)
+        yield from self.expect(event, transaction, ("refunded", *facts), reason=reason)
+
+    def open_ends(self) -> Iterator[tuple[int, str]]:
+        """Yield what was announced and never came, with the position of its announcement."""
+        for key, due in self.due.items():
+            yield due.position, f"it announces {key}, which never comes"
 
     def statements(self) -> Iterator[dict[str, Any]]:
         """Yield every statement, also of months without an entry, up to the last one closed."""
@@ -299,6 +473,174 @@ class Books:
         places = first or None, last or None, begin or None, end or None
         values = (*wallet.owner, month, month <= self.closed, *balances, *places)
         return dict(zip(STATEMENT.split(), values))
+
+
+# Operators: who may cause what, and what takes two of them.
+
+RIGHTS = {  # What only a command causes.
+    "money": "organization.registered organization.suspended organization.activated "
+    "organization.deactivated organization.price_changed organization.monthly_link_fee_changed "
+    "organization.lookup_switched organization.rate_limit_set organization.spending_limit_set "
+    "wallet.opened deposit.made adjustment.made adjustment.proposed link.imported "
+    "number_lookup.refunded_by_hand bulk_job.refunded_by_hand link.refunded_by_hand "
+    "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made",
+    "approve": "adjustment.approved adjustment.rejected proposal.approved proposal.rejected",
+    "catalogue": "plan.published plan.changed plan.disabled plan.enabled provider.drained "
+    "plan.organization_excluded plan.organization_included provider.resumed",
+    "keys": "api_client.registered api_client.secret_rotated api_client.revoked "
+    "operator.registered operator.key_rotated operator.revoked approval_limit.set erasure.made",
+}
+BY_OTHERS_TOO = {  # And then without an actor.
+    "money": "bulk_job.cancelled link.status_requested link.suspended link.reactivated "
+    "link.end_requested link.ended",
+    "keys": "webhook_endpoint.disabled webhook_endpoint.enabled webhook_endpoint.deleted",
+    "audit": "month.closed",
+}
+ACTS = {"key.renewed": "keys", "key.revoked": "keys", "installation.released": "keys"}
+ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit"})
+ASKED = {topic: right for right, all_of in RIGHTS.items() for topic in all_of.split()}
+SHARED = {topic: right for right, all_of in BY_OTHERS_TOO.items() for topic in all_of.split()}
+JUDGED = {*ASKED, *SHARED, "operator_act.done"}
+SETTLED_LATER = {"link.suspended", "link.reactivated", "link.ended"}
+BELIEVED = timedelta(minutes=1)  # A revoked payment service may still have got in.
+
+
+@dataclass
+class Operator:
+    """What an operator may do, and who has made the present key, directly or by others."""
+
+    may: set[str]
+    makers: set[Any]
+    revoked: bool = False
+
+
+class People:
+    """All operators and payment services, the limit and what waits for a second operator."""
+
+    def __init__(self) -> None:
+        self.operators: dict[Any, Operator] = {}
+        self.machines: dict[Any, datetime | None] = {}  # And when each was revoked.
+        self.limits: list[int | None] = []  # All that were ever set; None: there is none.
+        self.open: dict[str, Any] = {}  # Proposals, also of adjustments.
+        self.approved: dict[Any, Any] = {}  # What is due in the commit of an approval.
+
+    def take(self, line: dict[str, Any]) -> Iterator[str]:
+        """Judge an event by what was in force before it; yield what is wrong with it."""
+        topic = line["topic"]
+        if topic not in JUDGED:
+            return
+        state = json.loads(line["state"])
+        is_approved = self._is_approved(topic, state)
+        right = "approve" if is_approved else self._right(topic, state)
+        if right and self.operators and not self._may(line, state, right):
+            yield f"{state.get('actor')!r} does this without the right {right}"
+        if not is_approved and self._needs_approval(topic, state):
+            yield "it is above the approval limit, and no other operator has approved it"
+        yield from self._note(line, state)
+
+    def _right(self, topic: str, state: Any) -> str | None:
+        if topic == "operator_act.done":
+            return ACTS.get(state["act"])
+        if topic == "proposal.made" and state["kind"] == "limit":
+            return "keys"
+        return ASKED.get(topic) or SHARED[topic]
+
+    def _may(self, line: dict[str, Any], state: Any, right: str) -> bool:
+        topic, actor, at = line["topic"], state.get("actor"), time_of(state["timestamp"])
+        own, holder = f"operator:{line['stream']}", self.operators.get(actor)
+        if actor is None and (
+            topic in SHARED or (state["request_id"] == "serve-demo" and right != "money")
+        ):
+            return True
+        if topic == "deposit.made" and actor in self.machines:
+            revoked_at = self.machines[actor]
+            return revoked_at is None or at <= revoked_at + BELIEVED
+        if topic == "operator.registered" and not any(
+            "keys" in each.may and not each.revoked for each in self.operators.values()
+        ):
+            return True
+        known = self.operators.get(own) if topic == "operator.key_rotated" else None
+        if known and actor == own:
+            return not known.revoked
+        if known and not str(actor).startswith("operator:"):  # All keys were lost.
+            return "keys" in known.may
+        if holder is None or right not in holder.may:
+            return False
+        return not holder.revoked or topic in SETTLED_LATER
+
+    def _is_approved(self, topic: str, state: Any) -> bool:
+        """Tell whether an approval in the commit of an event was just for it."""
+        if topic == "deposit.made":
+            key: Any = ("deposit", state["organization_id"], state["reference"])
+            facts: Any = (state["amount_micros"], None, None)
+        elif topic.endswith("refunded_by_hand"):
+            key = ("refund", state["organization_id"], state["reference"])
+            facts = (state["refund"]["amount_micros"], state["reason"], state["transaction_id"])
+        elif topic == "approval_limit.set":
+            key, facts = ("limit", None, None), (state["above_micros"], None, None)
+        else:
+            return False
+        return bool(self.approved.pop(key, (None, 0))[0] == facts)
+
+    def _needs_approval(self, topic: str, state: Any) -> bool:
+        limit = self.limits[-1] if self.limits else None
+        if limit is None or (topic == "deposit.made" and state.get("actor") in self.machines):
+            return False
+        if topic == "approval_limit.set":
+            return state["above_micros"] is None or bool(state["above_micros"] > limit)
+        if topic.endswith("refunded_by_hand"):
+            return bool(state["refund"]["amount_micros"] > limit)
+        return topic in {"deposit.made", "adjustment.made"} and abs(state["amount_micros"]) > limit
+
+    def _note(self, line: dict[str, Any], state: Any) -> Iterator[str]:
+        stream, topic, at = line["stream"], line["topic"], time_of(state["timestamp"])
+        noun, _, what = topic.partition(".")
+        if noun == "operator":
+            self._note_operator(f"operator:{stream}", what, state)
+        elif topic == "api_client.registered" and "deposits" in state["scopes"]:
+            self.machines[f"client:{state['client_id']}"] = None
+        elif topic == "api_client.revoked" and f"client:{state['client_id']}" in self.machines:
+            self.machines[f"client:{state['client_id']}"] = at
+        elif topic == "approval_limit.set":
+            self.limits.append(state["above_micros"])
+        elif topic in {"proposal.made", "adjustment.proposed"}:
+            self.open[stream] = state
+        elif what in {"approved", "rejected"} and noun in {"proposal", "adjustment"}:
+            yield from self._decide(line, state)
+
+    def _note_operator(self, own: str, what: str, state: Any) -> None:
+        actor = state.get("actor")
+        maker = self.operators.get(actor)
+        makers = {actor, *(maker.makers if maker else ())} if actor != own else set()
+        if what == "registered":
+            self.operators[own] = Operator(set(state["may"]), makers)
+        elif what == "key_rotated":
+            self.operators[own].makers = makers
+        else:
+            self.operators[own].revoked = True
+
+    def _decide(self, line: dict[str, Any], state: Any) -> Iterator[str]:
+        made, approver, topic = (
+            self.open.pop(line["stream"], None),
+            state.get("actor"),
+            line["topic"],
+        )
+        if made is None:
+            yield "it decides what nobody has proposed, or what was decided"
+        elif topic.endswith(".approved"):
+            proposer, holder = made.get("actor"), self.operators.get(approver)
+            knows = bool(self.limits) and holder is not None and proposer in holder.makers
+            if approver == proposer or knows or not str(approver).startswith("operator:"):
+                yield "it is not approved by another operator, with a key of their own"
+            if topic == "proposal.approved":
+                key = (made["kind"], made.get("organization_id"), made.get("reference"))
+                facts = made.get("amount_micros"), made.get("reason"), made.get("transaction_id")
+                self.approved[key] = facts, line["position"]
+
+    def end(self) -> Iterator[str]:
+        """Yield what was approved and never done."""
+        for _, position in self.approved.values():
+            yield f"position {position}: this was approved and not done"
 
 
 def read_statement(path: Path) -> dict[str, Any]:
@@ -339,6 +681,386 @@ def amount(micros: int) -> str:
     return f"{'-' if micros < 0 else ''}{whole}.{decimals}"
 
 
+# The rules about money: each is a function of one event, and of what was before it.
+
+Rule = Callable[[Books, Event], Iterator[str]]
+RULES: dict[str, list[Rule]] = {}
+NAMESPACE = uuid.UUID("6f1c1f0e-6d0f-5a39-9b6e-2f5d3c8b7a10")
+# The first events of streams whose id follows from facts: a kind, and the fields that follow it.
+STREAMS = {
+    "ledger.opened": ("ledger",),
+    "wallet.opened": ("wallet", "organization_id"),
+    "deposit.made": ("deposit", "organization_id", "reference"),
+    "adjustment.made": ("adjustment", "organization_id", "reference"),
+    "adjustment.proposed": ("adjustment", "organization_id", "reference"),
+    "monthly_fee.due": ("monthly_fee", "organization_id", "month"),
+    "month.closed": ("month", "month"),
+    "log.discontinued": ("log.discontinued", "last_position"),
+    "log_origin.fixed": ("log_origin",),
+    "esim.registered": ("esim", "network", "iccid"),
+    "lost_order.opened": ("lost_order", "link_id"),
+    "provider.registered": ("provider", "name"),
+    "api_client.registered": ("api_client", "client_id"),
+    "webhook_list.opened": ("webhook_list", "organization_id"),
+    "approval_limit.opened": ("approval_limit",),
+}
+FIRST = {*STREAMS, "link.requested", "link.imported", "plan_change.requested"}
+FIRST |= {"number_lookup.answered", "bulk_job.created", "proposal.made"}
+# What charges and refunds call the thing that they are for, by the kind of its stream.
+TYPES = {each: each for each in ("link", "plan_change", "monthly_fee")}
+TYPES |= {"number_lookup": "lookup", "bulk_job": "job"}
+
+
+def rule(*topics: str) -> Callable[[Rule], Rule]:
+    """Let a function check the events of these topics; it yields what is wrong."""
+
+    def enter(function: Rule) -> Rule:
+        for topic in topics:
+            RULES.setdefault(topic, []).append(function)
+        return function
+
+    return enter
+
+
+def derived(kind: str, *parts: Any) -> str:
+    """Return the id that follows from a reason: the UUIDv5 of a JSON array of strings."""
+    name = ", ".join([encode_basestring(str(each)) for each in (kind, *parts)])
+    return str(uuid.uuid5(NAMESPACE, f"[{name}]"))
+
+
+def named(has: str, kind: str, *parts: Any) -> Iterator[str]:
+    """Check an id that follows from facts."""
+    follows = derived(kind, *parts)
+    if has != follows:
+        yield f"it names {has} where {follows} follows from its facts"
+
+
+def whole(value: Any) -> int:
+    """Return a number that is whole; raises TypeError for any other value."""
+    if type(value) is not int:
+        raise TypeError(value)
+    return value
+
+
+def micros_of(price: Any) -> int:
+    """Return the amount of a price or refund, of which there may be none."""
+    return 0 if price is None else whole(price["amount_micros"])
+
+
+def failure(event: Event) -> str:
+    """Return the reason of the refunds of what has failed at the network."""
+    is_incomplete = event["code"] == "PROVISIONING_FAILED"
+    return "provisioning_failed" if is_incomplete else "provisioning_error"
+
+
+@rule(*STREAMS)
+def an_id_of_a_stream_follows_from_its_facts(_: Books, event: Event) -> Iterator[str]:
+    kind, *names = STREAMS[event.topic]
+    yield from named(event.stream, kind, *(event[name] for name in names))
+
+
+@rule("ledger.opened", "wallet.opened")
+def all_wallets_have_the_currency_of_the_log(books: Books, event: Event) -> Iterator[str]:
+    if event.topic == "ledger.opened" and not books.currency:
+        books.is_recent = True
+    books.currency = books.currency or event["currency"]
+    if event["currency"] != books.currency:
+        yield f"its currency is not {books.currency}, that of the log"
+
+
+@rule("month.closed")
+def a_month_is_closed_once_in_its_turn(books: Books, event: Event) -> Iterator[str]:
+    last, books.last_closed, books.is_recent = books.last_closed, event["month"], True
+    if last and event["month"] != following(last):
+        yield f"it is closed after {last}"
+    if event["timestamp"][:7] < following(event["month"]):
+        yield "it is closed before its end"
+
+
+@rule("wallet.spending_limited", *ENTRIES)
+def a_limit_is_stated_and_only_a_fee_goes_beyond_it(books: Books, event: Event) -> Iterator[str]:
+    wallet, spending = books.wallets[event.stream], event.state.get("spending")
+    month = max(wallet.spending_month, month_of(event["timestamp"][:7]))
+    spent = wallet.spent if month == wallet.spending_month else 0
+    if event.topic == "wallet.spending_limited":
+        wallet.limit = None if spending is None else whole(spending["limit_micros"])
+        if (event["balance_micros"], event["sequence"]) != (wallet.balance, wallet.sequence):
+            yield "it moves the wallet whose limit it sets"
+    elif event.topic in {"wallet.charged", "wallet.refunded"}:
+        spent += event["amount_micros"] * (1 if event.topic == "wallet.charged" else -1)
+    wallet.spending_month, wallet.spent = month, spent
+    if wallet.limit is None and spending is None:
+        return
+    if spending != {"limit_micros": wallet.limit, "month": month, "spent_micros": spent}:
+        yield "it states another limit, or spending, than the wallet has"
+    is_chosen = event.topic == "wallet.charged" and event["kind"] != "monthly_link_fee"
+    if is_chosen and wallet.limit is not None and spent > wallet.limit:
+        yield "it spends more than the limit"
+
+
+@rule(*ENTRIES)
+def an_entry_has_its_reason(books: Books, event: Event) -> Iterator[str]:
+    what, of, transaction = ENTRIES[event.topic], event["reference"], event["transaction_id"]
+    owner, micros, due = (
+        event["organization_id"],
+        event["amount_micros"],
+        books.due.get(transaction),
+    )
+    if what == "adjustment" and of == {"type": what, "id": transaction} and not books.is_recent:
+        return  # Of the first releases, in a log that is old enough.
+    more = {
+        "charged": ("kind", "currency"),
+        "refunded": ("charge_id",),
+        "adjustment": ("description",),
+    }
+    facts = (owner, micros, of["type"], of["id"], *(event[name] for name in more.get(what, ())))
+    yield from books.keep(transaction, (what, *facts))
+    if what == "charged":
+        link = None if due is None else due.link
+        if not books.memory.add(
+            transaction, Charge(owner, of["type"], of["id"], micros, micros), link
+        ):
+            yield "it takes the same charge again"
+    elif what == "refunded":
+        yield from _refund_within_its_charge(books, event, due)
+
+
+def _refund_within_its_charge(books: Books, event: Event, due: Due | None) -> Iterator[str]:
+    charge_id, micros = event["charge_id"], event["amount_micros"]
+    if due is not None and event.state.get("reason", due.reason) != due.reason:
+        yield f"its reason is not {due.reason}"
+    charge = books.memory.charge(charge_id)
+    given = Charge(event["organization_id"], "refund", charge_id, micros, 0)
+    is_new = books.memory.add(event["transaction_id"], given)
+    if charge is None or micros > charge.left or not is_new:
+        yield f"it was given before, or exceeds what is left of {charge_id}"
+    books.memory.give_back(charge_id, micros)
+
+
+@rule("deposit.made", "adjustment.made", "adjustment.approved")
+def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[str]:
+    owner, micros = event["organization_id"], whole(event["amount_micros"])
+    yield from named(event["transaction_id"], "transaction", event.stream)
+    facts = (event.noun, owner, micros, event.noun, event["reference"])
+    reason = () if event.noun == "deposit" else (event["reason"],)
+    yield from books.expect(event, event["transaction_id"], (*facts, *reason))
+
+
+@rule("adjustment.proposed", "adjustment.approved", "adjustment.rejected")
+def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Iterator[str]:
+    if event.topic == "adjustment.proposed":
+        books.open[event.stream] = event
+        return
+    proposed = books.open.pop(event.stream, None)
+    if proposed is None:
+        yield "it decides what was not proposed, or twice"
+    elif event.topic == "adjustment.approved":
+        names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+        if any(event[name] != proposed[name] for name in names):
+            yield "it approves something else than was proposed"
+        actor = event.state.get("actor") or ""
+        if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
+            yield "it is not approved by another operator"
+
+
+@rule("proposal.made")
+def a_proposal_waits_in_the_stream_of_its_facts(_: Books, event: Event) -> Iterator[str]:
+    if event["kind"] == "deposit":
+        of = (derived("deposit", event["organization_id"], event["reference"]),)
+        yield from named(event.stream, "proposal", *of)
+    elif event["kind"] == "refund":
+        yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
+
+
+@rule("number_lookup.answered", "bulk_job.created")
+def a_lookup_or_a_job_is_charged_at_its_beginning(books: Books, event: Event) -> Iterator[str]:
+    kind = "lookup"
+    if event.topic == "bulk_job.created":
+        kind, count = "bulk_lookup", whole(event["total_count"])
+        books.open[event.stream] = event, {*range(count)}
+        if micros_of(event["price"]) != count * whole(event["item_price_micros"]):
+            yield "it costs another sum than its items"
+    yield from books.charge(event, event["price"], kind)
+
+
+@rule(
+    "bulk_job.items_completed", "bulk_job.items_failed", "bulk_job.cancelled", "bulk_job.finished"
+)
+def a_job_keeps_what_its_answers_cost(books: Books, event: Event) -> Iterator[str]:
+    if event.stream not in books.open:
+        yield "its job has not begun, or has ended"
+        return
+    created, still_open = books.open[event.stream]
+    is_cancelled = event.topic == "bulk_job.cancelled"
+    items = sorted(still_open) if is_cancelled else event.state.get("indexes", [])
+    if is_cancelled and not whole(event["count"]) == len(items) > 0:
+        yield "it cancels other items than the open ones"
+    if len({*items}) != len(items) or not still_open.issuperset(items):
+        yield "it ends an item twice, or one that the job does not have"
+    still_open.difference_update(items)
+    refund, price = event.state.get("refund"), created["price"]
+    if "refund" in event.state and micros_of(refund) != len(items) * created["item_price_micros"]:
+        yield "it gives another sum back than its items cost"
+    if refund is not None and price is not None:
+        reason = "cancelled" if is_cancelled else "lookup_unavailable"
+        follows = ("refund", event.stream, min(items, default=0))
+        yield from books.refund(event, refund, price["transaction_id"], reason, *follows)
+    if event.topic == "bulk_job.finished" and still_open:
+        yield "it finishes with open items"
+    if is_cancelled or event.topic == "bulk_job.finished":
+        del books.open[event.stream]
+
+
+@rule("link.requested", "link.imported", "link.esim_reserved", "link.order_requested")
+def a_link_is_charged_once_with_its_esim_or_order(books: Books, event: Event) -> Iterator[str]:
+    if event.topic in FIRST:
+        books.open[event.stream] = event
+        if micros_of(event["price"]) != whole(event["plan"]["price_micros"]):
+            yield "it costs another sum than its plan"
+        if event.topic == "link.imported":
+            network = event["plan"].get("network") or "simulated"
+            yield from named(event.stream, "imported_link", network, event["iccid"])
+        return
+    link, is_taken = books.open.get(event.stream), event.stream in books.taken
+    if link is None or (is_taken and event.topic == "link.esim_reserved"):
+        yield "its link was not requested, has an eSIM, or is no longer being made"
+    elif not is_taken:
+        books.taken.add(event.stream)
+        yield from books.charge(event, link["price"], "activation", link=event.stream)
+
+
+@rule("link.activated", "link.provisioning_failed")
+def an_active_link_is_paid_for_and_a_failed_one_is_not(books: Books, event: Event) -> Iterator[str]:
+    link = books.open.pop(event.stream, None)
+    books.taken.discard(event.stream)
+    if link is None:
+        yield "its link was not requested, or is no longer being made"
+        return
+    price, charge = link["price"], None
+    if price is not None:
+        charge = books.memory.charge(price["transaction_id"])
+    charged = 0 if charge is None else charge.micros
+    if event.topic == "link.provisioning_failed":
+        refund = event["refund"]
+        if micros_of(refund) != charged:
+            yield "it gives another sum back than was charged"
+        if refund is not None and price is not None:
+            follows = (price["transaction_id"], failure(event), "refund", event.stream)
+            yield from books.refund(event, refund, *follows)
+        return
+    plans = [event.state, *(event.state.get("more") or [])]
+    for index, each in enumerate(plans):
+        yield from named(each["activation_id"], "activation", event.stream, index)
+    if event["plan"] != link["plan"] or charged != micros_of(price):
+        yield "it has another plan than was asked for, or was not paid for"
+    if link.topic == "link.requested" and (len(plans) > 1 or "bought_at" in event.state):
+        yield "it begins with plans that nobody has bought"
+
+
+@rule("link.end_requested", "link.end_kept", "link.ended")
+def a_cancelled_link_gives_back_what_is_left(books: Books, event: Event) -> Iterator[str]:
+    if event.topic == "link.end_requested":
+        books.ends[event.stream] = event["kind"]
+        return
+    is_cancelled = books.ends.pop(event.stream, None) == "cancel"
+    if event.topic == "link.end_kept":
+        return
+    if event["reason"] != ("cancelled" if is_cancelled else "ended"):
+        yield "it ends for another reason than was intended"
+    given = sorted((each["charge_id"], each["amount_micros"]) for each in event["refunds"])
+    if given != (books.memory.left_of(event.stream) if is_cancelled else []):
+        yield "it gives another sum back than was left"
+    of_changes: dict[str, list[Any]] = {}
+    for each in event["refunds"]:
+        charge_id = each["charge_id"]
+        charge = books.memory.charge(charge_id)
+        yield from books.refund(event, each, charge_id, "cancelled", "cancellation", charge_id)
+        if charge is not None and charge.type == "plan_change":
+            of_changes.setdefault(charge.id, []).append(each)
+    for change_id, refunds in of_changes.items():
+        yield from books.expect(event, ("returned", change_id), refunds)
+
+
+@rule("plan_change.returned", "link.plan_added")
+def a_link_and_its_changes_say_the_same(books: Books, event: Event) -> Iterator[str]:
+    if event.topic == "plan_change.returned":
+        yield from books.keep(("returned", event.stream), event["refunds"])
+    else:
+        key = ("added", event["change_id"], event["activation_id"])
+        yield from books.keep(key, (event.stream, event["plan"]))
+
+
+@rule("plan_change.requested")
+def a_change_costs_what_its_plans_cost(books: Books, event: Event) -> Iterator[str]:
+    books.open[event.stream] = event, [*event["removals"], *event["additions"]], []
+    for index, each in enumerate(event["additions"]):
+        yield from named(each["activation_id"], "activation", event.stream, index)
+        if micros_of(each["price"]) != whole(each["plan"]["price_micros"]):
+            yield "it costs another sum than its plans"
+        of = {"of": each["activation_id"], "link": event["link_id"]}
+        yield from books.charge(event, each["price"], "topup", **of)
+
+
+@rule("plan_change.plan_removal_done", "plan_change.plan_addition_done")
+@rule("plan_change.failed", "plan_change.finished")
+def a_change_keeps_what_it_added(books: Books, event: Event) -> Iterator[str]:
+    if event.stream not in books.open:
+        yield "its change was not requested, or has finished"
+        return
+    requested, left, failed = books.open[event.stream]
+    steps = len(requested["removals"]) + len(requested["additions"])
+    is_present = event.state.get("index") == steps - len(left)
+    if event.topic == "plan_change.finished":
+        if left and not failed:
+            yield "it finishes with open steps"
+        del books.open[event.stream]
+    elif not left or not is_present:
+        yield "it does, or fails at, a step that is not the next one"
+    elif event.topic == "plan_change.failed":
+        lost = [each for each in left if each.get("price") is not None]
+        given = [each["amount_micros"] for each in event["refunds"]]
+        if failed or given != [each["price"]["amount_micros"] for each in lost]:
+            yield "it fails twice, or gives another sum back"
+        failed.append(event)
+        for refund, step in zip(event["refunds"], lost):
+            follows = (failure(event), "refund", step["activation_id"])
+            yield from books.refund(event, refund, step["price"]["transaction_id"], *follows)
+    else:
+        step, is_addition = left.pop(0), event.topic == "plan_change.plan_addition_done"
+        if is_addition != ("price" in step) or (is_addition and failed):
+            yield "it does another step than the next one, or adds after it has failed"
+        if is_addition:
+            key = ("added", event.stream, step["activation_id"])
+            yield from books.expect(event, key, (event["link_id"], step["plan"]))
+
+
+@rule("monthly_fee.due", "monthly_fee.charged")
+def a_fee_is_that_of_its_links_and_charged_once(books: Books, event: Event) -> Iterator[str]:
+    if event.topic == "monthly_fee.due":
+        books.open[event.stream], links = event, event["link_ids"]
+        is_sum = micros_of(event["price"]) == len(links) * whole(event["fee_micros"])
+        if not is_sum or len({*links}) != len(links):
+            yield "it is another sum than that of its links, or counts one twice"
+        yield from named(event["price"]["transaction_id"], "transaction", event.stream)
+        return
+    due = books.open.pop(event.stream, None)
+    if due is None or any(event[e] != due[e] for e in ("organization_id", "month", "price")):
+        yield "it is charged before it is due, twice, or otherwise"
+    yield from books.charge(event, event["price"], "monthly_link_fee")
+
+
+@rule(*(f"{noun}.refunded_by_hand" for noun in TYPES))
+def a_refund_by_hand_is_of_a_charge_of_its_stream(books: Books, event: Event) -> Iterator[str]:
+    charge_id = event["transaction_id"]
+    charge = books.memory.charge(charge_id)
+    if charge is None or (charge.type, charge.id) != (TYPES[event.noun], event.stream):
+        yield "it gives back a charge that is not of its stream"
+    if event.stream in books.open:
+        yield "it gives back what an end may still give back"
+    follows = ("by_hand", "refund_by_hand", charge_id, event["reference"])
+    yield from books.refund(event, event["refund"], charge_id, *follows)
+
+
 # The check of an export, event by event.
 
 
@@ -346,15 +1068,15 @@ class Check:
     """Takes every line in order; keeps the verdicts."""
 
     def __init__(self, checkpoints: list[Checkpoint]) -> None:
-        self.tree, self.books = Tree(), Books()
+        self.tree, self.memory, self.people = Tree(), Memory(), People()
+        self.books = Books(self.memory)
         self.position = self.events = self.failures = 0
         self.verdicts: list[str] = []
-        self.is_part = False
-        self._versions: dict[int, int] = {}  # The newest one of each stream.
+        self.is_part = self.may_go_on = False  # The second: the last file is a part of a log.
         self._notes: dict[int, list[Checkpoint]] = {}  # By the size that they sign.
         for each in checkpoints:
             self._notes.setdefault(each.size, []).append(each)
-        self._held = 0  # The position of the last checkpoint that holds.
+        self._held = self._covered = 0  # Position and size of the last checkpoint that holds.
         self._others: list[tuple[Checkpoint, int]] = []  # Those that do not, and `held` then.
         # For each position that was signed the last event up to it: what was lost is not there.
         self._signed = sorted(each.position for each in checkpoints)
@@ -369,10 +1091,12 @@ class Check:
 
     def begin(self, name: str, before: Tree | None) -> None:
         """Begin a file; a part has the tree before it beside it."""
+        self.may_go_on = before is not None
         if before is not None and before.size and not self.tree.size:
             self.tree, self.is_part = before, True
+            self.books.is_part, self._covered = True, before.size
             told = f"trusted  the root before {name}: {before.size} events, {before.root().hex()}"
-            self.verdicts.append(told)
+            self.verdicts.append(f"{told}; so of money only balances and sequences are checked")
             for size in [size for size in self._notes if size < before.size]:
                 for note in self._notes.pop(size):
                     self.verdicts.append(f"skipped  {note.name}: its {size} events lie before")
@@ -390,13 +1114,13 @@ class Check:
             wrong.append(f"does not rise above {self.position}")
         if leaf.hex() != line["leaf"]:
             wrong.append("the leaf is not that of the event")
-        stream = int(line["stream"].replace("-", ""), 16)
-        expected = self._versions.get(stream, version - 1 if self.is_part else 0) + 1
-        if version != expected:
-            wrong.append(f"version {expected} of its stream is missing, {version} is here")
-        self._versions[stream] = version
+        due = self.memory.expected(line["stream"], version)
+        if version != due and not (due is None and self.is_part):
+            wrong.append(f"version {due or 1} of its stream is missing, {version} is here")
         try:
             wrong.extend(self.books.take(line))
+            if not self.is_part:  # Before a part operators may have been made.
+                wrong.extend(self.people.take(line))
             if line["topic"] == "log.discontinued":
                 state = json.loads(line["state"])
                 lost = int(state["last_position"]), time_of(state["timestamp"])
@@ -416,12 +1140,19 @@ class Check:
             elif note.root != self.tree.root() or (self.events and note.position != self.position):
                 self._others.append((note, self._held))
             else:
-                self._held = self.position
+                self._held, self._covered = self.position, self.tree.size
                 self.verdicts.append(f"ok       {note.name}: {note.size} events, {note.signer}")
 
     def end(self) -> None:
-        """Say which checkpoints do not hold, or were not reached, and what was checked."""
+        """Say what is missing, which checkpoints do not hold, and what was checked."""
+        for position, reason in self.books.open_ends():
+            if self.may_go_on:  # The part may end within a commit.
+                self.verdicts.append(f"open     position {position}: {reason} in this part")
+            else:
+                self.fail(f"position {position}: {reason}")
         self._others += [(note, self._held) for notes in self._notes.values() for note in notes]
+        for reason in self.people.end():
+            self.fail(reason)
         lost = 0
         for note, held in self._others:
             there = self._last_up_to.get(note.position, self.position)
@@ -442,6 +1173,10 @@ class Check:
             self.verdicts.append(f"lost     {lost} checkpoints {told}")
         if self.failures > FAILURES_MAX:
             self.verdicts.append(f"FAILED   and {self.failures - FAILURES_MAX} more")
+        if self.tree.size > self._covered:
+            behind = f"behind position {self._held}, up to {self.position}"
+            told = f"{self.tree.size - self._covered} events {behind}"
+            self.verdicts.append(f"open     {told}: no given checkpoint covers these")
         word, root = "FAILED" if self.failures else "ok", self.tree.root().hex()
         told = f"{self.events} events up to position {self.position}"
         self.verdicts.append(f"{word:8} {told}; root of {self.tree.size} events: {root}")
@@ -471,7 +1206,8 @@ def check(exports: list[Path], checkpoints: list[Checkpoint]) -> Check:
                 checked.take(line)
                 if time.monotonic() > told + TOLD_S and sys.stderr.isatty():
                     told = time.monotonic()
-                    print(f"\r{path.name}: {checked.events:,} events", end="", file=sys.stderr)
+                    name = printable(path.name)
+                    print(f"\r{name}: {checked.events:,} events", end="", file=sys.stderr)
     return checked
 
 
@@ -494,6 +1230,12 @@ def compare(checked: Check, statements: list[tuple[str, dict[str, Any]]], out: P
         out.write_text("".join(json.dumps(each) + "\n" for each in computed.values()), "utf-8")
 
 
+def printable(text: str) -> str:
+    """Return a line that a terminal only shows, whatever a file has put into it."""
+    escaped = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(escaped).encode("ascii", "backslashreplace").decode()
+
+
 def main(arguments: list[str]) -> int:
     """Check what the arguments name, and print the verdicts."""
     parser = argparse.ArgumentParser(usage=__doc__)
@@ -504,7 +1246,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--statements", type=Path)
     given = parser.parse_args(arguments)
     try:
-        keys = dict(map(read_key, given.key))
+        keys = [*map(read_key, given.key)]
         statements = [(path.name, read_statement(path)) for path in given.statement]
         notes = [(path.name, path.read_text("utf-8", "replace")) for path in given.checkpoint]
         notes += [
@@ -514,10 +1256,10 @@ def main(arguments: list[str]) -> int:
         if given.statement or given.statements:
             compare(checked, statements, given.statements)
     except (Unreadable, OSError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {printable(str(error))}", file=sys.stderr)
         return 2
     checked.end()
-    print("\n".join(checked.verdicts).encode("ascii", "backslashreplace").decode())
+    print("\n".join(map(printable, checked.verdicts)))
     return 1 if checked.failures else 0
 
 

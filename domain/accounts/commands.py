@@ -5,8 +5,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+from domain.accounts.approvals import (
+    LIMIT_ID,
+    ApprovalLimit,
+    Approvals,
+    Proposal,
+    WaitsForApproval,
+)
 from domain.accounts.committer import Change, Committer
 from domain.accounts.currency import Currency
+from domain.accounts.operators import Operators
 from domain.accounts.organization import (
     NAMED_ONLY,
     SCOPES,
@@ -16,12 +24,13 @@ from domain.accounts.organization import (
 )
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import Adjustment, Deposit, Wallet, wallet_id
+from domain.accounts.wallet import Adjustment, Deposit, Wallet, deposit_id, wallet_id
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible
 from domain.log.log import Log
 from domain.months import first_instant, month_of
 
+Booking = Deposit | Adjustment | Proposal
 COMMIT_LAG_MAX = timedelta(days=1)  # An entry is committed at most this long after its date.
 
 
@@ -33,7 +42,11 @@ class Accounts:
     committer: Committer
     currency: Currency
     new_id: Callable[[], UUID]
-    approval_above_micros: int = 0  # 0: no correction needs approval.
+
+    @property
+    def approvals(self) -> Approvals:
+        """The approval limit."""
+        return Approvals(self.log, self.new_id)
 
     def register_organization(
         self,
@@ -146,14 +159,23 @@ class Accounts:
     def deposit(
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
     ) -> Wallet:
-        """Book a payment once per reference; NotPossible if the reference had another amount."""
+        """Book a payment once per reference; NotPossible if the reference had another amount.
+
+        Raises WaitsForApproval for one above the approval limit.
+        """
+        if self.log.find(Deposit, deposit_id(organization_id, reference)) is None:
+            asked = Proposal.of_deposit(organization_id, amount_micros, reference, cause)
+            self._wait(asked, amount_micros, cause)
         self.book_deposit(organization_id, amount_micros, reference, cause)
         return self.wallet(organization_id)
 
     def book_deposit(
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
     ) -> tuple[Deposit, bool]:
-        """Book as `deposit` does; return the deposit and whether this call booked it."""
+        """Book what a payment service tells; return the deposit and whether this call booked it.
+
+        This needs no approval.
+        """
         made = Deposit.make(organization_id, reference, amount_micros, cause)
         code = self.currency.code
         is_new = self._book(made, lambda held: held.deposit(made, code, cause))
@@ -173,7 +195,7 @@ class Accounts:
         Raises InsufficientBalance if it would become negative, NotPossible if the reference had
         another amount or reason.
         """
-        needs_approval = 0 < self.approval_above_micros < abs(amount_micros)
+        needs_approval = self.approvals.needed(amount_micros, cause)
         given = (organization_id, reference, amount_micros, reason, cause)
         asked = Adjustment.make(*given, needs_approval=needs_approval)
         if needs_approval:
@@ -182,29 +204,65 @@ class Accounts:
             self._book(asked, lambda held: held.adjust(asked, self.currency.code, cause))
         return self.log.get(Adjustment, asked.id)
 
-    def approve(self, adjustment_id: UUID, cause: Cause) -> Adjustment:
-        """Book a proposed adjustment; raises NotPossible for the operator who proposed it."""
+    def approve(self, waiting_id: UUID, cause: Cause) -> Adjustment | Proposal:
+        """Do what was proposed; raises NotPossible for who proposed it, or made the caller's key.
 
-        def approve(newest: Adjustment) -> None:
-            newest.approve(cause)
-            owner = wallet_id(newest.organization_id)
-            code = self.currency.code
-            self.committer.commit(owner, lambda held: held.adjust(newest, code, cause), newest)
+        What can no longer be done raises its usual refusal, and goes on waiting.
+        """
+        makers = Operators(self.log).makers(cause.actor)
 
-        return self.log.update(self._adjustment(adjustment_id), approve)
+        def approve(newest: Adjustment | Proposal) -> None:
+            newest.approve(cause, makers)
+            self._carry_out(newest, cause)
 
-    def reject(self, adjustment_id: UUID, cause: Cause) -> Adjustment:
-        """Decide that a proposed adjustment is never booked."""
-        adjustment = self._adjustment(adjustment_id)
-        return self.log.update(adjustment, lambda newest: newest.reject(cause))
+        return self.log.update(self.waiting(waiting_id), approve)
 
-    def _adjustment(self, adjustment_id: UUID) -> Adjustment:
-        return self.log.get(Adjustment, adjustment_id, f"adjustment {adjustment_id}")
+    def reject(self, waiting_id: UUID, cause: Cause) -> Adjustment | Proposal:
+        """Decide that what was proposed never happens."""
+        return self.log.update(self.waiting(waiting_id), lambda newest: newest.reject(cause))
+
+    def waiting(self, waiting_id: UUID) -> Adjustment | Proposal:
+        """Return what was proposed, also once it is decided."""
+        proposal = self.log.find(Proposal, waiting_id)
+        return proposal or self.log.get(Adjustment, waiting_id, f"adjustment {waiting_id}")
+
+    def _carry_out(self, approved: Adjustment | Proposal, cause: Cause) -> None:
+        """Commit an approval together with what it approves."""
+        code = self.currency.code
+        if isinstance(approved, Adjustment):
+            owner = wallet_id(approved.organization_id)
+            self.committer.commit(owner, lambda held: held.adjust(approved, code, cause), approved)
+            return
+        made, owner_id, reference = approved.made, approved.organization_id, approved.reference
+        if owner_id is None or reference is None or made.amount_micros is None:
+            limit = self.log.get(ApprovalLimit, LIMIT_ID)
+            limit.set(made.amount_micros, cause)
+            self.log.append(approved, limit)
+        elif made.transaction_id is None or made.charged_for is None:
+            if self.log.find(Deposit, deposit_id(owner_id, reference)) is not None:
+                message = f"the deposit with reference {reference} was made meanwhile: reject this"
+                raise NotPossible(message)
+            deposit = Deposit.make(owner_id, reference, made.amount_micros, cause)
+            self.committer.commit(
+                wallet_id(owner_id),
+                lambda held: held.deposit(deposit, code, cause),
+                approved,
+                deposit,
+            )
+        else:
+            charged_for = self._charged_for(made.charged_for)
+            facts = (made.transaction_id, reference, made.reason or "", made.amount_micros)
+            refund = charged_for.refund_by_hand(HandRefund(*facts, made.metadata or {}), cause)
+            if refund is None:
+                message = f"the refund with reference {reference} was made meanwhile: reject this"
+                raise NotPossible(message)
+            self.committer.commit_entries(owner_id, [refund], cause, approved, charged_for)
 
     def refund(self, stream_id: UUID, asked: HandRefund, cause: Cause) -> RefundByHand:
         """Give back a charge, or a part of it, by hand; `stream_id` is what was charged for.
 
-        The same reference again is the same refund. Raises NotPossible for more than is left.
+        The same reference again is the same refund. Raises NotPossible for more than is left, and
+        WaitsForApproval for an amount above the approval limit.
         """
 
         def decide(newest: Refundable) -> RefundByHand:
@@ -212,19 +270,33 @@ class Accounts:
             done = newest.done_by_hand(asked.transaction_id, asked.reference)
             assert done is not None
             if refund is not None:
-                self.committer.commit_entries(done.organization_id, [refund], cause, newest)
+                owner, amount_micros = done.organization_id, refund.amount_micros
+                waits = Proposal.of_refund(owner, stream_id, asked, amount_micros, cause)
+                self._wait(waits, amount_micros, cause)
+                self.committer.commit_entries(owner, [refund], cause, newest)
             return done
 
-        charged_for = self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
-        return self.log.change(charged_for, decide)
+        return self.log.change(self._charged_for(stream_id), decide)
+
+    def _charged_for(self, stream_id: UUID) -> Refundable:
+        return self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
+
+    def _wait(self, asked: Proposal, amount_micros: int, cause: Cause) -> None:
+        """Raise WaitsForApproval, once it is proposed, for what has to be approved."""
+        known = self.log.find(Proposal, asked.id)
+        if known.state == "made" if known else not self.approvals.needed(amount_micros, cause):
+            return
+        self._save_once(asked, lambda: self.log.append(asked))
+        raise WaitsForApproval(self.log.get(Proposal, asked.id))
 
     def _book(self, booking: Deposit | Adjustment, change: Change) -> bool:
         """Save a booking with its wallet entry; False when it was saved before."""
         wallet = wallet_id(booking.organization_id)
         return self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
 
-    def _save_once(self, booking: Deposit | Adjustment, save: Callable[[], int]) -> bool:
+    def _save_once(self, booking: Booking, save: Callable[[], int]) -> bool:
         """Save a booking; False when it was saved before."""
+        assert booking.organization_id is not None
         self.wallet(booking.organization_id)
         if self._is_made(booking):
             return False
@@ -248,16 +320,17 @@ class Accounts:
     def _organization(self, organization_id: UUID) -> Organization:
         return self.log.get(Organization, organization_id, f"organization {organization_id}")
 
-    def _is_made(self, booking: Deposit | Adjustment) -> bool:
+    def _is_made(self, booking: Booking) -> bool:
         earlier = self.log.find(type(booking), booking.id)
         if earlier is None:
             return False
-        if isinstance(earlier, Adjustment) and earlier.state == "rejected":
-            message = f"the adjustment with reference {booking.reference} was rejected"
+        noun = booking.made.kind if isinstance(booking, Proposal) else type(booking).TOPIC
+        if getattr(earlier, "state", None) == "rejected":
+            message = f"the {noun} with reference {booking.reference} was rejected"
             raise NotPossible(message)
         for what in ("amount_micros", "reason"):
             if getattr(earlier, what, None) != getattr(booking, what, None):
-                noun, other = type(booking).TOPIC, what.removesuffix("_micros")
+                other = what.removesuffix("_micros")
                 message = f"the {noun} with reference {booking.reference} has another {other}"
                 raise NotPossible(message)
         return True

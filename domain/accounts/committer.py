@@ -228,8 +228,12 @@ logger = logging.getLogger(__name__)
 class Committer:
     """Carries out every command that touches a wallet, in one thread that starts with the first."""
 
-    def __init__(self, log: Log, turns: Turns | None = None) -> None:
+    def __init__(
+        self, log: Log, turns: Turns | None = None, refuse: Callable[[], None] = lambda: None
+    ) -> None:
+        """`refuse` is called for each command; it raises in a copy that moves no money."""
         self._log = log
+        self._refuse = refuse
         self._queue: SimpleQueue[Command | None] = SimpleQueue()
         self._wallets = WalletCache(log)
         self._contended = ContendedWallets(turns or NoTurns())
@@ -305,6 +309,7 @@ class Committer:
 
     def submit(self, command: Command) -> None:
         """Queue a command; its `outcome` gets the answer. Raises ServiceUnavailable."""
+        self._refuse()
         with self._lock:  # So that nothing is queued after the end.
             if self._closed:
                 raise ServiceUnavailable
@@ -318,21 +323,29 @@ class Committer:
     def _run(self) -> None:
         stopping = False
         while not (stopping and self._queue.empty() and not self._twins):
-            taken, stop = self._take()
-            stopping = stopping or stop
+            waiting: list[Command | None] = []  # None: `close` was called.
             try:
-                self._process(taken)
+                try:
+                    self._take(waiting)
+                    self._process([each for each in waiting if each is not None])
+                finally:
+                    self._contended.end_turn()
             except Exception:
                 logger.exception("the committer failed on a batch")
-                self._wallets.clear()
-                fail([each for each in taken if each.outcome.is_open], ServiceUnavailable())
-            finally:
-                self._contended.end_turn()
+                self._give_up(each for each in waiting if each is not None)
+            stopping = stopping or None in waiting
         self._contended.close()
 
-    def _take(self) -> tuple[list[Command], bool]:
-        """Take all waiting commands, twins first; also tell whether `close` was called."""
-        waiting: list[Command | None] = [*self._twins]
+    def _give_up(self, waiting: Iterable[Command]) -> None:
+        """Answer every command of a batch that is still without an answer, taken or not."""
+        self._twins = []
+        self._wallets.clear()
+        left = [each for each in waiting if each.outcome.take() or each.outcome.is_open]
+        fail(left, ServiceUnavailable())
+
+    def _take(self, waiting: list[Command | None]) -> None:
+        """Take all waiting commands, twins first."""
+        waiting += self._twins
         self._twins = []
         # A lone client has no others to wait for, and would pay for it with each command.
         has_company = self._has_company or bool(waiting) or not self._queue.empty()
@@ -344,7 +357,6 @@ class Committer:
         self._has_company = len(waiting) > 1
         if self._contended.take_turn(each.wallet_id for each in waiting if each is not None):
             self._take_more(waiting)  # Those that arrived while we waited for our turn.
-        return [each for each in waiting if each is not None], None in waiting
 
     def _take_more(self, waiting: list[Command | None]) -> None:
         while len(waiting) < BATCH_MAX:

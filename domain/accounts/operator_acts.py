@@ -2,7 +2,7 @@
 
 Such an act changes files or own stores and no aggregate, so without an event nobody would know of
 it. The event is appended as the last step, after the act itself, except where the act says another
-order.
+order: `tree.rebuilt` and `checkpoint.signed` come first, so neither is ever done unrecorded.
 """
 
 from typing import Literal, Self
@@ -27,7 +27,7 @@ class OperatorAct(Root):
     TOPIC = "operator_act"
 
     class Done(Created, ByOperator):
-        """`subject` says to what: kind and id of a key, the position of a checkpoint.
+        """`subject` says to what: kind and id of a key, the head of the log that is signed.
 
         It never holds a secret or anything personal.
         """

@@ -5,7 +5,7 @@ register at the same time only one gets the next number.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -46,7 +46,7 @@ class Operator(Root):
             aggregate.may = self.may
             aggregate.revoked = False
             aggregate.locked_out_at = None
-            aggregate.key = self
+            aggregate.keys, aggregate.key_hash = (self,), self.key_hash
 
     class KeyRotated(Root.Event, ByOperator):
         """The key before it is refused from now on."""
@@ -56,9 +56,20 @@ class Operator(Root):
         key_hash: str
 
         def apply(self, aggregate: "Operator") -> None:
-            aggregate.key = self
+            aggregate.keys = (*aggregate.keys, self)
+            aggregate.key_hash = self.key_hash
             if not is_operator(self.actor):
                 aggregate.locked_out_at = self.timestamp
+
+    class KeyRehashed(Root.Event, ByOperator):
+        """The key was used, and from now on its hash is kept under a newer pepper."""
+
+        TOPIC = "operator.key_rehashed"
+
+        key_hash: str
+
+        def apply(self, aggregate: "Operator") -> None:
+            aggregate.key_hash = self.key_hash
 
     class Revoked(Root.Event, ByOperator):
         TOPIC = "operator.revoked"
@@ -70,7 +81,8 @@ class Operator(Root):
     may: list[Right]
     revoked: bool
     locked_out_at: datetime | None  # When the key was last replaced by a caller without one.
-    key: "Operator.Registered | Operator.KeyRotated"  # The event that gave the present key.
+    keys: "tuple[Operator.Registered | Operator.KeyRotated, ...]"  # The events that gave a key.
+    key_hash: str  # Of the present key, under the newest pepper that it was used with.
 
     @classmethod
     def register(
@@ -91,6 +103,11 @@ class Operator(Root):
         return MANAGES in self.may and not self.revoked
 
     @property
+    def key(self) -> "Operator.Registered | Operator.KeyRotated":
+        """The event that gave the present key."""
+        return self.keys[-1]
+
+    @property
     def has_own_key(self) -> bool:
         """Tell whether the operator made the key; whoever makes a key for another sees it."""
         return self.key.actor == self.actor
@@ -99,6 +116,11 @@ class Operator(Root):
         """Replace the key; the one before it is refused at once."""
         self._refuse_revoked()
         self.record(self.KeyRotated, cause, key_hash=key_hash)
+
+    def rehash_key(self, old_hash: str, key_hash: str, cause: Cause) -> None:
+        """Keep the key under a newer pepper, unless it has been replaced meanwhile."""
+        if old_hash == self.key_hash and not self.revoked:
+            self.record(self.KeyRehashed, cause, key_hash=key_hash)
 
     def revoke(self, cause: Cause) -> None:
         """Refuse this operator for ever; doing it again changes nothing."""
@@ -135,6 +157,27 @@ class Operators:
     def managed(self) -> bool:
         """Tell whether somebody can create others; two who revoke each other at once leave none."""
         return any(each.manages for each in self._each())
+
+    def names(self) -> Mapping[str, str]:
+        """Return the name of each operator, by how events name the operator as an actor."""
+        return {each.actor: each.name for each in self._each()}
+
+    def makers(self, actor: str | None) -> list[str]:
+        """Return who may know the key of an operator because they made it.
+
+        Whoever makes a key sees it, and so does who knew the key with which it was made. Somebody
+        who makes a key of their own is the last to know.
+        """
+        known = {each.actor: each for each in self._each()}
+        found: list[str] = []
+        at: datetime | None = None
+        while (holder := known.get(actor or "")) is not None:
+            made = next((e for e in holder.keys[::-1] if at is None or e.timestamp <= at), None)
+            if made is None or made.actor is None or made.actor in {actor, *found}:
+                break
+            found.append(made.actor)
+            actor, at = made.actor, made.timestamp
+        return found
 
     def get(self, operator_id: UUID) -> Operator:
         """Return an operator; raises NotFound."""
@@ -192,3 +235,15 @@ class Operators:
 
 def operator_id(number: int) -> UUID:
     return derive_id("operator", number)
+
+
+def require_other(proposed_by: str | None, approver: str | None, makers: Collection[str]) -> None:
+    """Raise NotPossible unless two people agree; `makers` are those of the approver's key."""
+    if approver == proposed_by or not is_operator(approver):
+        message = "this is approved by another operator than the one who proposed it"
+        raise NotPossible(message)
+    if proposed_by in makers:
+        message = (
+            "who proposed it made your key, or that of who made it: run `operator rotate-key` first"
+        )
+        raise NotPossible(message)

@@ -1,6 +1,8 @@
 """Organizations and their API clients: who may call, for how much, with which scopes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from datetime import datetime, timedelta
 from typing import Literal, Self
 from uuid import UUID
 
@@ -18,7 +20,10 @@ NAMED_ONLY = frozenset({"deposits"})
 FIRST_SCOPES = ["lookup", "plans", "links", "wallet"]
 # Changes a day (UTC). Partners make them by themselves, and the log keeps each for ever.
 THRESHOLDS_MAX = 20
-SECRETS_MAX = 2  # The new secret and the one that it replaces, so that a rotation needs no outage.
+# How long the secret before the newest still counts, so that a rotation needs no outage.
+OLD_ENDS = timedelta(hours=24)
+# The same for rotations that set no end, counted from the upgrade to the release that sets one.
+ENDLESS_ENDS = timedelta(days=30)
 
 
 class Organization(Root):
@@ -87,11 +92,21 @@ class Organization(Root):
             aggregate.lookup_enabled = self.enabled
 
     class LowBalanceThresholdSet(Root.Event):
-        """The organization chose this itself; None: it is not told of a low balance."""
+        """The organization chose this itself; None: it is not told of a low balance.
+
+        `balance_micros` and `currency` are there where its wallet held less at that moment, so
+        that it is told at once.
+        """
 
         TOPIC = "organization.low_balance_threshold_set"
 
         threshold_micros: int | None
+        balance_micros: int | None = field(default=None, kw_only=True)
+        currency: str | None = field(default=None, kw_only=True)
+
+        @property
+        def organization_id(self) -> UUID:
+            return self.originator_id
 
         def apply(self, aggregate: "Organization") -> None:
             aggregate.low_balance_threshold_micros = self.threshold_micros
@@ -172,12 +187,25 @@ class Organization(Root):
         if enabled != self.lookup_enabled:
             self.record(self.LookupSwitched, cause, enabled=enabled)
 
-    def set_low_balance_threshold(self, threshold_micros: int | None, cause: Cause) -> None:
-        """Choose the balance below which to be notified; None: never. Raises RateLimited."""
+    def set_low_balance_threshold(
+        self, threshold_micros: int | None, cause: Cause, wallet: tuple[int, str] | None = None
+    ) -> None:
+        """Choose the balance below which to be notified; None: never. Raises RateLimited.
+
+        `wallet` is its balance in micro-units and its currency.
+        """
         if threshold_micros != self.low_balance_threshold_micros:
             message = f"The threshold was changed {THRESHOLDS_MAX} times today."
             self.thresholds_set.require_less(THRESHOLDS_MAX, cause.at, message)
-            self.record(self.LowBalanceThresholdSet, cause, threshold_micros=threshold_micros)
+            is_low = wallet is not None and wallet[0] < (threshold_micros or 0)
+            balance_micros, currency = wallet if wallet is not None and is_low else (None, None)
+            self.record(
+                self.LowBalanceThresholdSet,
+                cause,
+                threshold_micros=threshold_micros,
+                balance_micros=balance_micros,
+                currency=currency,
+            )
 
     def set_rate_limit(self, per_minute: int | None, cause: Cause) -> None:
         """Set how many requests a minute it may send; None returns to the general limit."""
@@ -211,20 +239,37 @@ class ApiClient(Root):
             aggregate.client_id = self.client_id
             aggregate.organization_id = self.organization_id
             aggregate.scopes = granted(self.scopes)
-            aggregate.secret_hashes = [self.secret_hash]
+            aggregate.secret_hashes, aggregate.old_until = [self.secret_hash], None
             aggregate.revoked = False
 
     class SecretRotated(Root.Event, ByOperator):
-        """`kept_hashes` are those of older secrets that stay valid."""
+        """`kept_hashes` are those of older secrets, which stay valid until `kept_until`."""
 
         TOPIC = "api_client.secret_rotated"
 
         client_id: str
         secret_hash: str
         kept_hashes: list[str]
+        kept_until: datetime | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "ApiClient") -> None:
             aggregate.secret_hashes = [self.secret_hash, *self.kept_hashes]
+            aggregate.old_until = self.kept_until
+
+    class SecretRehashed(Root.Event):
+        """A secret was used, and from now on its hash is kept under a newer pepper."""
+
+        TOPIC = "api_client.secret_rehashed"
+
+        client_id: str
+        old_hash: str
+        secret_hash: str
+
+        def apply(self, aggregate: "ApiClient") -> None:
+            hashes = aggregate.secret_hashes
+            aggregate.secret_hashes = [
+                self.secret_hash if each == self.old_hash else each for each in hashes
+            ]
 
     class Revoked(Root.Event, ByOperator):
         TOPIC = "api_client.revoked"
@@ -237,7 +282,8 @@ class ApiClient(Root):
     client_id: str
     organization_id: UUID | None
     scopes: list[str]
-    secret_hashes: list[str]
+    secret_hashes: list[str]  # Of the newest secret, then of the one that it has replaced.
+    old_until: datetime | None  # When the replaced one ends; None: its rotation set no end.
     revoked: bool
 
     @classmethod
@@ -261,8 +307,16 @@ class ApiClient(Root):
             secret_hash=secret_hash,
         )
 
-    def rotate_secret(self, secret_hash: str, cause: Cause) -> None:
-        """Add a secret; the one before it stays valid until the next rotation."""
+    def hashes_at(
+        self, moment: datetime, endless_until: Callable[[], datetime | None]
+    ) -> list[str]:
+        """Return the hashes that count; an old one without an end counts until `endless_until`."""
+        newest, *old = self.secret_hashes
+        end = (self.old_until or endless_until()) if old else None
+        return [newest] if end is not None and end <= moment else [newest, *old]
+
+    def rotate_secret(self, secret_hash: str, cause: Cause, old_ends: timedelta = OLD_ENDS) -> None:
+        """Add a secret; the one before it stays valid for a while, any older one ends at once."""
         if self.revoked:
             message = f"client {self.client_id} is revoked"
             raise NotPossible(message)
@@ -271,8 +325,15 @@ class ApiClient(Root):
             cause,
             client_id=self.client_id,
             secret_hash=secret_hash,
-            kept_hashes=self.secret_hashes[: SECRETS_MAX - 1],
+            kept_hashes=self.secret_hashes[:1] if old_ends else [],
+            kept_until=cause.at + old_ends if old_ends else None,
         )
+
+    def rehash_secret(self, old_hash: str, secret_hash: str, cause: Cause) -> None:
+        """Keep a secret under a newer pepper, unless it has been replaced meanwhile."""
+        if old_hash in self.secret_hashes:
+            hashes = {"old_hash": old_hash, "secret_hash": secret_hash}
+            self.record(self.SecretRehashed, cause, client_id=self.client_id, **hashes)
 
     def revoke(self, cause: Cause) -> None:
         """Refuse this client for ever; doing it again changes nothing."""

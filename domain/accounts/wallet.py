@@ -4,7 +4,7 @@ Also the kind under which an entry is listed, and the links that it is about. Th
 balance is a webhook (`domain/webhooks/messages.py`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
@@ -13,9 +13,10 @@ from uuid import UUID
 
 import msgspec
 
+from domain.accounts.operators import require_other
 from domain.accounts.paid_price import RefundReason
 from domain.accounts.spending import Spending
-from domain.cause import Cause, is_operator
+from domain.cause import Cause
 from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root
@@ -424,9 +425,6 @@ class Adjustment(Root):
     ) -> Self:
         """Record the correction, saved together with the wallet that it corrects; or propose it."""
         assert amount_micros != 0, amount_micros
-        if needs_approval and not is_operator(cause.actor):
-            message = "an adjustment above ADJUSTMENT_APPROVAL_ABOVE needs operators: create them"
-            raise NotPossible(message)
         stream_id = adjustment_id(organization_id, reference)
         return cls.begin(
             cls.Proposed if needs_approval else cls.Made,
@@ -439,12 +437,13 @@ class Adjustment(Root):
             transaction_id=derive_id("transaction", stream_id),
         )
 
-    def approve(self, cause: Cause) -> None:
-        """Agree to a proposal of somebody else; saved together with the wallet that it corrects."""
+    def approve(self, cause: Cause, makers: Collection[str] = ()) -> None:
+        """Agree to a proposal of somebody else; saved together with the wallet that it corrects.
+
+        `makers` are those of the approver's key.
+        """
         self._refuse_decided()
-        if cause.actor == self.proposed_by or not is_operator(cause.actor):
-            message = "an adjustment is approved by another operator than the one who proposed it"
-            raise NotPossible(message)
+        require_other(self.proposed_by, cause.actor, makers)
         names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
         self.record(self.Approved, cause, **{name: getattr(self, name) for name in names})
 

@@ -1,11 +1,14 @@
-"""A calendar month (UTC) of the books, closed once and for ever, by `workers/months.py`."""
+"""A calendar month (UTC) of the books, closed once and for ever, by `workers/months.py`.
+
+An operator closes it where the clock must not.
+"""
 
 from typing import Self
 from uuid import UUID
 
 from domain.cause import Cause
 from domain.ids import derive_id
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import ByOperator, Created, Root
 
 
 class Month(Root):
@@ -16,7 +19,7 @@ class Month(Root):
 
     TOPIC = "month"
 
-    class Closed(Created):
+    class Closed(Created, ByOperator):
         """`month` as YYYY-MM."""
 
         TOPIC = "month.closed"

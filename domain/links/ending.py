@@ -13,7 +13,7 @@ that an order network has taken back: if the network sells it again, that is a n
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -88,12 +88,15 @@ class LinkEnding:
         not tell, and Conflict.
         """
         assert link.end_intent is not None
-        cause = Cause(self.clock(), link.end_intent.request_id)
+        cause = self._settling(link.end_intent)
         if self._has_ended(link, CALL_S):
             self._finish(link, cause)
         elif settled:
             link.keep(cause)
             self.log.append(link)
+
+    def _settling(self, intent: Link.EndRequested) -> Cause:
+        return Cause(self.clock(), intent.request_id, intent.actor)
 
     def _run(self, link: Link, kind: EndKind, cause: Cause) -> Link:
         with self.waiting.place(link.organization_id, link.network):
@@ -109,7 +112,7 @@ class LinkEnding:
             return self.end(link, cause) if kind == "end" else self.cancel(link, cause)
         if not _is_free(link):
             raise LinkBusy
-        cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
+        cause = replace(cause, at=self.clock())  # It may have waited for its turn.
         if kind == "cancel":
             self._require_unused(link, cause, _left_s(until_s))
         elif not self._can_end(link):
@@ -231,7 +234,7 @@ class LinkEnding:
         assert intent is not None
 
         def close(newest: Link) -> None:
-            cause = Cause(self.clock(), intent.request_id)
+            cause = self._settling(intent)
             if newest.end_intent == intent and ended:
                 self._finish(newest, cause)
             elif newest.end_intent == intent:

@@ -156,8 +156,10 @@ def refusal_of_link(link: Link) -> Refused:
     told = _told_refund(refunded, price) if refunded else "nothing was taken"
     # The key of a sender who did not wait stays bound to this failure.
     again = NEW_KEY if link.requested.unawaited else "try again"
+    reason = details.get("reason")
+    begun = reason != LATE or bool(refunded or link.iccid or link.ordered_since)
     return _of_the_network(
-        failure.code, details.get("reason"), told, again=again, refunded=format_amount(refunded)
+        failure.code, reason, told, again=again, begun=begun, refunded=format_amount(refunded)
     )
 
 
@@ -176,11 +178,13 @@ def refusal_of_change(change: PlanChange) -> Refused:
     if change.removed or change.added:
         told.append("what was done before it stays")
         again = "send the rest with a new Idempotency-Key"
+    begun = change.intent is not None or bool(change.removed or change.added)
     return _of_the_network(
         failure.code,
         failure.reason,
         *told,
         again=again,
+        begun=begun or failure.reason != LATE,
         refunded=format_amount(refunded),
         removed=[str(each.activation_id) for each in change.removed],
         added=[str(each.plan.plan_id) for each in change.added],
@@ -188,11 +192,11 @@ def refusal_of_change(change: PlanChange) -> Refused:
 
 
 def _of_the_network(
-    code: str, reason: str | None, *told: str, again: str = "try again", **details: Any
+    code: str, reason: str | None, *told: str, again: str, begun: bool, **details: Any
 ) -> Refused:
     if code == IncompleteNetworkAnswer.code:
         return IncompleteNetworkAnswer(*told, **details)
-    return ProvisioningError(reason, *told, again=again, **details)
+    return ProvisioningError(reason, *told, again=again, begun=begun, **details)
 
 
 def _told_refund(micros: int, price: PaidPrice | None) -> str:

@@ -37,6 +37,7 @@ from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
 from domain.links.esim import ICCID, Esim, esim_id
 from domain.links.link import Link
+from domain.links.network import ActivationCode
 from domain.links.networks import Networks
 from domain.links.offers import buy
 from domain.log.log import Log, retry_on_conflict
@@ -44,6 +45,7 @@ from domain.personal import Vault, open_text, seal_text
 
 LINKS_MAX = 5_000  # One transaction writes them all, and other appends wait for its end.
 # Short enough for a QR code of every error correction level.
+CONFIRMATION = re.compile(r"[!-~]{1,64}", re.ASCII)
 LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[!-~]*)?", re.ASCII)
 
 
@@ -105,6 +107,8 @@ class LinkImport:
     ) -> tuple[Link, Esim] | None:
         """Return the link of an entry with its eSIM; None if it was taken over already."""
         network, iccid = entry["network"], entry["iccid"]
+        if entry["confirmation_code"] is not None and entry["lpa"] is None:
+            _refuse("confirmation_code", "must not stand without an lpa")
         link_id = derive_id("imported_link", network, iccid)
         facts = {
             "organization_id": entry["organization_id"],
@@ -126,7 +130,7 @@ class LinkImport:
         if sealed:
             owner = entry["organization_id"]
             facts["name"] = seal_text(self.vault, owner, link_id, entry["name"], cause)
-            lpa = seal_text(self.vault, owner, link_id, entry["lpa"], cause)
+            lpa = seal_text(self.vault, owner, link_id, _code_of(entry), cause)
         return Link.take_over(link_id, cause, iccid=iccid, lpa=lpa, **facts), esim
 
     def _endpoint_of(self, entry: Mapping[str, Any]) -> str:
@@ -139,6 +143,12 @@ class LinkImport:
         if given not in {None, entry["iccid"]}:
             _refuse("endpoint_id", "must be the ICCID on this network, or be left out")
         return str(entry["iccid"])
+
+
+def _code_of(entry: Mapping[str, Any]) -> str | None:
+    """Return the activation code to be sealed; None for the network to be asked."""
+    lpa = entry["lpa"]
+    return None if lpa is None else ActivationCode(lpa, entry["confirmation_code"]).as_text()
 
 
 def _plans(
@@ -235,6 +245,7 @@ def _entry(networks: Sequence[str]) -> Check[dict[str, Any]]:
             "name": text,
             "sponsor_profile": lambda value: SponsorProfile(**PROFILE(value)),
             "lpa": _like(LPA, "LPA:1$host$matching-id"),
+            "confirmation_code": _like(CONFIRMATION, "1 to 64 visible ASCII characters"),
         },
     )
 

@@ -392,7 +392,7 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.open_change = None
 
-    class StatusRequested(Event):
+    class StatusRequested(Event, ByOperator):
         """An intent: its writer alone tells the network, and the call is over at `until`."""
 
         TOPIC = "link.status_requested"
@@ -416,7 +416,7 @@ class Link(Refundable):
             aggregate.status = self.status
             aggregate.status_intent = None
 
-    class Suspended(Event):
+    class Suspended(Event, ByOperator):
         """The network has stopped the traffic, as intended."""
 
         TOPIC = "link.suspended"
@@ -425,7 +425,7 @@ class Link(Refundable):
             aggregate.status = "suspended"
             aggregate.status_intent = None
 
-    class Reactivated(Event):
+    class Reactivated(Event, ByOperator):
         """The network carries traffic again, as intended."""
 
         TOPIC = "link.reactivated"
@@ -498,7 +498,7 @@ class Link(Refundable):
             aggregate.name = self.sealed_name or self.name
             aggregate.renames = aggregate.renames.again(self.timestamp)
 
-    class EndRequested(Event):
+    class EndRequested(Event, ByOperator):
         """An intent: its writer alone ends the link at the network, and stops at `until`."""
 
         TOPIC = "link.end_requested"
@@ -518,7 +518,7 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.end_intent = None
 
-    class Ended(Event, Repaying):
+    class Ended(Event, Repaying, ByOperator):
         """The link has ended for good. If it was cancelled, the rest of its charges is refunded.
 
         `refunds` are those of its activation and its top-ups. This commit repeats the refunds of a

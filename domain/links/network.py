@@ -10,7 +10,7 @@ oddly of one eSIM is NotAnswered or OutcomeNotTold, which are no outage.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, Self, runtime_checkable
 from uuid import UUID
 
 import msgspec
@@ -48,6 +48,26 @@ class AvailableEsim(msgspec.Struct, frozen=True):
 
     iccid: str
     sponsor_profile_id: str | None
+
+
+class ActivationCode(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What installs an eSIM: `lpa` is `LPA:1$host$matching-id` (GSMA SGP.22 §4.1).
+
+    `confirmation_code` is what the phone will ask for, None for nothing. Both are sealed as one
+    text, so that they are erased together.
+    """
+
+    lpa: str
+    confirmation_code: str | None = None
+
+    def as_text(self) -> str:
+        """Return it as one text: the LPA string alone, as earlier releases wrote it, or JSON."""
+        return msgspec.json.encode(self).decode() if self.confirmation_code else self.lpa
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return what `as_text` wrote; no LPA string begins as JSON does."""
+        return msgspec.json.decode(text, type=cls) if text.startswith("{") else cls(text)
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -210,11 +230,8 @@ class Network(Protocol):
         """Let a suspended or inactive endpoint carry traffic again; safe to repeat."""
         ...
 
-    def lpa(self, iccid: str, *, timeout_s: float) -> str:
-        """Return the activation code of an eSIM, `LPA:1$host$matching-id` (GSMA SGP.22 §4.1).
-
-        Raises Unavailable, Rejected.
-        """
+    def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
+        """Return the activation code of an eSIM. Raises Unavailable, Rejected."""
         ...
 
 

@@ -21,9 +21,14 @@ class Networks:
     """The configured networks; the first is the default of new plans."""
 
     def __init__(
-        self, configured: Mapping[str, EsimNetwork], is_drained: Callable[[str], bool]
+        self,
+        configured: Mapping[str, EsimNetwork],
+        is_drained: Callable[[str], bool],
+        is_held: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_held` tells whether this installation is a copy that must call nobody."""
         assert configured
+        self._is_held = is_held
         self._configured = configured
         self._is_drained = is_drained
         self.names = tuple(configured)
@@ -32,10 +37,13 @@ class Networks:
         """Return the network of this name; None means the simulated one.
 
         If it is not configured (any more), each of its calls raises Unavailable. So links are shown
-        as last seen, and open work waits until the network is configured again.
+        as last seen, and open work waits until the network is configured again. So it is with every
+        network of a held copy.
         """
         known = self._configured.get(name or SIMULATED)
-        return known or cast("EsimNetwork", _NotConfigured(name or SIMULATED))
+        if known is None:
+            return cast("EsimNetwork", _NotConfigured(name or SIMULATED))
+        return cast("EsimNetwork", _NotCalled(known)) if self._is_held() else known
 
     def require(self, link: Link, capability: Capability) -> None:
         """Raise NotSupportedByNetwork for what the network of a link cannot do."""
@@ -51,6 +59,21 @@ class Networks:
         if terms.provider_plan_id is None or not self.is_configured(name):
             return NOT_SOLD
         return DRAINED if self._is_drained(name) else None
+
+
+class _NotCalled:
+    """A network of a held copy: what it can do is told, but nothing is asked of it."""
+
+    def __init__(self, network: EsimNetwork) -> None:
+        self._network = network
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._network, name)
+        return self._refuse if callable(found) else found
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        message = f"a held copy does not call the network {self._network.name}"
+        raise Unavailable(message)
 
 
 class _NotConfigured:

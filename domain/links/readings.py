@@ -1,6 +1,6 @@
 """The present state of a link: as its network shows it, or as it was last seen.
 
-Also its activation code (LPA string): asked for once, then kept sealed in the log.
+Also its activation code: asked for once, then kept sealed in the log.
 """
 
 import logging
@@ -20,6 +20,7 @@ from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, S
 from domain.links.bought_plan import Activation, match_addons
 from domain.links.link import Link, LinkState, Name
 from domain.links.network import (
+    ActivationCode,
     AddonUsage,
     NetworkReading,
     NetworkStatus,
@@ -30,7 +31,7 @@ from domain.links.networks import Networks
 from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.months import month_of
-from domain.personal import Vault, open_text, seal_text
+from domain.personal import Sealed, Vault, open_text, seal_text
 from domain.provider_errors import ProviderError
 
 READ_S = 5.0  # For all network reads of one request together.
@@ -88,10 +89,10 @@ class LinkReading:
     link: Link
     usage: Usage | None
     plans: Sequence[PlanUsage]
-    lpa: str | None
+    name: str | None
+    code: ActivationCode | None
     stale: bool
     is_live: bool
-    name: str | None = None
 
     @property
     def status(self) -> LinkState:
@@ -144,13 +145,13 @@ class LinkReadings:
         else:
             self.readings.keep_usage(link.organization_id, link.id, usage)
             link = self._note_seen(link, usage, cause)
-        lpa = self._lpa(link, until_s, cause)
+        code = self._code(link, until_s, cause)
         return LinkReading(
             link=link,
             usage=usage,
             plans=plans_of(link, usage, self.clock()),
             name=self.open_text(link.organization_id, link.id, link.name),
-            lpa=lpa,
+            code=code,
             stale=live and not is_live,
             is_live=is_live,
         )
@@ -190,18 +191,25 @@ class LinkReadings:
         return StatusReading(status, is_stored=False, is_stale=False)
 
     def activation_code(self, link: Link, cause: Cause) -> str:
-        """Return the activation code; ask the network for it if it is not stored.
+        """Return the LPA string; ask the network for it if it is not stored.
 
         Raises NotFound if it was erased, NetworkUnavailable if the network does not tell it.
         """
-        lpa = self._lpa(link, time.monotonic() + READ_S, cause)
-        if lpa is not None:
-            return lpa
+        code = self._code(link, time.monotonic() + READ_S, cause)
+        if code is not None:
+            return code.lpa
         raise NotFound(ERASED) if link.lpa is not None else NetworkUnavailable
 
     def open_text(self, organization_id: UUID, link_id: UUID, text: Name) -> str | None:
-        """Return a stored name or activation code; None if there is none, or if it was erased."""
+        """Return a stored name; None if there is none, or if it was erased."""
         return open_text(self.vault, organization_id, link_id, text)
+
+    def open_code(
+        self, organization_id: UUID, link_id: UUID, sealed: Sealed | None
+    ) -> ActivationCode | None:
+        """Return a stored activation code; None if there is none, or if it was erased."""
+        text = open_text(self.vault, organization_id, link_id, sealed)
+        return None if text is None else ActivationCode.from_text(text)
 
     def rename(self, link: Link, name: str | None, cause: Cause) -> Link:
         """Give a link another name, or none, and return it; raises RateLimited."""
@@ -241,28 +249,28 @@ class LinkReadings:
             logger.warning("what the network showed of link %s could not be recorded", link.id)
         return link
 
-    def _lpa(self, link: Link, until_s: float, cause: Cause) -> str | None:
+    def _code(self, link: Link, until_s: float, cause: Cause) -> ActivationCode | None:
         """Return the activation code; if it is not stored, ask the network and store it."""
         if link.lpa is not None:
-            return self.open_text(link.organization_id, link.id, link.lpa)
+            return self.open_code(link.organization_id, link.id, link.lpa)
         left_s = until_s - time.monotonic()
         if link.iccid is None or link.ended is not None or left_s <= 0:
             return None
         try:
             with self.waiting.place(link.organization_id, link.network):
-                lpa = self.networks.of(link.network).lpa(link.iccid, timeout_s=left_s)
+                code = self.networks.of(link.network).lpa(link.iccid, timeout_s=left_s)
         except (ProviderError, *NO_PLACE):
             return None
         with suppress(Conflict, ServiceUnavailable):  # The next read will ask again.
-            self._store_lpa(link.id, lpa, cause)
-        return lpa
+            self._store_code(link.id, code, cause)
+        return code
 
-    def _store_lpa(self, link_id: UUID, lpa: str, cause: Cause) -> None:
+    def _store_code(self, link_id: UUID, code: ActivationCode, cause: Cause) -> None:
         """Append to the newest state of the link; what we hold may be ahead of the log."""
         link = self.log.get(Link, link_id)
         if link.lpa is None and link.ended is None:  # It may have ended meanwhile.
-            month = month_of(cause.at)
-            sealed = self.vault.seal(link.organization_id, month, link.id, lpa.encode())
+            owner, clear = link.organization_id, code.as_text().encode()
+            sealed = self.vault.seal(owner, month_of(cause.at), link.id, clear)
             link.store_lpa(sealed, cause)
             self.log.append(link)
 

@@ -74,7 +74,7 @@ class LinkStatusSwitch:
             intent.status == now_has
             or asked_at >= intent.until + self.networks.of(link.network).settles_after
         ):
-            link.settle_status(now_has, Cause(self.clock(), intent.request_id))
+            link.settle_status(now_has, self._settling(intent))
         if link.pending_events:
             self.log.append(link)
 
@@ -105,9 +105,12 @@ class LinkStatusSwitch:
 
         def settle(newest: Link) -> None:
             if newest.status_intent == intent:
-                newest.settle_status(now_has, Cause(self.clock(), intent.request_id))
+                newest.settle_status(now_has, self._settling(intent))
 
         return self.log.update(link, settle)
+
+    def _settling(self, intent: Link.StatusRequested) -> Cause:
+        return Cause(self.clock(), intent.request_id, intent.actor)
 
     def _seen_or_known(self, link: Link, until_s: float) -> LinkStatus:
         """Return the status at the network; if it cannot be read now, the log's."""

@@ -19,12 +19,20 @@ from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_job import Asked
 from domain.lookups.number_lookup import Source
-from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts, Told
+from domain.lookups.ports import (
+    CachedFacts,
+    Found,
+    LookupCache,
+    LookupProvider,
+    NumberFacts,
+    Told,
+)
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
 CALLS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
 PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
 UNAVAILABLE = "unavailable"  # Counted as the source if there is no answer.
+NUMBERING_PLANS = "offline"  # The provider of an answer for which none had to be asked.
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -56,6 +64,10 @@ def _as_it_is(ask: Ask) -> Ask:
     return ask
 
 
+def _no_other_form(_phone_number: str) -> None:
+    return None
+
+
 @dataclass(frozen=True)
 class AnswerRules:
     """How long an answer is kept: `cache_ttls` by the name of its provider, else `cache_ttl`.
@@ -64,7 +76,8 @@ class AnswerRules:
     asked each time, because that costs less than the cache. `tell` is called with each source and
     the count of numbers that it answered. `costs` are those of one lookup by the name of the
     provider; they count only if the provider tells none. At most `concurrency` calls of jobs run at
-    once; `carry` passes the context of log lines to their threads.
+    once; `carry` passes the context of log lines to their threads. `canonical_of` returns the
+    canonical form of a number that has another one.
     """
 
     cache_ttl: timedelta
@@ -75,6 +88,7 @@ class AnswerRules:
     cache_ttls: Mapping[str, timedelta] = field(default_factory=dict)
     concurrency: int = 32
     carry: Carry = _as_it_is
+    canonical_of: Callable[[str], str | None] = _no_other_form
 
     @property
     def oldest(self) -> timedelta:
@@ -106,7 +120,7 @@ class Answers:
 
         An answer from the cache is not older than `max_age`; zero skips the cache.
         """
-        kept = self._cached(organization_id, [phone_number], max_age).get(phone_number)
+        kept = self._unasked(organization_id, [phone_number], max_age).get(phone_number)
         if kept is not None:
             return kept
         answer = self._ask(organization_id, phone_number)
@@ -116,6 +130,10 @@ class Answers:
             raise NumberLookupUnavailable
         self._keep(organization_id, [answer])
         return answer
+
+    def canonical(self, facts: NumberFacts) -> str | None:
+        """Return what was probably meant by a number that is not its own canonical form."""
+        return None if facts.valid else self._rules.canonical_of(facts.phone_number)
 
     def count(self, source: Source | None) -> None:
         """Count a single lookup once its outcome is known; None if there was no answer.
@@ -130,7 +148,7 @@ class Answers:
         False if the provider has none. LATER, which is not counted, if the provider asked us to
         wait at the last try.
         """
-        answers: dict[str, Outcome] = {**self._cached(organization_id, phone_numbers)}
+        answers: dict[str, Outcome] = {**self._unasked(organization_id, phone_numbers)}
         missing = [number for number in phone_numbers if number not in answers]
         for attempt in range(CALLS_MAX):
             if not missing:
@@ -150,6 +168,26 @@ class Answers:
         for source, count in sources.items():
             self._rules.tell(source, count)
         return found
+
+    def _unasked(
+        self, organization_id: UUID, numbers: Sequence[str], max_age: timedelta | None = None
+    ) -> Mapping[str, Answer]:
+        """Return the answers for which no provider needs to be asked.
+
+        A provider in this process finds out by itself that a number is not its own canonical form,
+        because it has to parse the number anyway.
+        """
+        if not self._provider.remote:
+            return {}
+        odd = {each for each in numbers if self._rules.canonical_of(each) is not None}
+        found = self._cached(
+            organization_id, [each for each in numbers if each not in odd], max_age
+        )
+        return {**found, **{each: self._not_canonical(each) for each in odd}}
+
+    def _not_canonical(self, phone_number: str) -> Answer:
+        facts = NumberFacts(phone_number, valid=False)
+        return self._answer(Found(facts, NUMBERING_PLANS, free=True))
 
     def _cached(
         self, organization_id: UUID, numbers: Sequence[str], max_age: timedelta | None = None
@@ -200,6 +238,9 @@ class Answers:
             return LATER
         except Unavailable:
             return None
+        return self._answer(found)
+
+    def _answer(self, found: Found) -> Answer:
         cost = found.cost or self._rules.costs.get(found.provider)
         if found.free and cost is not None:
             cost = replace(cost, amount_micros=0)

@@ -24,8 +24,8 @@ from domain.accounts.wallet import Reference, Refund
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
+from domain.log.aggregate import ByOperator, Root
 from domain.log.aggregate import Created as FirstEvent
-from domain.log.aggregate import Root
 from domain.lookups.ports import NumberFacts, Told
 from domain.personal import Sealed
 
@@ -136,7 +136,7 @@ class BulkJob(Refundable):
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.finished_at = self.timestamp
 
-    class Cancelled(Event, Repaying):
+    class Cancelled(Event, Repaying, ByOperator):
         """The job has ended; its `count` items without an outcome were cancelled."""
 
         TOPIC = "bulk_job.cancelled"

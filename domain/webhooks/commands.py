@@ -23,6 +23,7 @@ from domain.webhooks.endpoint import (
     webhook_request_id,
 )
 from domain.webhooks.ports import message_id
+from domain.webhooks.signatures import Generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,21 @@ class Rotated(NamedTuple):
     """An endpoint and the generation of its new secret; `replayed`: by an earlier request."""
 
     endpoint: WebhookEndpoint
-    generation: int
+    generation: Generation
     replayed: bool
 
 
 @dataclass(frozen=True)
 class Webhooks:
-    """Commands and reads of endpoints. The endpoint of another organization is NotFound."""
+    """Commands and reads of endpoints. The endpoint of another organization is NotFound.
+
+    `key_id` returns the id of the key for new secrets.
+    """
 
     log: Log
     vault: Vault
     new_id: Callable[[], UUID]
+    key_id: Callable[[], str | None]
 
     def register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
         """Register an endpoint; tell whether an earlier request with the key had done so.
@@ -80,9 +85,13 @@ class Webhooks:
             owner, cause
         )
         listed.add(endpoint_id, cause)
-        sealed = self._seal(owner, endpoint_id, Address(draft.url, draft.description))
         new = WebhookEndpoint.register(
-            endpoint_id, cause, organization_id=owner, personal=sealed, events=draft.events
+            endpoint_id,
+            cause,
+            organization_id=owner,
+            personal=self._seal(owner, endpoint_id, Address(draft.url, draft.description)),
+            events=draft.events,
+            key_id=self.key_id(),
         )
         self.log.append(new, listed)
         return new, False
@@ -127,7 +136,7 @@ class Webhooks:
             if changes.enabled is True:
                 newest.enable(cause)
             elif changes.enabled is False:
-                newest.disable("asked", cause)
+                newest.disable("asked" if cause.actor is None else "operator", cause)
 
         return self.log.update(endpoint, decide)
 
@@ -169,10 +178,11 @@ class Webhooks:
             endpoint = self.get(organization_id, endpoint_id)
             earlier = self._earlier(endpoint, "rotate", key)
             if isinstance(earlier, WebhookRequest.RotationAsked):
-                return Rotated(endpoint, earlier.generation, replayed=True)
-            generation = endpoint.rotate_secret(cause)
+                endpoint = self.get(organization_id, endpoint_id)  # It may have been older.
+                return Rotated(endpoint, endpoint.secrets[earlier.generation - 1], replayed=True)
+            generation = endpoint.rotate_secret(self.key_id(), cause)
             kind = WebhookRequest.RotationAsked
-            asked = self._ask(kind, endpoint, "rotate", key, cause, generation=generation)
+            asked = self._ask(kind, endpoint, "rotate", key, cause, generation=generation.number)
             self.log.append(endpoint, asked)
             return Rotated(endpoint, generation, replayed=False)
 

@@ -1,6 +1,7 @@
 """The webhook endpoints of an organization, and the list that limits their number."""
 
 from collections.abc import Sequence
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Literal, Self
 from uuid import UUID
@@ -13,6 +14,7 @@ from domain.errors import WebhookDisabled, WebhookLimit
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root
 from domain.personal import Sealed
+from domain.webhooks.signatures import Generation
 
 ENDPOINTS_MAX = 10  # Of an organization.
 # A day (UTC). Each change is kept for ever, and every load of an endpoint reads all of them.
@@ -24,7 +26,7 @@ BOTH_VALID = timedelta(hours=24)  # How long the secret before the newest still 
 # it sorts after every month, so the erasure of past months leaves addresses alone.
 LASTING = "lasting"
 
-DisabledReason = Literal["asked", "gone", "failing"]
+DisabledReason = Literal["asked", "gone", "failing", "operator"]
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -37,7 +39,7 @@ class Address(msgspec.Struct, frozen=True):
 class WebhookEndpoint(Root):
     """An endpoint. `events` are the types that it gets; None: all, future ones included.
 
-    The secret is derived from the id and the generation, so the log holds no secret.
+    A secret is derived from the id, the generation and a key, so the log holds no secret.
     """
 
     TOPIC = "webhook_endpoint"
@@ -50,11 +52,12 @@ class WebhookEndpoint(Root):
 
         personal: Sealed
         events: list[str] | None
+        key_id: str | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "WebhookEndpoint") -> None:
             aggregate.registered = self
             aggregate.personal, aggregate.events = self.personal, self.events
-            aggregate.generation, aggregate.previous_until = 1, None
+            aggregate.secrets, aggregate.previous_until = [Generation(1, self.key_id)], None
             aggregate.secret_since = self.timestamp
             aggregate.disabled, aggregate.is_deleted = None, False
             aggregate.fresh_since = self.timestamp
@@ -80,15 +83,17 @@ class WebhookEndpoint(Root):
 
         generation: int
         previous_until: datetime
+        key_id: str | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "WebhookEndpoint") -> None:
-            aggregate.generation = self.generation
+            made = Generation(self.generation, self.key_id)
+            aggregate.secrets = [*aggregate.secrets, made]
             aggregate.previous_until = self.previous_until
             aggregate.secret_since = self.timestamp
             aggregate.changes = aggregate.changes.again(self.timestamp)
 
     class Disabled(Event, ByOperator):
-        """`asked`: by its organization; `gone`: it replied 410; `failing`: for seven days."""
+        """`asked` by its organization or by an `operator`, `gone`: 410, `failing`: for a week."""
 
         TOPIC = "webhook_endpoint.disabled"
 
@@ -118,7 +123,7 @@ class WebhookEndpoint(Root):
     registered: Registered
     personal: Sealed
     events: list[str] | None
-    generation: int
+    secrets: list[Generation]  # Oldest first.
     previous_until: datetime | None
     secret_since: datetime
     disabled: Disabled | None
@@ -127,7 +132,7 @@ class WebhookEndpoint(Root):
     fresh_since: datetime  # Failures before this moment no longer count.
 
     @classmethod
-    def register(
+    def register(  # noqa: PLR0913  # The facts of its event.
         cls,
         endpoint_id: UUID,
         cause: Cause,
@@ -135,6 +140,7 @@ class WebhookEndpoint(Root):
         organization_id: UUID,
         personal: Sealed,
         events: Sequence[str] | None,
+        key_id: str | None,
     ) -> Self:
         """Register an endpoint; it gets messages about events from now on."""
         return cls.begin(
@@ -144,17 +150,17 @@ class WebhookEndpoint(Root):
             organization_id=organization_id,
             personal=personal,
             events=None if events is None else list(events),
+            key_id=key_id,
         )
 
     @property
     def organization_id(self) -> UUID:
         return self.registered.organization_id
 
-    def generations(self, at: datetime) -> list[int]:
+    def generations(self, at: datetime) -> list[Generation]:
         """Return the generations of the secrets that sign at a moment, the newest first."""
-        if self.previous_until is not None and at < self.previous_until:
-            return [self.generation, self.generation - 1]
-        return [self.generation]
+        both = self.previous_until is not None and at < self.previous_until
+        return self.secrets[: -3 if both else -2 : -1]
 
     def change(self, personal: Sealed, events: Sequence[str] | None, cause: Cause) -> None:
         """Replace the address and the types; raises RateLimited after too many changes."""
@@ -162,12 +168,13 @@ class WebhookEndpoint(Root):
         listed = None if events is None else list(events)
         self._note(self.Changed, cause, personal=personal, events=listed)
 
-    def rotate_secret(self, cause: Cause) -> int:
+    def rotate_secret(self, key_id: str | None, cause: Cause) -> Generation:
         """Begin a generation of the secret; the previous one also signs for a day."""
         self._require_few(cause)
-        generation, until = self.generation + 1, cause.at + BOTH_VALID
-        self._note(self.SecretRotated, cause, generation=generation, previous_until=until)
-        return generation
+        made = Generation(self.secrets[-1].number + 1, key_id)
+        facts = {"generation": made.number, "key_id": key_id}
+        self._note(self.SecretRotated, cause, previous_until=cause.at + BOTH_VALID, **facts)
+        return made
 
     def disable(self, reason: DisabledReason, cause: Cause) -> None:
         """Send it nothing from now on; does nothing if it is disabled already, or deleted."""

@@ -130,8 +130,13 @@ def _deposited(event: Wallet.Deposited, _: EventContext) -> Facts:
     return _entry(event)
 
 
-def _low_balance(event: Wallet.Charged | Wallet.Adjusted, context: EventContext) -> Facts | None:
-    """Tell the entry that took the balance below the threshold of its organization."""
+def _low_balance(
+    event: Wallet.Charged | Wallet.Adjusted | Organization.LowBalanceThresholdSet,
+    context: EventContext,
+) -> Facts | None:
+    """Tell the entry that took the balance below the threshold, or that it was set above it."""
+    if isinstance(event, Organization.LowBalanceThresholdSet):
+        return _low_at_once(event)
     lost = event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
     if lost <= 0:
         return None
@@ -140,6 +145,18 @@ def _low_balance(event: Wallet.Charged | Wallet.Adjusted, context: EventContext)
     if threshold is None or not event.balance_micros < threshold <= before:
         return None
     return {**_entry(event), "threshold": format_amount(threshold)}
+
+
+def _low_at_once(event: Organization.LowBalanceThresholdSet) -> Facts | None:
+    if event.threshold_micros is None or event.balance_micros is None:
+        return None
+    return {
+        "transaction_id": None,
+        "amount": None,
+        "balance": format_amount(event.balance_micros),
+        "currency": event.currency,
+        "threshold": format_amount(event.threshold_micros),
+    }
 
 
 def _test(event: WebhookRequest.TestAsked, _: EventContext) -> Facts:
@@ -158,7 +175,10 @@ TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "link.expiring": ((Link.ExpiryNear,), _link("activation_id", "expires_at")),
     "topup.completed": ((Link.PlanAdded,), _topped_up),
     "topup.failed": ((PlanChange.Failed,), _not_topped_up),
-    "wallet.low_balance": ((Wallet.Charged, Wallet.Adjusted), _low_balance),
+    "wallet.low_balance": (
+        (Wallet.Charged, Wallet.Adjusted, Organization.LowBalanceThresholdSet),
+        _low_balance,
+    ),
     "wallet.deposited": ((Wallet.Deposited,), _deposited),
 }
 _OF_KIND: Mapping[type[Event], tuple[str, FactsOf]] = {

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from domain.ids import derive_id
+from domain.webhooks.signatures import Generation
 
 # pending: not accepted yet, and tried again at `next_attempt_at`; cancelled: its endpoint was
 # disabled or deleted before a success.
@@ -30,12 +31,12 @@ class Sender(Protocol):
 
 
 class Sign(Protocol):
-    """Returns the value of `webhook-signature`: one signature for each generation."""
+    """Returns the value of `webhook-signature`; empty if no generation can sign."""
 
     def __call__(
         self,
         endpoint_id: UUID,
-        generations: Sequence[int],
+        generations: Sequence[Generation],
         message_id: str,
         timestamp: int,
         body: bytes,

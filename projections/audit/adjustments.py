@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment
-from domain.cause import is_operator
 from projections.audit.bookings import Bookings
+from projections.audit.operators import OperatorInvariants
 
 
 @dataclass
@@ -14,6 +14,7 @@ class AdjustmentInvariants:
     """Every open proposal; announces the entries of deposits and adjustments."""
 
     _bookings: Bookings
+    _operators: OperatorInvariants
     _open: dict[UUID, Adjustment.Proposed] = field(default_factory=dict)
 
     def check(
@@ -33,7 +34,7 @@ class AdjustmentInvariants:
         elif isinstance(event, Adjustment.Approved):
             if _facts(event) != _facts(proposed):
                 yield f"adjustment {stream} is approved otherwise than it was proposed"
-            if event.actor == proposed.actor or not is_operator(event.actor):
+            if not self._operators.are_two(proposed.actor, event.actor):
                 yield f"adjustment {stream} is not approved by another operator"
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from domain.accounts.wallet import Reference
+from domain.ids import derive_id
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.bookings import Bookings, Reason
 
@@ -46,8 +47,7 @@ class BulkJobInvariants:
             yield from _end_items(job, event)
             yield from self._lose(position, job, len(event.indexes), event)
         elif isinstance(event, BulkJob.Cancelled):
-            if not event.count == job.created.total_count - len(job.ended) > 0:
-                yield f"job {event.originator_id} cancels other items than its open ones"
+            yield from _check_open(job, event)
             yield from self._lose(position, job, event.count, event)
             del self._jobs[event.originator_id]
 
@@ -81,6 +81,15 @@ def _end_items(job: _Job, event: BulkJob.ItemsCompleted | BulkJob.ItemsFailed) -
     if not all(0 <= index < job.created.total_count for index in event.indexes):
         yield f"job {event.originator_id} ends an item that it does not have"
     job.ended.update(event.indexes)
+
+
+def _check_open(job: _Job, event: BulkJob.Cancelled) -> Iterator[str]:
+    open_now = {*range(job.created.total_count)} - job.ended
+    if not event.count == len(open_now) > 0:
+        yield f"job {event.originator_id} cancels other items than its open ones"
+    follows = derive_id("refund", event.originator_id, min(open_now, default=0))
+    if event.refund is not None and event.refund.transaction_id != follows:
+        yield f"job {event.originator_id} names a refund that is not that of its open items"
 
 
 def _check_money(job: _Job) -> Iterator[str]:

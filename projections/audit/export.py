@@ -7,6 +7,7 @@ same bytes.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, BinaryIO
 from uuid import UUID
 
@@ -14,8 +15,10 @@ import msgspec
 from eventsourcing.domain import EventSourcingError
 from eventsourcing.utils import TopicError
 
+from domain.log.aggregate import Created
 from domain.log.log import Log, Poisoned, Stored
 from domain.log.mapper import decode
+from projections.audit.ids import fault_of_kind
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -124,8 +127,11 @@ def _refusal(number: int, reason: str) -> NoExport:
 
 def event_of(row: Stored) -> object:
     """Decode an event of an export; raises NoExport if this release does not know it."""
-    try:
-        return decode(row.stream_id, row.version, row.topic, row.state)
-    except (EventSourcingError, TopicError, TypeError):
-        message = f"position {row.position}: this release cannot read the event {row.topic}"
-        raise NoExport(message) from None
+    fault: str | None = f"this release cannot read the event {row.topic!r}"
+    with suppress(EventSourcingError, TopicError, TypeError):
+        event = decode(row.stream_id, row.version, row.topic, row.state)
+        fault = fault_of_kind(event) if isinstance(event, Created) else None
+        if fault is None:
+            return event
+    message = f"position {row.position}: {fault}"
+    raise NoExport(message)

@@ -13,6 +13,7 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.paid_price import PaidPrice, Repaying
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, Reference, Wallet
+from domain.finance.month import Month
 from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -26,11 +27,13 @@ from projections.audit.adjustments import AdjustmentInvariants
 from projections.audit.bookings import Bookings, Reason
 from projections.audit.bulk_jobs import BulkJobInvariants
 from projections.audit.esims import EsimInvariants
+from projections.audit.ids import DerivedIds, check_ids
 from projections.audit.link_ends import EndInvariants
 from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
 from projections.audit.monthly_fees import MonthlyFeeInvariants
 from projections.audit.months import MonthInvariants
+from projections.audit.operators import OperatorInvariants
 from projections.audit.plan_changes import PlanChangeInvariants
 from projections.audit.promises import Promises
 from projections.audit.refunds_by_hand import History, RefundByHandInvariants
@@ -75,7 +78,7 @@ class Continuity:
         """Check one event against those that it got before."""
         event = recorded.event
         moved = self._check_entry(event) if isinstance(event, Wallet.Moved) else ()
-        return [*self._streams.check(event), *moved]
+        return [*self._streams.check(event), *check_ids(event), *moved]
 
     def _check_entry(self, event: Wallet.Moved) -> Iterator[str]:
         before = self._wallets.get(event.originator_id)
@@ -97,6 +100,7 @@ class Invariants:
 
     def __init__(self, history: History) -> None:
         self._streams = Streams()
+        self._ids = DerivedIds()
         self._promises = Promises()
         self._bookings = Bookings(self._promises)
         self._wallets = WalletInvariants(self._bookings)
@@ -107,7 +111,8 @@ class Invariants:
         self._lost_orders = LostOrderInvariants(self._promises)
         self._plan_changes = PlanChangeInvariants(self._bookings, self._promises)
         self._monthly_fees = MonthlyFeeInvariants(self._bookings)
-        self._adjustments = AdjustmentInvariants(self._bookings)
+        self._operators = OperatorInvariants(self._promises)
+        self._adjustments = AdjustmentInvariants(self._bookings, self._operators)
         self._by_hand = RefundByHandInvariants(self._bookings, history)
         self._months = MonthInvariants()
         self._webhooks = WebhookInvariants(self._promises)
@@ -117,10 +122,12 @@ class Invariants:
         event = recorded.event
         if isinstance(event, Repaying):
             self._bookings.announce_reasons(event)
+        by_whom = self._operators.check(recorded.position, event)
         facts = self._check_facts(recorded.position, event)
         if isinstance(event, RefundByHand):
             facts = self._by_hand.check(recorded.position, event)
-        return [*self._streams.check(event), *self._months.check(event), *facts]
+        order = [*self._streams.check(event), *self._ids.check(event)]
+        return [*by_whom, *order, *self._months.check(event), *facts]
 
     def check_end(self) -> list[tuple[int, str]]:
         """Return each announcement that was not kept, with its position."""
@@ -147,6 +154,8 @@ class Invariants:
 
     def _check_more(self, position: int, event: Event) -> Iterator[str]:
         match event:
+            case Month.Closed():
+                self._bookings.is_recent = True
             case Esim.Registered() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
                 yield from self._esims.check(event)
             case LostOrder.Event():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from domain.finance.month import Month, month_id
+from domain.finance.month import Month
 from domain.log.aggregate import Event
 from domain.months import first_instant, next_month
 
@@ -19,8 +19,6 @@ class MonthInvariants:
             return
         if self._last is not None and event.month != next_month(self._last):
             yield f"month {event.month} is closed after {self._last}"
-        if event.originator_id != month_id(event.month):
-            yield f"month {event.month} is closed in the stream of another"
         if event.timestamp < first_instant(next_month(event.month)):
             yield f"month {event.month} is closed before its end"
         self._last = event.month

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from domain.accounts.wallet import Reference
+from domain.ids import derive_id
 from domain.links.link import Link
 from domain.links.plan_change import Addition, PlanChange, Removal
 from projections.audit.bookings import Bookings, Reason
@@ -108,9 +109,12 @@ class PlanChangeInvariants:
         refunded = sum(refund.amount_micros for refund in event.refunds)
         if charged - refunded != sum(map(_micros, change.additions(done=True))):
             yield f"plan change {event.originator_id} keeps another sum than it added plans for"
-        paid = [each.price for each in change.additions(done=False) if each.price is not None]
+        lost = [each for each in change.additions(done=False) if each.price is not None]
+        follow = [derive_id("refund", each.activation_id) for each in lost]
+        if [refund.transaction_id for refund in event.refunds] != follow:
+            yield f"plan change {event.originator_id} names refunds that are not those of its steps"
         for index, refund in enumerate(event.refunds):
-            price = paid[index] if index < len(paid) else None
+            price = lost[index].price if index < len(lost) else None
             self._bookings.announce_refund(_reason(position, event), refund, price)
 
     def _finish(self, position: int, event: PlanChange.Finished, change: _Change) -> Iterator[str]:

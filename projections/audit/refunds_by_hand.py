@@ -45,6 +45,8 @@ class RefundByHandInvariants:
         price, left_micros = left_of(before, event.transaction_id)
         if price is None or event.refund.amount_micros > left_micros:
             yield f"refund {event.refund.transaction_id} by hand exceeds what is left of its charge"
+        if (event.transaction_id, event.reference) in _references(before):
+            yield f"refund {event.refund.transaction_id} by hand is given again under one reference"
         has_ended = any(_has(before, each) for each in (BulkJob.Finished, BulkJob.Cancelled))
         if isinstance(event, BulkJob.RefundedByHand) and not has_ended:
             yield f"job {stream} is refunded by hand before its end"
@@ -57,6 +59,11 @@ class RefundByHandInvariants:
 
 def _has(history: Sequence[Event], kind: type[Event]) -> bool:
     return any(isinstance(each, kind) for each in history)
+
+
+def _references(history: Sequence[Event]) -> set[tuple[UUID, str]]:
+    by_hand = (each for each in history if isinstance(each, RefundByHand))
+    return {(each.transaction_id, each.reference) for each in by_hand}
 
 
 def _named(event: Event) -> list[tuple[UUID, int]]:

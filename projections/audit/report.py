@@ -25,6 +25,18 @@ class Verdict:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """The newest events that no given checkpoint covers; both positions are 0 if there are none.
+
+    Against one who has rewritten these, with all that belongs to them, no check helps.
+    """
+
+    events: int
+    first_position: int
+    last_position: int
+
+
 @dataclass
 class Report:
     """The outcome of an audit over the events up to a position.
@@ -42,6 +54,7 @@ class Report:
     losses: list[Failure] = field(default_factory=list)  # Known losses, which are not failures.
     failures: list[Failure] = field(default_factory=list)
     checkpoints: list[Verdict] = field(default_factory=list)
+    uncovered: Uncovered | None = None  # None: no checkpoint was given.
 
     @property
     def ok(self) -> bool:

@@ -51,6 +51,8 @@ class WalletInvariants:
     _currency: str | None = None  # Of the ledger or first wallet, so of all.
 
     def check_currency(self, event: Ledger.Opened | Wallet.Opened) -> Iterator[str]:
+        if isinstance(event, Ledger.Opened) and self._currency is None:
+            self._bookings.is_recent = True
         self._currency = self._currency or event.currency
         if event.currency != self._currency:
             yield f"{event.currency} is not the currency of this log, which is {self._currency}"

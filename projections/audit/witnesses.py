@@ -16,7 +16,7 @@ from domain.log.discontinuity import Discontinuity
 from domain.log.log import Stored
 from projections.audit.checkpoint import Checkpoint
 from projections.audit.kept_tree import TILE, KeptTree, Leaf
-from projections.audit.report import FAILURES_MAX, Failure, Report, Verdict
+from projections.audit.report import FAILURES_MAX, Failure, Report, Uncovered, Verdict
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.engine.database import Database
 
@@ -162,7 +162,8 @@ class Claims:
 
         Of claims that are not `listed` the report has only the failures.
         """
-        self._listed = listed
+        self._listed, claims = listed, [*claims]
+        self._has_claims = bool(claims)
         self._tree = before or CompactRange()
         ordered = sorted(claims, key=lambda claim: claim.checkpoint.size)
         self._open = deque(each for each in ordered if each.checkpoint.size >= self._tree.size)
@@ -172,6 +173,7 @@ class Claims:
         self._last_up_to: dict[int, int] = {}
         self._position = 0
         self._judged: list[tuple[Claim, bool]] = []
+        self._behind = self._first_behind = 0  # Rows since the last checkpoint that holds.
         self._judge(0)
 
     def see(self, row: Stored, leaf: bytes) -> None:
@@ -180,6 +182,8 @@ class Claims:
             self._last_up_to[self._signed.popleft()] = self._position
         self._position = row.position
         self._tree.append(leaf)
+        self._behind += 1
+        self._first_behind = self._first_behind or row.position
         if self._open and self._open[0].checkpoint.size == self._tree.size:
             self._judge(row.position)
         if row.topic == Discontinuity.Noticed.TOPIC:
@@ -189,6 +193,9 @@ class Claims:
     def testify(self, report: Report) -> None:
         """Give a verdict on each checkpoint; the first that fails names the range of the change."""
         held, changed = report.trusted, False
+        if self._listed and self._has_claims:
+            last = self._position if self._behind else 0
+            report.uncovered = Uncovered(self._behind, self._first_behind, last)
         self._judged += [(claim, False) for claim in self._open]
         for claim, is_same in self._judged:
             name, checkpoint = claim.name, claim.checkpoint
@@ -220,6 +227,8 @@ class Claims:
                 position or claim.checkpoint.position,
             )
             self._judged.append((claim, same))
+            if same and claim.fault is None:
+                self._behind = self._first_behind = 0
 
     def _loss_that_explains(self, checkpoint: Checkpoint) -> int | None:
         there = self._last_up_to.get(checkpoint.position, self._position)

@@ -1,7 +1,7 @@
 """The database of the read models: short reads, and writes that hold the write lock throughout."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from threading import Semaphore
@@ -36,9 +36,18 @@ class Database:
     than most reads. On PostgreSQL each connection is a process of the server, so it is returned.
     """
 
-    def __init__(self, engine: Engine, durable: Engine | None = None) -> None:
-        """Use `engine`; if a `durable` one is given, a crash may lose what `engine` commits."""
+    def __init__(
+        self,
+        engine: Engine,
+        durable: Engine | None = None,
+        require: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Use `engine`; if a `durable` one is given, a crash may lose what `engine` commits.
+
+        `require` is called before each use, and raises when the database must not be used.
+        """
         self.engine = engine
+        self._require = require
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         # SQLite takes the write lock at once, because upgrading a read lock later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
@@ -57,6 +66,7 @@ class Database:
         Read every result to its end: an open result would keep reading an old state.
         """
         may_wait()
+        self._require()
         if not self._is_sqlite:
             with self._place(), self._reading.connect() as borrowed:
                 yield borrowed
@@ -84,6 +94,7 @@ class Database:
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read. If the driver fails, run it again through `reading`."""
         may_wait()
+        self._require()
         found = self._hot.rows(hot, values)
         if found is None:
             with self.reading() as connection:
@@ -126,6 +137,7 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """Lend a connection whose statements all see the same state; nothing is written."""
+        self._require()
         level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
         with self._place(), engine.connect() as connection, connection.begin() as transaction:
@@ -140,6 +152,7 @@ class Database:
         A `durable` commit survives a crash of the database once it has returned.
         """
         may_wait()
+        self._require()
         with (self._durable if durable else self._writing).begin() as connection:
             yield connection
 

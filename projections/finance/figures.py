@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, ColumnElement, Row, Select, case, cast, func, select, union_all
 
+from domain.cause import OPERATOR, is_operator
 from domain.money import MICROS
 from projections.audit.covering import ChangedCheckpoint, covering, signed_in
 from projections.engine.database import Database, to_micros
@@ -31,6 +32,7 @@ from projections.models.transactions import KINDS
 
 NEAR = 200  # Events of one commit are closer than this; other events may be between.
 EVENTS_MAX = 500
+PROPOSED = ("adjustment.", "proposal.")
 SAME_MAX = 500  # Entries of one reference: each slice of a job can have a refund.
 DAY_MICROS = 24 * 60 * 60 * MICROS  # Added as a number, because `date.max` has no next day.
 DOWNLOAD_ROWS = 2_000  # How many a download reads at once.
@@ -288,16 +290,26 @@ class Figures:
     def events(self, entry: Found) -> list[Found]:
         """Return the events of the stream that an entry refers to, and those decided with it.
 
-        Callers choose request ids and may repeat them, so the times must be equal as well.
+        What an operator has proposed comes with it, so that both names are there. Callers choose
+        request ids and may repeat them, so the times must be equal as well.
         """
         near = _EVENT.c.position.between(entry.position - NEAR, entry.position + NEAR)
         around = self._all(select(_EVENT).where(near))
         own = {(e.request_id, e.at) for e in around if e.position == entry.position}
         found = {e.position: e for e in around if (e.request_id, e.at) in own}
-        if (stream := as_id(entry.reference_id)) is not None:
+        streams = {e.stream for e in found.values() if e.topic.startswith(PROPOSED)}
+        for stream in {*streams, as_id(entry.reference_id)} - {None}:
             of_it = select(_EVENT).where(_EVENT.c.stream == stream).limit(EVENTS_MAX)
             found |= {each.position: each for each in self._all(of_it)}
         return [found[position] for position in sorted(found)]
+
+    def operators(self, events: Sequence[Found]) -> dict[str, str]:
+        """Return the names of the operators who caused these events, each by its actor."""
+        actors = {e.actor for e in events if is_operator(e.actor)}
+        streams = {as_id(each.removeprefix(OPERATOR)) for each in actors} - {None}
+        first = select(_EVENT).where(_EVENT.c.stream.in_(streams), _EVENT.c.version == 1)
+        found = self._all(first) if streams else []
+        return {f"{OPERATOR}{each.stream}": each.operator for each in found if each.operator}
 
 
 def place_of(wanted: Wanted, entry: Found) -> int:

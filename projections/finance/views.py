@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, Boolean, Date, DateTime, Dialect, String, Uuid
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from domain.accounts.operators import Operator
 from domain.catalogue.plan import SIMULATED
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -296,6 +297,10 @@ def _reason(s: Spelling) -> str:
     return f"coalesce({s.fact('reason')}, {s.fact('code')})"
 
 
+def _operator(s: Spelling) -> str:
+    return f"(CASE WHEN e.topic = '{Operator.Registered.TOPIC}' THEN {s.fact('name')} END)"
+
+
 def _known_as(s: Spelling) -> str:
     return f"coalesce({s.fact('endpoint_id')}, {s.fact('addon_id')})"
 
@@ -315,6 +320,7 @@ EVENTS = _view(
     actor=(WORD, lambda s: s.fact("actor"), "The operator who caused it; else empty."),
     provider_reference=(WORD, _known_as, "The id of an endpoint or add-on at the network."),
     reason=(WORD, _reason, "Why something failed or was corrected."),
+    operator=(WORD, _operator, "The name of an operator, in the event that registers one."),
 )
 
 AUDITS = _view(

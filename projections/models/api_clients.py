@@ -1,4 +1,4 @@
-"""API clients as the token endpoint and authorization read them."""
+"""API clients as authorization and operators read them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ class ApiClientRow:
     client_id: str
     organization_id: UUID | None
     scopes: list[str]
-    secret_hashes: list[str]
     revoked: bool
     created_at: datetime
 
@@ -31,16 +30,16 @@ class ApiClients(ReadModel):
     """One row per client."""
 
     name = "api_clients"
-    uses = (ApiClient.Event,)
+    version = 2
+    uses = (ApiClient.Registered, ApiClient.Revoked)
 
     def build(self) -> Sequence[Table]:
-        """Define the one table; lists are JSON."""
+        """Define the one table; the list of scopes is JSON."""
         self.rows = self.table(
             "api_clients",
             Column("client_id", String, primary_key=True),
             Column("organization_id", Uuid),
             Column("scopes", String, nullable=False),
-            Column("secret_hashes", String, nullable=False),
             Column("revoked", Boolean, nullable=False),
             Column("created_at", BigInteger, nullable=False),
         )
@@ -52,15 +51,9 @@ class ApiClients(ReadModel):
             event = recorded.event
             if isinstance(event, ApiClient.Registered):
                 insert_many(connection, self.rows, [_row(event)])
-            elif isinstance(event, ApiClient.SecretRotated):
-                hashes = _json([event.secret_hash, *event.kept_hashes])
-                self._update(connection, event.client_id, secret_hashes=hashes)
             elif isinstance(event, ApiClient.Revoked):
-                self._update(connection, event.client_id, revoked=True)
-
-    def _update(self, connection: Connection, client_id: str, **change: object) -> None:
-        statement = self.rows.update().where(self.rows.c.client_id == client_id)
-        connection.execute(statement.values(change))
+                this = self.rows.c.client_id == event.client_id
+                connection.execute(self.rows.update().where(this).values(revoked=True))
 
     def all(self, connection: Connection) -> list[ApiClientRow]:
         """Read all clients, oldest first."""
@@ -72,8 +65,7 @@ def _row(event: ApiClient.Registered) -> dict[str, object]:
     return {
         "client_id": event.client_id,
         "organization_id": event.organization_id,
-        "scopes": _json(event.scopes),
-        "secret_hashes": _json([event.secret_hash]),
+        "scopes": msgspec.json.encode(event.scopes).decode(),
         "revoked": False,
         "created_at": to_micros(event.timestamp),
     }
@@ -84,11 +76,6 @@ def _read(row: Row[tuple[object, ...]]) -> ApiClientRow:
         client_id=row.client_id,
         organization_id=row.organization_id,
         scopes=granted(msgspec.json.decode(row.scopes)),
-        secret_hashes=msgspec.json.decode(row.secret_hashes),
         revoked=row.revoked,
         created_at=from_micros(row.created_at),
     )
-
-
-def _json(values: Sequence[str]) -> str:
-    return msgspec.json.encode(values).decode()

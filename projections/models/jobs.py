@@ -103,6 +103,20 @@ class UnfinishedJob:
     moved_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class ListedJob:
+    """A job as operators list it."""
+
+    id: UUID
+    organization_id: UUID
+    status: JobStatus
+    total_count: int
+    processed_count: int
+    created_at: datetime
+    moved_at: datetime
+    finished_at: datetime | None
+
+
 _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
 _COUNTERS = (
     *_COUNTS,
@@ -321,6 +335,23 @@ class Jobs(ReadModel):
         """
         found = _page(connection, self._idle, now - idle, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
+
+    def all(
+        self, connection: Connection, organization_id: UUID | None, *, unfinished: bool
+    ) -> list[ListedJob]:
+        """Return the jobs of one organization or of all, newest first; unfinished: oldest first."""
+        columns = self.jobs.c
+        processed = columns.completed_count + columns.failed_count
+        facts = (columns.id, columns.organization_id, columns.status, columns.total_count)
+        moments = (columns.created_at, columns.moved_at, columns.finished_at)
+        statement = select(*facts, processed, *moments).order_by(columns.position.desc())
+        if unfinished:
+            statement = statement.where(columns.finished_at.is_(None))
+            statement = statement.order_by(None).order_by(columns.created_at, columns.position)
+        if organization_id is not None:
+            statement = statement.where(columns.organization_id == organization_id)
+        rows = connection.execute(statement).all()
+        return [ListedJob(*row[:5], *map(from_micros, row[5:])) for row in rows]
 
 
 def row_of(job: BulkJob) -> JobRow:

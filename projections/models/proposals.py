@@ -1,10 +1,11 @@
-"""Adjustments that wait for the approval of another operator."""
+"""What waits for the approval of another operator: adjustments and other proposals."""
 
 from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, select
 
+from domain.accounts.approvals import Proposal
 from domain.accounts.wallet import Adjustment
 from domain.log.log import Recorded
 from projections.engine.inserting import insert_many
@@ -12,10 +13,13 @@ from projections.engine.read_model import ReadModel
 
 
 class Proposals(ReadModel):
-    """A row for each adjustment that waits; the log has its facts."""
+    """A row for each thing that waits; the log has its facts."""
 
     name = "proposals"
-    uses = (Adjustment.Proposed, Adjustment.Approved, Adjustment.Rejected)
+    uses = (
+        *(Adjustment.Proposed, Adjustment.Approved, Adjustment.Rejected),
+        *(Proposal.Made, Proposal.Approved, Proposal.Rejected),
+    )
 
     def build(self) -> Sequence[Table]:
         self.rows = self.table(
@@ -31,7 +35,7 @@ class Proposals(ReadModel):
         decided: list[UUID] = []
         for recorded in batch:
             event = recorded.event
-            if isinstance(event, Adjustment.Proposed):
+            if isinstance(event, Adjustment.Proposed | Proposal.Made):
                 proposed[event.originator_id] = recorded.position
             elif isinstance(event, self.uses) and proposed.pop(event.originator_id, None) is None:
                 decided.append(event.originator_id)
@@ -41,6 +45,6 @@ class Proposals(ReadModel):
             connection.execute(self.rows.delete().where(self.rows.c.id.in_(decided)))
 
     def all(self, connection: Connection) -> list[UUID]:
-        """Return the adjustments that wait, oldest first."""
+        """Return what waits, oldest first."""
         waiting = select(self.rows.c.id).order_by(self.rows.c.position)
         return [*connection.execute(waiting).scalars()]

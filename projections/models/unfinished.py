@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -42,6 +42,15 @@ class UnfinishedWork:
 
     kind: Kind
     id: UUID
+    due_at: datetime
+
+
+class ListedWork(NamedTuple):
+    """Work that has not ended, as operators list it."""
+
+    kind: Kind
+    id: UUID
+    begun_at: datetime
     due_at: datetime
 
 
@@ -163,6 +172,13 @@ class Unfinished(ReadModel):
         """
         found = _page(connection, self._overdue, now, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
+
+    def all(self, connection: Connection) -> list[ListedWork]:
+        """Return all work that has not ended, the oldest first."""
+        columns = self.rows.c
+        facts = (columns.kind, columns.id, columns.begun_at, columns.due_at)
+        rows = connection.execute(select(*facts).order_by(columns.begun_at, columns.id))
+        return [ListedWork(kind, id_, *map(from_micros, moments)) for kind, id_, *moments in rows]
 
     def oldest(self, connection: Connection) -> datetime | None:
         """Return when the oldest unfinished work began."""

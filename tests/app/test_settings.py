@@ -1,6 +1,7 @@
 """Settings: every one has a default and a meaning, and a wrong one is named in one line."""
 
-from dataclasses import FrozenInstanceError, fields
+from contextlib import suppress
+from dataclasses import Field, FrozenInstanceError, fields
 from datetime import timedelta
 from pathlib import Path
 
@@ -228,14 +229,66 @@ def test_the_public_url_follows_the_address_that_is_listened_on(host: str, publi
     assert Settings.from_env({"HOST": host}).public == public
 
 
-def test_a_secret_can_stand_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "pepper"
-    file.write_text(" pepper\n")
-    by_file = {"SECRET_PEPPER_FILE": str(file)}
-    assert Settings.from_env(by_file).secret_pepper == "pepper"
-    assert Settings.from_env({"PORT_FILE": str(file)}) == DEFAULTS
-    with pytest.raises(WrongSetting, match="SECRET_PEPPER and SECRET_PEPPER_FILE are both set"):
-        Settings.from_env({"SECRET_PEPPER": "p", **by_file})
-    file.write_bytes(b"\xff")
-    with pytest.raises(WrongSetting, match="SECRET_PEPPER_FILE must name a file of text"):
-        Settings.from_env(by_file)
+# Each setting takes one of these, and no setting has the first one that it takes as its default.
+OTHERS = (
+    "7",
+    "1001",
+    "true",
+    "false",
+    "https://one.example",
+    "postgresql://u:p@pg/service",
+    "amqp://u:p@rabbit/vhost",
+    "me@one.example",
+    "/bappy",
+    "far=1",
+    "EUR",
+    "ES256",
+    "json",
+    __file__,
+    "text",
+)
+
+
+def another(setting: Field[object]) -> str:
+    """Return a value of a setting that is not its default."""
+    metadata = setting.metadata
+    default = metadata["parse"](metadata["default"])
+    for text in OTHERS:
+        with suppress(ValueError):
+            if metadata["parse"](text) != default:
+                return text
+    raise AssertionError(setting.name)
+
+
+@pytest.mark.parametrize("setting", fields(Settings), ids=lambda each: name_of(each.name))
+def test_every_setting_can_stand_in_a_file(setting: Field[object], tmp_path: Path) -> None:
+    name, value, file = name_of(setting.name), another(setting), tmp_path / "given"
+    by_file = {f"{name}_FILE": str(file)}
+    for wrong in (None, b"", b" \n", b"\xff"):
+        if wrong is not None:
+            file.write_bytes(wrong)
+        with pytest.raises(WrongSetting) as refused:
+            Settings.from_env(by_file)
+        line = str(refused.value)
+        assert line.startswith(f"{name}_FILE must name a file of text that can be read")
+        assert "\n" not in line
+    file.write_text(f" {value}\n")
+    settings = Settings.from_env({**by_file, name: ""})
+    assert settings == Settings.from_env({name: value}) != DEFAULTS
+    with pytest.raises(WrongSetting, match=rf"^{name} and {name}_FILE are both set"):
+        Settings.from_env({name: value, **by_file})
+
+
+def test_a_secret_that_stands_where_its_file_should_is_not_repeated() -> None:
+    with pytest.raises(WrongSetting) as refused:
+        Settings.from_env({"DATABASE_URL_FILE": "postgresql://u:hunter2@pg/service"})
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_file_also_overrides_a_default_of_the_demo(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "price").write_text("0.01")
+    monkeypatch.setenv("PRICE_PER_LOOKUP_FILE", str(tmp_path / "price"))
+    monkeypatch.delenv("PRICE_PER_LOOKUP", raising=False)
+    assert Settings.load(demo=True).price_per_lookup_micros == 10_000

@@ -22,6 +22,7 @@ from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Deposit, Reference, Wallet
 from domain.cause import Cause
 from domain.finance.month import Month
+from domain.ids import derive_id
 from domain.log.aggregate import Root
 from domain.log.mapper import MsgspecMapper
 from domain.lookups.number_lookup import NumberLookup
@@ -60,12 +61,13 @@ def history(events: int) -> Iterator[Sequence[Root]]:
         cause, wallet = Cause(at, f"req-{uuid4()}"), dice.choice(wallets)
         if month_of(at) > before:
             yield [Month.close(before, Cause(at + timedelta(minutes=5), f"month-{before}"))]
-        price = PaidPrice(PRICE, "USD", uuid4())
+        lookup_id = uuid4()
+        price = PaidPrice(PRICE, "USD", derive_id("transaction", lookup_id))
         facts = {"source": "live", "as_of": at, "provider": "offline", "personal": SEALED}
         lookup = NumberLookup.begin(
             NumberLookup.Answered,
             cause,
-            uuid4(),
+            lookup_id,
             organization_id=wallet.organization_id,
             price=price,
             **facts,

@@ -13,6 +13,7 @@ from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi
 from app.adapters.sqlite.database import engine_for
+from app.adapters.sqlite.file import DatabaseFile
 from domain.cause import Clock
 from domain.links.network import Capability, EsimNetwork, Order, ProviderPlan
 from domain.provider_errors import OutcomeUnknown
@@ -82,7 +83,8 @@ class SimulatedSide:
             self.connect().metadata.create_all(connection)
 
     def database(self) -> Database:
-        opened = Database(engine_for(self._path, synchronous="NORMAL"))
+        self._path.touch()
+        opened = Database(engine_for(DatabaseFile(self._path), synchronous="NORMAL"))
         self._databases.append(opened)
         return opened
 

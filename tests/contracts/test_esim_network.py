@@ -231,7 +231,7 @@ def test_an_esim_has_one_activation_code_for_ever(far_side: FarSide, network: Es
     code = network.lpa(iccid, timeout_s=TIMEOUT_S)
     create(network, iccid)
 
-    assert re.fullmatch(r"LPA:1\$[a-z0-9.-]+\$[0-9A-Z-]+", code)
+    assert re.fullmatch(r"LPA:1\$[a-z0-9.-]+\$[0-9A-Z-]+", code.lpa)
     assert far_side.connect().lpa(iccid, timeout_s=TIMEOUT_S) == code
     assert network.lpa(other, timeout_s=TIMEOUT_S) != code
 

@@ -102,7 +102,7 @@ def test_an_order_brings_an_active_esim_with_its_plan(network: OrderNetwork) -> 
     assert order.addon_id in {None, addon.addon_id}
     assert order.provider_plan_id == PLAN.provider_plan_id
     assert order.placed_at.utcoffset() == timedelta(0)
-    assert network.lpa(order.iccid, timeout_s=TIMEOUT_S).startswith("LPA:1$")
+    assert network.lpa(order.iccid, timeout_s=TIMEOUT_S).lpa.startswith("LPA:1$")
 
 
 def test_each_order_brings_another_esim(far_side: FarSide, network: OrderNetwork) -> None:

@@ -3,7 +3,6 @@
 import ast
 import base64
 import hashlib
-import importlib.util
 import json
 import random
 import shutil
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -22,35 +20,25 @@ from msgspec import to_builtins
 
 from app.http.finance.replies import show_statement
 from domain.finance.month import Month
+from domain.ids import derive_id
 from domain.months import month_of, months_before
 from projections.audit.export import Export
 from projections.audit.statements import statements_of
 from tests.app.cli.conftest import migrated_home, nowhere, shell
 from tests.app.cli.shell import Shell
+from tests.docs.verifier import VERIFIER, verify
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
+from tests.projections.crimes import adjustments, operators
 from tests.projections.histories import look_up
+from tests.projections.link_forgery import Crime, LinkForger
 from tests.seeds import sqlite_seed
-from tests.tidy.source import ROOT
 
 __all__ = ["migrated_home", "nowhere", "shell"]
 
-VERIFIER = ROOT / "docs" / "verifier" / "verify.py"
 OLDEST = (3, 9)
 ORIGIN = "carrier.test"
 Lines = list[dict[str, Any]]
-
-
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("verify", VERIFIER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["verify"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-verify = loaded()
 
 
 class Kept(NamedTuple):
@@ -69,20 +57,20 @@ SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 THIEF = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 
-def key_of(signer: Ed25519PrivateKey) -> tuple[bytes, str]:
+def key_of(signer: Ed25519PrivateKey, origin: str = ORIGIN) -> tuple[bytes, str]:
     """Return a key's id, and the key as an outsider keeps it."""
     public = b"\x01" + signer.public_key().public_bytes_raw()
-    number = hashlib.sha256(ORIGIN.encode() + b"\n" + public).digest()[:4]
-    return number, f"{ORIGIN}+{number.hex()}+{base64.b64encode(public).decode()}"
+    number = hashlib.sha256(origin.encode() + b"\n" + public).digest()[:4]
+    return number, f"{origin}+{number.hex()}+{base64.b64encode(public).decode()}"
 
 
-def note(tree: Any, position: int, signer: Ed25519PrivateKey = SIGNER) -> str:
+def note(tree: Any, position: int, signer: Ed25519PrivateKey = SIGNER, origin: str = ORIGIN) -> str:
     """Return the signed note of a tree."""
     root = base64.b64encode(tree.root()).decode()
     time = "2026-04-02T00:00:00.000Z"
-    text = f"{ORIGIN}\n{tree.size}\n{root}\nposition {position}\ntime {time}\n"
-    signed = base64.b64encode(key_of(signer)[0] + signer.sign(text.encode())).decode()
-    return f"{text}\n\u2014 {ORIGIN} {signed}\n"
+    text = f"{origin}\n{tree.size}\n{root}\nposition {position}\ntime {time}\n"
+    signed = base64.b64encode(key_of(signer, origin)[0] + signer.sign(text.encode())).decode()
+    return f"{text}\n\u2014 {origin} {signed}\n"
 
 
 def trade(process: Process) -> None:
@@ -100,6 +88,7 @@ def trade(process: Process) -> None:
     process.log.append(Month.close("2026-02", process.cause()))
     clock.forward(days=40)
     process.accounts.adjust(other, -1_000_001, "a mistake", process.cause(), reference="c-1")
+    process.client(None)
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +108,10 @@ def kept(process: Process) -> Kept:
         whole = b"".join(export.lines())
         notes.append(note(export.tree, export.position))
     return Kept(whole, notes, key_of(SIGNER)[1])
+
+
+def exported(process: Process) -> bytes:
+    return b"".join(Export(process.log, process.log.head()).lines())
 
 
 def judged(
@@ -256,6 +249,8 @@ def test_whatever_is_done_to_the_events_a_kept_checkpoint_convicts(
     for at in range(1, len(kept.lines)):
         lines = kept.lines
         crime(lines, at)
+        if lines == kept.lines:
+            continue  # The last event names nobody who could be renamed.
         status, told = judged(tmp_path, lines, kept.notes)
         assert status == 1, (at, told)
         assert told[-1].startswith("FAILED   ")
@@ -282,7 +277,8 @@ def test_a_checkpoint_of_what_a_failover_lost_is_explained_if_it_was_noticed_soo
     lost, state = lines.pop(), {"server": "b", "seen_position": lines[-1]["position"] + 1}
     state["timestamp"] = (signed + timedelta(hours=hours)).isoformat().replace("+00:00", "Z")
     state["last_position"] = lines[-1]["position"]
-    stream = "00000000-0000-4000-8000-000000000001"
+    state["originator_topic"] = "log"
+    stream = str(derive_id("log.discontinued", state["last_position"]))
     place = {"position": lost["position"] + 10**9, "stream": stream, "version": 1}
     lines.append(with_leaf({**place, "topic": "log.discontinued", "state": json.dumps(state)}))
     status, told = judged(tmp_path, lines, kept.notes, "--key", kept.key)
@@ -311,6 +307,58 @@ def test_a_log_signed_anew_with_the_stolen_key_is_convicted_by_the_kept_checkpoi
     again = note(tree, lines[-1]["position"])
     assert judged(tmp_path, lines, [again], "--key", kept.key)[0] == 0, "nobody kept one"
     assert judged(tmp_path, lines, [again, kept.notes[1]], "--key", kept.key)[0] == 1
+
+
+def test_older_notes_under_another_origin_go_on_to_verify(kept: Kept, tmp_path: Path) -> None:
+    tree = verify.Tree()
+    for line in kept.lines:
+        tree.append(verify.leaf_of(line))
+    older = note(tree, kept.lines[-1]["position"], origin="before.test")
+    status, told = judged(tmp_path, kept.whole, [older, kept.notes[1]], "--key", kept.key)
+    assert (status, "signed by before.test+" in told[0]) == (0, True)
+
+
+def test_the_newest_events_that_no_given_checkpoint_covers_are_named(
+    kept: Kept, tmp_path: Path
+) -> None:
+    lines, at = kept.lines, [line["position"] for line in kept.lines]
+    for notes, behind in (([], 0), (kept.notes[:1], at[-5])):
+        _, told = judged(tmp_path, lines, notes)
+        count = sum(position > behind for position in at)
+        place = f"behind position {behind}, up to {at[-1]}: no given checkpoint covers these"
+        assert told[-2] == f"open     {count} events {place}"
+    _, told = judged(tmp_path, lines, kept.notes)
+    assert not any(each.startswith("open") for each in told)
+
+
+def test_what_a_file_holds_is_harmless_to_a_terminal(
+    kept: Kept, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, hostile = kept.lines, "\x1b[2J\u202e\x9b1m\nok        yes"
+    state = json.loads(lines[0]["state"]) | {"originator_topic": hostile}
+    lines[0] = with_leaf({**lines[0], "state": json.dumps(state)})
+    lines[1] = with_leaf({**lines[1], "topic": hostile, "state": "[]"})
+    names = [tmp_path / f"{name}{hostile}" for name in ("log", "note", "none")]
+    names[0].write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    names[1].write_text(kept.notes[0])
+    verify.main([str(names[0]), "--checkpoint", str(names[1])])
+    verify.main([str(names[2])])
+    for told in capsys.readouterr():
+        assert {each for each in told if not each.isprintable()} == {"\n"}
+        assert "\nok        yes" not in told
+
+
+def test_a_part_may_end_within_a_commit(process: Process, tmp_path: Path) -> None:
+    rows = process.log.stored(0, 1_000)
+    last = next(row.position for row in rows if row.topic == "number_lookup.answered")
+    export, file = Export(process.log, last), tmp_path / "log.jsonl"
+    file.write_bytes(b"".join(export.lines()))
+    file.with_name(f"{file.name}.range.json").write_text('{"size": 0, "hashes": []}')
+    status, told = judged(tmp_path, file.read_bytes(), [])
+    assert (status, told[0].split(":")[0]) == (0, f"open     position {last}")
+    file.with_name(f"{file.name}.range.json").unlink()
+    status, told = judged(tmp_path, file.read_bytes(), [])
+    assert (status, told[0].split(":")[0]) == (1, f"FAILED   position {last}")
 
 
 def test_a_note_that_another_key_has_signed_is_no_evidence(kept: Kept, tmp_path: Path) -> None:
@@ -358,7 +406,32 @@ def test_an_event_of_a_wallet_that_makes_no_sense_is_found(kept: Kept, tmp_path:
             line = {**lines[-1], "topic": topic, "state": state}
             lines[-1] = with_leaf(line)
             status, told = judged(tmp_path, lines, [])
-            assert (status, "makes no sense" in told[0]) == (1, True), (topic, state)
+            assert (status, "makes no sense" in "".join(told)) == (1, True), (topic, state)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "crime",
+    [*operators.CRIMES, adjustments.an_approval_by_who_proposed],
+    ids=lambda crime: crime.__name__,
+)
+def test_what_operators_may_not_is_found_without_a_checkpoint(crime: Crime, tmp_path: Path) -> None:
+    with closing(Installation(tmp_path / "log")) as made:
+        process = made.process()
+        position = crime(LinkForger(process))
+        status, told = judged(tmp_path, exported(process), [])
+    assert status == 1
+    assert told[0].startswith(f"FAILED   position {position}: "), told
+
+
+def test_what_operators_do_by_the_rules_is_accepted(tmp_path: Path) -> None:
+    with closing(Installation(tmp_path / "log")) as made:
+        forger = operators.staffed(LinkForger(made.process()))
+        proposal = operators.proposed(forger, 11, 2)
+        forger.write(operators.approved(proposal, operators.by(forger, 3)))
+        operators.booked(forger, 11, operators.by(forger, 3))
+        status, told = judged(tmp_path, exported(forger.process), [])
+    assert status == 0, told
 
 
 @pytest.fixture
@@ -401,7 +474,7 @@ def test_parts_are_one_log_in_their_order_only(
     assert "is no continuation" in told[0]
     assert verify.main([str(parts[2]), "--statements", str(tmp_path / "out")]) == 2
     status, told = verdicts(capsys, *parts[:2], *with_note)
-    assert (status, "are not these" in told[0]) == (1, True)
+    assert (status, "are not these" in "".join(told)) == (1, True)
 
 
 def test_what_cannot_be_read_is_told_in_one_line(
@@ -431,7 +504,7 @@ def test_only_as_many_failures_are_told_as_somebody_reads(
     monkeypatch.setattr(verify, "FAILURES_MAX", 3)
     lines = [{**line, "leaf": "0" * 64} for line in kept.lines]
     _, told = judged(tmp_path, lines, [])
-    assert (len(told), told[3]) == (5, f"FAILED   and {len(lines) - 3} more")
+    assert (len(told), told[3]) == (6, f"FAILED   and {len(lines) - 3} more")
 
 
 def test_statements_are_computed_by_the_rule_of_the_close(kept: Kept, tmp_path: Path) -> None:
@@ -469,10 +542,11 @@ def test_it_agrees_with_the_service_on_the_statements_of_a_year(tmp_path: Path) 
             for each in found.statements
         ]
         whole = b"".join(Export(process.log, process.log.head()).lines())
-    status, _ = judged(tmp_path, whole, [], "--statements", tmp_path / "statements")
+    # Its wallets trade without reasons, so of the verdicts only the statements count.
+    judged(tmp_path, whole, [], "--statements", tmp_path / "statements")
     told = [*map(json.loads, (tmp_path / "statements").read_text().splitlines())]
     theirs = {(each["organization"], each["month"]): each for each in told}
-    assert (status, len(ours) > 30) == (0, True)
+    assert len(ours) > 30
     for each in ours:
         each["lines"].sort(key=lambda line: line["kind"])
         assert {**theirs[each["organization"], each["month"]], "checkpoint": None} == each

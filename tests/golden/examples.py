@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.currency import Ledger
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.monthly_fee import MonthlyFee
@@ -26,6 +27,7 @@ from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.discontinuity import Discontinuity
+from domain.log.origin import LogOrigin
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
@@ -171,6 +173,19 @@ EVENTS: tuple[Event, ...] = (
     created(Adjustment.Proposed, "adjustment", **ADJUSTED, actor="operator:5"),
     event(Adjustment.Approved, **ADJUSTED, actor="operator:6"),
     event(Adjustment.Rejected, actor="operator:6"),
+    created(ApprovalLimit.Opened, "approval_limit"),
+    event(ApprovalLimit.Set, above_micros=100_000_000, actor="operator:5"),
+    created(
+        Proposal.Made,
+        "proposal",
+        kind="deposit",
+        organization_id=ORGANIZATION,
+        amount_micros=12_500_000,
+        reference="bank-1",
+        actor="operator:5",
+    ),
+    event(Proposal.Approved, actor="operator:6"),
+    event(Proposal.Rejected, actor="operator:6"),
     created(
         StaffOperator.Registered,
         "operator",
@@ -182,6 +197,11 @@ EVENTS: tuple[Event, ...] = (
     event(
         StaffOperator.KeyRotated,
         key_hash="fedcba9876543210" * 4,
+        actor="operator:55555555-5555-5555-8555-555555555555",
+    ),
+    event(
+        StaffOperator.KeyRehashed,
+        key_hash="0123456789abcdef" * 2 + ":" + "fedcba9876543210" * 4,
         actor="operator:55555555-5555-5555-8555-555555555555",
     ),
     event(StaffOperator.Revoked, actor="operator:55555555-5555-5555-8555-555555555555"),
@@ -228,6 +248,12 @@ EVENTS: tuple[Event, ...] = (
     ),
     event(
         ApiClient.SecretRotated, client_id="partner-1", secret_hash="hash-2", kept_hashes=["hash-1"]
+    ),
+    event(
+        ApiClient.SecretRehashed,
+        client_id="partner-1",
+        old_hash="hash-2",
+        secret_hash="0123456789abcdef0123456789abcdef:hash-3",
     ),
     event(ApiClient.Revoked, client_id="partner-1"),
     created(
@@ -276,4 +302,5 @@ EVENTS: tuple[Event, ...] = (
         last_position=1_204,
         seen_position=1_211,
     ),
+    created(LogOrigin.Fixed, "log_origin", origin="api.example.com"),
 )

@@ -10,17 +10,21 @@ from typing import Any, cast
 from eventsourcing.domain import AggregateEvent
 from msgspec.structs import replace
 
+from domain.accounts.approvals import ApprovalLimit, Proposal
+from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import LaterPrice, Plan
 from domain.cost import Cost
+from domain.finance.month import Month
 from domain.links.bought_plan import TakenOver
 from domain.links.link import Link
 from domain.links.plan_change import Addition, PlanChange
 from domain.log.aggregate import Event
 from domain.lookups.bulk_job import Asked, BulkJob
 from domain.lookups.number_lookup import NumberLookup
-from tests.golden.building import PRICE, SEALED
+from domain.webhooks.endpoint import WebhookEndpoint
+from tests.golden.building import CHARGE, PRICE, SEALED, STREAM
 from tests.golden.examples import EVENTS, TERMS
 from tests.golden.link_examples import ACTIVATION, PLAN
 
@@ -35,7 +39,7 @@ OTHER = TakenOver(ACTIVATION, PLAN, BOUGHT_AT, "addon-2")
 COSTLY_PLAN = replace(PLAN, cost=COST, network="bics")
 
 
-def _with(kind: type[AggregateEvent], **facts: Any) -> Event:
+def _with(kind: type[AggregateEvent], /, **facts: Any) -> Event:
     """Return the first example of a kind with some facts changed."""
     known: dict[type, Event] = {type(each): each for each in reversed(EVENTS)}
     return cast("Event", kind(**{**vars(known[kind]), **facts}))
@@ -53,6 +57,40 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
             Wallet.SpendingLimited,
         )
     ),
+    ("low", _with(Organization.LowBalanceThresholdSet, balance_micros=9_750_000, currency="EUR")),
+    ("ends", _with(ApiClient.SecretRotated, kept_until=datetime(2026, 3, 2, tzinfo=UTC))),
+    ("key", _with(WebhookEndpoint.Registered, key_id="0123456789abcdef" * 2)),
+    ("key", _with(WebhookEndpoint.SecretRotated, key_id="0123456789abcdef" * 2)),
+    ("ended", _with(ApprovalLimit.Set, above_micros=None)),
+    (
+        "refund",
+        _with(
+            Proposal.Made,
+            kind="refund",
+            reason="A complaint, half of it",
+            transaction_id=CHARGE,
+            charged_for=STREAM,
+            metadata={"link_id": str(STREAM)},
+        ),
+    ),
+    (
+        "limit",
+        _with(
+            Proposal.Made, kind="limit", organization_id=None, amount_micros=None, reference=None
+        ),
+    ),
+    *(
+        ("actor", _with(kind, actor="operator:5"))
+        for kind in (
+            BulkJob.Cancelled,
+            Link.StatusRequested,
+            Link.Suspended,
+            Link.Reactivated,
+            Link.EndRequested,
+            Link.Ended,
+        )
+    ),
+    ("operator", _with(WebhookEndpoint.Disabled, reason="operator", actor="operator:5")),
     ("cost", _with(NumberLookup.Answered, source="live", cost=COST)),
     ("cost", _with(BulkJob.ItemsCompleted, asked=[Asked("offline", 1), Asked("far", 1, COST)])),
     ("cached", _with(BulkJob.ItemsCompleted, asked=[])),
@@ -74,4 +112,5 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
         "cost",
         _with(PlanChange.Requested, additions=[Addition(ACTIVATION, COSTLY_PLAN, PRICE)]),
     ),
+    ("actor", _with(Month.Closed, actor="os:ærø")),
 )

@@ -4,8 +4,10 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
+from domain.accounts.currency import Ledger
 from domain.accounts.paid_price import PaidPrice, RefundReason, Repayment
 from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from domain.ids import derive_id
 from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
@@ -13,7 +15,7 @@ from domain.personal import Sealed
 from projections.audit.auditor import check_log
 from projections.audit.report import Failure
 from tests.installation import Process
-from tests.projections.histories import forge
+from tests.projections.histories import forge, run_on_log
 
 SEALED = Sealed("2026-03", b"box")
 ITEM_MICROS = 10_000
@@ -53,7 +55,7 @@ class Forger:
             source="live",
             as_of=self.cause.at,
             provider="offline",
-            price=PaidPrice(micros, "USD", uuid4()),
+            price=PaidPrice(micros, "USD", derive_id("transaction", stream_id)),
             personal=SEALED,
         )
         return self._only(made, NumberLookup.Answered)
@@ -77,9 +79,11 @@ class Forger:
 
     def job(self, count: int = 4, item_micros: int = ITEM_MICROS) -> BulkJob:
         """A job that was paid for, with its two events in the log."""
-        price = PaidPrice(count * item_micros, "USD", uuid4()) if item_micros else None
+        job_id, price = uuid4(), None
+        if item_micros:
+            price = PaidPrice(count * item_micros, "USD", derive_id("transaction", job_id))
         job = BulkJob.create(
-            uuid4(),
+            job_id,
             self.cause,
             organization_id=self.organization_id,
             total_count=count,
@@ -149,6 +153,9 @@ class Forger:
 
     def adjusted(self, micros: int, **changes: Any) -> Wallet.Adjusted:
         """A correction as earlier releases wrote it: it names nothing but itself."""
+        statement = "DELETE FROM {table} WHERE topic = ? RETURNING {position}"
+        if Ledger.Opened.TOPIC in {row.topic for row in self.process.log.stored(0, 10)}:
+            run_on_log(self.process, statement, (Ledger.Opened.TOPIC,))  # They wrote none either.
         _, entry = self.adjustment(micros, **changes)
         return forged(entry, reference=Reference("adjustment", str(entry.transaction_id)))
 

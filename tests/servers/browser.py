@@ -219,6 +219,10 @@ class Page:
             mobile=False,
         )
 
+    def print_view(self) -> None:
+        """Show the page as it would be printed."""
+        self._call("Emulation.setEmulatedMedia", media="print")
+
     def open(self, url: str) -> None:
         """Go to a URL and wait until all that its page names has been loaded."""
         before, ends_s = self._loads, time.monotonic() + ANSWER_S

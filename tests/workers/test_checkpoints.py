@@ -65,10 +65,10 @@ def test_only_events_that_are_old_enough_are_signed(process: Process, clock: Set
     assert (checkpoint.size, checkpoint.position) == (3, rows[-1].position)
     assert checkpoint.root == root_of(leaf_hash(*row) for row in rows)
     assert checkpoint.origin == "127.0.0.1:8080"
-    public_keys = [key.public_key for key in process.checkpoint_keys.list()]
+    public_keys = [key.public_key for key in process.checkpoint_keys.live()]
     assert first.signed.fault(public_keys, verify) is None
     clock.forward(seconds=LAG_S)
-    assert process.checkpoints.make().signed.checkpoint.size == 303
+    assert process.checkpoints.make().signed.checkpoint.size == 304, "and the origin of the log"
 
 
 @pytest.mark.any_database
@@ -100,6 +100,22 @@ def test_a_clock_that_was_set_back_stops_nothing(process: Process, clock: SetClo
     tick(process)
     clock.forward(days=-1)
     assert len(tick(process)) == 2
+
+
+@pytest.mark.any_database
+def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
+    process: Process, clock: SetClock
+) -> None:
+    register(process, 1)
+    clock.forward(seconds=LAG_S)
+    tick(process)
+    clock.forward(minutes=20)
+    register(process, 1)  # Dated ahead, before the close.
+    clock.forward(minutes=-20)
+    process.log.append(Month.close("2026-02", process.cause()))
+    clock.forward(seconds=LAG_S)
+    assert [len(tick(process)) for _ in range(5)] == [2] * 5
+    assert process.checkpoint_store.covering(process.log.head()) is not None
 
 
 def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock: SetClock) -> None:

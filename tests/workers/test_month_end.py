@@ -5,17 +5,23 @@ from datetime import timedelta
 import pytest
 
 from app.bootstrap.container import Container
+from app.processes.runtime import Runtime
+from app.watch.database_clock import DatabaseClock
+from domain.cause import Cause, utc_now
+from domain.errors import NotPossible
 from domain.finance.month import Month
 from domain.log.aggregate import Event
 from projections.audit.auditor import check_log
 from tests.app.watch.test_metrics import scrape
-from tests.installation import Installation, Process, SetClock
-from tests.workers.fees import moment
+from tests.installation import Installation, Process, SetClock, wait_until
+from tests.projections.looking import places
+from tests.workers.fees import customer, frozen, moment
 from workers import months
+from workers.steadiness import Steadiness
 
 pytestmark = pytest.mark.any_database
 
-MICROSECOND = timedelta(microseconds=1)
+MICROSECOND, APART = timedelta(microseconds=1), timedelta(seconds=2.1)
 DUE = moment("2026-02-01 00:05")
 
 
@@ -104,6 +110,7 @@ def test_of_two_processes_at_once_one_closes_the_month(
 ) -> None:
     process.organization()
     clock.now = DUE
+    process.cut_off.live()
     later = SetClock(DUE + MICROSECOND)  # At the same microsecond both write the same bytes.
     other = installation.process(later).month_end
     append = process.log.append
@@ -118,19 +125,108 @@ def test_of_two_processes_at_once_one_closes_the_month(
     assert closed(process) == ["2026-01"]
 
 
-def test_the_month_has_to_be_over_by_the_own_clock_and_by_the_databases(
+def test_the_month_is_over_by_the_databases_clock_if_the_own_one_agrees(
     process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process.organization()
     del process.shared_clock  # That of the container, which asks the database.
     process.shared_clock = Container.shared_clock.__get__(process, Process)
-    process.local_clock = clock
+    process.database_clock = DatabaseClock(clock, process._server_time)  # noqa: SLF001  # Its views are patched.
     for own, of_the_server, expected in (
         (DUE, DUE - MICROSECOND, []),
-        (DUE - MICROSECOND, DUE, []),
-        (DUE, DUE, ["2026-01"]),
+        (DUE + APART, DUE, []),
+        (DUE - APART, DUE, []),
+        (DUE - timedelta(seconds=1), DUE, ["2026-01"]),
     ):
         clock.now = own
         monkeypatch.setattr(process.views, "server_time", lambda told=of_the_server: told)
         process.month_end.run()
         assert closed(process) == expected
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=32), timedelta(days=366)])
+def test_a_service_whose_clock_is_ahead_closes_and_charges_nothing(
+    installation: Installation, ahead: timedelta
+) -> None:
+    """Its followers leave signs of life by that clock at once; they prove nothing."""
+    right = installation.process()
+    registered = customer(right)
+    wrong = installation.process(lambda: utc_now() + ahead)
+    wrong.shared_clock = wrong.local_clock  # As in a file, and where both run on one machine.
+    runtime = Runtime(wrong)
+    runtime.start()
+    try:
+        wait_until(lambda: places(right).get("audit_tree") == right.log.head())
+    finally:
+        runtime.stop()
+    assert closed(right) == []
+    assert frozen(right, registered) == {}
+
+
+@pytest.fixture
+def jumped(process: Process, clock: SetClock) -> SetClock:
+    """A clock that has jumped ahead over two ends of months; returned is the time that passes."""
+    passed = SetClock(clock.now)
+    process.steadiness = Steadiness(clock, lambda: passed().timestamp())
+    process.organization()
+    process.cut_off.live()
+    clock.now = moment("2026-03-20")
+    for _ in range(2):
+        process.cut_off.live()
+        process.organization()  # It is dated by this clock.
+        assert process.month_end.run() == 0
+        assert len(process.month_end.overdue()) == 2
+    return passed
+
+
+def test_a_clock_that_has_jumped_ahead_is_believed_after_a_steady_day(
+    process: Process, clock: SetClock, jumped: SetClock
+) -> None:
+    for each in (clock, jumped):
+        each.forward(hours=24)
+    assert process.month_end.run() == 2
+
+
+def test_a_clock_that_has_jumped_ahead_and_back_closes_at_the_right_time(
+    process: Process, clock: SetClock, jumped: SetClock
+) -> None:
+    clock.now = jumped()
+    process.cut_off.live()
+    assert process.month_end.run() == 0
+    for each in (clock, jumped):
+        each.now = DUE
+    assert process.month_end.run() == 1
+    assert closed(process) == ["2026-01"]
+
+
+def test_a_clock_that_has_jumped_ahead_is_believed_once_an_operator_closes_a_month(
+    installation: Installation, process: Process, clock: SetClock, jumped: SetClock
+) -> None:
+    assert jumped() < clock()
+    other = installation.process(clock)
+    other.month_end.close("2026-01", Cause(clock(), "by hand", "os:ann"))
+    assert process.month_end.run() == 1
+    assert closed(process) == ["2026-01", "2026-02"]
+    actors = [each.actor for each in events(process) if isinstance(each, Month.Closed)]
+    assert actors == ["os:ann", None]
+
+
+@pytest.mark.parametrize(
+    ("month", "why"),
+    [
+        ("2025-12", "before the first wallet"),
+        ("2026-01", "is closed"),
+        ("2026-03", "2026-02 comes first"),
+        ("2026-04", "has not ended by the clock of the database"),
+    ],
+)
+def test_an_operator_closes_only_the_next_month_that_has_ended(
+    process: Process, clock: SetClock, month: str, why: str
+) -> None:
+    process.organization()
+    clock.now = DUE
+    process.month_end.run()
+    clock.now = moment("2026-04-30 23:59")
+    with pytest.raises(NotPossible, match=why):
+        process.month_end.close(month, process.cause())
+    assert closed(process) == ["2026-01"]

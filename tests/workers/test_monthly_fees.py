@@ -397,6 +397,7 @@ def test_two_clocks_at_once_charge_each_organization_once(
 ) -> None:
     organizations = [customer(process) for _ in range(10)]
     clock.now = moment("2026-04-02")
+    process.cut_off.live()
     start = Barrier(2)
 
     def tick(each: Process) -> None:
@@ -620,6 +621,7 @@ def test_a_process_charges_at_its_start_what_fell_due_while_none_ran(
     installation: Installation, process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
     clock.now = moment("2026-03-20")
+    process.cut_off.confirm()  # Downtimes of more than a day are for an operator.
     runtime = Runtime(installation.process(clock))
     runtime.start()
     try:

@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 from unicodedata import normalize
 
-# Written by hand and checked against two public lists. `source` names the list that has a code and
-# `date` its issue; a code that is in neither list is marked as common knowledge.
+# Written by hand and compared with two public lists, `mcc-mnc-list` (npm, 1.1.11 of 2024-12-13) and
+# `mobile-broadband-provider-info` (Debian, 2023-04-16). `source` names the list that has a code and
+# `date` its issue; a code that is in no list is marked as common knowledge. The rule:
+# - Each code that a list calls operating stands here under every brand that uses it; a code that is
+#   shut down or withdrawn does not.
+# - A name that means two companies, such as Vodafone/Truphone, stands at the codes of both.
+# - Where a list gives a brand another code, or its code to another brand, the brand has one more
+#   row, without `mnc`, whose source is that list. Former names of a brand are no contradiction.
 SHIPPED: Final = Path(__file__).parent / "data" / "mcc_mnc.csv"
 COLUMNS: Final = ("country_code", "mcc", "mnc", "network", "aliases", "source", "date")
 # Over ten times the codes of the whole world; a longer file must be something else.
@@ -17,11 +23,14 @@ ROWS_MAX: Final = 50_000
 
 _COUNTRY_CODE = re.compile(r"[A-Z]{2}")
 _MCC = re.compile(r"[0-9]{3}")
-_MNC = re.compile(r"[0-9]{2,3}")
+_MNC = re.compile(r"([0-9]{2,3})?")
 
 
 class Network(NamedTuple):
-    """One operating network: a PLMN code of a country and every name of its brand."""
+    """One operating network: a PLMN code of a country and every name of its brand.
+
+    `mnc` is empty if it is not certain.
+    """
 
     country_code: str
     mcc: str
@@ -80,7 +89,7 @@ def load_networks(path: Path | None) -> Networks:
 
 def _read(lines: TextIO, file: str) -> Iterator[Network]:
     reader = csv.reader(lines, strict=True)
-    seen: set[tuple[str, str, str]] = set()
+    seen: set[tuple[str, ...]] = set()
     try:
         if tuple(next(reader, [])) != COLUMNS:
             message = f"{file} line 1: the columns must be {','.join(COLUMNS)}"
@@ -88,13 +97,14 @@ def _read(lines: TextIO, file: str) -> Iterator[Network]:
         # Spreadsheet programs often end a file with empty lines.
         for values in filter(None, reader):
             network = _parse(values, f"{file} line {reader.line_num}")
-            if network[:3] in seen or len(seen) == ROWS_MAX:
+            code = (*network[:3], network.names[0] if not network.mnc else "")
+            if code in seen or len(seen) == ROWS_MAX:
                 message = (
                     f"{file} line {reader.line_num}, column mnc: "
                     f"{network.mcc}-{network.mnc} stands here twice, or past row {ROWS_MAX}"
                 )
                 raise ValueError(message)
-            seen.add(network[:3])
+            seen.add(code)
             yield network
     except csv.Error:
         message = f"{file} line {reader.line_num}: not a row of a CSV file"
@@ -109,7 +119,7 @@ def _parse(values: list[str], where: str) -> Network:
     for column, fits, what in (
         ("country_code", _COUNTRY_CODE.fullmatch(row["country_code"]), "two capital letters"),
         ("mcc", _MCC.fullmatch(row["mcc"]), "3 digits"),
-        ("mnc", _MNC.fullmatch(row["mnc"]), "2 or 3 digits"),
+        ("mnc", _MNC.fullmatch(row["mnc"]), "2 or 3 digits, or empty"),
         ("network", row["network"], "a name"),
         ("source", row["source"], "the list that states the code"),
         ("date", _is_date(row["date"]), "a date such as 2026-11-21"),
@@ -140,7 +150,8 @@ def _certain(candidates: list[Network]) -> NetworkCode:
     mccs = {network.mcc for network in candidates}
     if len(mccs) > 1:
         return UNKNOWN
-    return NetworkCode(mccs.pop(), candidates[0].mnc if len(candidates) == 1 else None)
+    mnc = candidates[0].mnc if len(candidates) == 1 else None
+    return NetworkCode(mccs.pop(), mnc or None)
 
 
 def _fold(name: str) -> str:

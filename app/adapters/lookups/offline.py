@@ -39,6 +39,24 @@ _CARRIER_TYPES: Final = frozenset(
 _COUNTRY_CODES: Final[dict[str | None, str | None]] = {"AC": "SH", "TA": "SH", "001": None}
 
 
+def canonical_of(phone_number: str) -> str | None:
+    """Return the canonical form of a number; None if it has this form or is in no plan.
+
+    `+4407400123456` keeps the trunk prefix of Great Britain, which nobody can dial from abroad. A
+    zero that belongs to the number, as in `+390612345678`, stays.
+    """
+    try:
+        number = phonenumbers.parse(phone_number)
+    except phonenumbers.NumberParseException:
+        return None
+    return _other_form(number, phone_number)
+
+
+def _other_form(number: PhoneNumber, phone_number: str) -> str | None:
+    canonical: str = phonenumbers.format_number(number, PhoneNumberFormat.E164)
+    return canonical if canonical != phone_number else None
+
+
 class OfflineLookup:
     """Answers from number ranges; the carrier is the holder of the range, even for ported numbers.
 
@@ -69,7 +87,10 @@ class OfflineLookup:
         """Return None, because lookups here cost nothing."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
-        """Return the facts of one E.164 number; a number that is in no plan is not valid."""
+        """Return the facts of one E.164 number.
+
+        A number that is in no plan, or is written in another form than its plan has, is not valid.
+        """
         found = self._found(organization_id, phone_number)
         # If two threads find it false, two timers run, which does no harm.
         if not self._will_forget:
@@ -101,7 +122,8 @@ class OfflineLookup:
             return NumberFacts(phone_number, valid=False)
         kind = phonenumbers.number_type(number)
         line_type = LINE_TYPES.get(kind)
-        if line_type is None:  # A number is valid exactly when its type is known.
+        # A number is valid exactly when its type is known.
+        if line_type is None or _other_form(number, phone_number) is not None:
             return NumberFacts(phone_number, valid=False)
         region = phonenumbers.region_code_for_number(number)
         country_code = _COUNTRY_CODES.get(region, region)

@@ -56,15 +56,26 @@ MOVE_SEQUENCE = (
 # promotion skips positions.
 LOG_TABLES = ("log_events", "log_events_servers")
 PROTECT = """
-    GRANT USAGE, CREATE ON SCHEMA public TO {role};
+    GRANT USAGE, CREATE ON SCHEMA {schema} TO {role};
     REVOKE ALL ON log_events, log_events_servers FROM PUBLIC, {role};
     GRANT SELECT, INSERT ON log_events, log_events_servers TO {role};
     GRANT USAGE, SELECT, UPDATE ON SEQUENCE log_events_notification_id_seq TO {role};
 """
 OTHER_TABLES = """
-    SELECT relname FROM pg_class AS c WHERE relnamespace = 'public'::regnamespace
+    SELECT relname FROM pg_class AS c WHERE relnamespace = to_regnamespace(current_schema())
     AND relkind IN ('r', 'v') AND relowner = current_user::regrole AND relname <> ALL(%s)
     AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
+"""
+# All tables are in the first schema of search_path. A database has one log, because channels and
+# advisory locks are those of the whole database. The columns tell our tables from others' so named.
+FIND_PLACE = """
+    WITH ours AS (
+        SELECT relname, relnamespace::regnamespace::text AS schema FROM pg_class AS c
+        JOIN pg_attribute ON attrelid = c.oid WHERE relkind = 'r' AND (relname, attname) IN
+        (('log_events', 'originator_version'), ('follower_positions', 'stream_version')))
+    SELECT current_setting('server_encoding'), quote_ident(current_schema()),
+        ARRAY(SELECT schema FROM ours WHERE relname = 'log_events' ORDER BY schema),
+        ARRAY(SELECT schema FROM ours WHERE relname <> 'log_events' ORDER BY schema)
 """
 MAY_CHANGE = """
     SELECT has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE') OR pg_has_role(relowner, 'MEMBER')
@@ -107,7 +118,7 @@ class PostgresDatabase:
         self.url = url
         self._role = role
         self._service_role = service_role  # A role of the database; "" for one that owns all.
-        self._keeps_sessions = False
+        self._is_sound = False
 
     @property
     def place(self) -> str:
@@ -165,6 +176,10 @@ class PostgresDatabase:
 
     def exists(self) -> bool:
         """Tell whether there can be tables; raises if the server does not answer."""
+        return True
+
+    def has_all_files(self) -> bool:
+        """Return True, because the server keeps its files."""
         return True
 
     def has_lost_its_log(self) -> bool:
@@ -225,19 +240,47 @@ class PostgresDatabase:
             cursor.execute(MOVE_SEQUENCE)
 
     def fault(self) -> str | None:
-        """Say what is wrong if a pooler shares sessions; a success is not checked again."""
-        if not self._keeps_sessions:
-            fault = fault_of_sessions(self._conninfo("check"))
-            if fault is not None:
+        """Say what is wrong with sessions, encoding or schema; a success is not checked again."""
+        if not self._is_sound:
+            if (fault := fault_of_sessions(self._conninfo("check"))) is not None:
                 return f"DATABASE_URL {fault}"
-            self._keeps_sessions = True
+            with BoundedConnection.open(self._conninfo("check")) as connection:
+                if (fault := self._misfit(connection)) is not None:
+                    return fault
+            self._is_sound = True
         return None
+
+    def _misfit(self, connection: BoundedConnection) -> str | None:
+        """Say why this database, or the schema of this session, is not the place of our tables."""
+        [(encoding, schema, logs, others)] = connection.execute(FIND_PLACE).fetchall()
+        if encoding != "UTF8":
+            why = f"its encoding is {encoding}, which cannot hold every name: make one of UTF8"
+        elif schema is None:
+            why = "its search_path names no schema that exists"
+        elif others and logs and not {*logs} & {*others}:
+            tables = " and ".join(LOG_TABLES)
+            why = (
+                f"the log is in schema {logs[0]}, its other tables are in {others[0]}: bring them "
+                f"together with ALTER TABLE … SET SCHEMA (of {tables}, or of all others)"
+            )
+        elif away := [each for each in logs if each != schema]:
+            why = (
+                f"schema {away[0]} holds a log already, and this search_path begins with {schema}: "
+                f"begin it with {away[0]}, or use another database"
+            )
+        elif others and schema not in others:
+            why = f"schema {others[0]} holds the tables of a log that is gone"
+        else:
+            return None
+        return f"DATABASE_URL: {self.place}: {why}"
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
         """Lock the database for a migration, so that two machines take turns."""
         with BoundedConnection.open(self._conninfo("migrate"), statement_timeout_ms=0) as alone:
             alone.execute("SELECT pg_advisory_lock(%s)", [key_of(MIGRATE)])
+            if (fault := self._misfit(alone)) is not None:  # Another schema may have been first.
+                raise NotPossible(fault)
             yield
 
     def protect_log(self) -> None:
@@ -246,7 +289,7 @@ class PostgresDatabase:
             return
         role = Identifier(self._service_role)
         with BoundedConnection.open(self._conninfo("migrate")) as owner:
-            row = owner.execute("SELECT current_user").fetchone()
+            row = owner.execute("SELECT current_user, current_schema()").fetchone()
             if row is None or row[0] == self._service_role:
                 message = "SERVICE_ROLE is the user of DATABASE_URL: let another role own the log"
                 raise NotPossible(message)
@@ -254,9 +297,10 @@ class PostgresDatabase:
                 with suppress(psycopg.Error):
                     owner.execute(SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(name)))
             with owner.transaction():
-                owner.execute(SQL(PROTECT).format(role=role))
+                schema = Identifier(row[1])
+                owner.execute(SQL(PROTECT).format(role=role, schema=schema))
                 for (name,) in owner.execute(OTHER_TABLES, [[*LOG_TABLES]]).fetchall():
-                    table = Identifier("public", name)
+                    table = Identifier(row[1], name)
                     owner.execute(SQL("ALTER TABLE {} OWNER TO {}").format(table, role))
 
     def may_change_events(self) -> bool:
@@ -271,14 +315,15 @@ class PostgresDatabase:
 
 
 def conninfo(url: str, application_name: str = "carrier-links") -> str:
-    """Return a URL with our time-outs and our name; settings in the URL itself win.
+    """Return a URL with our time-outs, name and encoding; other settings in the URL itself win.
 
-    If it names several hosts, the library connects to the one that takes writes.
+    The encoding must not follow the database, a role or the environment. If the URL names several
+    hosts, the library connects to the one that takes writes.
     """
     parts = conninfo_to_dict(url)
     several = {"target_session_attrs": "read-write"} if "," in str(parts.get("host", "")) else {}
     given = {**CALL_OPTIONS, "application_name": application_name, **several, **parts}
-    return psycopg.conninfo.make_conninfo("", **given)
+    return psycopg.conninfo.make_conninfo("", **{**given, "client_encoding": "UTF8"})
 
 
 def engine_for(

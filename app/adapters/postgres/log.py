@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from struct import Struct
 from threading import local
 from typing import Any, Self, TypeVar, cast
@@ -130,8 +131,11 @@ class Datastore(PostgresDatastore):
 
     def __init__(self, conninfo: str) -> None:
         super().__init__("", "", "", "", "", originator_id_type="uuid")
-        # Set by the recorder, which knows the names of the tables.
+        # Set by the recorder, which knows the names of the tables. `compose` is called when the
+        # first connection has told which schema they are in.
         self.servers: Servers | None = None
+        self.compose: Callable[[], object] = lambda: None
+        self._has_schema = False
         self._newest = ""  # The server to which the newest connection leads.
         self._lent = local()
         self.refusals = deque[tuple[float, psycopg.Error]](maxlen=1)
@@ -170,6 +174,11 @@ class Datastore(PostgresDatastore):
     def _look(self, connection: LogConnection, conninfo: str) -> None:
         """Find out to which server a new connection leads; if to a new one, drop all others."""
         connection.set_up(conninfo)
+        if not self._has_schema:
+            schema = connection.run("SELECT current_schema()").get_value(0, 0)
+            self.schema = (schema or b"public").decode()
+            self.compose()
+            self._has_schema = True
         if self.servers is not None:
             self.servers.look(connection)
         before, self._newest = self._newest, connection.server
@@ -180,8 +189,12 @@ class Datastore(PostgresDatastore):
         """Call; if the connection was broken, call once more on a sound connection.
 
         A repeated insert may fail because the first one was committed; the log recognizes that.
+        The first call waits for a connection, because its statement depends on the schema.
         """
         try:
+            if not self._has_schema:
+                with self.get_connection():
+                    pass
             return call()
         except (InterfaceError, OperationalError) as error:
             if not _is_lost(error):
@@ -230,6 +243,12 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
     def __init__(
         self, datastore: PostgresDatastore, *, events_table_name: str = "stored_events"
     ) -> None:
+        assert isinstance(datastore, Datastore)
+        self._compose(datastore, events_table_name)
+        datastore.compose = partial(self._compose, datastore, events_table_name)
+
+    def _compose(self, datastore: Datastore, events_table_name: str) -> None:
+        """Compose the statements on tables in the schema of the datastore."""
         super().__init__(datastore, events_table_name=events_table_name)
         plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
         self.sql_create_statements = plain
@@ -242,6 +261,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
         self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)
         self.sql_create_statements.append(servers.create_statement)
+
+    def create_table(self) -> None:
+        """Create the tables in the first schema of the session's search_path."""
+        self.datastore.again(lambda: PostgresApplicationRecorder.create_table(self))
 
     def insert_events(
         self, stored_events: Sequence[StoredEvent], servers: Collection[str] = (), **_: Any
@@ -307,13 +330,13 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
 
     def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
         """Read the log without the library's objects, which cost more than the rows."""
-        if unused not in self._reads:
-            topics = Literal(sorted(unused))
-            statement = SQL(READ).format(table=self._table, unused=topics)
-            self._reads[unused] = statement.as_bytes()
-        return self.datastore.again(lambda: self._rows(self._reads[unused], after, limit))
+        return self.datastore.again(lambda: self._rows(unused, after, limit))
 
-    def _rows(self, statement: bytes, after: int, limit: int) -> Sequence[LogRow]:
+    def _rows(self, unused: frozenset[str], after: int, limit: int) -> Sequence[LogRow]:
+        if (statement := self._reads.get(unused)) is None:
+            topics = Literal(sorted(unused))
+            composed = SQL(READ).format(table=self._table, unused=topics)
+            statement = self._reads[unused] = composed.as_bytes()
         with (
             self.datastore.get_connection() as connection,
             connection.cursor(row_factory=tuple_row) as cursor,

@@ -5,17 +5,18 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
 from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
+from app.adapters.sqlite.file import DatabaseFile
 from app.adapters.sqlite.lock import FileLock
 from app.adapters.sqlite.waker import SqliteWaker
 from app.security.key_file import sync
@@ -30,18 +31,13 @@ CHECKPOINT_PAGES = 4_000  # 16 MB, so that a page which many commits rewrite is 
 BUSY_TIMEOUT_S = 10  # Other processes hold the write lock for milliseconds, so this is generous.
 
 
-def engine_for(path: Path, *, synchronous: str) -> Engine:
+def engine_for(file: DatabaseFile, *, synchronous: str) -> Engine:
     """Open a file. A power cut may lose the newest commits with `synchronous` NORMAL, not FULL."""
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),  # Not as text, because a name may contain a `?`.
-        connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
-        hide_parameters=True,  # Error texts end up in logs; parameters must not.
-        pool_size=16,
-        max_overflow=CONNECTIONS_MAX - 16,
-    )
 
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            file.uri, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
+        )
         # The driver must not begin transactions by itself.
         connection.isolation_level = None
         connection.execute("PRAGMA journal_mode = WAL")
@@ -49,6 +45,11 @@ def engine_for(path: Path, *, synchronous: str) -> Engine:
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         # Erased data must leave no bytes behind.
         connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA schema_version")
+        file.opened()
+        return connection
+
+    engine = _engine(connect)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -57,6 +58,29 @@ def engine_for(path: Path, *, synchronous: str) -> Engine:
             connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
 
     return engine
+
+
+def _engine(connect: Callable[[], sqlite3.Connection]) -> Engine:
+    return create_engine(
+        "sqlite://",
+        creator=connect,
+        poolclass=QueuePool,
+        hide_parameters=True,  # Error texts end up in logs; parameters must not.
+        pool_size=16,
+        max_overflow=CONNECTIONS_MAX - 16,
+    )
+
+
+def database_in(file: DatabaseFile, engine: Engine, durable: Engine | None = None) -> Database:
+    """Return the database that is used only while its file is at its path."""
+
+    def require() -> None:
+        try:
+            file.require_lately()
+        except sqlite3.OperationalError as error:
+            raise OperationalError(None, None, error) from error
+
+    return Database(engine, durable, require)
 
 
 LOG_LOCK_TIMEOUT_S = 10
@@ -81,11 +105,12 @@ class SqliteFiles:
 
     def __init__(self, url: str) -> None:
         self.path = Path(url.removeprefix("sqlite:///"))
+        self._opened = [DatabaseFile(each) for each in self._files()]
 
     @property
     def place(self) -> str:
         """The file of the log."""
-        return str(self.path)
+        return str(self.path.absolute())
 
     def beside_the_log(self, purpose: str) -> Path:
         """Return the path of another file of this installation."""
@@ -95,19 +120,19 @@ class SqliteFiles:
         """Return the settings of the event log's library."""
         return {
             "PERSISTENCE_MODULE": "eventsourcing.sqlite",
-            "SQLITE_DBNAME": str(self.path),
+            "SQLITE_DBNAME": DatabaseFile(self.path).uri,
             "SQLITE_LOCK_TIMEOUT": str(LOG_LOCK_TIMEOUT_S),
             "APPLICATION_RECORDER_TOPIC": "app.adapters.sqlite.log:SQLiteLogRecorder",
         }
 
     def databases(self) -> Databases:
         """Return the databases; the keys lie in the log's own file."""
-        views, stores = self.beside_the_log("views"), self.beside_the_log("stores")
+        log, views, stores = self._opened
         durable = engine_for(stores, synchronous="FULL")
         return Databases(
-            Database(engine_for(views, synchronous="NORMAL")),
-            Database(engine_for(stores, synchronous="NORMAL"), durable=durable),
-            Database(engine_for(self.path, synchronous="FULL")),
+            database_in(views, engine_for(views, synchronous="NORMAL")),
+            database_in(stores, engine_for(stores, synchronous="NORMAL"), durable),
+            database_in(log, engine_for(log, synchronous="FULL")),
         )
 
     def read_only(self, on_files: Sequence[str] = ()) -> Database:
@@ -128,15 +153,7 @@ class SqliteFiles:
             connection.execute("PRAGMA query_only = ON")
             return connection
 
-        engine = create_engine(
-            "sqlite://",
-            creator=connect,
-            poolclass=QueuePool,
-            hide_parameters=True,
-            pool_size=16,
-            max_overflow=CONNECTIONS_MAX - 16,
-        )
-        return Database(engine)
+        return Database(_engine(connect))
 
     def waker(self, appended: Signal) -> SqliteWaker:
         """Return a waker that hears of commits to the log by any process."""
@@ -154,12 +171,21 @@ class SqliteFiles:
         """Tell whether the log exists; opening a missing file would create an empty one."""
         return self.path.is_file()
 
+    def has_all_files(self) -> bool:
+        """Tell whether the three files are there."""
+        return all(each.is_file() for each in self._files())
+
     def has_lost_its_log(self) -> bool:
-        """Tell whether the file of the read models is there, and that of the log is not."""
-        return self.beside_the_log("views").exists() and not self.exists()
+        """Tell whether any of the other files is there, and that of the log is not."""
+        return not self.path.exists() and self.occupied() is not None
 
     def fault(self) -> str | None:
-        """Return None, because SQLite has no sessions that a pooler could share."""
+        """Name the first file that is no longer the one that was opened here."""
+        for file in self._opened:
+            try:
+                file.require()
+            except sqlite3.OperationalError as error:
+                return f"DATABASE_URL: {error}"
         return None
 
     def protect_log(self) -> None:
@@ -222,7 +248,8 @@ class SqliteFiles:
 
     def fill_log(self, rows: Iterable[Stored]) -> None:
         """Write a whole log into the empty file; AUTOINCREMENT goes on above it."""
-        with closing(sqlite3.connect(self.path, BUSY_TIMEOUT_S, isolation_level=None)) as log:
+        name = DatabaseFile(self.path).uri
+        with closing(sqlite3.connect(name, BUSY_TIMEOUT_S, isolation_level=None, uri=True)) as log:
             log.execute("PRAGMA synchronous = FULL")
             log.execute("BEGIN IMMEDIATE")  # Closing rolls back what is not committed.
             if log.execute(LAST_EVENT).fetchone():

@@ -1,6 +1,7 @@
 """The log on SQLite: the library's recorder, with positions that are never given out twice.
 
-Also the library's connection pool, fixed to release the write lock when it cannot connect.
+Also the library's connection pool, which lends no connection to a file that was removed or
+replaced, and which releases the write lock when it cannot connect.
 """
 
 import sqlite3
@@ -18,6 +19,7 @@ from eventsourcing.sqlite import (
     SQLiteDatastore,
 )
 
+from app.adapters.sqlite.file import DatabaseFile
 from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors
 
 
@@ -31,6 +33,7 @@ class ReleasingPool(SQLiteConnectionPool):
     def __init__(self, db_name: str, lock_timeout: int | None, pool_timeout: float) -> None:
         super().__init__(db_name=db_name, lock_timeout=lock_timeout, pool_timeout=pool_timeout)
         self._wanted = local()
+        self.file = DatabaseFile.named(db_name)
 
     @classmethod
     def like(cls, pool: SQLiteConnectionPool) -> Self:
@@ -43,6 +46,8 @@ class ReleasingPool(SQLiteConnectionPool):
         """Open the file so that a commit survives a power cut, however SQLite was built."""
         connection = super()._create_connection()
         connection.cursor().execute("PRAGMA synchronous = FULL")
+        connection.cursor().execute("PRAGMA schema_version")
+        self.file.opened()
         return connection
 
     def get_connection(
@@ -54,7 +59,11 @@ class ReleasingPool(SQLiteConnectionPool):
 
     def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
         try:
+            self.file.require_lately()
             return super()._get_connection(timeout)
+        except sqlite3.Error as error:
+            self._give_back()
+            raise OperationalError(error) from error
         except BaseException:
             self._give_back()
             raise
@@ -100,7 +109,8 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def __init__(
         self, datastore: SQLiteDatastore, events_table_name: str = "stored_events"
     ) -> None:
-        datastore.pool = ReleasingPool.like(datastore.pool)
+        self._pool = datastore.pool = ReleasingPool.like(datastore.pool)
+        self._newest = 0  # The newest position that this process has seen.
         super().__init__(datastore, events_table_name)
         columns = "originator_id, originator_version, topic, state"
         self.insert_events_statement = (
@@ -131,12 +141,25 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     ) -> Sequence[int] | None:
         """Insert all events or none; raises NothingInserted if it is certain that none was."""
         try:
-            return super().insert_events(stored_events, **kwargs)
-        except OperationalError as error:
-            code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF  # The primary error code.
+            positions = super().insert_events(stored_events, **kwargs)
+            self._pool.file.require()  # It may have been removed before the commit.
+        except (OperationalError, sqlite3.OperationalError) as error:
+            cause = error.__cause__ or error
+            code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # The primary error code.
             if code in NOTHING_WRITTEN:
-                raise NothingInserted(*error.args) from error.__cause__
+                raise NothingInserted(*error.args) from cause
             raise
+        self._newest = max(self._newest, *(positions or [0]))
+        return positions
+
+    def max_notification_id(self) -> int:
+        """Return the newest position, if any; raises OperationalError if the log was set back."""
+        found = super().max_notification_id()
+        if (found or 0) < self._newest and self.newest_position_given() < self._newest:
+            error = self._pool.file.gone()
+            raise OperationalError(error) from error
+        self._newest = max(self._newest, found or 0)
+        return found
 
     def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
         """Read the log without the library's objects, which cost more than the rows."""
@@ -187,6 +210,8 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             row = (key, event.originator_version, event.topic, event.state)
             c.execute(self.insert_events_statement, row)
             positions.append(c.lastrowid)
+        if positions and positions[0] <= self._newest:
+            raise self._pool.file.gone()  # An older copy was written into the file.
         # Read only now that the write lock is held: a transaction that reads first may not get it.
         for stream, version in predecessors(stored_events).items():
             key = stream.hex if isinstance(stream, UUID) else stream

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from threading import Lock
 
+from app.adapters.sqlite.file import DatabaseFile
 from domain.log.signal import Signal
 
 LOOK_S = 0.4  # How often the file is asked whether another process has written to it.
@@ -55,7 +56,8 @@ class SqliteWaker:
         """Ask the file; None on failure, which wakes nobody, because all waits have a limit."""
         try:
             if self._connection is None:
-                self._connection = sqlite3.connect(self._path, check_same_thread=False)
+                uri = DatabaseFile(self._path).uri
+                self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
         except sqlite3.Error:
             self._connection = None

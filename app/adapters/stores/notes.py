@@ -1,6 +1,7 @@
-"""Notes of an installation about itself: the keys it started with, its backups and audits.
+"""Notes of an installation about itself: its first keys, backups, audits, whether it is held.
 
-Losing the notes costs only warnings: new keys would then count as the first ones.
+Losing them costs warnings (new keys would then count as the first ones); client secrets without an
+end then live for longer, and a held copy acts.
 """
 
 from datetime import datetime
@@ -11,7 +12,16 @@ from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
 
 from projections.engine.database import Database, from_micros, to_micros
 
-Subject = Literal["pepper", "signing_keys", "webhook_key", "backup", "audit"]
+Subject = Literal[
+    "pepper",
+    "signing_keys",
+    "webhook_key",
+    "backup",
+    "audit",
+    "endless_secrets",
+    "hold",
+    "alive",
+]
 
 
 class Note(NamedTuple):

@@ -189,6 +189,16 @@ class SqlDeliveries:
                 connection.execute(states.update().where(this).values(change))
         return True
 
+    def wait(self, taken: Taken, error: str, until: datetime) -> None:
+        """Leave the delivery as it was, with the reason, and pause its endpoint."""
+        columns, states, delivery = self._rows.c, self._states, taken.delivery
+        mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))
+        this = states.c.endpoint_id == delivery.endpoint_id
+        with self._database.writing() as connection:
+            waits = self._rows.update().where(mine).values(error=error, taken_until=None)
+            connection.execute(waits)
+            connection.execute(states.update().where(this).values(paused_until=to_micros(until)))
+
     def failing_since(self, endpoint_id: UUID) -> datetime | None:
         """Return when the present series of failures of an endpoint began."""
         states = self._states.c

@@ -154,14 +154,18 @@ def read_account(caller: Caller) -> Response:
 def change_account(caller: Caller, body: dict[str, Any]) -> Response:
     """Change the account.
 
-    A webhook tells when the balance falls below the threshold; null ends that.
+    A webhook tells when the balance falls below the threshold, at once if it is below it already;
+    null ends that.
     """
     parts, cause = container(), current_cause()
     threshold_micros = body["low_balance_threshold"]
-    parts.accounts.change_organization(
-        caller.organization_id,
-        lambda organization: organization.set_low_balance_threshold(threshold_micros, cause),
-    )
+
+    def change(organization: Organization) -> None:
+        found = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
+        wallet = None if found is None else (found.balance_micros, found.currency)
+        organization.set_low_balance_threshold(threshold_micros, cause, wallet)
+
+    parts.accounts.change_organization(caller.organization_id, change)
     return success(_account_of(parts, caller))
 
 

@@ -23,7 +23,12 @@ from app.http.edge.input import (
 )
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, problem_of
-from app.http.edge.request import request_context, unknown_parameters
+from app.http.edge.request import (
+    container,
+    current_request,
+    request_context,
+    unknown_parameters,
+)
 from app.security.authorization import Caller
 from domain import errors
 from domain.errors import Refused
@@ -32,6 +37,7 @@ View = Callable[..., Response]
 Feature = Callable[[Caller], None]
 Resource = Callable[..., Any]
 
+SAFE = {"GET", "HEAD"}
 _EVERYWHERE = (
     errors.Unauthorized(),
     errors.OrganizationNotFound(),
@@ -74,7 +80,7 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
         @wraps(view)
         def checked(*args: Any, **kwargs: Any) -> Response:
             request_context().parameters = getattr(view, PARAMETERS, NO_PARAMETERS)
-            caller = who(scope)
+            caller = _admitted(who(scope))
             if feature is not None:
                 feature(caller)
             called = partial(loads_first, caller, *args, **kwargs)
@@ -90,6 +96,13 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
         return _documented(checked, _facts(scope, further, who))
 
     return decorate
+
+
+def _admitted(caller: Any) -> Any:
+    """Return the caller; raise InstallationHeld if it asks a held copy to change something."""
+    if current_request().method not in SAFE:
+        container().hold.refuse()
+    return caller
 
 
 def _facts(scope: str, refusals: Sequence[Refused], who: Callable[[str], Any]) -> dict[str, Any]:

@@ -40,6 +40,7 @@ STATUS: Mapping[type[Refused], int] = {
     errors.NetworkUnavailable: 503,
     errors.NumberLookupUnavailable: 503,
     errors.ServiceUnavailable: 503,
+    errors.InstallationHeld: 503,
 }
 
 SOON_S = 1  # For what ends by itself, such as a full queue or another request with the same key.

@@ -84,8 +84,8 @@ def _with_number(parts: Container, organization_id: UUID, search: str) -> Collec
 
 def _item(parts: Container, row: LinkRow, seen: NetworkReading, now: datetime) -> Link:
     plans = usage_of(row.current_activations, row.activations, seen.usage, now)
-    lpa = parts.link_readings.open_text(row.organization_id, row.id, row.lpa)
-    return show_row(row, plans, seen.usage, lpa, parts.networks.of(row.network).capabilities)
+    code = parts.link_readings.open_code(row.organization_id, row.id, row.lpa)
+    return show_row(row, plans, seen.usage, code, parts.networks.of(row.network).capabilities)
 
 
 def reply_link(

@@ -95,6 +95,10 @@ class Link(Struct, kw_only=True):
             example="LPA:1$rsp.example$JQ-XK2F",
         ),
     ]
+    confirmation_code: Annotated[
+        str | None,
+        means("What the phone asks for when it is installed; null: nothing, not known, or erased."),
+    ]
     apple_activation_url: Annotated[
         str | None, means("Opens the installation on an iPhone (iOS 17.4 or later).")
     ]
@@ -311,7 +315,7 @@ def show_link(
         sponsor_profile=_profile(link.sponsor_profile),
         installed_at=time_or_null(link.installed_at),
         first_used_at=time_or_null(link.first_used_at),
-        **_codes(reading.lpa),
+        **_codes(reading.code),
         **_usage(reading.plans, reading.usage, reading.as_of),
         **_network(link.network, capabilities),
         activations=[_activation(each) for each in reading.plans],
@@ -323,7 +327,7 @@ def show_row(
     row: LinkRow,
     plans: Sequence[PlanUsage],
     usage: network.Usage | None,
-    lpa: str | None,
+    code: network.ActivationCode | None,
     capabilities: Collection[str],
 ) -> Link:
     """Return a link of a list; `plans` are its current plans with their usage."""
@@ -336,7 +340,7 @@ def show_row(
         sponsor_profile=_profile(row.sponsor_profile),
         installed_at=time_or_null(row.installed_at),
         first_used_at=time_or_null(row.first_used_at),
-        **_codes(lpa),
+        **_codes(code),
         **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
         **_network(row.network, capabilities),
     )
@@ -374,11 +378,12 @@ def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:
     return None if profile is None else show_profile(profile)
 
 
-def _codes(lpa: str | None) -> dict[str, Any]:
+def _codes(code: network.ActivationCode | None) -> dict[str, Any]:
     """Return the activation code and the pages that install it; null if the code is not known."""
-    carddata = quote(lpa, safe="") if lpa is not None else None
+    carddata = quote(code.lpa, safe="") if code is not None else None
     return {
-        "lpa_profile": lpa,
+        "lpa_profile": code and code.lpa,
+        "confirmation_code": code and code.confirmation_code,
         "apple_activation_url": carddata and APPLE + carddata,
         "android_activation_url": carddata and ANDROID + carddata,
     }
@@ -447,7 +452,7 @@ _LINK: Final = Link(
     sponsor_profile=_PLAN.sponsor_profiles[0],
     installed_at="2026-11-21T03:05:10.000Z",
     first_used_at="2026-11-21T03:06:20.000Z",
-    **_codes("LPA:1$rsp.example$JQ-XK2F"),
+    **_codes(network.ActivationCode("LPA:1$rsp.example$JQ-XK2F")),
     msisdn="+883999765432109",
     data_used_mb=104.2,
     data_remaining_mb=4895.8,

@@ -78,6 +78,8 @@ class LookupsAtOnce:
         began_s = time.perf_counter()
         try:
             with at_once():
+                if self.container.hold.is_on:
+                    return None
                 return self._begin(request, query, began_s)
         except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
             return None
@@ -157,7 +159,7 @@ class LookupAtOnce:
         except Exception as error:  # noqa: BLE001  # A bug of ours.
             log_place(logger, error)
             return self._problem(INTERNAL)
-        return self._whole(200, lookup_reply(result, self._facts()))
+        return self._whole(200, lookup_reply(self.by.container, result, self._facts()))
 
     def _problem(self, problem: Problem) -> bytes:
         body = failure_body(problem, ReplyMeta(**self._facts()))

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
+from app.bootstrap.container import Container
 from app.http.edge.replies import (
     LOOKUP_ID,
     META,
@@ -109,6 +110,16 @@ class LookupMeta(CommonMeta, kw_only=True):
     ]
     as_of: Annotated[Moment, means("When the provider said so.")]
     provider: Annotated[str, means("Who said so.", example="offline")]
+    canonical: Annotated[
+        str | UnsetType,
+        means(
+            "What was probably meant by a number that is not valid because it is not its own "
+            "canonical form, such as one that keeps a trunk 0 behind the country code. Absent "
+            "otherwise.",
+            pattern=PATTERN,
+            example=EXAMPLE,
+        ),
+    ] = UNSET
     charge: Annotated[Charge | UnsetType, means("Absent when nothing was charged.")] = UNSET
 
 
@@ -118,7 +129,7 @@ class LookupReply(Success[NumberResult], kw_only=True):
     meta: LookupMeta
 
 
-def lookup_reply(result: LookupResult, common: Mapping[str, Any]) -> LookupReply:
+def lookup_reply(parts: Container, result: LookupResult, common: Mapping[str, Any]) -> LookupReply:
     """Return the reply to a lookup; `common` are the fields of CommonMeta."""
     answer = result.lookup.answer
     price = answer.price
@@ -128,6 +139,7 @@ def lookup_reply(result: LookupResult, common: Mapping[str, Any]) -> LookupReply
         source=answer.source,
         as_of=format_time(answer.as_of),
         provider=answer.provider,
+        canonical=parts.answers.canonical(result.facts) or UNSET,
         charge=UNSET
         if price is None
         else Charge(price.transaction_id, format_amount(price.amount_micros), price.currency),

@@ -149,7 +149,7 @@ def look_up(
         None if age_s is None else timedelta(seconds=age_s),
     )
     result = parts.single_lookup.run(wanted, current_cause())
-    reply = lookup_reply(result, common_meta())
+    reply = lookup_reply(parts, result, common_meta())
     return json_response(reply, headers=replay_headers(result.replayed))
 
 
@@ -170,7 +170,7 @@ def read_lookup(_: Caller, found: LookupResult) -> Response:
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    return json_response(lookup_reply(found, common_meta()))
+    return json_response(lookup_reply(container(), found, common_meta()))
 
 
 @blueprint.route("/number-lookup/bulk", methods=["POST"])

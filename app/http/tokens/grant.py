@@ -11,7 +11,7 @@ from app.http.edge.oauth_errors import (
     SlowDown,
     UnsupportedGrantType,
 )
-from app.http.edge.request import container, current_request
+from app.http.edge.request import container, current_cause, current_request
 from app.http.tokens.input import ClientCredentials
 from domain.accounts.organization import ApiClient, api_client_id
 
@@ -62,11 +62,16 @@ def _authenticate(credentials: ClientCredentials) -> ApiClient:
     if wait_s:
         raise SlowDown(wait_s)
     client = parts.log.find(ApiClient, api_client_id(credentials.client_id))
-    hashes = [] if client is None or client.revoked else client.secret_hashes
-    right = parts.secret_hasher.matches(credentials.client_secret, hashes)
-    if not right or client is None:
+    hashes: list[str] = []
+    if client is not None and not client.revoked:
+        hashes = client.hashes_at(parts.clock(), parts.endless_secrets_until)
+    used = parts.secret_hasher.matches(credentials.client_secret, hashes)
+    if used is None or client is None:
         parts.throttle.failed(*counted)
         raise InvalidClient(WRONG)
+    if parts.secret_hasher.is_outdated(used):
+        new, cause = parts.secret_hasher.hash(credentials.client_secret), current_cause()
+        parts.log.update(client, lambda newest: newest.rehash_secret(used, new, cause))
     return client
 
 

@@ -42,7 +42,7 @@ class Webhook(Struct):
         Annotated[str, means(**REASON)] | None,
         means(
             "Why it is not: you have `asked` for it, it has answered 410 (`gone`), or nothing but "
-            "failures came of seven days (`failing`)."
+            "failures came of seven days (`failing`), or we have disabled it (`operator`)."
         ),
     ]
     created_at: Annotated[Moment, means("When it was registered (UTC).")]

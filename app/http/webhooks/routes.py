@@ -34,6 +34,7 @@ from domain.webhooks.commands import Changes, Draft
 from domain.webhooks.destination import NOT_HTTPS
 from domain.webhooks.endpoint import CHANGED, REGISTERED, WebhookEndpoint
 from domain.webhooks.ports import Delivery
+from domain.webhooks.signatures import Generation
 
 blueprint = Blueprint(
     "Webhooks", __name__, description="Where you are told what happens, instead of asking for it."
@@ -42,6 +43,7 @@ blueprint = Blueprint(
 blueprint.webhooks, blueprint.schemas = told.webhooks(), told.schemas()
 
 SCOPE: Final = "webhooks"
+KEY_REVOKED: Final = "This secret was revoked; rotate-secret with another key gives a new one."
 _TO_ONE: Final = tuple(
     (name, "webhook_id", "/data/id")
     for name in (
@@ -112,7 +114,7 @@ def create_webhook(caller: Caller, body: dict[str, Any], header: dict[str, Any])
     )
     endpoint, replayed = parts.webhooks.register(wanted, current_cause())
     headers = {"Location": _location(endpoint.id), **replay_headers(replayed)}
-    return success(_with_secret(endpoint, 1), 201, headers=headers)
+    return success(_with_secret(endpoint, endpoint.secrets[0]), 201, headers=headers)
 
 
 @blueprint.route("/v1/webhooks", methods=["GET"])
@@ -293,6 +295,8 @@ def _shown(endpoint: WebhookEndpoint) -> Webhook:
     return show_webhook(endpoint, address)
 
 
-def _with_secret(endpoint: WebhookEndpoint, generation: int) -> WebhookWithSecret:
+def _with_secret(endpoint: WebhookEndpoint, generation: Generation) -> WebhookWithSecret:
     secret = container().webhook_signer.secret(endpoint.id, generation)
+    if secret is None:  # Asked for again after its key was revoked.
+        raise errors.NotFound(KEY_REVOKED)
     return WebhookWithSecret(**asdict(_shown(endpoint)), secret=secret)

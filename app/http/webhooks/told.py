@@ -22,12 +22,17 @@ _NULL: Final = {"type": "null"}
 _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "activation_id": (_ID, "The activation of a plan."),
     "amount": (_TEXT, "What the entry moved."),
+    "amount_or_null": ({"anyOf": [_TEXT, _NULL]}, "What it moved."),
     "balance": (_TEXT, "The balance after it."),
     "cancelled_count": (_COUNT, "Items that were cancelled."),
     "change_id": (_ID, "The change of plans."),
     "code": (_CODE, "The code that a reply has."),
     "completed_count": (_COUNT, "Items with a result."),
     "currency": (_TEXT, "ISO 4217."),
+    "entry_or_null": (
+        {"anyOf": [_ID, _NULL]},
+        "The entry that took it below the threshold; null: the threshold was set above it.",
+    ),
     "expires_at": (_MOMENT, "When the plan ends (UTC)."),
     "failed_count": (_COUNT, "Items without a result."),
     "installed_at": (_MOMENT, "When a device installed it (UTC)."),
@@ -67,7 +72,10 @@ _TOLD: Final[Mapping[str, tuple[str, str]]] = {
         "Plans could not be added.",
         "link_id change_id code reason plan_ids refund_transaction_ids",
     ),
-    "wallet.low_balance": ("The balance is low.", f"{_ENTRY} threshold"),
+    "wallet.low_balance": (
+        "The balance is low.",
+        "transaction_id=entry_or_null amount=amount_or_null balance currency threshold",
+    ),
     "wallet.deposited": ("The wallet was paid into.", _ENTRY),
     "webhook.test": ("You have asked for a test.", "webhook_id"),
 }

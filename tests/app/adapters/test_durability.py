@@ -97,7 +97,9 @@ def test_a_session_that_ends_as_a_transaction_begins_is_an_outage(
 
 
 def test_a_durable_commit_to_a_file_waits_for_the_disk(tmp_path: Path) -> None:
-    _, stores, keys = SqliteFiles(f"sqlite:///{tmp_path}/service.db").databases()
+    files = SqliteFiles(f"sqlite:///{tmp_path}/service.db")
+    with files.migrating():
+        _, stores, keys = files.databases()
     found = []
     for database, durable in ((stores, False), (stores, True), (keys, True), (keys, False)):
         with database.writing(durable=durable) as connection:

@@ -52,7 +52,7 @@ def keys_of(process: Process) -> Path:
 
 def forget_keys(process: Process) -> None:
     """Let a process read its keys again, as a new one does."""
-    for name in ("keys", "secret_hasher", "webhook_key", "webhook_signer"):
+    for name in ("keys", "pepper", "secret_hasher", "webhook_key", "webhook_signer", "webhooks"):
         process.__dict__.pop(name, None)
 
 
@@ -205,19 +205,19 @@ def test_a_new_key_of_webhooks_is_a_loss_until_the_secret_is_rotated(
     started: Process, tmp_path: Path, clock: SetClock
 ) -> None:
     endpoint = register_webhook(started)
-    first = started.webhook_signer.secret(endpoint.id, 1)
+    first = started.webhook_signer.secret(endpoint.id, endpoint.secrets[0])
     clock.forward(days=1)
     away = (keys_of(started) / WEBHOOK_KEY).rename(tmp_path / "away")
     forget_keys(started)
     with pytest.raises(SigningKeysError, match="missing, and secrets of webhooks need it"):
-        started.webhook_signer.secret(endpoint.id, 1)
+        started.webhook_signer.secret(endpoint.id, endpoint.secrets[0])
     (told,) = start(started)
     assert "refuse what 1 endpoints are told" in told
-    assert started.webhook_signer.secret(endpoint.id, 1) != first
+    assert started.webhook_signer.secret(endpoint.id, endpoint.secrets[0]) != first
     away.replace(keys_of(started) / WEBHOOK_KEY)
     clock.forward(days=1)
     assert start(started) == []
-    assert started.webhook_signer.secret(endpoint.id, 1) == first
+    assert started.webhook_signer.secret(endpoint.id, endpoint.secrets[0]) == first
     (keys_of(started) / WEBHOOK_KEY).unlink()
     clock.forward(days=1)
     assert len(start(started)) == 1

@@ -30,5 +30,5 @@ def shell(nowhere: Shell, migrated_home: Path, monkeypatch: pytest.MonkeyPatch) 
     They are, and to look takes more than a third of most commands.
     """
     shutil.copytree(migrated_home, nowhere.home, dirs_exist_ok=True)
-    monkeypatch.setattr(migrate, "is_migrated", lambda _: True)
+    monkeypatch.setattr(migrate, "is_migrated", lambda of: of.persistence.has_all_files())
     return nowhere

@@ -48,11 +48,11 @@ class Shell:
     def container(self, clock: Clock = utc_now) -> Container:
         return Container(Settings.from_env(self.environment), clock)
 
-    def run(self, *arguments: object, status: int = 0) -> Result:
+    def run(self, *arguments: object, status: int = 0, input: str | None = None) -> Result:  # noqa: A002  # As click calls it.
         """Run a command in this process and expect its exit status."""
         unset: dict[str, str | None] = dict.fromkeys(SETTINGS)
         runner = CliRunner(env=unset | self.environment)
-        result = runner.invoke(cli, [*map(str, arguments)], prog_name=PROGRAM)
+        result = runner.invoke(cli, [*map(str, arguments)], input, prog_name=PROGRAM)
         assert isinstance(result.exception, SystemExit | None), result.exception
         assert result.exit_code == status, result.output
         return result

@@ -27,14 +27,70 @@ def test_a_checkpoint_is_printed_written_and_brought_to_the_sink(
     facts = ours.json("audit", "checkpoint", "--out", out)
     assert [*facts] == ["position", "size", "root", "at", "key_id", "signature", "note"]
     signed = SignedCheckpoint.read(facts["note"])
-    assert (facts["size"], facts["position"]) == (signed.checkpoint.size, printed.checkpoint.size)
-    assert facts["root"] == signed.checkpoint.root.hex() == printed.checkpoint.root.hex()
+    assert (facts["size"], facts["position"]) == (signed.checkpoint.size, signed.checkpoint.size)
+    assert facts["root"] == signed.checkpoint.root.hex()
     assert signed.checkpoint.origin == "api.example/carrier"
     assert out.read_text("utf-8") == facts["note"]
     assert {path.read_text("utf-8") for path in sink.iterdir()} == {printed.note, signed.note}
     (key,) = (key for key in ours.json("keys", "list")["data"] if key["verifier"])
     assert key["kid"] == facts["key_id"]
     assert len(read_verifier_key(key["verifier"])) == 32
+
+
+def test_a_log_has_one_origin_whatever_its_public_url_becomes(shell: Shell, tmp_path: Path) -> None:
+    first = shell.having(**AT_ONCE)
+    moved = first.having(PUBLIC_URL="https://b.example")
+    first.run("keys", "rotate")
+    first.run("org", "create", "--name", "Acme")
+    first.run("audit", "checkpoint", "--out", tmp_path / "first")
+    (key,) = (each for each in moved.json("keys", "list")["data"] if each["verifier"])
+    assert key["verifier"].startswith("api.example/carrier+")
+    moved.run("audit", "checkpoint", "--out", tmp_path / "second")
+    notes = [(tmp_path / each).read_text("utf-8") for each in ("first", "second")]
+    assert {SignedCheckpoint.read(each).checkpoint.origin for each in notes} == {
+        "api.example/carrier"
+    }
+    checked = moved.json(
+        "audit", "verify", "--against", *(tmp_path / e for e in ("first", "second"))
+    )
+    assert [each["holds"] for each in checked["checkpoints"]] == [True, True]
+
+
+def test_a_log_of_an_earlier_release_keeps_the_origin_of_its_newest_note(
+    shell: Shell, tmp_path: Path
+) -> None:
+    first = shell.having(**AT_ONCE)
+    moved = first.having(PUBLIC_URL="https://b.example")
+    first.run("org", "create", "--name", "Acme")
+    first.run("audit", "checkpoint", "--out", tmp_path / "first")
+    with sqlite3.connect(shell.database) as database:  # They wrote no origin.
+        database.execute("DELETE FROM stored_events WHERE topic = 'log_origin.fixed'")
+    note = SignedCheckpoint.read(moved.run("audit", "checkpoint").output)
+    assert note.checkpoint.origin == "api.example/carrier"
+    with sqlite3.connect(shell.database) as database:
+        database.execute("DELETE FROM checkpoints")
+    note = SignedCheckpoint.read(moved.run("audit", "checkpoint").output)
+    assert note.checkpoint.origin == "api.example/carrier", "the log keeps it by itself"
+
+
+def test_whoever_signs_or_makes_the_tree_anew_is_in_the_log_before_it_is_done(
+    shell: Shell,
+) -> None:
+    ours = shell.having(**AT_ONCE)
+    owner = ours.new_organization()
+    ours.run("wallet", "deposit", owner, "5", "--reference", "r")
+    paid = ours.json("audit", "replay")["data"][0]["id"]
+    for command in (("audit", "prove", paid), ("audit", "checkpoint")):
+        ours.run(*command)
+        with sqlite3.connect(shell.database) as database:
+            (covered,) = database.execute("SELECT max(position) FROM checkpoints").fetchone()
+        assert covered == ours.json("operator", "acts")["data"][-1]["position"], command
+    ours.run("projections", "rebuild", "audit_tree")
+    told = ours.json("operator", "acts")["data"]
+    signed, rebuilt = "checkpoint.signed", "tree.rebuilt"
+    assert [each["act"] for each in told] == [signed, signed, rebuilt]
+    assert [*told[0]] == ["at", "who", "act", "subject", "position", "actor"]
+    assert {each["actor"].partition(":")[0] for each in told} == {"os"}
 
 
 def test_a_sink_that_is_away_is_said_and_the_checkpoint_is_made(shell: Shell) -> None:
@@ -57,8 +113,10 @@ def test_the_tree_is_taken_anew_when_an_operator_asks(shell: Shell) -> None:
     ours.run("org", "create", "--name", "Acme")
     before = ours.json("audit", "checkpoint")
     (row,) = ours.json("projections", "rebuild", "audit_tree")["data"]
-    assert row == {"name": "audit_tree", "position": before["position"]}
-    assert ours.json("audit", "checkpoint")["root"] == before["root"]
+    assert row["name"] == "audit_tree"
+    assert row["position"] == ours.json("audit", "export", "--out", shell.home / "x")["position"]
+    assert row["position"] > before["position"], "the act itself is in it"
+    assert ours.json("audit", "verify")["ok"], "it is still what was signed"
 
 
 def change(shell: Shell, statement: str) -> None:
@@ -87,7 +145,7 @@ def witnessed_home(migrated_home: Path, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def witnessed(shell: Shell, witnessed_home: Path) -> Shell:
-    """Four organizations; two checkpoints lie with somebody else."""
+    """Four organizations, two signed acts and the origin; two checkpoints lie with others."""
     shutil.copytree(witnessed_home, shell.home, dirs_exist_ok=True)
     return beside_a_sink(shell)
 
@@ -99,15 +157,19 @@ def kept(shell: Shell) -> list[Path]:
 def test_a_sound_log_is_what_each_kept_checkpoint_says(witnessed: Shell) -> None:
     first, second = kept(witnessed)
     report = witnessed.json("audit", "verify", "--against", first, second)
-    assert (report["ok"], report["leaves"]) == (True, 4)
+    assert (report["ok"], report["leaves"]) == (True, 7)
+    assert report["uncovered"] == {"events": 0, "first_position": 0, "last_position": 0}
+    told = witnessed.run("audit", "verify", "--against", first).stdout
+    assert "no given checkpoint covers the newest 4 events, positions 4 to 7" in told
+    assert witnessed.json("audit", "verify")["uncovered"] is None
     assert [(each["position"], each["holds"]) for each in report["checkpoints"]] == [
-        (2, True),
-        (4, True),
+        (3, True),
+        (7, True),
     ]
     report = witnessed.json("audit", "verify", "--from", first, "--against", first.parent)
-    assert (report["ok"], report["trusted"], report["events"], report["leaves"]) == (True, 2, 2, 2)
+    assert (report["ok"], report["trusted"], report["events"], report["leaves"]) == (True, 3, 4, 4)
     printed = witnessed.run("audit", "verify", "--from", first).stdout
-    assert "Nothing up to position 2 was looked at" in printed
+    assert "Nothing up to position 3 was looked at" in printed
 
 
 def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_keep(
@@ -115,10 +177,10 @@ def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_k
 ) -> None:
     first, second = kept(witnessed)
     change(
-        witnessed, "UPDATE stored_events SET state = replace(state, 'Acme', 'Evil') WHERE rowid=3"
+        witnessed, "UPDATE stored_events SET state = replace(state, 'Acme', 'Evil') WHERE rowid=5"
     )
     found = witnessed.json("audit", "verify", status=1)["failures"]
-    assert [each["position"] for each in found] == [3, 3]
+    assert [each["position"] for each in found] == [5, 4]
     witnessed.run("projections", "rebuild", "--all")
     witnessed.run("projections", "rebuild", "audit_tree")
     found = witnessed.json("audit", "verify", status=1)["failures"]
@@ -128,10 +190,10 @@ def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_k
     witnessed.run("audit", "checkpoint")
     assert witnessed.json("audit", "verify")["ok"]
     report = witnessed.json("audit", "verify", "--against", first, second, status=1)
-    assert report["failures"][0]["position"] == 3
+    assert report["failures"][0]["position"] == 4
     told = [(each["name"], each["holds"]) for each in report["checkpoints"]]
     assert told == [(str(first), True), (str(second), False)]
-    assert "after position 2 and up to 4" in report["checkpoints"][1]["reason"]
+    assert "after position 3 and up to 7" in report["checkpoints"][1]["reason"]
     report = witnessed.json("audit", "verify", "--from", second, status=1)
     assert "use --against" in report["failures"][0]["reason"]
 
@@ -182,8 +244,11 @@ def test_a_restored_log_is_held_against_the_checkpoints_of_the_backup(
     elsewhere = Shell(tmp_path / "elsewhere", witnessed.changes)
     elsewhere.run("restore", tmp_path / "backup")
     assert elsewhere.json("audit", "verify", "--against", *kept(witnessed))["ok"]
-    assert elsewhere.json("audit", "checkpoint")["size"] == 4
-    assert elsewhere.json("audit", "verify")["leaves"] == 4
+    (sink := tmp_path / "sink").mkdir()
+    held = elsewhere.having(CHECKPOINT_SINK=str(sink))
+    assert held.json("audit", "checkpoint")["size"] == 8
+    assert [*sink.iterdir()] == [], "the copy is held"
+    assert elsewhere.json("audit", "verify")["leaves"] == 8
 
 
 @pytest.mark.parametrize(

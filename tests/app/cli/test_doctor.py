@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,8 +14,11 @@ from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
 from app.watch.database_clock import DatabaseClock
 from domain.cause import utc_now
+from domain.finance.month import Month
+from domain.months import month_of
+from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
-from tests.installation import Installation, Process, SetClock, postgresql_only
+from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
 
 READY = {"SANDBOX": "false", "PUBLIC_URL": "https://api.example"}
 # No real network yet, no sink, and one role of the database in tests.
@@ -76,17 +80,24 @@ def test_a_secret_that_everybody_may_read_is_named(
 
 @pytest.mark.any_database
 def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Process) -> None:
-    clock = SetClock(utc_now() + timedelta(days=32))
-    healthy.shared_clock = clock
+    healthy.shared_clock = healthy.local_clock = SetClock(utc_now() + timedelta(days=32))
     assert checks(healthy) == {"months"}
-    healthy.month_end.run()
+    assert any("months close" in each.message for each in examine(healthy))
+    (month,) = healthy.month_end.overdue()
+    healthy.month_end.close(month, healthy.cause())
     assert checks(healthy) == set()
+
+
+@pytest.mark.any_database
+def test_a_closed_month_that_has_not_ended_is_named(healthy: Process) -> None:
+    healthy.log.append(Month.close(month_of(utc_now()), healthy.cause()))
+    assert checks(healthy) == {"months"}
 
 
 def lose_keys(process: Process) -> None:
     shutil.rmtree(process.settings.signing_keys)
-    for name in ("keys", "secret_hasher", "webhook_key"):
-        del process.__dict__[name]
+    for name in ("keys", "pepper", "secret_hasher", "webhook_key"):
+        process.__dict__.pop(name, None)
 
 
 def lose_the_webhook_key(process: Process) -> None:
@@ -188,3 +199,51 @@ def test_a_process_on_servers_says_it_in_one_line_at_its_start() -> None:
     assert "NETWORK_PROVIDER is simulated" in line
     assert "NETWORK_BASE_PLAN is not set" in line
     assert warning_at_start(Settings.from_env({})) is None
+
+
+AWAY = f"127.0.0.1:{free_port()}"
+
+
+def test_each_process_names_database_broker_and_providers_and_no_password_at_its_start(
+    shell: Shell,
+) -> None:
+    (shell.home / "url").write_text(f"postgresql://me:hunter2@{AWAY}/carrier\n")
+    processes = ("web", "worker", "dispatcher", "projector", "clock")
+    far = shell.having(
+        DATABASE_URL="",
+        DATABASE_URL_FILE=str(shell.home / "url"),
+        BROKER_URL=f"amqp://me:hunter2@{AWAY}/vhost",
+        LOOKUP_PROVIDER="offline",
+        PORT="0",
+    )
+    told = f"PostgreSQL carrier on {AWAY}; broker amqp://{AWAY}/vhost"
+    with ExitStack() as ends:
+        for name in processes:
+            assert f"database {told}; {PROVIDERS}" in first_line(ends, far, name)
+        told = f"SQLite {shell.database}; broker memory://"
+        line = first_line(ends, shell.having(PORT="0"), "serve")
+        assert f"database {told}; {PROVIDERS}" in line
+
+
+PROVIDERS = "lookups by offline; links by simulated"
+
+
+def first_line(ends: ExitStack, shell: Shell, name: str) -> str:
+    """Start a process; return the line with which it begins."""
+    log = shell.home / f"{name}.log"
+    with log.open("w") as file:
+        process = shell.start(name, stderr=file, stdout=file)
+    ends.callback(process.wait)
+    ends.callback(process.kill)
+    wait_until(lambda: f"{name} begins: " in log.read_text())
+    return log.read_text().partition("\n")[0]
+
+
+def test_a_log_in_a_file_beside_a_broker_is_a_fault(shell: Shell) -> None:
+    beside = shell.having(BROKER_URL=f"amqp://{AWAY}")
+    (found,) = (
+        each for each in beside.json("doctor", status=1)["data"] if each["check"] == "sqlite"
+    )
+    assert (found["severity"], str(shell.database) in found["message"]) == ("fault", True)
+    assert found["message"] in str(warning_at_start(Settings.from_env(beside.environment)))
+    assert found["message"] in beside.run("migrate").stderr

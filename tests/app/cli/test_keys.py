@@ -1,8 +1,24 @@
-"""`keys`: rotation and what is listed; no tables are needed."""
+"""`keys`: what is renewed, revoked and listed; to renew no tables are needed."""
 
-import json
+import pytest
 
+from app.security.key_file import KINDS
+from domain.accounts.operator_acts import OperatorAct
 from tests.app.cli.shell import Shell
+
+
+def acts(shell: Shell) -> list[tuple[str, str, str | None]]:
+    """Return what operators did to keys, oldest first: act, subject and actor."""
+    container = shell.container()
+    events = [each.event for each in container.log.read(0, 1_000)]
+    container.close()
+    done = [each for each in events if isinstance(each, OperatorAct.Done)]
+    return [(each.act, each.subject, each.actor) for each in done]
+
+
+def listed(shell: Shell) -> list[tuple[str, str, str]]:
+    rows = shell.json("keys", "list")["data"]
+    return [(each["kind"], each["kid"], each["state"]) for each in rows]
 
 
 def test_the_newest_key_signs_and_the_one_before_it_still_verifies(nowhere: Shell) -> None:
@@ -10,7 +26,7 @@ def test_the_newest_key_signs_and_the_one_before_it_still_verifies(nowhere: Shel
     second = nowhere.json("keys", "rotate")
     assert first["state"] == second["state"] == "signing"
     assert nowhere.json("keys", "list") == {"data": [{**first, "state": "verifying"}, second]}
-    assert [*second] == ["kid", "algorithm", "created_at", "state", "verifier"]
+    assert [*second] == ["kind", "kid", "algorithm", "created_at", "state", "verifier"]
     assert second["algorithm"] == "ES256"
     assert second["created_at"].endswith("Z")
 
@@ -18,7 +34,7 @@ def test_the_newest_key_signs_and_the_one_before_it_still_verifies(nowhere: Shel
 def test_the_keys_of_checkpoints_are_listed_with_what_verifies_their_notes(nowhere: Shell) -> None:
     first = nowhere.json("keys", "rotate")
     older = nowhere.json("keys", "rotate", "--checkpoints")
-    newer = nowhere.json("keys", "rotate", "--checkpoints")
+    newer = nowhere.json("keys", "rotate", "checkpoints")
     listed = nowhere.json("keys", "list")["data"]
     assert listed == [first, {**older, "state": "verifying"}, newer]
     name, kid, _ = newer["verifier"].split("+", 2)
@@ -27,9 +43,7 @@ def test_the_keys_of_checkpoints_are_listed_with_what_verifies_their_notes(nowhe
 
 def test_those_who_only_sign_checkpoints_can_tell_their_key(nowhere: Shell) -> None:
     made = nowhere.json("keys", "rotate", "--checkpoints")
-    run = nowhere.run("keys", "list", "--json")
-    assert json.loads(run.stdout) == {"data": [made]}
-    assert run.stderr.startswith("Warning: SIGNING_KEYS: ")
+    assert nowhere.json("keys", "list") == {"data": [made]}
 
 
 def test_a_directory_that_is_not_there_is_named(nowhere: Shell) -> None:
@@ -41,3 +55,70 @@ def test_a_directory_that_is_not_there_is_named(nowhere: Shell) -> None:
 def test_a_directory_that_others_can_read_is_refused(nowhere: Shell) -> None:
     (nowhere.home / "var" / "keys").mkdir(parents=True, mode=0o755)
     assert "0700" in nowhere.refusal("keys", "rotate")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_renewed_and_revoked_and_the_log_keeps_who_did_it(
+    shell: Shell, kind: str
+) -> None:
+    first, second = (shell.json("keys", "rotate", kind)["kid"] for _ in range(2))
+    done = shell.json("keys", "revoke", first, "--yes")
+    assert (done["kind"], done["kid"], done["state"]) == (kind, first, "revoked")
+    newest = shell.json("keys", "revoke", second, "--yes")
+    assert newest["state"] == "revoked"
+    *rest, (_, third, state) = [each for each in listed(shell) if each[0] == kind]
+    assert {*rest} == {(kind, first, "revoked"), (kind, second, "revoked")}
+    assert state in {"signing", "newest"}
+    told = acts(shell)
+    assert [each[:2] for each in told] == [
+        ("key.renewed", f"{kind} {first}"),
+        ("key.renewed", f"{kind} {second}"),
+        ("key.revoked", f"{kind} {first}"),
+        ("key.renewed", f"{kind} {third}"),
+        ("key.revoked", f"{kind} {second}"),
+    ]
+    assert all(str(each[2]).startswith("os:") for each in told)
+    files = [each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()]
+    assert "no key" in shell.refusal("keys", "revoke", first, "--yes")
+    assert files == [each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()]
+
+
+def test_what_ends_with_a_key_is_said_before_it_is_asked_for_again(shell: Shell) -> None:
+    shell.json("client", "create", "--m2m")
+    leaked = next(kid for kind, kid, _ in listed(shell) if kind == "pepper")
+    run = shell.run("keys", "revoke", leaked, input="n\n", status=1)
+    assert "secrets of 1 clients, keys of 0 operators" in run.stderr
+    assert "nothing was revoked" in run.stderr
+    assert ("pepper", leaked, "newest") in listed(shell)
+    assert acts(shell) == []
+
+
+def test_whoever_revokes_the_newest_pepper_keeps_the_own_key(shell: Shell) -> None:
+    boss = shell.json("operator", "create", "boss", "--may", "keys,money")
+    as_boss = shell.having(OPERATOR_KEY=boss["key"])
+    idle = as_boss.json("operator", "create", "idle", "--may", "money")
+    client = as_boss.json("client", "create", "--m2m")
+    leaked = next(kid for kind, kid, _ in listed(shell) if kind == "pepper")
+    done = as_boss.json("keys", "revoke", leaked, "--yes")
+    assert (done["clients"], done["operators"]) == ([client["client_id"]], ["idle"])
+    assert as_boss.json("org", "create", "--name", "Acme")["status"] == "active"
+    refused = shell.having(OPERATOR_KEY=idle["key"]).refusal("org", "create", "--name", "B")
+    assert "replaced or revoked" in refused
+    assert {actor for _, _, actor in acts(shell)} == {f"operator:{boss['id']}"}
+    as_boss.json("operator", "rotate-key", idle["id"])
+
+
+def test_notes_of_a_revoked_checkpoint_key_prove_nothing_by_themselves(shell: Shell) -> None:
+    note = shell.home / "note.txt"
+    shell.new_organization()
+    shell.having(CHECKPOINT_LAG_S="0").run("audit", "checkpoint", "--out", note)
+    (old,) = [each for each in shell.json("keys", "list")["data"] if each["kind"] == "checkpoints"]
+    shell.run("keys", "revoke", old["kid"], "--yes")
+    against = ["audit", "verify", "--against", note]
+    refused = shell.json(*against, status=1)["checkpoints"][0]
+    assert (refused["holds"], "was revoked on" in refused["reason"]) == (False, True)
+    named = shell.run(*against, "--key", old["verifier"])
+    assert "note.txt: holds" in named.stdout
+    assert "was revoked on" in named.stderr
+    shell.having(CHECKPOINT_LAG_S="0").run("audit", "checkpoint", "--out", note)
+    assert shell.json(*against)["ok"]

@@ -72,6 +72,32 @@ def test_a_log_that_is_gone_is_not_begun_anew_beside_its_read_models(shell: Shel
     assert not shell.database.exists()
 
 
+@pytest.mark.parametrize("left", ["service-views.db", "service-stores.db", "service.db-wal"])
+def test_one_other_file_is_enough_to_miss_the_log(shell: Shell, left: str) -> None:
+    shell.new_organization()
+    kept = shell.database.with_name(left)
+    kept.touch()
+    for file in shell.database.parent.glob("service*"):
+        if file != kept and file.is_file():
+            file.unlink()
+    assert "is gone" in shell.refusal("migrate")
+    assert "is gone" in shell.run("serve", status=1).output.splitlines()[-1]
+    assert not shell.database.exists()
+
+
+def test_an_empty_log_is_not_begun_anew_beside_read_models_that_saw_another(shell: Shell) -> None:
+    shell.new_organization()
+    shell.run("org", "list")  # It projects what the log holds.
+    with closing(sqlite3.connect(shell.database)) as log, log:
+        log.execute("DELETE FROM stored_events")
+    assert "is empty" in shell.refusal("migrate")
+    for end in ("", "-wal", "-shm"):
+        shell.database.with_name(f"service.db{end}").unlink(missing_ok=True)
+    shell.database.touch()
+    assert "is empty" in shell.refusal("migrate")
+    assert "is empty" in shell.run("serve", status=1).output.splitlines()[-1]
+
+
 def test_a_log_that_has_lost_its_end_is_told_before_it_is_built_upon(shell: Shell) -> None:
     shell.new_organization()
     shell.run("org", "list")  # It projects what the log holds.

@@ -61,9 +61,17 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         "client create": ["--m2m"],
         **{f"client {each}": ["cl_1"] for each in ("revoke", "rotate-secret")},
         "keys rotate": [],
+        "keys revoke": ["key"],
         "audit checkpoint": [],
+        "installation hold": [],
+        "installation release": [],
+        "months close": ["2020-01"],
         "privacy erase": ["--before", "2020-01"],
         "operator create": ["carl", "--may", "money"],
+        "operator approvals": ["10"],
+        "jobs cancel": [one],
+        **{f"links {each}": [one] for each in ("suspend", "reactivate", "end")},
+        "webhooks disable": [one],
     }
 
 
@@ -84,7 +92,7 @@ def test_every_command_is_refused_to_those_who_may_not(boss: Shell, tmp_path: Pa
         assert "set OPERATOR_KEY" in nobody.refusal(*words), name
         assert f"it needs the right {right}" in without[right].refusal(*words), name
     assert head(boss) == before
-    assert "holds no signing key" in boss.refusal("keys", "list")
+    assert {each["kind"] for each in boss.json("keys", "list")["data"]} == {"pepper"}
 
 
 def test_what_an_operator_does_names_the_operator(boss: Shell) -> None:
@@ -114,6 +122,17 @@ def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
     assert "it needs the right audit" in boss.refusal(*line)
     anna.run(*line)
     boss.having(OPERATOR_KEY="").run("projections", "rebuild", "usage")
+
+
+def test_the_acts_of_an_operator_are_listed_by_name(boss: Shell) -> None:
+    number, auditor = created(boss, "anna", "audit")
+    auditor.run("projections", "rebuild", "audit_tree")
+    (act,) = boss.json("operator", "acts")["data"]
+    assert (act["who"], act["actor"], act["act"]) == ("anna", f"operator:{number}", "tree.rebuilt")
+    assert "anna" in boss.run("operator", "acts").stdout
+    refused = boss.refusal("projections", "rebuild", "audit_tree")
+    assert "needs the right audit" in refused
+    assert len(boss.json("operator", "acts")["data"]) == 1
 
 
 def test_the_key_can_stand_in_a_file(boss: Shell, tmp_path: Path) -> None:

@@ -21,8 +21,13 @@ def organization(shell: Shell) -> UUID:
 @pytest.fixture
 def charge(shell: Shell, organization: UUID) -> UUID:
     """A lookup that has cost 0.01."""
+    return lookup_of(shell, organization, 10_000)
+
+
+def lookup_of(shell: Shell, organization: UUID, price_micros: int) -> UUID:
+    """Look a number up and return the charge."""
     container = shell.container()
-    request = LookupRequest(organization, "+41446681800", 10_000, "USD", None)
+    request = LookupRequest(organization, "+41446681800", price_micros, "USD", None)
     result = container.single_lookup.run(request, Cause(utc_now(), "request-1"))
     container.close()
     assert result.lookup.answer.price is not None

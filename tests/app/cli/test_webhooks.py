@@ -24,6 +24,7 @@ class Partners:
         self.shell = shell
         self.organizations = [shell.new_organization() for _ in range(2)]
         self.container = shell.container()
+        self.container.webhook_key.ensure()  # As a start of `web` does.
         self.endpoints = [self._endpoint(each) for each in self.organizations]
 
     def _endpoint(self, organization_id: UUID) -> UUID:
@@ -151,7 +152,7 @@ def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(
     container, now = partners.container, utc_now()
     observed = container.observed
     container.projector.catch_up()
-    nothing = WebhookState(0, 0.0, {"asked": 0, "gone": 0, "failing": 0})
+    nothing = WebhookState(0, 0.0, {"asked": 0, "gone": 0, "failing": 0, "operator": 0})
     assert observed.webhook_state() == nothing
     partners.plan(0, next_attempt_at=now - timedelta(minutes=10))
     partners.plan(1, next_attempt_at=now - timedelta(minutes=5))
@@ -167,4 +168,4 @@ def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(
     changes, cause = Changes(enabled=False), Cause(now, "r")
     container.webhooks.change(partners.organizations[0], partners.endpoints[0], changes, cause)
     container.projector.catch_up()
-    assert observed.webhook_state().disabled == {"asked": 1, "gone": 0, "failing": 0}
+    assert observed.webhook_state().disabled == {"asked": 1, "gone": 0, "failing": 0, "operator": 0}

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from app.http.application import create_front
-from app.http.docs import GUIDES, HOME
+from app.http.docs import GUIDES, HOME, STATIC
 from app.http.edge.listening import bind, listen
 from tests.app.http.service import Service
 from tests.seeds import sqlite_seed
@@ -21,6 +21,37 @@ KNOWN = "Deprecated: escaping deep link whitespace with `_`"
 NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
 ALL_SHOWN = """[...document.querySelectorAll('.samples')].every(
   each => each.querySelector('pre:not([hidden])').dataset.language === '%s')"""
+# Of every text that can be seen: its contrast to what is behind it (WCAG 2.2, 1.4.3).
+CONTRASTS = """(() => {
+  const channels = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = rgb => rgb.slice(0, 3).map(each => each / 255)
+    .map(each => each <= .04045 ? each / 12.92 : ((each + .055) / 1.055) ** 2.4)
+    .reduce((sum, each, index) => sum + each * [.2126, .7152, .0722][index], 0);
+  const over = (front, back) => front.slice(0, 3).map(
+    (each, index) => each * (front[3] ?? 1) + back[index] * (1 - (front[3] ?? 1)));
+  const behind = element => {
+    if (!element) return [255, 255, 255];
+    const colour = channels(getComputedStyle(element).backgroundColor);
+    return (colour[3] ?? 1) === 1 ? colour : over(colour, behind(element.parentElement));
+  };
+  const found = new Map();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement, style = getComputedStyle(element);
+    const seen = element.checkVisibility({opacityProperty: true, visibilityProperty: true});
+    if (!walker.currentNode.data.trim() || !seen || element.closest("svg, option")) continue;
+    let dim = 1;
+    for (let each = element; each; each = each.parentElement)
+      dim *= +getComputedStyle(each).opacity;
+    const back = behind(element), front = channels(style.color);
+    const ink = over([...front.slice(0, 3), (front[3] ?? 1) * dim], back);
+    const [a, b] = [light(ink), light(back)];
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    const name = `${element.tagName}.${element.className} in ${element.parentElement.className}`;
+    if (ratio < 4.5) found.set(name, ratio.toFixed(2));
+  }
+  return [...found].sort((a, b) => a[1] - b[1]);
+})()"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -157,6 +188,47 @@ def test_the_colours_are_those_of_the_system(browser: Browser, docs: str, scheme
             "['color', 'backgroundColor'].map(each => getComputedStyle(document.body)[each])"
         )
         assert (sum(channels(ink)) > sum(channels(back))) is (scheme == "dark")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(browser: Browser, docs: str, scheme: str) -> None:
+    with browser.page(dark=scheme == "dark") as page:
+        for name in ("quick-start", "errors", "reference"):
+            page.open(f"{docs}/{name}")
+            if name == "reference":
+                page.until("document.querySelectorAll('.opblock').length > 20")
+                page.click("#operations-Links-create_link .opblock-summary-control")
+                page.until(
+                    "document.querySelector('#operations-Links-create_link .responses-table')"
+                )
+            found = page.value(CONTRASTS)
+            assert not found, (name, found)
+
+
+def test_without_a_mouse_copying_needs_no_hover() -> None:
+    """Chromium without a window always has one, so this reads the style."""
+    style = (STATIC / "docs.css").read_text("utf-8")
+    before, _, hovering = style.partition("@media (hover: hover)")
+    assert "opacity: 0" not in before.partition(".copy {")[2]
+    assert ".copy { opacity: 0; }" in hovering
+
+
+def test_on_paper_a_guide_shows_every_language_and_no_navigation(
+    browser: Browser, docs: str
+) -> None:
+    with browser.page() as page:
+        page.open(f"{docs}/quick-start")
+        page.print_view()
+        assert not page.value("document.querySelector('nav').checkVisibility()")
+        assert page.value(
+            "[...document.querySelectorAll('pre')].every(each => each.checkVisibility())"
+        )
+        assert page.value(OVERFLOW) == 0
+
+
+def test_a_slash_too_many_leads_to_the_pages(page: Page, docs: str) -> None:
+    page.open(f"{docs}/")
+    assert page.value("location.pathname").endswith("/docs")
 
 
 def channels(colour: str) -> list[int]:

@@ -122,6 +122,16 @@ def spoiled(old: bytes, new: bytes) -> Callable[[list[bytes]], None]:
     return spoil
 
 
+def begun_as(kind: str) -> Callable[[list[bytes]], None]:
+    """Return what lets the stream of an organization begin as another kind."""
+
+    def begin(lines: list[bytes]) -> None:
+        state = json.loads(json.loads(lines[1])["state"]) | {"originator_topic": kind}
+        changed(1, state=json.dumps(state))(lines)
+
+    return begin
+
+
 Spoil = Callable[[list[bytes]], Any]
 UNREADABLE: list[tuple[Spoil, str]] = [
     (spoiled(b"5000000", b"6000000"), "line 5: the leaf of position 5 is not that of its event"),
@@ -136,8 +146,11 @@ UNREADABLE: list[tuple[Spoil, str]] = [
     (lambda lines: lines.append(b"\n"), "line 6: is no line of an export"),
     (lambda lines: lines.append(lines[4]), "line 6: position 5 does not rise"),
     (lambda lines: lines.insert(0, lines.pop()), "line 2: position 1 does not rise"),
-    (changed(1, topic="organization.painted"), "cannot read the event organization.painted"),
-    (changed(1, state='{"name": 7}'), "cannot read the event organization.registered"),
+    (changed(1, topic="organization.painted"), "cannot read the event 'organization.painted'"),
+    (changed(1, topic="a.\x1b[2J\n"), r"cannot read the event 'a\.\\x1b\[2J\\n'"),
+    (changed(1, state='{"name": 7}'), "cannot read the event 'organization.registered'"),
+    (begun_as("os.system"), "position 2: stream .* begins as 'os.system' with organization"),
+    (begun_as("plan"), "position 2: stream .* begins as 'plan' with organization"),
 ]
 NOT_WHOLE: list[tuple[Spoil, str]] = [
     (spoiled(b"5000000", b"6000000"), "line 5: the leaf of position 5 is not that of its event"),

@@ -27,7 +27,8 @@ def test_under_honcho_it_waits_for_the_database(nowhere: Shell) -> None:
     under = nowhere.having(HONCHO_PROCESS_NAME="release.1", DATABASE_URL=away)
     process = under.start("migrate")
     assert process.stderr is not None
-    assert "waiting: the database service on 127.0.0.1:" in process.stderr.readline()
+    assert "migrate begins: database PostgreSQL service" in process.stderr.readline()
+    assert any("waiting: the database service on 127.0.0.1:" in line for line in process.stderr)
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, out) == (0, "")

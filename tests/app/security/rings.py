@@ -56,7 +56,7 @@ def _first_key(algorithm: Algorithm, now: datetime) -> Path:
 OTHER_PROCESS = """
 import json, sys
 from pathlib import Path
-from app.security.keys import KeyRing, load_or_make_pepper
+from app.security.keys import KeyRing, Pepper
 from domain.cause import utc_now
 
 directory = Path(sys.argv[1])
@@ -67,7 +67,8 @@ def sign(_):
     return ring.signing_key().kid
 def ensure(_):
     ring.ensure()
-    return [ring.signing_key().kid, load_or_make_pepper(directory).decode()]
+    pepper = Pepper(directory, utc_now, lambda: False).newest().value
+    return [ring.signing_key().kid, pepper.decode()]
 orders = {"verify": verify, "sign": sign, "ensure": ensure}
 print("ready", flush=True)
 for line in sys.stdin:

@@ -7,7 +7,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from app.security.key_file import Algorithm, SigningKeysError
-from app.security.keys import KeyRing, load_or_make_pepper
+from app.security.keys import KeyRing, Pepper
+from domain.cause import utc_now
 from tests.app.security.rings import ALGORITHMS, HandClock, ring_of
 
 
@@ -31,7 +32,7 @@ def test_a_directory_open_to_others_is_refused_in_one_line_that_names_the_settin
     ring: KeyRing, directory: Path, mode: int
 ) -> None:
     directory.chmod(mode)
-    for refused in (ring.ensure, ring.rotate, lambda: load_or_make_pepper(directory)):
+    for refused in (ring.ensure, ring.rotate, lambda: pepper_of(directory)):
         with pytest.raises(SigningKeysError, match=r"\ASIGNING_KEYS: [^\n]*0700\Z"):
             refused()
 
@@ -89,23 +90,27 @@ def test_a_draft_that_a_crash_left_is_no_key_and_is_written_over(
     assert not (directory / ".draft").exists()
 
 
+def pepper_of(directory: Path) -> bytes:
+    return Pepper(directory, utc_now, lambda: False).newest().value
+
+
 def test_a_pepper_is_made_once_and_kept(directory: Path) -> None:
-    pepper = load_or_make_pepper(directory)
+    pepper = pepper_of(directory)
     assert len(pepper) == 64
-    assert load_or_make_pepper(directory, bytes) == pepper
+    assert pepper_of(directory) == pepper
     assert (directory / "pepper").read_bytes() == pepper
     assert S_IMODE((directory / "pepper").stat().st_mode) == 0o600
 
 
 def test_a_pepper_file_that_was_cut_is_refused_without_showing_it(directory: Path) -> None:
-    pepper = load_or_make_pepper(directory)
+    pepper = pepper_of(directory)
     (directory / "pepper").write_bytes(pepper[:10])
     with pytest.raises(SigningKeysError, match="SIGNING_KEYS") as refusal:
-        load_or_make_pepper(directory)
+        pepper_of(directory)
     assert pepper[:10].decode() not in str(refusal.value)
 
 
 def test_a_pepper_that_an_editor_ended_with_a_newline_is_the_same(directory: Path) -> None:
-    pepper = load_or_make_pepper(directory)
+    pepper = pepper_of(directory)
     (directory / "pepper").write_bytes(pepper + b"\n")
-    assert load_or_make_pepper(directory) == pepper
+    assert pepper_of(directory) == pepper

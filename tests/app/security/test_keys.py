@@ -8,8 +8,9 @@ from threading import Event
 import pytest
 
 from app.security import keys
+from app.security import ring as ring_module
 from app.security.key_file import RECHECK, SETTLE, SigningKeysError
-from app.security.keys import KeyRing, WebhookKey
+from app.security.keys import KeyRing, Pepper, WebhookKey
 from domain.at_once import WouldWait, at_once
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
 from tests.installation import PATIENCE_S
@@ -240,10 +241,10 @@ def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
         clock.forward(seconds=1)
         with pytest.raises(SigningKeysError, match="holds no signing key"):
             ring.verification_key(kid)
-    assert [record.levelname for record in records_of(caplog, keys.__name__)] == ["ERROR"]
+    assert [record.levelname for record in records_of(caplog, ring_module.__name__)] == ["ERROR"]
     kept.rename(directory / f"{kid}.pem")
     assert ring.verification_key(kid) is not None
-    assert [record.levelname for record in records_of(caplog, keys.__name__)] == [
+    assert [record.levelname for record in records_of(caplog, ring_module.__name__)] == [
         "ERROR",
         "WARNING",
     ]
@@ -260,7 +261,7 @@ def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
     for number in range(50):
         clock.forward(seconds=1)
         assert ring.verification_key(f"{number:032x}") is None
-    assert len(records_of(caplog, keys.__name__)) == 1
+    assert len(records_of(caplog, ring_module.__name__)) == 1
     away.rename(directory)
     new_kid = ring_of(directory, clock).rotate()
     clock.forward(seconds=1)
@@ -324,7 +325,7 @@ def test_a_directory_that_hangs_holds_one_thread_and_is_said_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(keys, "LOOK_S", 0.01)
+    monkeypatch.setattr(ring_module, "LOOK_S", 0.01)
     with mount as pool:
         held = pool.submit(ring.signing_key)
         assert mount.reached.wait(PATIENCE_S)
@@ -335,16 +336,16 @@ def test_a_directory_that_hangs_holds_one_thread_and_is_said_once(
             unknown = pool.submit(ring.verification_key, f"{number:032x}")
             assert unknown.result(PATIENCE_S) is None
         assert not held.done()
-        (told,) = said_by(caplog, keys.__name__)
+        (told,) = said_by(caplog, ring_module.__name__)
         assert "does not answer; the keys read before stay in use" in told
     assert held.result().kid == kid
-    assert len(said_by(caplog, keys.__name__)) == 2
+    assert len(said_by(caplog, ring_module.__name__)) == 2
 
 
 def test_a_ring_that_has_read_nothing_says_that_its_directory_hangs(
     directory: Path, mount: Mount, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "LOOK_S", 0.01)
+    monkeypatch.setattr(ring_module, "LOOK_S", 0.01)
     newcomer = ring_of(directory, clock)
     with mount as pool:
         held = pool.submit(newcomer.signing_key)
@@ -360,7 +361,7 @@ def test_a_fresh_key_waits_for_the_look_of_another_thread_and_is_not_refused(
     clock: HandClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(keys, "LOOK_S", PATIENCE_S)
+    monkeypatch.setattr(ring_module, "LOOK_S", PATIENCE_S)
     new_kid = ring_of(directory, clock).rotate()
     clock.forward(seconds=1)
     mount = Mount(directory, monkeypatch)
@@ -382,7 +383,7 @@ def test_a_database_that_is_away_takes_no_key_that_has_agreed(
             raise ConnectionError
         return asked.pop()
 
-    key = WebhookKey(tmp_path, noted)
+    key = WebhookKey(tmp_path, HandClock(), noted)
     key.ensure()
     monkeypatch.setattr(keys, "BELIEVED_S", 0)
     with pytest.raises(ConnectionError):
@@ -392,3 +393,33 @@ def test_a_database_that_is_away_takes_no_key_that_has_agreed(
     assert key.can_sign(), "nobody could be asked"
     asked.append("of another")
     assert not key.can_sign()
+
+
+def test_a_revoked_key_is_not_back_with_its_file_nor_does_it_revive_the_key_before_it(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    first, second = ring.signing_key().kid, ring.rotate()
+    clock.forward(seconds=2 * RETIRE_AFTER_S)
+    assert ring.verification_key(first) is None
+    file = directory / f"{second}.pem"
+    content = file.read_bytes()
+    newest = ring.rotate()
+    ring.revoke(second)
+    file.write_bytes(content)
+    for each in (ring, ring_of(directory, clock)):
+        found = [each.verification_key(kid) for kid in (first, second, newest)]
+        assert [key is not None for key in found] == [False, False, True]
+        assert second in each.revoked()
+        assert [kid["kid"] for kid in each.jwks()["keys"]] == [newest]
+    assert not [path for path in directory.glob("*.revoked") if b"PRIVATE" in path.read_bytes()]
+
+
+def test_a_renewed_key_is_the_newest_even_if_the_clock_was_set_back(
+    directory: Path, clock: HandClock
+) -> None:
+    pepper = Pepper(directory, clock, lambda: False)
+    first = pepper.rotate()
+    clock.forward(days=-30)
+    second = pepper.rotate()
+    assert [*Pepper(directory, clock, lambda: False).current()] == [first, second]
+    assert pepper.newest().id == second

@@ -1,6 +1,15 @@
 """An API client: two secrets at most, scopes, and a revocation that is final."""
 
-from domain.accounts.organization import FIRST_SCOPES, NAMED_ONLY, SCOPES, ApiClient, api_client_id
+from datetime import timedelta
+
+from domain.accounts.organization import (
+    ENDLESS_ENDS,
+    FIRST_SCOPES,
+    NAMED_ONLY,
+    SCOPES,
+    ApiClient,
+    api_client_id,
+)
 from domain.errors import NotPossible
 from tests.domain.build import ORGANIZATION, cause
 from tests.story import Story, fact
@@ -52,6 +61,47 @@ def test_a_rotation_keeps_the_secret_before_it_and_no_older_one() -> None:
     story.then(
         fact(ApiClient.SecretRotated, client_id="partner-1"), secret_hashes=["hash-3", "hash-2"]
     )
+
+
+def test_an_old_secret_ends_when_its_rotation_said() -> None:
+    story = registered().given()
+    asked = cause()
+    story.when(lambda client: client.rotate_secret("hash-2", asked, timedelta(hours=2)))
+    end = asked.at + timedelta(hours=2)
+    story.then(fact(ApiClient.SecretRotated, kept_until=end), old_until=end)
+    client, never = story.aggregate, lambda: None
+    assert client.hashes_at(end - timedelta(seconds=1), never) == ["hash-2", "hash-1"]
+    assert client.hashes_at(end, never) == ["hash-2"]
+    story.when(lambda client: client.rotate_secret("hash-3", asked, timedelta(0)))
+    story.then(fact(ApiClient.SecretRotated, kept_hashes=[], kept_until=None))
+    assert client.hashes_at(asked.at, never) == ["hash-3"]
+
+
+def test_an_old_secret_of_before_ends_existed_ends_with_all_others() -> None:
+    """So a rotation of an older release was stored: it named no end."""
+    client = registered().aggregate
+    client.record(
+        ApiClient.SecretRotated,
+        cause(),
+        client_id="partner-1",
+        secret_hash="hash-2",
+        kept_hashes=["hash-1"],
+    )
+    end = cause().at + ENDLESS_ENDS
+    assert client.hashes_at(end, lambda: None) == ["hash-2", "hash-1"]
+    assert client.hashes_at(end, lambda: end) == ["hash-2"]
+    assert client.hashes_at(end - timedelta(seconds=1), lambda: end) == ["hash-2", "hash-1"]
+
+
+def test_a_used_secret_is_kept_under_a_newer_pepper_unless_it_was_replaced() -> None:
+    story = registered().given(lambda client: client.rotate_secret("hash-2", cause()))
+    story.when(lambda client: client.rehash_secret("hash-1", "p:hash-1", cause()))
+    story.then(
+        fact(ApiClient.SecretRehashed, old_hash="hash-1", secret_hash="p:hash-1"),
+        secret_hashes=["hash-2", "p:hash-1"],
+    )
+    story.when(lambda client: client.rehash_secret("hash-1", "q:hash-1", cause()))
+    story.then(secret_hashes=["hash-2", "p:hash-1"])
 
 
 def test_a_revocation_is_final_and_happens_once() -> None:

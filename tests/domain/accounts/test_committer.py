@@ -1,5 +1,6 @@
 """The committer: everybody who waits is committed together, and each is answered for itself."""
 
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -311,6 +312,29 @@ def test_a_log_that_cannot_tell_who_is_first_fails_only_who_asks(
     with pytest.raises(ServiceUnavailable):
         asking.outcome.result()
     monkeypatch.undo()
+    assert balance(log) == "0.90"
+
+
+def test_an_error_that_nobody_expects_is_answered_at_once(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    told = list[str]()
+
+    def breaks(_: object) -> None:
+        raise sqlite3.OperationalError
+
+    with crowd.waiting():
+        monkeypatch.setattr(log.recorder, "select_newest", breaks)
+        asking = first(committer, uuid4(), told)
+        (other,) = crowd.queue_up(partial(take, committer, "0.10"))
+    assert isinstance(other.exception(PATIENCE_S / 4), ServiceUnavailable)
+    assert wait_for(lambda: "told" in told, PATIENCE_S)
+    with pytest.raises(ServiceUnavailable):
+        asking.outcome.result()
+    monkeypatch.undo()
+    take(committer, "0.10")
     assert balance(log) == "0.90"
 
 

@@ -1,6 +1,7 @@
 """Turns at a wallet that others move too: taken only then, and never relied on."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -11,7 +12,7 @@ import domain.accounts.turns
 from domain.accounts.committer import Committer
 from domain.accounts.turns import ContendedWallets, NoTurns, Turns
 from domain.accounts.wallet import wallet_id
-from domain.errors import InsufficientBalance
+from domain.errors import InsufficientBalance, ServiceUnavailable
 from tests.domain.build import ORGANIZATION, open_wallet, pay_in, take
 from tests.domain.crowd import PATIENCE_S, Crowd
 from tests.domain.log.test_other_processes import before_insert
@@ -105,6 +106,24 @@ def test_after_two_races_lost_in_a_row_a_turn_is_taken_and_the_wallet_read_under
     funded.committer.close()
     assert turns.taken == [{WALLET}, {WALLET}]
     assert balance(funded.log) == "0.00"
+
+
+def test_turns_that_break_leave_nobody_without_an_answer(
+    monkeypatch: pytest.MonkeyPatch, funded: Writer, other: Writer, turns: WatchedTurns
+) -> None:
+    def breaks(_: object) -> bool:
+        raise RuntimeError
+
+    lose_races(funded, 2, partial(take, other.committer, "0.05"))
+    take(funded.committer, "0.10")  # From now on it takes turns.
+    monkeypatch.setattr(turns, "take", breaks)
+    with ThreadPoolExecutor() as pool:
+        calls = [pool.submit(take, funded.committer, "0.01") for _ in range(20)]
+        # Far less than a command waits for a committer that says nothing.
+        errors = {type(call.exception(PATIENCE_S / 4)) for call in calls}
+    assert errors == {ServiceUnavailable}
+    monkeypatch.undo()
+    take(funded.committer, "0.10")
 
 
 def test_turns_end_a_while_after_the_last_lost_race(

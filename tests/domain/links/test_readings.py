@@ -6,6 +6,7 @@ from eventsourcing.persistence import OperationalError
 from domain.catalogue.plan import SIMULATED
 from domain.errors import RateLimited, ServiceUnavailable
 from domain.links.link import Link
+from domain.links.network import ActivationCode
 from domain.links.readings import READ_S, LinkReading
 from domain.months import month_of
 from domain.provider_errors import Unavailable
@@ -92,7 +93,7 @@ def test_a_plan_that_is_out_of_reach_is_read_as_it_began(buyer: Buyer, clock: Se
     clock.forward(hours=1)
     reading = read(buyer, link)
     assert (reading.stale, reading.as_of, facts(buyer, link)) == (True, link.activated_at, [])
-    assert reading.lpa is not None
+    assert reading.code is not None
 
 
 def test_what_the_network_shows_for_the_first_time_is_kept_on_the_log(
@@ -167,14 +168,14 @@ def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
     reading = read(buyer, link)
     assert failures == []
     assert (reading.link.installed_at is not None, reading.stale) == (True, False)
-    assert reading.lpa == lpa_of(buyer, link)
+    assert reading.code == code_of(buyer, link)
     buyer.check()
     read(buyer, link)
     assert sorted(facts(buyer, link)) == ["link.first_used", "link.installed", "link.lpa_stored"]
     buyer.check()
 
 
-def lpa_of(buyer: Buyer, link: Link) -> str:
+def code_of(buyer: Buyer, link: Link) -> ActivationCode:
     assert link.iccid is not None
     return buyer.simulator.lpa(link.iccid, timeout_s=1.0)
 
@@ -184,10 +185,10 @@ def test_the_activation_code_is_kept_sealed_and_not_asked_for_again(
 ) -> None:
     asked = buyer.network.count("lpa")
     for live in (True, False):
-        assert read(buyer, link, live=live).lpa == lpa_of(buyer, link)
+        assert read(buyer, link, live=live).code == code_of(buyer, link)
     assert buyer.network.count("lpa") == asked == 1
     stored = buyer.process.log.recorder.select_events(link.id)
-    assert not any(lpa_of(buyer, link).encode() in each.state for each in stored)
+    assert not any(code_of(buyer, link).lpa.encode() in each.state for each in stored)
 
 
 @pytest.mark.parametrize("live", [True, False])
@@ -198,9 +199,9 @@ def test_an_activation_code_that_is_missing_is_fetched_and_stored_once(
     buyer.network.before("lpa", *[Unavailable("down")] * 2)
     link = buyer.own()
     assert link.lpa is None
-    assert read(buyer, link, live=live).lpa is None
+    assert read(buyer, link, live=live).code is None
     for _ in range(3):
-        assert read(buyer, link, live=live).lpa == lpa_of(buyer, link)
+        assert read(buyer, link, live=live).code == code_of(buyer, link)
     assert buyer.network.count("lpa") == 3
     assert facts(buyer, link) == ["link.lpa_stored"]
     buyer.check()
@@ -210,7 +211,7 @@ def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
     buyer.network.before("lpa", Unavailable("down"))
     link = buyer.own()
     buyer.network.after("lpa", lambda: read(buyer, link))
-    assert read(buyer, link).lpa == lpa_of(buyer, link)
+    assert read(buyer, link).code == code_of(buyer, link)
     assert facts(buyer, link) == ["link.lpa_stored"]
     buyer.check()
 
@@ -222,7 +223,7 @@ def test_an_activation_code_that_was_erased_is_not_fetched_again(
     clock.forward(days=31)
     erase_months(buyer.process.vault, month_of(clock()))
     for live in (True, False):
-        assert read(buyer, link, live=live).lpa is None
+        assert read(buyer, link, live=live).code is None
     assert buyer.network.count("lpa") == asked
     assert "link.lpa_stored" not in facts(buyer, link)
 
@@ -233,7 +234,7 @@ def test_the_reads_of_one_request_have_one_time_together(buyer: Buyer, patience:
     left: list[float] = []
     network = buyer.process.network
 
-    def watch(iccid: str, *, timeout_s: float) -> str:
+    def watch(iccid: str, *, timeout_s: float) -> ActivationCode:
         left.append(timeout_s)
         return buyer.simulator.lpa(iccid, timeout_s=timeout_s)
 
@@ -260,8 +261,8 @@ def test_a_code_that_cannot_be_sealed_is_told_all_the_same(
 
     with monkeypatch.context() as outage:
         outage.setattr(buyer.process.log, "insert", fail)
-        assert read(buyer, link).lpa == lpa_of(buyer, link)
-    assert read(buyer, link).lpa == lpa_of(buyer, link)
+        assert read(buyer, link).code == code_of(buyer, link)
+    assert read(buyer, link).code == code_of(buyer, link)
     assert facts(buyer, link) == ["link.lpa_stored"]
 
 
@@ -273,7 +274,7 @@ def test_a_reader_that_finds_no_place_to_wait_takes_what_was_last_seen(
     full = buyer.open()
     full.waiting = WatchedPlaces(0)
     reading = full.link_readings.read(buyer.link(link.id), full.cause(), live=True)
-    assert (reading.usage, reading.stale, reading.lpa) == (seen.usage, True, seen.lpa)
+    assert (reading.usage, reading.stale, reading.code) == (seen.usage, True, seen.code)
     assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one
     with pytest.raises(ServiceUnavailable):
         full.link_readings.status(link, live=True)

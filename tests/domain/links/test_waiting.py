@@ -223,8 +223,8 @@ def test_what_nobody_has_begun_by_the_deadline_has_taken_nothing(new_buyer: NewB
     with pytest.raises(ProvisioningError) as refused:
         buyer.create(buyer.sell())
     assert refused.value.details == {"reason": "deadline", "refunded": "0.00"}
-    told = "The network did not answer in time; nothing was taken; try again."
-    assert str(refused.value) == told
+    told = "No worker has begun it in time, so the network was asked for nothing; nothing was taken"
+    assert str(refused.value) == f"{told}; try again."
     workers = buyer.hire(after=0)
     workers.stop()
     assert buyer.network.calls == []

@@ -8,16 +8,24 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from domain.cause import utc_now
-from domain.webhooks.signatures import WebhookSigner
+from domain.webhooks.signatures import Generation, WebhookSigner
 
 ENDPOINT, OTHER = UUID(int=1), UUID(int=2)
 BODY = '{"type":"link.activated","timestamp":"2026-11-23T15:00:00Z","data":{"ü":1}}'
-signer = WebhookSigner(lambda: b"k" * 32)
+KEYS = {None: b"k" * 32, "later": b"K" * 32}
+signer = WebhookSigner(KEYS.get)
+
+
+def secret(endpoint_id: UUID, generation: int, key_id: str | None = None) -> str:
+    found = signer.secret(endpoint_id, Generation(generation, key_id))
+    assert found is not None
+    return found
 
 
 def headers(*generations: int, message_id: str = "msg-1") -> dict[str, str]:
     now_s = int(utc_now().timestamp())
-    signed = signer.sign(ENDPOINT, generations, message_id, now_s, BODY.encode())
+    of = [Generation(each) for each in generations]
+    signed = signer.sign(ENDPOINT, of, message_id, now_s, BODY.encode())
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(now_s),
@@ -26,27 +34,35 @@ def headers(*generations: int, message_id: str = "msg-1") -> dict[str, str]:
 
 
 def test_a_secret_differs_by_endpoint_generation_and_key_and_is_told_again() -> None:
-    secrets = {signer.secret(*of) for of in product((ENDPOINT, OTHER), (1, 2))}
-    secrets.add(WebhookSigner(lambda: b"K" * 32).secret(ENDPOINT, 1))
+    secrets = {secret(*of) for of in product((ENDPOINT, OTHER), (1, 2))}
+    secrets.add(secret(ENDPOINT, 1, "later"))
     assert len(secrets) == 5
-    assert signer.secret(ENDPOINT, 1) == signer.secret(ENDPOINT, 1)
+    assert secret(ENDPOINT, 1) == secret(ENDPOINT, 1)
     assert all(len(b64decode(each.removeprefix("whsec_"))) == 32 for each in secrets)
 
 
 def test_the_official_library_verifies_a_signature() -> None:
-    told = Webhook(signer.secret(ENDPOINT, 1)).verify(BODY, headers(1))
+    told = Webhook(secret(ENDPOINT, 1)).verify(BODY, headers(1))
     assert told["data"] == {"ü": 1}
 
 
 def test_during_a_rotation_both_secrets_verify() -> None:
     for generation in (1, 2):
-        assert Webhook(signer.secret(ENDPOINT, generation)).verify(BODY, headers(2, 1))
+        assert Webhook(secret(ENDPOINT, generation)).verify(BODY, headers(2, 1))
     with pytest.raises(WebhookVerificationError):
-        Webhook(signer.secret(ENDPOINT, 1)).verify(BODY, headers(2))
+        Webhook(secret(ENDPOINT, 1)).verify(BODY, headers(2))
+
+
+def test_a_secret_of_a_revoked_key_signs_nothing_beside_one_that_does() -> None:
+    revoked, good = Generation(1, "revoked"), Generation(2, "later")
+    assert signer.secret(ENDPOINT, revoked) is None
+    only = signer.sign(ENDPOINT, [good], "m", 1, b"")
+    assert signer.sign(ENDPOINT, [good, revoked], "m", 1, b"") == only
+    assert signer.sign(ENDPOINT, [revoked], "m", 1, b"") == ""
 
 
 def test_another_body_id_or_secret_does_not_verify() -> None:
-    webhook = Webhook(signer.secret(ENDPOINT, 1))
+    webhook = Webhook(secret(ENDPOINT, 1))
     for body, sent in (
         (BODY + " ", headers(1)),
         (BODY, headers(1) | {"webhook-id": "msg-2"}),

@@ -22,7 +22,7 @@ from domain.log.discontinuity import Discontinuity
 from projections.audit.auditor import LogCheck, check_log
 from projections.audit.checkpoint import SignedCheckpoint, verifier_key
 from projections.audit.export import Export
-from tests.docs.test_verifier import verify
+from tests.docs.verifier import verify
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
 from tests.projections.audit.tampering import COLUMNS, Change, Lab, changes, tampered
 from tests.projections.histories import Life, create_job, look_up

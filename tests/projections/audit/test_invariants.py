@@ -13,12 +13,15 @@ from domain.lookups.bulk_job import BulkJob
 from projections.audit.invariants import Invariants
 from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (
+    adjustments,
     ends,
     esims,
+    ids,
     link_plans,
     links,
     monthly_fees,
     months,
+    operators,
     orders,
     plan_changes,
     refunds_by_hand,
@@ -28,6 +31,9 @@ from tests.projections.forgery import ITEM_MICROS, SEALED
 from tests.projections.link_forgery import Crime, LinkForger, first_of
 
 KINDS = (
+    adjustments,
+    ids,
+    operators,
     wallets_and_jobs,
     links,
     link_plans,
@@ -70,6 +76,14 @@ def test_what_the_forger_writes_by_the_rules_is_right(forger: LinkForger) -> Non
     forger.write(forger.completed(other, 0))
     cancelled = forger.cancelled(other)
     forger.write(cancelled, forger.refund_for(other, cancelled))
+    assert forger.failures() == []
+
+
+def test_what_operators_do_by_the_rules_is_right(forger: LinkForger) -> None:
+    operators.staffed(forger)
+    proposal = operators.proposed(forger, 11, 2)
+    forger.write(operators.approved(proposal, operators.by(forger, 3)))
+    operators.booked(forger, 11, operators.by(forger, 3))
     assert forger.failures() == []
 
 

@@ -28,7 +28,7 @@ def register(process: Process, owner: UUID) -> UUID:
 
 def registered(process: Process, owner: UUID) -> WebhookEndpoint:
     return WebhookEndpoint.register(
-        uuid4(), process.cause(), organization_id=owner, personal=SEALED, events=None
+        uuid4(), process.cause(), organization_id=owner, personal=SEALED, events=None, key_id="k"
     )
 
 

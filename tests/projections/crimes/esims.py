@@ -56,8 +56,9 @@ def an_esim_reserved_for_another_link(forger: LinkForger) -> int:
 
 
 def another_esim_than_the_link_has_taken(forger: LinkForger) -> int:
-    taken, registered, reserved = forger.reservation(forger.requested("0"))
-    return forger.write(taken, forged(registered, iccid=ICCID), reserved)
+    link = forger.requested("0")
+    taken, *_ = forger.reservation(link)
+    return forger.write(taken, *forger.hold(ICCID, link.id))
 
 
 def a_link_of_which_its_esim_knows_nothing(forger: LinkForger) -> int:

@@ -38,6 +38,6 @@ def a_month_that_is_closed_before_its_end(forger: LinkForger) -> int:
 CRIMES: dict[Crime, str] = {
     a_month_that_is_left_out: "is closed after 2026-01",
     a_month_that_is_closed_twice: "is closed after 2026-01",
-    a_month_in_the_stream_of_another: "in the stream of another",
+    a_month_in_the_stream_of_another: "which is not that of its facts",
     a_month_that_is_closed_before_its_end: "is closed before its end",
 }

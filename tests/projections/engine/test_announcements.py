@@ -8,6 +8,7 @@ import pytest
 
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Reference, Wallet, wallet_id
+from domain.finance.month import Month
 from tests.installation import Process
 from tests.projections.forgery import Forger, forged
 from tests.projections.looking import register
@@ -138,9 +139,23 @@ def test_a_correction_that_was_not_booked_is_found(forger: Forger) -> None:
 def test_a_correction_may_not_be_booked_as_one_of_an_earlier_release(forger: Forger) -> None:
     made, entry = forger.adjustment(-100_000)
     old = forged(entry, reference=Reference("adjustment", str(entry.transaction_id)))
-    position = forger.write(made)
-    forger.write(old)
-    forger.expect(position, "was announced and not booked")
+    forger.write(made)
+    forger.expect(forger.write(old), "has no correction that names it")
+
+
+@pytest.mark.any_database
+def test_a_log_of_today_has_no_adjustment_of_an_earlier_release(forger: Forger) -> None:
+    _, entry = forger.adjustment(-100_000)
+    alone = Reference("adjustment", str(entry.transaction_id))
+    forger.expect(forger.write(forged(entry, reference=alone)), "has no correction that names it")
+
+
+@pytest.mark.any_database
+def test_nor_has_one_that_began_earlier_and_has_closed_a_month(forger: Forger) -> None:
+    late = forger.adjusted(-100_000)
+    (closed,) = Month.close("2026-01", forger.cause).collect_events()
+    forger.write(closed)
+    forger.expect(forger.write(late), "has no correction that names it")
 
 
 def test_adjustments_are_right_as_operators_make_them(forger: Forger) -> None:

@@ -1,8 +1,6 @@
 """API clients as the token endpoint reads them."""
 
-from functools import partial
-
-from domain.accounts.organization import FIRST_SCOPES, ApiClient, granted
+from domain.accounts.organization import FIRST_SCOPES, granted
 from projections.models.api_clients import ApiClientRow
 from tests.installation import Process, SetClock
 
@@ -29,7 +27,6 @@ def test_a_registered_client_is_read_back(process: Process) -> None:
         client_id="cl_1",
         organization_id=organization_id,
         scopes=["lookup", "wallet"],
-        secret_hashes=["first"],
         revoked=False,
         created_at=clock.now,
     )
@@ -39,14 +36,6 @@ def test_a_machine_to_machine_client_has_no_organization_and_all_scopes(process:
     found = row(process, process.client(None))
     assert (found.organization_id, found.scopes) == (None, granted(FIRST_SCOPES))
     assert "webhooks" in found.scopes  # Which is not in what is stored.
-
-
-def test_a_rotation_keeps_the_secret_before_and_no_older_one(process: Process) -> None:
-    client_id = process.client(None)
-    for secret in ("second", "third"):
-        rotate = partial(ApiClient.rotate_secret, secret_hash=secret, cause=process.cause())
-        process.accounts.change_client(client_id, rotate)
-    assert row(process, client_id).secret_hashes == ["third", "second"]
 
 
 def test_a_revoked_client_stays_and_says_so(process: Process) -> None:

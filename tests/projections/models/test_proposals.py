@@ -1,32 +1,45 @@
-"""Adjustments that wait: those that are proposed and neither approved nor rejected."""
+"""What waits: what is proposed and neither approved nor rejected."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from domain.accounts.approvals import WaitsForApproval
 from domain.cause import Cause
 from projections.engine.verify import differences
-from tests.installation import Installation, Process
+from tests.installation import Process
 
 
 @pytest.mark.any_database
+@pytest.mark.parametrize("kind", ["adjustment", "deposit"])
 @pytest.mark.parametrize("in_one_batch", [True, False])
-def test_what_is_decided_waits_no_more(installation: Installation, in_one_batch: bool) -> None:  # noqa: FBT001  # It is one case of the table.
-    installation.environment["ADJUSTMENT_APPROVAL_ABOVE"] = "1"
-    process = installation.process()
-    owner, (anna, bert) = process.organization("5.00"), (actor(process), actor(process))
+def test_what_is_decided_waits_no_more(
+    process: Process,
+    in_one_batch: bool,  # noqa: FBT001  # It is one case of the table.
+    kind: str,
+) -> None:
+    process.accounts.approvals.set_limit(1_000_000, process.cause())
+    owner, (anna, bert) = process.organization("0.50"), (actor(process), actor(process))
     made = []
     for name in "abcd":
-        made.append(process.accounts.adjust(owner, 2_000_000, "why", anna, reference=name))
+        made.append(proposed(process, kind, owner, name, anna))
         if not in_one_batch:
             process.projector.catch_up()
-    process.accounts.reject(made[0].id, bert)
-    process.accounts.approve(made[2].id, bert)
+    process.accounts.reject(made[0], bert)
+    process.accounts.approve(made[2], bert)
     process.projector.catch_up()
     with process.views.reading() as connection:
-        assert process.proposals.all(connection) == [made[1].id, made[3].id]
+        assert process.proposals.all(connection) == [made[1], made[3]]
     parts = (process.log, process.views, process.positions, process.proposals)
     assert differences(*parts) == []
+
+
+def proposed(process: Process, kind: str, owner: UUID, reference: str, anna: Cause) -> UUID:
+    if kind == "adjustment":
+        return process.accounts.adjust(owner, 2_000_000, "why", anna, reference=reference).id
+    with pytest.raises(WaitsForApproval) as waits:
+        process.accounts.deposit(owner, 2_000_000, reference, anna)
+    return waits.value.proposal.id
 
 
 def actor(process: Process) -> Cause:

@@ -142,4 +142,5 @@ def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96)
         bells or Bells(),
         process.clock,
         threads,
+        process.cut_off.is_doubted,
     )

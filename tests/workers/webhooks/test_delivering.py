@@ -17,6 +17,7 @@ from projections.engine import in_parts
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
+from workers.steadiness import Steadiness
 from workers.webhooks import KEPT, LEASE, PLACES
 
 WRONG = Sent(500, None, 5)
@@ -163,6 +164,22 @@ def test_seven_days_of_failures_without_a_success_disable(
     happen(lab, owner, "later")
     lab.deliver()
     assert is_disabled(lab, endpoint) is None  # The failures of before do not count.
+
+
+@pytest.mark.any_database
+def test_a_clock_that_jumps_ahead_disables_no_endpoint(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    del lab.process.cut_off
+    lab.process.steadiness, lab.sender.always = Steadiness(clock, lambda: 0.0), DOWN
+    lab.process.cut_off.live()
+    lab.work = work_of(lab.process, lab.sender, lab.bells)
+    happen(lab, owner, "before")
+    lab.deliver()
+    clock.forward(days=8)
+    happen(lab, owner, "at the jump")
+    lab.deliver()
+    assert is_disabled(lab, endpoint) is None
 
 
 @pytest.mark.any_database
@@ -428,7 +445,9 @@ def test_the_secrets_in_force_sign(
     done = one(lab, owner, endpoint)
     assert done.attempted_at is not None
     stamp = int(done.attempted_at.timestamp())
-    assert asked == [(endpoint, [2, 1], str(done.id), stamp, done.body)]
+    key_id = lab.process.webhook_key.newest().id
+    both = [(2, key_id), (1, key_id)]
+    assert asked == [(endpoint, both, str(done.id), stamp, done.body)]
 
 
 def test_thirty_days_are_kept(lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock) -> None:

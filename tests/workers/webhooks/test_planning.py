@@ -93,6 +93,27 @@ def test_a_balance_that_falls_below_its_threshold_is_told_once(lab: Lab, process
 
 
 @pytest.mark.any_database
+def test_a_threshold_above_the_balance_is_told_at_once(lab: Lab, process: Process) -> None:
+    owner = process.organization("9.75")
+    endpoint = lab.endpoint(owner, events=["wallet.low_balance"])
+    for threshold in ("9.75", "10.00", "10.00", None):
+        process.accounts.change_organization(
+            owner,
+            lambda each, amount=threshold: each.set_low_balance_threshold(  # type: ignore[misc]  # A loop's value.
+                amount and parse_amount(amount), process.cause(), (parse_amount("9.75"), "USD")
+            ),
+        )
+    lab.plan()
+    [told] = lab.deliveries(owner, endpoint)
+    for part in (
+        b'"transaction_id":null,"amount":null',
+        b'"balance":"9.75"',
+        b'"threshold":"10.00"',
+    ):
+        assert part in told.body
+
+
+@pytest.mark.any_database
 def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_then(
     lab: Lab, process: Process
 ) -> None:

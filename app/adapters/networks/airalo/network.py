@@ -20,6 +20,7 @@ from domain.catalogue.supplied import Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.network import (
+    ActivationCode,
     Addon,
     Capability,
     NetworkStatus,
@@ -249,12 +250,13 @@ class Airalo:
         """Raise Rejected: Airalo suspends nothing."""
         raise Rejected(CANNOT)
 
-    def lpa(self, iccid: str, *, timeout_s: float) -> str:
-        code = self._sim(iccid, timeout_s).activation_code
+    def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
+        sim = self._sim(iccid, timeout_s)
+        code = sim.activation_code
         if code is None:
             message = "an eSIM without activation code, at $.data.qrcode"
             raise OddRecord(message)
-        return code
+        return ActivationCode(code, sim.confirmation)
 
     def _sim(self, iccid: str, timeout_s: float) -> wire.Sim:
         """Read an eSIM; raises NoSuchEndpoint if it is not ours."""

@@ -49,6 +49,7 @@ class Sim(Struct):
     lpa: str | None = None
     matching_id: str | None = None
     qrcode: str | None = None
+    confirmation_code: str | int | None = None
     recycled: bool | None = False
 
     @property
@@ -57,6 +58,12 @@ class Sim(Struct):
         if (self.qrcode or "").startswith("LPA:1$"):
             return self.qrcode
         return f"LPA:1${self.lpa}${self.matching_id}" if self.lpa and self.matching_id else None
+
+    @property
+    def confirmation(self) -> str | None:
+        """What the phone will ask for; nearly all eSIMs ask for nothing."""
+        told = self.confirmation_code
+        return None if told is None else str(told).strip() or None
 
 
 class Status(Struct):

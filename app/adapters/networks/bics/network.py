@@ -37,6 +37,7 @@ from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.network import (
+    ActivationCode,
     Addon,
     AddonUsage,
     AvailableEsim,
@@ -422,7 +423,7 @@ class BicsNetwork:
         path = "/EndPointLifeCycleChange"
         self._session.change("POST", path, request, deadline, Outcome, done=LIFE_CYCLE_CHANGED)
 
-    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+    def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the text of the QR code."""
         sim = self._sim(iccid, Deadline(timeout_s))
         if sim is None:
@@ -430,7 +431,7 @@ class BicsNetwork:
             raise Rejected(message)
         if sim.activation_code is None or not LPA.fullmatch(lpa := sim.activation_code.lpa):
             raise OddRecord(UNREADABLE.format("activationCode"))
-        return lpa
+        return ActivationCode(lpa)
 
     def _sim(self, iccid: str, deadline: Deadline) -> Sim | None:
         """Return an eSIM of the account; None if the account does not have it."""

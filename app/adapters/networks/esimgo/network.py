@@ -22,6 +22,7 @@ from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.lost_order import APART
 from domain.links.network import (
+    ActivationCode,
     Addon,
     Capability,
     NetworkStatus,
@@ -246,12 +247,12 @@ class EsimGo:
         """Lift our suspension; raises Rejected if eSIM Go has suspended or deactivated the eSIM."""
         self._switch(endpoint_id, "active", timeout_s)
 
-    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+    def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         lpa = self._esim(iccid, timeout_s).lpa
         if lpa is None:
             message = "an eSIM without activation code, at $.matchingId"
             raise OddRecord(message)
-        return lpa
+        return ActivationCode(lpa)
 
     def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:
         """Return the ICCID that a notification is about. Raises ForgedNotification."""

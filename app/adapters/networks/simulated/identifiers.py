@@ -1,4 +1,4 @@
-"""ICCIDs, activation codes, numbers, ids and random draws, each determined by a seed and a name."""
+"""ICCIDs, codes, numbers, ids and random draws, each determined by a seed and a name."""
 
 import json
 from base64 import b32encode
@@ -31,6 +31,11 @@ class Identifiers:
         secret = b32encode(self._digest("matching id", iccid)[:10]).decode("ascii")
         groups = (secret[start : start + 4] for start in range(0, len(secret), 4))
         return f"LPA:1${SMDP_HOST}${'-'.join(groups)}"
+
+    def confirmation_code(self, iccid: str) -> str | None:
+        """Return what the phone asks for: four digits if the ICCID ends in 0, else nothing."""
+        number = int.from_bytes(self._digest("confirmation code", iccid)[:4])
+        return f"{number % 10_000:04}" if iccid.endswith("0") else None
 
     def endpoint_id(self, iccid: str, reference: str) -> str:
         """Return the id of the endpoint of a creation; a repeated creation gets the same id."""

@@ -21,6 +21,7 @@ from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.network import (
+    ActivationCode,
     Addon,
     AvailableEsim,
     Capability,
@@ -294,7 +295,7 @@ class SimulatedNetwork:
         """Make an endpoint inactive; a network does this by itself, so it is not in the port."""
         self._change(endpoint_id, OPERATOR_TIMEOUT_S, lambda it, now: it.stopped("inactive", now))
 
-    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+    def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the activation code of an eSIM, whether it is in use or free."""
         with self._calls.reading(timeout_s) as call:
             known = self._inventory.is_free(call.connection, iccid) is not None
@@ -302,7 +303,9 @@ class SimulatedNetwork:
         if not known:
             raise Rejected(_UNKNOWN_ESIM)
         self._reach(found)
-        return self._identifiers.lpa(iccid)
+        return ActivationCode(
+            self._identifiers.lpa(iccid), self._identifiers.confirmation_code(iccid)
+        )
 
     def _fault_of(self, plan: ProviderPlan) -> Fault | None:
         return fault_of(plan) if self._sandbox else None

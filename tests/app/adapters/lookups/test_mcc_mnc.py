@@ -49,6 +49,47 @@ def test_a_name_under_two_mccs_gives_nothing() -> None:
     assert networks.find("IN", "Airtel") == (None, None)
 
 
+def test_an_mnc_that_is_not_certain_is_not_given(tmp_path: Path) -> None:
+    uncertain = ("NG,621,,Glo,,s,2026-11-21", "NG,621,,MTN,,s,2026-11-21")
+    networks = load_networks(write(tmp_path, HEADER, "NG,621,50,Glo,,s,2026-11-21", *uncertain))
+
+    assert networks.find("NG", "Glo") == networks.find("NG", "MTN") == ("621", None)
+
+
+@pytest.mark.parametrize(
+    ("country_code", "carrier", "code"),
+    [
+        # Several networks of one brand are in operation.
+        ("GR", "Cosmote", ("202", None)),
+        ("AU", "Telstra", ("505", None)),
+        ("AU", "Optus", ("505", None)),
+        ("PL", "Plus", ("260", None)),
+        ("CZ", "T-Mobile", ("230", None)),
+        ("BH", "Batelco", ("426", None)),
+        ("SE", "Tele2 Sverige", ("240", None)),
+        ("JP", "SoftBank", (None, None)),  # 440 and 441.
+        # The name means two companies.
+        ("DE", "Vodafone/Truphone", ("262", None)),
+        ("DE", "Vodafone/Lycamobile", ("262", None)),
+        # The code is gone.
+        ("BI", "Smart Mobile", (None, None)),
+        ("KH", "qbmore/Cadcomms", (None, None)),
+        # The lists disagree.
+        ("NG", "9mobile", ("621", None)),
+        ("JM", "Digicel", ("338", None)),
+        ("GF", "Free Caraibe", (None, None)),
+        # One network.
+        ("PL", "Play", ("260", "06")),
+        ("ET", "Safaricom", ("636", "02")),
+        ("BH", "STC", ("426", "04")),
+    ],
+)
+def test_the_shipped_table_gives_what_two_public_lists_agree_on(
+    country_code: str, carrier: str, code: tuple[str | None, str | None]
+) -> None:
+    assert load_networks(None).find(country_code, carrier) == code
+
+
 def test_a_name_of_no_network_gives_nothing() -> None:
     networks = Networks([Network("KE", "639", "02", ("Safaricom",))])
 
@@ -123,7 +164,7 @@ def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path) -> None:
         ("Kenya,639,02,X,,s,2026-11-21", "column country_code: must be two capital letters"),
         ("ke,639,02,X,,s,2026-11-21", "column country_code: must be two capital letters"),
         ("KE,63,02,X,,s,2026-11-21", "column mcc: must be 3 digits, not '63'"),
-        ("KE,639,2,X,,s,2026-11-21", "column mnc: must be 2 or 3 digits, not '2'"),
+        ("KE,639,2,X,,s,2026-11-21", "column mnc: must be 2 or 3 digits, or empty, not '2'"),
         ("KE,639,٠٢,X,,s,2026-11-21", "column mnc: must be 2 or 3 digits"),
         ("KE,639,03,,,s,2026-11-21", "column network: must be a name"),
         ("KE,639,03,X,,,2026-11-21", "column source: must be the list"),

@@ -76,6 +76,18 @@ def test_the_threshold_is_set_and_taken_away(service: Service) -> None:
     assert other.get(ACCOUNT).json["data"][THRESHOLD] is None
 
 
+def test_a_threshold_above_the_balance_is_told_with_that_balance(service: Service) -> None:
+    tenant = service.tenant(balance="9.75")
+    for threshold in ("9.75", "10"):
+        change(tenant, threshold)
+    events = service.container.log.history(tenant.id)
+    told = [each for each in events if isinstance(each, Organization.LowBalanceThresholdSet)]
+    assert [(each.balance_micros, each.currency) for each in told] == [
+        (None, None),
+        (9_750_000, "USD"),
+    ]
+
+
 @pytest.mark.parametrize("wrong", ["-1", "1.0000001", "1e3", "", " 1", "1\n", "1" * 13, 5, 1.5, []])
 def test_a_wrong_threshold_is_named(acme: Tenant, wrong: object) -> None:
     reply = acme.open("PATCH", ACCOUNT, json={THRESHOLD: wrong})

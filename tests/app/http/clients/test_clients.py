@@ -21,7 +21,7 @@ import pytest
 
 from app.http.docs import GUIDES
 from domain.cause import utc_now
-from domain.webhooks.signatures import WebhookSigner
+from domain.webhooks.signatures import Generation, WebhookSigner
 from tests.app.cli.serving import Serving
 from tests.app.cli.shell import Shell
 from tests.app.http.conftest import MakeService
@@ -173,17 +173,22 @@ def test_the_linters_of_partners_find_nothing(make_service: MakeService, node: N
 
 @pytest.mark.slow
 def test_the_library_of_receivers_in_javascript_verifies_webhooks(node: Node) -> None:
-    signer, endpoint = WebhookSigner(lambda: b"k" * 32), uuid4()
+    signer, endpoint = WebhookSigner({None: b"k" * 32}.get), uuid4()
     body, now = '{"type":"webhook.test","data":{"name":"Zoë"}}', int(utc_now().timestamp())
 
     def case(secret: int, *generations: int, said: str = body, at: int = now) -> dict[str, object]:
         """Sign with some generations; verify with the secret of one what is `said`."""
+        of = [Generation(each) for each in generations]
         headers = {
             "webhook-id": "msg-1",
             "webhook-timestamp": str(at),
-            "webhook-signature": signer.sign(endpoint, generations, "msg-1", at, body.encode()),
+            "webhook-signature": signer.sign(endpoint, of, "msg-1", at, body.encode()),
         }
-        return {"secret": signer.secret(endpoint, secret), "headers": headers, "body": said}
+        return {
+            "secret": signer.secret(endpoint, Generation(secret)),
+            "headers": headers,
+            "body": said,
+        }
 
     right = [case(1, 1), case(1, 2, 1), case(2, 2, 1)]
     wrong = [case(1, 2), case(1, 1, said=body + " "), case(1, 1, at=now - 600)]

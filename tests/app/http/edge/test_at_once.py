@@ -21,7 +21,7 @@ from app.http.application import create_front
 from app.http.docs import DOCUMENT
 from app.http.edge import request_threads
 from app.http.edge.listening import bind, listen
-from app.security import keys
+from app.security import ring
 from domain.at_once import WouldWait
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
@@ -49,6 +49,7 @@ USUAL = {
     "body with a key": ("POST", "/number-lookup", f"\r\n {BODY} \t", {**JSON, KEY: "a"}),
     "another organization": ("POST", QUERY, "", {"X-Organization-Id": str(uuid4())}),
     "another number": ("POST", QUERY[:-2], "", {KEY: "~" * 255}),
+    "a trunk 0 kept": ("POST", QUERY.replace("971", "9710"), "", {}),
 }
 # What the operation alone answers.
 UNUSUAL = {
@@ -164,7 +165,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[
 @pytest.fixture
 def house(alone: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made = House(alone)
-    monkeypatch.setattr(keys, "RECHECK", HOUR)  # Once a second that look is left to a thread.
+    monkeypatch.setattr(ring, "RECHECK", HOUR)  # Once a second that look is left to a thread.
     begin = SingleLookup.begin
 
     def noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> Begun:

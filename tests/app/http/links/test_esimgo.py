@@ -121,7 +121,7 @@ def test_an_esim_that_another_system_has_bought_is_taken_over(shop: Shop) -> Non
     shop.service.until_projected("links")
     link = shop.read({"id": iccid})
     assert (link["lpa_profile"], link["data_remaining_mb"]) == (
-        network.lpa(iccid, timeout_s=5.0),
+        network.lpa(iccid, timeout_s=5.0).lpa,
         1_000,
     )
     before = shop.balance()

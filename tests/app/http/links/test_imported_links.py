@@ -44,7 +44,8 @@ def elsewhere(shop: Buyer) -> dict[str, Any]:
         "endpoint_id": made.endpoint_id,
         "name": "Van 7",
         "sponsor_profile": PROFILE,
-        "lpa": network.lpa(esim.iccid, timeout_s=TIMEOUT_S),
+        "lpa": network.lpa(esim.iccid, timeout_s=TIMEOUT_S).lpa,
+        "confirmation_code": "4711-A",
         "plans": [
             {"plan_id": shop.plans[MORE], "bought_at": ADDED, "addon_id": more.addon_id},
             {"plan_id": shop.plans[BASIC], "bought_at": SOLD},
@@ -79,6 +80,7 @@ def test_a_link_that_was_taken_over_is_as_one_that_was_sold_here(shop: Buyer) ->
     link = shop.read(listed).json["data"]
     assert (link["iccid"], link["name"], link["status"]) == (entry["iccid"], "Van 7", "active")
     assert (link["lpa_profile"], link["sponsor_profile"]) == (entry["lpa"], PROFILE)
+    assert link["confirmation_code"] == listed["confirmation_code"] == "4711-A"
     assert [(each["plan_name"], each["activation_date"]) for each in link["activations"]] == [
         (BASIC, "2025-11-01T10:00:00.000Z"),
         (MORE, "2025-12-01T10:00:00.000Z"),
@@ -168,6 +170,11 @@ def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
         ({"endpoint_id": None}, "endpoint_id: is missing: the network gives each link one"),
         ({"lpa": "LPA:1$host$" + "M" * 245}, "lpa: must be LPA:1$host$matching-id"),
         ({"lpa": "LPA:2$host$id"}, "lpa: must be LPA:1$host$matching-id"),
+        (
+            {"confirmation_code": "a b"},
+            "confirmation_code: must be 1 to 64 visible ASCII characters",
+        ),
+        ({"lpa": None}, "confirmation_code: must not stand without an lpa"),
         ({"name": " "}, "name: must be text of 1 to 255 printable characters, no space around it"),
         ({"plans": []}, "plans: must have at least one plan"),
         (
@@ -236,4 +243,5 @@ def test_a_fee_counts_it_from_then_on_and_its_code_is_sealed(shop: Buyer) -> Non
     assert link.paid() == []
     assert parts.log.get(Esim, esim_id("simulated", entry["iccid"])).link_id == link.id
     stored = [parts.log.mapper.to_stored_event(each.event).state for each in parts.log.read(0, 999)]
-    assert not [state for state in stored if entry["lpa"].encode() in state]
+    for clear in (entry["lpa"], entry["confirmation_code"]):
+        assert not [state for state in stored if clear.encode() in state]

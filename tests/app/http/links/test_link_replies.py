@@ -33,7 +33,7 @@ def terms(**countries: list[MobileOperator]) -> PlanTerms:
     )
 
 
-def reading(*plans: BoughtPlan, lpa: str | None = None) -> LinkReading:
+def reading(*plans: BoughtPlan, code: network.ActivationCode | None = None) -> LinkReading:
     """Return a link with these plans, none of which has been used."""
     link = new_link(plans[0])
     for step in ACTIVE:
@@ -41,7 +41,8 @@ def reading(*plans: BoughtPlan, lpa: str | None = None) -> LinkReading:
     link.open_plan_change(CHANGE, cause())
     for each in plans[1:]:
         plan_added(uuid4(), each)(link)
-    return LinkReading(link, None, plans_of(link, None, START), lpa, stale=False, is_live=False)
+    plans_shown = plans_of(link, None, START)
+    return LinkReading(link, None, plans_shown, None, code, stale=False, is_live=False)
 
 
 def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkReading:
@@ -49,7 +50,7 @@ def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkRead
         PlanUsage(each.activation, mb, each.remaining_mb - mb, None, is_expired=expired)
         for each, mb in zip(asked.plans, used_mb, strict=True)
     ]
-    return LinkReading(asked.link, None, plans, None, stale=False, is_live=False)
+    return LinkReading(asked.link, None, plans, None, None, stale=False, is_live=False)
 
 
 def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[str, Any]:
@@ -67,7 +68,9 @@ def test_sums_are_rounded_to_a_kilobyte() -> None:
 
 
 def test_an_activation_code_is_encoded_to_its_last_character() -> None:
-    shown = show_link(reading(WIDE, lpa="LPA:1$a.example/b$C+D E&é"), {}, ())
+    code = network.ActivationCode("LPA:1$a.example/b$C+D E&é", "4711")
+    shown = show_link(reading(WIDE, code=code), {}, ())
+    assert (shown.lpa_profile, shown.confirmation_code) == (code.lpa, "4711")
     encoded = "LPA%3A1%24a.example%2Fb%24C%2BD%20E%26%C3%A9"
     for maker in ("apple", "android"):
         start = f"https://esimsetup.{maker}.com/esim_qrcode_provisioning?carddata="
@@ -76,7 +79,12 @@ def test_an_activation_code_is_encoded_to_its_last_character() -> None:
 
 def test_without_an_activation_code_there_are_no_addresses() -> None:
     shown = show_link(reading(WIDE), {}, ())
-    for name in ("lpa_profile", "apple_activation_url", "android_activation_url"):
+    for name in (
+        "lpa_profile",
+        "confirmation_code",
+        "apple_activation_url",
+        "android_activation_url",
+    ):
         assert getattr(shown, name) is None
 
 
@@ -119,7 +127,7 @@ def ends(*stages: tuple[float, int | None, bool]) -> LinkReading:
         )
         for each, (used_mb, day, is_expired) in zip(asked.plans, stages, strict=True)
     ]
-    return LinkReading(asked.link, None, plans, None, stale=False, is_live=False)
+    return LinkReading(asked.link, None, plans, None, None, stale=False, is_live=False)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ ITEM = {
     "created_at",
     "sponsor_profile",
     "lpa_profile",
+    "confirmation_code",
     "apple_activation_url",
     "android_activation_url",
     "data_used_mb",

@@ -60,10 +60,11 @@ def test_a_pepper_that_is_gone_is_not_made_anew(
     service = make_service()
     tenant = service.tenant()
     parts = service.container
-    parts.notes.add("pepper", parts.secret_hasher.fingerprint(), parts.clock())
+    parts.notes.add("pepper", parts.pepper.newest().id, parts.clock())
     pepper = parts.settings.signing_keys / "pepper"
     kept = pepper.rename(pepper.parents[1] / "pepper")
-    del parts.__dict__["secret_hasher"]
+    for name in ("pepper", "secret_hasher"):
+        del parts.__dict__[name]
     assert _token_status(service, tenant.client_id) == (503, "server_error")
     assert _token_status(service, tenant.client_id) == (503, "server_error")
     assert not pepper.exists()

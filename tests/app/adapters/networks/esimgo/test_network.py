@@ -13,7 +13,7 @@ from app.adapters.remote.api import RemoteRules
 from domain.cause import utc_now
 from domain.cost import Cost, ProviderBalance
 from domain.links.lost_order import APART
-from domain.links.network import NoSuchEndpoint, Order, ProviderPlan
+from domain.links.network import ActivationCode, NoSuchEndpoint, Order, ProviderPlan
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.app.adapters.networks.esimgo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
 from tests.installation import SetClock
@@ -289,7 +289,8 @@ def test_a_deactivated_esim_is_inactive_and_stays_so(network: EsimGo, server: Es
 def test_the_activation_code_names_the_host_without_a_scheme(network: EsimGo) -> None:
     order = bought(network)
 
-    assert network.lpa(order.iccid, timeout_s=TIMEOUT_S) == "LPA:1$rsp.esim.example$MATCH-000001"
+    code = network.lpa(order.iccid, timeout_s=TIMEOUT_S)
+    assert code == ActivationCode("LPA:1$rsp.esim.example$MATCH-000001")
 
 
 def test_the_last_bundle_of_an_esim_that_nobody_has_installed_is_left(

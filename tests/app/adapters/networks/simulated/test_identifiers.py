@@ -71,6 +71,14 @@ def test_an_activation_code_is_one_of_sgp_22_at_a_host_of_nobody(seed: str, icci
     assert re.fullmatch(r"LPA:1\$[a-z.]+\.example\$[A-Z2-7]{4}(-[A-Z2-7]{4}){3}", code)
 
 
+@given(names, names)
+def test_a_phone_asks_for_a_code_if_the_iccid_ends_in_0(seed: str, serial: str) -> None:
+    made = Identifiers(seed)
+
+    assert re.fullmatch("[0-9]{4}", made.confirmation_code(f"{serial}0") or "")
+    assert made.confirmation_code(f"{serial}1") is None
+
+
 def test_another_seed_gives_others() -> None:
     first, second = Identifiers("seed"), Identifiers("another seed")
     iccid = first.iccid("sp-atlas", 1)

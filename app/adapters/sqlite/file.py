@@ -1,0 +1,64 @@
+"""A database file as this process has opened it, which must stay the file at its path.
+
+SQLite would make a missing file anew, and goes on writing to one that was removed or replaced: what
+it commits then is in no file that anybody will open.
+"""
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+from urllib.parse import unquote
+
+LOOK_S = 0.05
+Identity = tuple[int, int] | None  # Device and number; None: there is no such file.
+
+
+class DatabaseFile:
+    """A file with its write-ahead log; the first connection decides which files these are."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.uri = f"{self.path.as_uri()}?mode=rw"  # For reading and writing, not for creating.
+        self._names = (str(self.path), f"{self.path}-wal")
+        self._opened: list[Identity] | None = None
+        self._looks_at_s = 0.0
+
+    @classmethod
+    def named(cls, name: str) -> "DatabaseFile":
+        """Return the file of a path, or of a URI such as ours."""
+        path, is_uri, _ = name.removeprefix("file://").partition("?mode=")
+        return cls(Path(unquote(path) if is_uri else name))
+
+    def opened(self) -> None:
+        """Note a new connection that has read, so that its files are there, or raise as below."""
+        self._opened = self._opened or self._look()
+        self.require()
+
+    def require(self) -> None:
+        """Raise if the files at the path are not those that are open."""
+        if self._opened is not None and self._opened != self._look():
+            raise self.gone()
+        self._looks_at_s = time.monotonic() + LOOK_S
+
+    def require_lately(self) -> None:
+        """Require it as of the last `LOOK_S`, because a look would cost more than most reads."""
+        if time.monotonic() > self._looks_at_s:
+            self.require()
+
+    def _look(self) -> list[Identity]:
+        return [_identity(name) for name in self._names]
+
+    def gone(self) -> sqlite3.OperationalError:
+        """Return the error for a file that was removed or replaced, or set back to older bytes."""
+        error = sqlite3.OperationalError(f"{self.path} is gone, or is not the file that was opened")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN  # Nothing was written into that file.
+        return error
+
+
+def _identity(name: str) -> Identity:
+    try:
+        found = os.stat(name)  # noqa: PTH116  # Each statement does this, and a Path costs more.
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

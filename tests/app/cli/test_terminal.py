@@ -1,0 +1,102 @@
+"""Whatever a file or a log holds, a terminal only shows it."""
+
+import json
+import os
+import pty
+import re
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from app.cli.terminal import printable
+from projections.audit.tree import leaf_hash
+from tests.app.cli.shell import Shell
+from tests.plan_files import plan, written
+
+HOSTILE = "\x1b]0;yours\x07\x1b[2J\u202egpj.\u2066\x9b31m\r\u200b\nok        yes"
+
+
+@pytest.fixture
+def strange(shell: Shell) -> Shell:
+    """A log that a stranger has written: names, reasons, a month and a currency."""
+    owner = shell.new_organization()
+    shell.run("wallet", "adjust", owner, "1", "--reference", "r", "--reason", "why")
+    hostile = json.dumps(HOSTILE, ensure_ascii=False)
+    with sqlite3.connect(shell.database) as database:
+        for old in ("Acme", "why"):
+            change = "UPDATE stored_events SET state = CAST(replace(state, ?, ?) AS BLOB)"
+            database.execute(change, (f'"{old}"', hostile))
+    database.close()
+    shell.run("projections", "rebuild", "--all")
+    return shell
+
+
+def harmless(text: str) -> None:
+    strange = {each for each in text if not each.isprintable() and each != "\n"}
+    assert strange == set()
+    assert "\nok        yes" not in text, "it looks like a line of ours"
+
+
+def seen(shell: Shell, *command: object) -> str:
+    """Return what a command shows on a real terminal; for others click strips escapes."""
+    reader, writer = pty.openpty()
+    shown = b""
+    with shell.start(*command, stdout=writer, stderr=writer) as started:
+        os.close(writer)
+        with suppress(OSError):  # EIO: nobody writes to it any more.
+            while part := os.read(reader, 65_536):
+                shown += part
+        started.wait(60)
+    os.close(reader)
+    return re.sub("\r\033\\[K[^\r]*", "", shown.decode()).replace("\r\n", "\n")  # Progress.
+
+
+COMMANDS = [("org", "list"), ("audit", "replay"), ("audit", "verify")]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_what_a_log_holds_is_harmless(strange: Shell, command: tuple[str, ...]) -> None:
+    harmless(strange.run(*command).output)
+    harmless(seen(strange, *command))
+
+
+def test_what_is_wrong_with_a_log_is_harmless(strange: Shell, tmp_path: Path) -> None:
+    with sqlite3.connect(strange.database) as database:
+        database.execute("UPDATE stored_events SET topic = ? WHERE rowid = 1", (HOSTILE,))
+    database.close()
+    harmless(strange.run("audit", "verify", status=1).output)
+    kept = tmp_path / "a\x1b[2J\nok        yes"
+    kept.write_text("no note")
+    harmless(strange.run("audit", "verify", "--against", kept, status=1).output)
+
+
+def test_what_a_file_holds_is_harmless(shell: Shell, tmp_path: Path) -> None:
+    state = '{"originator_topic":"x"}'
+    facts = {"position": 1, "stream": str(UUID(int=1)), "version": 1, "topic": HOSTILE}
+    leaf = leaf_hash(1, UUID(int=1), 1, HOSTILE, state.encode()).hex()
+    line = msgspec.json.encode({**facts, "state": state, "leaf": leaf})
+    (tmp_path / "log.jsonl").write_bytes(line + b"\n")
+    elsewhere = Shell(tmp_path / "elsewhere", shell.changes)
+    said = elsewhere.run("audit", "import", tmp_path / "log.jsonl", status=1).output
+    assert "cannot read the event" in said
+    harmless(said)
+    harmless(seen(elsewhere, "audit", "import", tmp_path / "log.jsonl"))
+    (tmp_path / "plans").write_bytes(written(plan("Europe", currency=HOSTILE)))
+    harmless(shell.run("plans", "import", tmp_path / "plans", status=1).output)
+    harmless(shell.run("plans", "import", tmp_path / "no\x1b[2J\x9b", status=2).output)
+
+
+def test_an_export_to_a_terminal_is_harmless_and_one_to_a_file_is_exact(
+    strange: Shell, tmp_path: Path
+) -> None:
+    strange.run("audit", "export", "--out", tmp_path / "log.jsonl")
+    assert "\u202e" in (tmp_path / "log.jsonl").read_text("utf-8")
+    harmless(seen(strange, "audit", "export"))
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    assert printable("Ærø Telecom 東京\nनमस्ते") == "Ærø Telecom 東京\nनमस्ते"

@@ -1,0 +1,160 @@
+"""A key that leaked is renewed and revoked by commands while the service runs."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from domain.accounts.organization import ApiClient
+from domain.cause import utc_now
+from tests.app.cli.shell import Shell
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, Tenant
+from tests.installation import SetClock
+
+NOTICED_WITHIN_S = 5  # In every process.
+FORM = {"grant_type": "client_credentials"}
+WEBHOOKS = "/v1/webhooks"
+
+
+def shell_of(service: Service) -> Shell:
+    """Run commands on the installation of a service, as another process does."""
+    settings = service.container.settings
+    changes = {
+        "DATABASE_URL": settings.database_url,
+        "SIGNING_KEYS": str(settings.signing_keys),
+        "SECRET_PEPPER": settings.secret_pepper,
+    }
+    return Shell(settings.signing_keys.parent, changes)
+
+
+def soon(service: Service, holds: Callable[[], bool]) -> None:
+    began = monotonic()
+    service.until(holds)
+    assert monotonic() - began < NOTICED_WITHIN_S
+
+
+def key_of(shell: Shell, kind: str) -> str:
+    """Return the key of a kind that is in use."""
+    listed = [each for each in shell.json("keys", "list")["data"] if each["kind"] == kind]
+    assert {"kind", "kid", "created_at", "state"} <= listed[-1].keys()
+    live = [each["kid"] for each in listed if each["state"] != "revoked"]
+    return str(live[-1])
+
+
+def token_status(service: Service, client_id: str) -> int:
+    pair = (client_id, f"s-{client_id}")
+    return service.client.post("/auth/token", data=FORM, auth=pair).status_code
+
+
+def kids(service: Service) -> list[str]:
+    return [each["kid"] for each in service.client.get("/.well-known/jwks.json").json["keys"]]
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+def test_tokens_of_a_revoked_signing_key_are_refused_soon_and_say_why(
+    make_service: MakeService, *, renewed: bool
+) -> None:
+    service = make_service()
+    tenant, shell = service.tenant(), shell_of(service)
+    leaked = key_of(shell, "signing")
+    if renewed:
+        shell.run("keys", "rotate")
+    assert tenant.get("/v1/wallet").status_code == 200, "a renewal refuses no token"
+    done = shell.json("keys", "revoke", leaked, "--yes")
+    assert (done["kind"], done["kid"], done["state"]) == ("signing", leaked, "revoked")
+    soon(service, lambda: tenant.get("/v1/wallet").status_code == 401)
+    assert "revoked" in tenant.get("/v1/wallet").json["error"]["message"]
+    assert leaked not in kids(service)
+    assert len(kids(service)) == 1
+    again = {"Authorization": f"Bearer {service.token(tenant.client_id)}"}
+    assert tenant.get("/v1/wallet", headers=again).status_code == 200
+
+
+@pytest.mark.parametrize("setting", ["", "a pepper by setting"])
+def test_a_secret_that_was_used_since_the_renewal_outlives_a_revoked_pepper(
+    make_service: MakeService, setting: str
+) -> None:
+    service = make_service(SECRET_PEPPER=setting)
+    shell = shell_of(service)
+    used, idle = (service.register_client(None) for _ in range(2))
+    for client_id in (used, idle):
+        assert token_status(service, client_id) == 200
+    leaked = key_of(shell, "pepper")
+    shell.run("keys", "rotate", "pepper")
+    newest = key_of(shell, "pepper")
+    assert newest != leaked
+    soon(service, lambda: service.container.pepper.newest().id == newest)
+    for _ in range(2):
+        assert token_status(service, used) == 200
+    done = shell.json("keys", "revoke", leaked, "--yes")
+    assert done["clients"] == [idle]
+    soon(service, lambda: leaked in service.container.pepper.revoked())
+    assert (token_status(service, idle), token_status(service, used)) == (401, 200)
+    assert leaked not in [*service.container.pepper.current()]
+    late = shell.json("client", "rotate-secret", idle)
+    pair = (idle, late["client_secret"])
+    assert service.client.post("/auth/token", data=FORM, auth=pair).status_code == 200
+
+
+def deliveries(tenant: Tenant, webhook_id: str) -> list[dict[str, Any]]:
+    page = tenant.get(f"{WEBHOOKS}/{webhook_id}/deliveries").json["data"]
+    return [*page["data"]]
+
+
+def test_a_secret_of_a_revoked_webhook_key_signs_nothing_until_it_is_rotated(
+    make_service: MakeService,
+) -> None:
+    service = make_service().start()
+    tenant, shell = service.tenant(), shell_of(service)
+    webhook_id = tenant.webhook()
+    leaked = key_of(shell, "webhooks")
+    shell.run("keys", "rotate", "webhooks")
+    first = tenant.test_delivery(webhook_id)
+    service.until(lambda: deliveries(tenant, webhook_id)[0]["status"] == "delivered")
+    done = shell.json("keys", "revoke", leaked, "--yes")
+    assert done["endpoints"] == [webhook_id]
+    soon(service, lambda: leaked in service.container.webhook_key.revoked())
+    second = tenant.test_delivery(webhook_id)
+    service.until(lambda: deliveries(tenant, webhook_id)[0]["error"] == "secret_revoked")
+    waiting = deliveries(tenant, webhook_id)[0]
+    assert (waiting["id"], waiting["status"], waiting["attempts"]) == (second, "pending", 0)
+    told = service.sender.to("https://hooks.example/")
+    assert [each.headers["webhook-id"] for each in told] == [first]
+    assert tenant.post(f"{WEBHOOKS}/{webhook_id}/rotate-secret").status_code == 200
+    with service.container.views.writing() as connection:  # As if the pause had passed.
+        states = service.container.webhook_deliveries.metadata.tables["webhook_health"]
+        connection.execute(states.update().values(paused_until=None))
+    service.until(lambda: deliveries(tenant, webhook_id)[0]["status"] == "delivered")
+
+
+def test_an_old_secret_ends_by_itself_and_lists_name_one_that_no_rotation_ended(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service()
+    shell, clients = shell_of(service), [service.register_client(None) for _ in range(3)]
+    soon_ended, at_once, endless = clients
+    shell.json("client", "rotate-secret", soon_ended, "--old-ends", "1")
+    shell.json("client", "rotate-secret", at_once, "--old-ends", "0")
+    with monkeypatch.context() as older:  # A release before this one said no end.
+        without = {"kept_until": None}
+        record = ApiClient.record
+        older.setattr(ApiClient, "record", lambda *a, **facts: record(*a, **(facts | without)))
+        shell.json("client", "rotate-secret", endless)
+    assert [token_status(service, each) for each in clients] == [200, 401, 200]
+    ends = {
+        each["client_id"]: each["old_secret_ends"] for each in shell.json("client", "list")["data"]
+    }
+    noted = service.container.endless_secrets_until()
+    assert noted is not None
+    assert [bool(ends[each]) for each in clients] == [True, False, True]
+    assert str(ends[endless]).startswith(f"{noted:%Y-%m-%dT%H:%M}")
+    said = shell.run("doctor", status=1).stdout
+    assert f"client {endless} has an old secret" in said
+    assert soon_ended not in said
+    began = utc_now()
+    for hours, expected in ((1, [401, 401, 200]), (24 * 30 + 1, [401, 401, 401])):
+        service.container.clock = SetClock(began + timedelta(hours=hours))
+        assert [token_status(service, each) for each in clients] == expected

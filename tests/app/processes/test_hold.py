@@ -1,0 +1,119 @@
+"""Every process learns within seconds that its installation is held, or released."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from app.processes import runtime
+from app.processes.runtime import Runtime
+from domain.accounts.operator_acts import OperatorAct
+from domain.cause import Cause
+from domain.errors import InstallationHeld
+from domain.finance.month import Month
+from domain.log.aggregate import Event
+from domain.lookups.bulk_commands import BulkRequest
+from domain.lookups.bulk_job import BulkJob
+from domain.webhooks.commands import Draft
+from tests.installation import (
+    PRICE_MICROS,
+    CountingProvider,
+    Installation,
+    Process,
+    SetClock,
+    numbers,
+    wait_until,
+)
+from tests.projections.looking import places
+from tests.support.webhooks import KeepingSender
+
+
+def act(process: Process) -> Cause:
+    return Cause(process.clock(), "by hand", "os:ann")
+
+
+@pytest.fixture
+def held(installation: Installation) -> Process:
+    """The installation as an operator sees it who has held it: with a job and an endpoint."""
+    process = installation.process()
+    past = installation.process(SetClock(datetime(2026, 9, 30, 12, tzinfo=UTC)))
+    owner = past.organization()  # So months are to be closed.
+    process.webhook_key.ensure()
+    process.webhooks.register(Draft(owner, "https://a.example", None, None, None), process.cause())
+    process.bulk_create.run(
+        BulkRequest(owner, numbers(3), PRICE_MICROS, "USD", "key-1"), process.cause()
+    )
+    process.cut_off.confirm()
+    assert process.hold.switch(act(process), held=True)
+    assert not process.hold.switch(act(process), held=True)
+    return process
+
+
+class Running:
+    """All threads of a process, with a sender and a provider that remember."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.provider = CountingProvider(remote=True)
+        self.process = installation.process(provider=self.provider)
+        self.sender = self.process.webhook_sender = KeepingSender()  # type: ignore[assignment]  # It has the shape of it.
+        self.sunk: list[str] = []
+        self.process.checkpoints._sink = self  # type: ignore[assignment]  # noqa: SLF001  # As above.
+        self.runtime = Runtime(self.process)
+        self.runtime.start()
+
+    def put(self, name: str, _: str) -> None:
+        self.sunk.append(name)
+
+
+@pytest.fixture
+def running(
+    installation: Installation, held: Process, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Running]:
+    assert held.hold.is_on
+    for often in ("MONTH_END_S", "CHECKPOINT_S", "DELIVER_S"):
+        monkeypatch.setattr(runtime, often, 1.0)
+    made = Running(installation)
+    yield made
+    made.runtime.stop()
+
+
+def closed(process: Process) -> list[Event]:
+    return [each.event for each in process.log.read(0, 100) if isinstance(each.event, Month.Closed)]
+
+
+def test_a_held_installation_rests_until_it_is_released(held: Process, running: Running) -> None:
+    head = held.log.head()
+    wait_until(lambda: places(held).get("audit_tree") == head)  # After five seconds of the clock.
+    assert (running.provider.asked, running.sender.told, running.sunk) == ([], [], [])
+    assert held.log.head() == head
+    (job,) = jobs(held)
+    held.hold.switch(act(held), held=False)
+    wait_until(lambda: held.log.get(BulkJob, job).finished_at is not None)
+    wait_until(lambda: {each.url for each in running.sender.told} == {"https://a.example"})
+    wait_until(lambda: bool(running.sunk) and bool(closed(held)))
+    held.hold.switch(act(held), held=True)
+    wait_until(lambda: running.process.hold.is_on)
+
+
+def test_commands_of_a_held_installation_move_no_money(held: Process) -> None:
+    (job,) = jobs(held)
+    owner = held.log.get(BulkJob, job).organization_id
+    with pytest.raises(InstallationHeld):
+        held.accounts.deposit(owner, 1, "wire", act(held))
+
+
+def test_who_holds_and_who_releases_stands_in_the_log(held: Process) -> None:
+    held.hold.switch(act(held), held=False)
+    assert not held.hold.switch(act(held), held=False)
+    acts = [e.event for e in held.log.read(0, 100) if isinstance(e.event, OperatorAct.Done)]
+    told = [(each.act, each.subject, each.actor) for each in acts]
+    assert told == [
+        ("installation.held", "installation", "os:ann"),
+        ("installation.released", "installation", "os:ann"),
+    ]
+
+
+def jobs(process: Process) -> list[UUID]:
+    found = (each.event for each in process.log.read(0, 100))
+    return [each.originator_id for each in found if isinstance(each, BulkJob.Created)]

@@ -1,0 +1,100 @@
+"""Under `serve` a file of the database that is gone or another one ends work; nothing is lost."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from tests.app.cli.serving import NUMBER, Serving
+from tests.app.cli.shell import Shell
+from tests.installation import wait_until
+
+CLIENTS = 8
+BEFORE, AFTER = 30, 130  # Lookups that are begun before and after the blow.
+
+
+@pytest.fixture
+def served(nowhere: Shell) -> Iterator[Serving]:
+    serving = Serving(nowhere)
+    try:
+        yield serving
+    finally:
+        serving.stop()
+
+
+def is_removed(file: Path) -> None:
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+
+
+def becomes_an_older_copy(file: Path) -> None:
+    older = file.with_name("older.db")
+    with closing(sqlite3.connect(file)) as now, closing(sqlite3.connect(older)) as then:
+        now.backup(then)
+        then.execute("DELETE FROM stored_events WHERE rowid > 20")
+        then.commit()
+    older.rename(file)
+
+
+def is_copied_over(file: Path) -> None:
+    older = file.with_name("older.db")
+    shutil.copyfile(file, older)
+    for each in file.parent.glob(f"{file.name}-*"):
+        each.unlink()
+    shutil.copyfile(older, file)
+
+
+def loses_what_was_not_yet_moved_into_it(file: Path) -> None:
+    file.with_name(f"{file.name}-wal").unlink()
+
+
+@pytest.mark.parametrize(
+    "blow",
+    [is_removed, becomes_an_older_copy, is_copied_over, loses_what_was_not_yet_moved_into_it],
+    ids=lambda blow: blow.__name__,
+)
+def test_no_lookup_is_charged_into_a_log_that_is_lost(
+    served: Serving, blow: Callable[[Path], None]
+) -> None:
+    headers, log = served.authorized(served.demo), served.shell.database
+    begun, struck = list[None](), Event()
+    late = list[int]()
+
+    def ask() -> None:
+        while len(late) < AFTER:
+            is_late = struck.is_set()
+            status, _ = served.call("POST", NUMBER, headers)
+            begun.append(None)
+            if is_late:
+                late.append(status)
+            else:
+                assert status in {200, 503}
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        asking = [pool.submit(ask) for _ in range(CLIENTS)]
+        wait_until(lambda: len(begun) >= BEFORE)
+        blow(log)
+        struck.set()
+        for each in asking:
+            each.result()
+    assert {*late} == {503}
+    status, ready = served.call("GET", "/readyz", {})
+    assert (status, str(log) in ready["missing"][0]) == (503, True)
+    wait_until(lambda: served.call("GET", "/v1/wallet", headers)[0] == 503)
+    assert blow is not is_removed or not log.exists()
+
+
+@pytest.mark.parametrize("name", ["service-views.db", "service-stores.db"])
+def test_a_process_that_has_lost_another_file_is_not_ready(served: Serving, name: str) -> None:
+    assert served.call("GET", "/readyz", {})[0] == 200
+    lost = served.shell.database.with_name(name)
+    is_removed(lost)
+    status, ready = served.call("GET", "/readyz", {})
+    assert (status, str(lost) in ready["missing"][0]) == (503, True)
+    assert served.call("GET", "/livez", {})[0] == 200
+    assert not lost.exists()

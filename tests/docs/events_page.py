@@ -1,0 +1,197 @@
+"""Writes docs/verifier/events.md from the event classes: `python -m tests.docs.events_page`.
+
+The page has each event for which the verifier has a rule, so a new rule needs it written anew, and
+a new field needs its meaning below. What stands before the list of events is written by hand.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+import msgspec
+
+import domain.aggregates  # noqa: F401  # Makes every topic known.
+from domain.log.aggregate import Event, class_of
+from domain.log.mapper import COLUMNS
+from projections.audit.ids import STREAMS
+from tests.docs.verifier import verify
+from tests.tidy.source import ROOT
+
+PAGE = ROOT / "docs" / "verifier" / "events.md"
+EVERYWHERE = ("timestamp", "request_id", "originator_topic", "actor")
+PLAIN = {UUID: "id", int: "integer", str: "text", bool: "boolean", datetime: "time", bytes: "bytes"}
+MEANINGS = {
+    "act": "what was done",
+    "activation_id": "the plan on its link that this makes, or concerns",
+    "additions": "the plans to add, in order: the steps behind the removals",
+    "addon_id": "what the network calls the plan on the link",
+    "adopted": "the network's reply was lost, and what it had done was found",
+    "amount_micros": "how much; only an adjustment may be below zero",
+    "asked": "what providers have answered, and what they charge us",
+    "above_micros": "above what amount it takes two; null: there is no limit",
+    "charged_for": "the stream that the charge is for",
+    "as_of": "how old the answer is",
+    "attempt": "how often it was tried, from 1",
+    "balance_micros": "what the wallet holds after it",
+    "bought_at": "when the plan was bought elsewhere",
+    "box": "the sealed text, Base64",
+    "charge_id": "the transaction of the charge that is given back",
+    "claim": "random, so that no two workers write the same bytes",
+    "client_id": "the name of the client",
+    "code": "why; `PROVISIONING_FAILED` gives refunds the reason `provisioning_failed`, any other"
+    " `provisioning_error`",
+    "cost": "what a provider charges us; partners never see it",
+    "count": "how many items",
+    "countries": "where the plan works, ISO 3166-1",
+    "currency": "ISO 4217",
+    "change_id": "the stream of the plan change",
+    "data_mb": "megabytes",
+    "deadline": "until when it is tried",
+    "description": "what statements say; that of an adjustment is its reason",
+    "details": "what the refusal says",
+    "endpoint_id": "what the network calls the link",
+    "errors": "what was wrong with each item",
+    "estimated": "left out: true, the amount is not from the provider's reply",
+    "fee_micros": "what one link costs in the month",
+    "iccid": "the number of the eSIM",
+    "id": "which one; of a deposit or an adjustment its own `reference`",
+    "index": "of the step, from 0",
+    "indexes": "which items, from 0",
+    "item": "the plan as the network calls it",
+    "item_price_micros": "what one item costs",
+    "kind": "of the charge, or of the end that is intended",
+    "last_position": "of the last event before the loss",
+    "limit_micros": "what may be spent in a calendar month",
+    "link_id": "the stream of the link",
+    "link_ids": "the links that were active at the first instant of the month",
+    "lpa": "the activation code, with any confirmation code, sealed",
+    "metadata": "what lists show beside it; of no account",
+    "month": "YYYY-MM, UTC",
+    "more": "the other plans of a link that was issued elsewhere",
+    "name": "of the thing; no account",
+    "network": "whose it is; left out: `simulated`",
+    "order_reference": "what the network calls the order",
+    "organization_id": "whose it is",
+    "origin": "what checkpoints call the log",
+    "personal": "numbers and results, sealed",
+    "placed_at": "when the network took the order",
+    "plan": "as it was bought",
+    "plan_id": "the stream of the plan",
+    "price": "null: it costs nothing",
+    "price_micros": "what the plan costs",
+    "provider": "who has answered",
+    "provider_plan_id": "the plan as the network calls it",
+    "reason": "why",
+    "reference": "what it was for; of a deposit, an adjustment or a refund by hand the operator's"
+    " own text; of a cost the provider's",
+    "refund": "null: nothing is given back",
+    "refunds": "what is given back",
+    "removals": "the plans to remove, in order: the first steps",
+    "scopes": "what the client may do",
+    "secret_hash": "a keyed hash",
+    "seen_position": "the highest that somebody had seen",
+    "sequence": "of the entries of the wallet, from 1",
+    "server": "who goes on",
+    "settled_at": "when the network can no longer do it",
+    "settles_at": "when the network can no longer do it",
+    "since": "since when an order of the link may have been placed",
+    "sealed_name": "what the partner calls the link, sealed; `name` is then null",
+    "slice_index": "of the items that are looked up together",
+    "slice_size": "how many items a slice has",
+    "source": "where the answer comes from",
+    "spending": "left out: the wallet has no limit",
+    "spent_micros": "charges less refunds in that month, after this entry",
+    "sponsor_profile": "whose numbers the eSIM has",
+    "sponsor_profiles": "which are tried, in order",
+    "total_count": "how many items",
+    "transaction_id": "of the entry that this announces or is; of a refund by hand that of the"
+    " charge",
+    "type": "`lookup`, `job`, `link`, `plan_change`, `monthly_fee`, `deposit` or `adjustment`",
+    "unawaited": "the sender was answered at once",
+    "until": "when the call to the network is over",
+    "validity_days": "days",
+    "color": "how lists show it",
+}
+BEGIN = "## Events\n"  # What stands before it is written by hand.
+
+
+def page() -> str:
+    """Return the page as it should be."""
+    found: dict[str, type[Any]] = {}
+    events = "".join(f"\n### {each}\n\n{_table(_event(each), found)}" for each in _topics())
+    structs, shown = "", set[str]()
+    while left := sorted(found.keys() - shown):
+        for name in left:
+            shown.add(name)
+            structs += f"\n### {name}\n\n{_table(_members(found[name]), found)}"
+    by_hand = PAGE.read_text("utf-8").partition(BEGIN)[0]
+    return f"{by_hand}{BEGIN}{events}\n## What stands in them\n{structs}"
+
+
+def _topics() -> list[str]:
+    two = {each for each in verify.JUDGED if each.startswith(("proposal.", "approval_limit."))}
+    return sorted({*verify.RULES, *two})
+
+
+def streams() -> Iterator[str]:
+    """Yield the row of each stream whose id is derived, which the part by hand must have."""
+    for event, (kind, *names) in STREAMS.items():
+        parts = ", ".join([f'"{kind}"', *names])
+        yield f"| stream of `{event.TOPIC}` | `derived({parts})` |\n"  # type: ignore[attr-defined]  # Each has one.
+
+
+def _event(topic: str) -> Iterator[tuple[str, Any, bool]]:
+    kind = class_of(topic, Event)
+    hints = get_type_hints(kind)
+    for each in fields(kind):
+        if each.name not in (*COLUMNS, *EVERYWHERE):
+            yield each.name, hints[each.name], each.default is None
+
+
+def _members(struct: type[Any]) -> Iterator[tuple[str, Any, bool]]:
+    omits = struct.__struct_config__.omit_defaults
+    hints = get_type_hints(struct)
+    for each in msgspec.structs.fields(struct):
+        yield each.name, hints[each.name], omits and not each.required
+
+
+def _table(members: Iterator[tuple[str, Any, bool]], found: dict[str, type[Any]]) -> str:
+    rows = [
+        f"| `{name}`{'?' if optional else ''} | {_type(hint, found, or_null=not optional)} "
+        f"| {MEANINGS[name]} |"
+        for name, hint, optional in members
+    ]
+    return (
+        "\n".join(["| Field | Type | Is |", "|---|---|---|", *rows, ""]) if rows else "No more.\n"
+    )
+
+
+def _type(hint: Any, found: dict[str, type[Any]], *, or_null: bool = True) -> str:
+    """Name a type as the page does; remember structs, which get tables of their own."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in {Union, UnionType}:
+        named = [_type(each, found) for each in arguments if each is not NoneType]
+        return " or ".join([*named, *(["null"] if or_null and NoneType in arguments else [])])
+    if origin is Literal:
+        return ", ".join(f"`{each}`" for each in arguments)
+    if origin is list:
+        return f"list of {_type(arguments[0], found)}"
+    if origin is dict:
+        return "object"
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        found[hint.__name__] = hint
+        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+    return PLAIN[hint]
+
+
+def main() -> None:
+    PAGE.write_text(page(), "utf-8")
+    sys.stdout.write(f"{PAGE}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The page of the events about money says what the classes of the events say."""
+
+from domain.aggregates import AGGREGATES
+from domain.log.aggregate import kinds_below
+from projections.audit.ids import STREAMS
+from tests.docs.events_page import PAGE, page, streams
+from tests.docs.verifier import verify
+
+
+def test_the_page_is_that_of_the_classes() -> None:
+    written = PAGE.read_text("utf-8")
+    assert written == page(), "run: python -m tests.docs.events_page"
+
+
+def test_the_verifier_has_a_rule_for_every_event_that_names_money() -> None:
+    names = ("price", "amount_micros", "refund", "refunds", "additions", "balance_micros")
+    events = {event for kind in AGGREGATES for event in kinds_below(kind.Event)}
+    events |= {
+        each for kind in AGGREGATES for each in vars(kind).values() if isinstance(each, type)
+    }
+    money = {
+        each.TOPIC
+        for each in events
+        if any(name in getattr(each, "__dataclass_fields__", ()) for name in names)
+    }
+    never_written = {"link.began", "wallet.moved"}
+    assert money - never_written <= verify.RULES.keys() | verify.JUDGED
+
+
+def test_the_verifier_and_the_auditor_derive_the_same_streams() -> None:
+    ours = {event.TOPIC: rule for event, rule in STREAMS.items()}  # type: ignore[attr-defined]  # Each has one.
+    assert ours == verify.STREAMS
+
+
+def test_the_page_has_each_id_that_is_derived() -> None:
+    written = PAGE.read_text("utf-8")
+    assert [row for row in streams() if row not in written] == []

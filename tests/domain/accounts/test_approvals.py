@@ -1,0 +1,80 @@
+"""What two operators decide happens once, whoever else does something at the same moment."""
+
+from contextlib import suppress
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.accounts.approvals import WaitsForApproval
+from domain.cause import Cause
+from domain.errors import NotPossible
+from projections.audit.auditor import check_log
+from tests.installation import Process
+from tests.workers.together import together
+
+LIMIT, LARGE = 1_000_000, 1_000_001
+
+
+def by(process: Process) -> Cause:
+    return Cause(process.clock(), f"cli-{uuid4()}", f"operator:{uuid4()}")
+
+
+@pytest.fixture
+def organization(process: Process) -> UUID:
+    process.accounts.approvals.set_limit(LIMIT, process.cause())
+    return process.organization("0.10")
+
+
+@pytest.fixture
+def waiting(process: Process, organization: UUID) -> UUID:
+    with pytest.raises(WaitsForApproval) as waits:
+        process.accounts.deposit(organization, LARGE, "bank-9", by(process))
+    return waits.value.proposal.id
+
+
+def balance(process: Process, organization: UUID) -> int:
+    return process.accounts.wallet(organization).balance_micros
+
+
+def test_of_many_who_decide_at_once_one_does(
+    process: Process, organization: UUID, waiting: UUID
+) -> None:
+    won: list[str] = []
+
+    def decide(how: str) -> None:
+        with suppress(NotPossible):
+            getattr(process.accounts, how)(waiting, by(process))
+            won.append(how)
+
+    together(*(lambda how=how: decide(how) for how in ["approve", "reject"] * 4))
+    assert len(won) == 1
+    assert balance(process, organization) == 100_000 + LARGE * (won == ["approve"])
+
+
+def test_what_a_payment_service_has_booked_is_not_booked_again(
+    process: Process, organization: UUID, waiting: UUID
+) -> None:
+    _, is_new = process.accounts.book_deposit(organization, LARGE, "bank-9", process.cause())
+    assert is_new, "it needs no approval"
+    with pytest.raises(NotPossible, match="was made meanwhile"):
+        process.accounts.approve(waiting, by(process))
+    process.accounts.reject(waiting, by(process))
+    assert balance(process, organization) == 100_000 + LARGE
+
+
+def test_a_reference_that_was_booked_before_the_limit_stays_booked(
+    process: Process, organization: UUID
+) -> None:
+    process.accounts.deposit(organization, LIMIT, "bank-2", process.cause())
+    process.accounts.approvals.set_limit(1, process.cause())
+    process.accounts.deposit(organization, LIMIT, "bank-2", by(process))
+    assert balance(process, organization) == 100_000 + LIMIT
+
+
+def test_first_limits_at_once_end_in_one_limit(process: Process) -> None:
+    approvals = process.accounts.approvals
+    together(*(lambda n=n: approvals.set_limit(n, by(process)) for n in range(1, 9)))
+    assert approvals.above_micros() in range(1, 9)
+    assert check_log(process.log).ok
+    with pytest.raises(NotPossible, match="needs operators"):
+        approvals.set_limit(None, process.cause())

@@ -1,0 +1,115 @@
+"""Complete rewrites of a log: what `audit verify` and the verifier of exports find by themselves.
+
+With -s a line tells how many there are and how many each has found.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing, redirect_stdout
+from copy import deepcopy
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from app.security.checkpoint_keys import CheckpointKeys
+from domain.log.log import Stored
+from projections.audit.auditor import check_log
+from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, verifier_key
+from projections.audit.export import Export
+from projections.audit.tree import CompactRange, leaf_hash
+from projections.audit.witnesses import Claim, Claims
+from tests.docs.verifier import verify
+from tests.installation import Installation
+from tests.projections.crimes.rewrites import REWRITES, UNSEEN, Rewrite
+from tests.projections.link_forgery import LinkForger
+from tests.projections.rewriting import Rewriting, write_everything
+from tests.seeds import sqlite_seed
+
+
+class Judges:
+    """A log that was honest, and two who judge what somebody has made of it."""
+
+    def __init__(self, installation: Installation, folder: Path) -> None:
+        process = installation.process()
+        write_everything(LinkForger(process))
+        self.installation, self.file = installation, folder / "log.jsonl"
+        self.honest = process.log.stored(0, 10**5)
+        tree = CompactRange()
+        for row in self.honest:
+            tree.append(leaf_hash(*row))
+        self.kept = Checkpoint("kept", tree.size, tree.root(), row.position, process.clock())
+        key = CheckpointKeys(folder / "keys", process.clock).newest()
+        (folder / "note").write_text(SignedCheckpoint.make(self.kept, key).note, "utf-8")
+        self.options = ["--checkpoint", str(folder / "note"), "--key"]
+        self.options.append(verifier_key("kept", key.public_key))
+
+    def rewritten(self, rewrite: Rewrite) -> list[Stored]:
+        log = Rewriting.of(deepcopy(self.honest))
+        rewrite(log)
+        return log.settle().stored()
+
+    def audit(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
+        """Return what `audit verify` says of a log of these rows."""
+        process = self.installation.process()  # One that has seen nothing of an earlier log.
+        with process.databases.keys.writing() as connection:
+            connection.exec_driver_sql("DELETE FROM stored_events")
+            statement = "INSERT OR IGNORE INTO stored_events (rowid, originator_id,"
+            statement += " originator_version, topic, state) VALUES (?, ?, ?, ?, ?)"
+            values = [(e.position, e.stream_id.hex, e.version, e.topic, e.state) for e in rows]
+            connection.exec_driver_sql(statement, values)
+            connection.exec_driver_sql("UPDATE sqlite_sequence SET seq = ?", (len(rows),))
+        witnesses = [Claims([Claim("note", self.kept)])] if with_note else []
+        report = check_log(process.log, witnesses=witnesses)
+        process.close()
+        return [each.reason for each in report.failures]
+
+    def verify(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
+        """Return what the verifier finds wrong in an export of these rows."""
+        lines = Export.__new__(Export)
+        lines._rows = lambda _: ((row, leaf_hash(*row)) for row in rows)  # type: ignore[method-assign]  # noqa: SLF001  # The log may not hold them.
+        lines.tree, lines.position, lines.events, lines._until = CompactRange(), 0, 0, 0  # noqa: SLF001  # As above.
+        self.file.write_bytes(b"".join(lines.lines()))
+        with redirect_stdout(told := StringIO()):
+            status = verify.main([str(self.file), *(self.options if with_note else [])])
+        failed = [each for each in told.getvalue().splitlines() if each.startswith("FAILED")]
+        assert status == bool(failed)
+        return failed
+
+
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judges]:
+    folder = tmp_path_factory.mktemp("rewritten")
+    with closing(Installation(folder, like=sqlite_seed())) as made:
+        yield Judges(made, folder)
+
+
+def test_what_nobody_has_rewritten_is_right_for_both(judges: Judges) -> None:
+    for rows in (judges.honest, judges.rewritten(lambda _: None)):
+        assert (judges.audit(rows), judges.verify(rows)) == ([], [])
+    assert judges.audit(judges.honest, with_note=True) == []
+    assert judges.verify(judges.honest, with_note=True) == []
+
+
+def test_each_complete_rewrite_is_found_by_both(judges: Judges) -> None:
+    missed: dict[str, list[str]] = {"audit verify": [], "verify.py": []}
+    for rewrite in REWRITES:
+        rows = judges.rewritten(rewrite)
+        assert rows != judges.honest, rewrite.__name__
+        if not judges.audit(rows):
+            missed["audit verify"].append(rewrite.__name__)
+        if not judges.verify(rows):
+            missed["verify.py"].append(rewrite.__name__)
+    found = {name: len(REWRITES) - len(each) for name, each in missed.items()}
+    sys.stdout.write(f"of {len(REWRITES)} complete rewrites {found}\n")
+    assert missed == {"audit verify": [], "verify.py": []}
+
+
+@pytest.mark.parametrize("rewrite", UNSEEN, ids=lambda each: each.__name__)
+def test_what_nobody_can_see_is_convicted_by_a_kept_checkpoint(
+    judges: Judges, rewrite: Rewrite
+) -> None:
+    rows = judges.rewritten(rewrite)
+    assert (judges.audit(rows), judges.verify(rows)) == ([], [])
+    assert judges.audit(rows, with_note=True) != []
+    assert judges.verify(rows, with_note=True) != []

@@ -1,0 +1,185 @@
+"""What breaks the rights of operators and the rule of two."""
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+from domain.accounts.approvals import LIMIT_ID, ApprovalLimit, Proposal
+from domain.accounts.operators import Operator, Right, operator_id
+from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.wallet import Adjustment, Deposit
+from domain.cause import Cause
+from domain.log.aggregate import Event, Root
+from tests.projections.link_forgery import Crime, LinkForger
+
+LIMIT = 10
+
+
+def by(forger: LinkForger, number: int | str | None) -> Cause:
+    actor = f"operator:{operator_id(number)}" if isinstance(number, int) else number
+    return Cause(forger.cause.at, f"cli-{uuid4()}", actor)
+
+
+def registered(number: int, may: Sequence[Right], cause: Cause) -> Operator:
+    return Operator.register(
+        operator_id(number), cause, name=f"o{number}", may=may, key_hash=f"hash-{number}"
+    )
+
+
+def write(forger: LinkForger, *aggregates: Root) -> int:
+    return forger.write(*(e for each in aggregates for e in each.collect_events()))
+
+
+def staffed(forger: LinkForger, limit: int | None = LIMIT) -> LinkForger:
+    """Operator 1 has the right keys, 2 and 3 money and approve; there is a limit."""
+    write(forger, registered(1, ["keys"], by(forger, "os:root")))
+    for number in (2, 3):
+        write(forger, registered(number, ["money", "approve"], by(forger, 1)))
+    if limit is not None:
+        opened = ApprovalLimit.open(by(forger, 1))
+        opened.set(limit, by(forger, 1))
+        write(forger, opened)
+    return forger
+
+
+def booked(forger: LinkForger, micros: int, cause: Cause, *before: Root) -> int:
+    """Write a deposit with its entry; return the position of the deposit."""
+    made = Deposit.make(forger.organization_id, "bank-9", micros, cause)
+    forger.wallet.deposit(made, "USD", cause)
+    if before:
+        write(forger, *before)
+    position = write(forger, made)
+    write(forger, forger.wallet)
+    return position
+
+
+def approved(proposal: Proposal, cause: Cause) -> Event:
+    proposal.collect_events()
+    proposal.record(Proposal.Approved, cause)
+    (event,) = proposal.collect_events()
+    return event
+
+
+def proposed(forger: LinkForger, micros: int, number: int) -> Proposal:
+    proposal = Proposal.of_deposit(forger.organization_id, micros, "bank-9", by(forger, number))
+    made = proposal.pending_events[0]
+    forger.write(made)
+    return proposal
+
+
+def deposit_by(actor: int | str | None) -> Crime:
+    def crime(forger: LinkForger) -> int:
+        return booked(staffed(forger), 5, by(forger, actor))
+
+    crime.__name__ = f"a_deposit_by_{actor}"
+    return crime
+
+
+def a_deposit_by_one_who_is_revoked(forger: LinkForger) -> int:
+    operator = registered(4, ["money"], by(staffed(forger), 1))
+    operator.revoke(by(forger, 1))
+    write(forger, operator)
+    return booked(forger, 5, by(forger, 4))
+
+
+def a_deposit_by_a_client_without_the_scope(forger: LinkForger) -> int:
+    client = ApiClient.register(
+        "cl_1", by(staffed(forger), 1), organization_id=None, scopes=["wallet"], secret_hash="h"
+    )
+    write(forger, client)
+    return booked(forger, 5, by(forger, "client:cl_1"))
+
+
+def a_deposit_above_the_limit(forger: LinkForger) -> int:
+    return booked(staffed(forger), LIMIT + 1, by(forger, 2))
+
+
+def a_deposit_of_more_than_was_approved(forger: LinkForger) -> int:
+    proposal = proposed(staffed(forger), LIMIT + 1, 2)
+    forger.write(approved(proposal, by(forger, 3)))
+    return booked(forger, LIMIT + 2, by(forger, 3))
+
+
+def an_approval_of_which_nothing_comes(forger: LinkForger) -> int:
+    proposal = proposed(staffed(forger), LIMIT + 1, 2)
+    return forger.write(approved(proposal, by(forger, 3)))
+
+
+def an_approval_of_ones_own(forger: LinkForger) -> int:
+    proposal = proposed(staffed(forger), LIMIT + 1, 2)
+    position = forger.write(approved(proposal, by(forger, 2)))
+    booked(forger, LIMIT + 1, by(forger, 2))
+    return position
+
+
+def an_approval_with_a_key_that_the_proposer_made(forger: LinkForger) -> int:
+    write(forger, registered(4, ["money", "keys"], by(staffed(forger), 1)))
+    write(forger, registered(5, ["keys"], by(forger, 4)))
+    write(forger, registered(6, ["approve"], by(forger, 5)))  # Four acts as five.
+    proposal = proposed(forger, LIMIT + 1, 4)
+    position = forger.write(approved(proposal, by(forger, 6)))
+    booked(forger, LIMIT + 1, by(forger, 6))
+    return position
+
+
+def an_adjustment_above_the_limit(forger: LinkForger) -> int:
+    cause = by(staffed(forger), 2)
+    made = Adjustment.make(forger.organization_id, "c-1", LIMIT + 1, "why", cause)
+    forger.wallet.adjust(made, "USD", cause)
+    position = write(forger, made)
+    write(forger, forger.wallet)
+    return position
+
+
+def a_limit_raised_by_one(forger: LinkForger) -> int:
+    limit = staffed(forger).process.log.get(ApprovalLimit, LIMIT_ID)
+    limit.set(LIMIT + 1, by(forger, 1))
+    return write(forger, limit)
+
+
+def a_limit_ended_by_one(forger: LinkForger) -> int:
+    limit = staffed(forger).process.log.get(ApprovalLimit, LIMIT_ID)
+    limit.set(None, by(forger, 1))
+    return write(forger, limit)
+
+
+def a_limit_set_without_the_right(forger: LinkForger) -> int:
+    opened = ApprovalLimit.open(by(staffed(forger, None), 2))
+    opened.set(LIMIT, by(forger, 2))
+    return write(forger, opened)
+
+
+def an_operator_made_without_the_right(forger: LinkForger) -> int:
+    return write(forger, registered(4, ["money"], by(staffed(forger), 2)))
+
+
+def a_key_made_for_another_without_the_right(forger: LinkForger) -> int:
+    operator = staffed(forger).process.log.get(Operator, operator_id(3))
+    operator.rotate_key("hash-x", by(forger, 2))
+    return write(forger, operator)
+
+
+def an_organization_made_by_nobody(forger: LinkForger) -> int:
+    return write(staffed(forger), Organization.register(uuid4(), by(forger, None), name="Acme"))
+
+
+CRIMES: dict[Crime, str] = {
+    deposit_by(None): "without the right money",
+    deposit_by("os:root"): "without the right money",
+    deposit_by(1): "without the right money",
+    deposit_by(9): "without the right money",
+    deposit_by("client:cl_9"): "without the right money",
+    a_deposit_by_one_who_is_revoked: "without the right money",
+    a_deposit_by_a_client_without_the_scope: "without the right money",
+    a_deposit_above_the_limit: "is above the approval limit",
+    a_deposit_of_more_than_was_approved: "is above the approval limit",
+    an_approval_of_which_nothing_comes: "is approved, not done",
+    an_approval_of_ones_own: "is not approved by another operator",
+    an_approval_with_a_key_that_the_proposer_made: "is not approved by another operator",
+    an_adjustment_above_the_limit: "is above the approval limit",
+    a_limit_raised_by_one: "is raised without another operator",
+    a_limit_ended_by_one: "is raised without another operator",
+    a_limit_set_without_the_right: "without the right keys",
+    an_operator_made_without_the_right: "without the right keys",
+    a_key_made_for_another_without_the_right: "without the right keys",
+    an_organization_made_by_nobody: "without the right money",
+}

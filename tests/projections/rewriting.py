@@ -1,0 +1,217 @@
+"""A log of everything that moves money, for somebody to rewrite from its first event to its last.
+
+Whoever rewrites it leaves no seam: versions, positions, sequences, balances and what counts against
+limits are computed anew, and so are the leaves. Only what the change itself says is wrong.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from domain.accounts.spending import Spending
+from domain.log.log import Stored
+from domain.lookups.number_lookup import NumberLookup
+from tests.projections.crimes import ends, months, orders
+from tests.projections.crimes.adjustments import decided
+from tests.projections.crimes.refunds_by_hand import by_hand, entry
+from tests.projections.forgery import SEALED
+from tests.projections.link_forgery import LinkForger, first_of
+
+
+@dataclass
+class Row:
+    """One event, with its facts to be changed."""
+
+    stream: str
+    version: int
+    topic: str
+    state: dict[str, Any]
+
+
+@dataclass
+class Rewriting:
+    """The rows of a log in their order."""
+
+    rows: list[Row] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, stored: list[Stored]) -> "Rewriting":
+        facts = ((str(e.stream_id), e.version, e.topic, json.loads(e.state)) for e in stored)
+        return cls([Row(*each) for each in facts])
+
+    def all(self, topic: str, **facts: Any) -> list[Row]:
+        return [
+            row
+            for row in self.rows
+            if row.topic == topic and all(row.state.get(n) == v for n, v in facts.items())
+        ]
+
+    def first(self, topic: str, **facts: Any) -> Row:
+        return self.all(topic, **facts)[0]
+
+    def entry(self, transaction: str) -> Row:
+        """Return the wallet's entry of a transaction."""
+        entries = (row for row in self.rows if row.topic.startswith("wallet."))
+        return next(row for row in entries if row.state.get("transaction_id") == transaction)
+
+    def drop(self, *rows: Row) -> None:
+        """Remove events; later versions of their streams move up."""
+        for row in rows:
+            at = next(at for at, each in enumerate(self.rows) if each is row)
+            for later in self.rows[at:]:
+                if later.stream == row.stream:
+                    later.version -= 1
+            del self.rows[at]
+
+    def insert(self, after: Row, *copies: Row) -> None:
+        """Put events behind another; later versions of their streams move down."""
+        at = next(at for at, each in enumerate(self.rows) if each is after) + 1
+        for copied in reversed(copies):
+            for later in self.rows[at:]:
+                if later.stream == copied.stream and later.version >= copied.version:
+                    later.version += 1
+            self.rows.insert(at, copied)
+
+    def again(self, row: Row, **changes: Any) -> Row:
+        """Return a copy of an event as the next one of its stream, with other facts."""
+        state = deepcopy(row.state) | changes
+        return Row(row.stream, row.version + 1, row.topic, state)
+
+    def settle(self) -> "Rewriting":
+        """Compute anew what follows from the entries of each wallet."""
+        balances, sequences = defaultdict[str, int](int), defaultdict[str, int](int)
+        limits: dict[str, int | None] = {}
+        spent: dict[str, tuple[str, int]] = defaultdict(lambda: ("", 0))
+        for row in self.rows:
+            noun, _, what = row.topic.partition(".")
+            if noun != "wallet" or what == "opened":
+                continue
+            state, wallet = row.state, row.stream
+            now = max(spent[wallet][0], state["timestamp"][:7])
+            so_far = spent[wallet][1] if now == spent[wallet][0] else 0
+            if what == "spending_limited":
+                limits[wallet] = (state.get("spending") or {}).get("limit_micros")
+            else:
+                signed = state["amount_micros"] * (-1 if what == "charged" else 1)
+                balances[wallet] += signed
+                sequences[wallet] += 1
+                so_far -= signed if what in {"charged", "refunded"} else 0
+            spent[wallet] = (now, so_far)
+            state["balance_micros"], state["sequence"] = balances[wallet], sequences[wallet]
+            limit = limits.get(wallet)
+            state.pop("spending", None)
+            if limit is not None:
+                told = {"limit_micros": limit, "month": now, "spent_micros": so_far}
+                state["spending"] = told
+        return self
+
+    def stored(self) -> list[Stored]:
+        return [
+            Stored(position, UUID(row.stream), row.version, row.topic, _bytes(row.state))
+            for position, row in enumerate(self.rows, 1)
+        ]
+
+
+def _bytes(state: Any) -> bytes:
+    return json.dumps(state, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def write_everything(forger: LinkForger) -> None:
+    """Write each thing that moves money, by the rules."""
+    for each in _parts():
+        each(forger)
+
+
+def _parts() -> Iterator[Callable[[LinkForger], None]]:
+    yield from (
+        _pay_in,
+        _look_up,
+        _run_jobs,
+        _live_links,
+        _change_plans,
+        _owe_fees,
+        _refund,
+        _limit,
+    )
+
+
+def _pay_in(forger: LinkForger) -> None:
+    forger.write(*forger.deposit("bank-2"), *forger.deposit("bank-3"), *forger.deposit("bank-4"))
+    forger.write(*forger.adjustment(-7_000), *decided(forger))
+    forger.write(months.closed("2026-01"), months.closed("2026-02"), months.closed("2026-03"))
+
+
+def _look_up(forger: LinkForger) -> None:
+    for micros in (10_000, 12_000, 14_000):
+        lookup = forger.lookup(micros)
+        forger.write(lookup, forger.charge_for(lookup))
+
+
+def _run_jobs(forger: LinkForger) -> None:
+    job = forger.job()
+    failed = forger.failed(job, 0, 1)
+    forger.write(failed, forger.refund_for(job, failed))
+    forger.write(forger.completed(job, 2), forger.completed(job, 3), forger.finished(job))
+    other = forger.job(3)
+    forger.write(forger.completed(other, 0))
+    cancelled = forger.cancelled(other)
+    forger.write(cancelled, forger.refund_for(other, cancelled))
+    assert SEALED
+
+
+def _live_links(forger: LinkForger) -> None:
+    forger.active()
+    forger.failed_link()
+    forger.write(*ends.a_cancelled_link(forger).events)
+    orders.right_orders(forger)
+    link = forger.active("0.03")
+    link.request_end("end", forger.cause.at, forger.cause)
+    link.end([], forger.cause)
+    forger.write(*link.collect_events())
+
+
+def _change_plans(forger: LinkForger) -> None:
+    link = forger.active("0.05")
+    forger.done(forger.changing(link, "0.02", remove=[first_of(link)]), link)
+    change = forger.changing(link, "0.02", "0.04")
+    forger.start(change)
+    forger.write(*forger.step(change, link))
+    forger.start(change)
+    failed = forger.change_failure(change)
+    forger.write(failed, *forger.finish(change, link), *forger.change_money_back(change))
+
+
+def _owe_fees(forger: LinkForger) -> None:
+    for month in ("2026-02", "2026-03"):
+        fee, due = forger.fee(UUID(int=1), UUID(int=2), month=month)
+        forger.write(due, *forger.fee_charged(fee))
+
+
+def _refund(forger: LinkForger) -> None:
+    lookup = forger.lookup(16_000)
+    forger.write(lookup, forger.charge_for(lookup))
+    found = forger.process.log.get(NumberLookup, lookup.originator_id)
+    assert lookup.price is not None
+    event, refund = by_hand(forger, found, lookup.price)
+    forger.write(event, entry(forger, refund))
+
+
+def _limit(forger: LinkForger) -> None:
+    forger.wallet.limit_spending(
+        Spending(50_000_000, f"{forger.cause.at:%Y-%m}", _spent(forger)), forger.cause
+    )
+    forger.write(*forger.wallet.collect_events())
+    lookup = forger.lookup(18_000)
+    forger.write(lookup, forger.charge_for(lookup))
+
+
+def _spent(forger: LinkForger) -> int:
+    moved = (
+        json.loads(row.state) | {"topic": row.topic} for row in forger.process.log.stored(0, 10**4)
+    )
+    signs = {"wallet.charged": 1, "wallet.refunded": -1}
+    return sum(signs.get(each["topic"], 0) * each.get("amount_micros", 0) for each in moved)

@@ -1,0 +1,35 @@
+"""Every process of the Procfile learns that its installation is held, and that it is released."""
+
+from tests.installation import numbers, wait_until
+from tests.scenarios.conftest import partner_of
+from tests.scenarios.system import PROCESSES, System, failures
+from tests.workers.webhooks.receiver import Receiver
+
+HELD, RELEASED = "this installation is held", "this installation is released"
+JOB = {"phone_numbers": numbers(20)}
+
+
+def test_each_process_rests_from_a_hold_on_and_acts_from_a_release_on(system: System) -> None:
+    system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
+    assert system.run("migrate").returncode == 0
+    partner = partner_of(system)
+    running = [system.start(name) for name in PROCESSES]
+    for each in running:
+        each.says("serving" if each.name == "web" else "is at work")
+    partner.authorize()
+    with Receiver().running() as receiver:
+        got, url = receiver.got["/told"], receiver.url("/told")
+        assert partner.ask("POST", "/v1/webhooks", {"url": url}).status == 201
+        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
+        wait_until(lambda: len(got) == 1, 60)
+        assert system.run("installation", "hold").returncode == 0
+        for each in running:
+            each.says(HELD)
+        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 503
+        assert partner.ask("GET", "/v1/wallet").status == 200
+        assert system.run("installation", "release").returncode == 0
+        for each in running:
+            each.says(RELEASED)
+        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
+        wait_until(lambda: len(got) == 2, 60)
+    assert failures(system) == ""
