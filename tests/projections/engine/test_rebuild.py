@@ -8,11 +8,13 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
+from app.processes.erasing import erase, find_months, find_stream
 from app.processes.migrate import migrate
 from domain.accounts.wallet import Adjustment
 from domain.finance.month import Month
+from domain.links.link import Link
 from domain.log.log import Recorded
 from domain.months import first_instant, month_of, next_month
 from domain.webhooks.commands import Draft
@@ -50,6 +52,24 @@ def end_books(process: Process) -> None:
     process.log.append(gift, Month.close(month, later))
 
 
+def forget_some(process: Process) -> None:
+    """Name three links and erase one of them, a job, and all of an organization so far."""
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        links = process.links.all(connection, None, limit=3)
+        job_id = connection.execute(select(process.jobs.jobs.c.id)).scalars().first()
+    cause = process.cause()
+    for each in links:
+        process.link_readings.rename(process.log.get(Link, each.id), "Named", cause)
+    process.projector.step()
+    found = [find_stream(process, "link", links[0].id, None)]
+    found.append(find_stream(process, "job", job_id, None))
+    end = next_month(month_of(cause.at))
+    found += find_months(process, end, links[1].organization_id, begin_anew=False)
+    erase(process, found, cause)
+    process.link_readings.rename(process.log.get(Link, links[0].id), "Named again", cause)
+
+
 @pytest.mark.slow
 @pytest.mark.rounds
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -59,6 +79,7 @@ def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -
         life.go_on(15)
         process.projector.step()
     life.finish()
+    forget_some(process)
     end_books(process)
     process.projector.catch_up()
     live = rows(process)
