@@ -34,7 +34,7 @@ COMMANDS = {
     "links": "Links: the eSIMs that partners have bought.",
     "webhooks": "Webhooks: where partners are told what happens, and what they were told.",
     "sandbox": "The simulated network of a sandbox.",
-    "keys": "The keys that sign tokens and checkpoints.",
+    "keys": "The keys that sign tokens and checkpoints, peppers, and keys of webhooks.",
     "settings": "Print every setting with its value, default and meaning.",
     "openapi": "Print the OpenAPI document.",
     "projections": "The read models that are built from the log.",

@@ -71,6 +71,7 @@ def asking(*kinds: type[ScriptedLookups]) -> Iterator[LookupProvider]:
         environment = {name: text for each in servers for name, text in each.settings.items()}
         environment["LOOKUP_PROVIDER"] = ",".join(each.name for each in servers)
         container = stack.enter_context(closing(Container(Settings.from_env(environment))))
+        container.hold.known = False  # There is no database that could say so.
         yield container.provider
 
 

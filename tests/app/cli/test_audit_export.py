@@ -90,7 +90,7 @@ def test_a_ledger_is_written_of_all_or_of_one_organization(used: Shell, tmp_path
     }
     whole = used.run("audit", "export", "--format", "beancount").stdout
     assert whole == file.read_text()
-    assert "Assets:Deposits  5.00 USD" in whole
+    assert "Assets:Deposits  5.000000 USD" in whole
     mine = used.run("audit", "export", "--format", "beancount", "--org", other).stdout
     assert "Assets:Deposits  7.00 USD" in mine
     assert "5.00" not in mine

@@ -18,6 +18,7 @@ from app.http.lookups.routes import BULK_REFUSALS, SINGLE_REFUSALS
 from domain.errors import (
     Conflict,
     IdempotencyInProgress,
+    InstallationHeld,
     InsufficientBalance,
     LinkBusy,
     NetworkUnavailable,
@@ -54,6 +55,7 @@ def example_of(kind: type[Refused]) -> Refused:
 def test_every_refusal_has_one_status_and_a_code_of_its_own() -> None:
     refusals = set(every_subclass(Refused))
     assert set(STATUS) == refusals
+    refusals -= {InstallationHeld}  # A reason of SERVICE_UNAVAILABLE.
     assert len({refusal.code for refusal in refusals}) == len(refusals)
 
 
@@ -70,6 +72,7 @@ def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type
         NumberLookupUnavailable,
         ProvisioningError,
         ServiceUnavailable,
+        InstallationHeld,
     }
     assert ("retryable" in details) == stated
     assert details.get("retryable", False) == (kind in retryable)

@@ -77,7 +77,7 @@ def test_it_names_itself(document: dict[str, Any]) -> None:
 
 
 def test_every_route_of_the_app_is_described(service: Service, document: dict[str, Any]) -> None:
-    aside = {"/", "/openapi.json", "/docs", "/docs/{name}"}
+    aside = {"/", "/openapi.json", "/docs", "/docs/", "/docs/{name}"}
     aside.add("/.well-known/oauth-authorization-server/{issuer_path}")
     aside.add("/networks/{name}/notifications")  # For networks and not for partners.
     routes = {

@@ -54,6 +54,7 @@ def test_a_new_link_has_the_fields_of_the_contract(acme: Buyer) -> None:
         "created_at": link["created_at"],
         "sponsor_profile": PROFILE,
         "lpa_profile": link["lpa_profile"],
+        "confirmation_code": link["confirmation_code"],
         "apple_activation_url": apple,
         "android_activation_url": apple.replace(".apple.", ".android."),
         "activation_url": apple,

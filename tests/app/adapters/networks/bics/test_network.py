@@ -8,6 +8,7 @@ import pytest
 from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.wire import ActivationCode, Answer, Statistics, status_of
 from app.adapters.remote.reply import Reply, decode
+from domain.links.network import ActivationCode as ActivationCodeOf
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.contracts.esim_networks import BASE_PLAN, PLAN, SPONSOR, TIMEOUT_S, a_free_esim, a_link
@@ -244,6 +245,7 @@ def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
             except Unavailable:
                 continue
             if read == network.lpa:
-                assert str(told).endswith(f"${server.sims[asked].matching_id}")
+                assert isinstance(told, ActivationCodeOf)
+                assert told.lpa.endswith(f"${server.sims[asked].matching_id}")
             else:
                 assert (told is None) is (asked == other)
