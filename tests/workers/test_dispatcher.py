@@ -1,5 +1,7 @@
 """The dispatcher publishes first and moves after: a message may come twice, never not at all."""
 
+import shutil
+from contextlib import closing
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,6 +13,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Installation, Process, numbers, sqlite_only
 from tests.projections.histories import create_job, write_row
 from tests.projections.looking import after_reading, place_of, register
+from tests.seeds import sqlite_seed
 from tests.workers.queueing import Queue, Refusing, Sweeps, dispatcher_of
 from workers.dispatcher import BATCH_EVENTS_MAX, NAME, Dispatcher
 
@@ -191,8 +194,12 @@ def test_a_start_on_another_log_is_at_its_head_and_asks_for_a_sweep(
     process.close()
     for suffix in ("", "-wal", "-shm"):
         installation.log_file.with_name(f"service.db{suffix}").unlink(missing_ok=True)
+    elsewhere = installation.directory / "other"
+    elsewhere.mkdir()
+    with closing(Installation(elsewhere, like=sqlite_seed())) as other:
+        other.process().organization()
+    shutil.copy(other.log_file, installation.log_file)  # Where the first one was.
     restored = installation.process()
-    restored.open_log(create=True).close()  # Another log is put where the first one was.
     migrate(restored)
     create_job(restored, restored.organization(), numbers(1))
     sweeps = Sweeps()

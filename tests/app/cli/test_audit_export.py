@@ -92,7 +92,7 @@ def test_a_ledger_is_written_of_all_or_of_one_organization(used: Shell, tmp_path
     assert whole == file.read_text()
     assert "Assets:Deposits  5.000000 USD" in whole
     mine = used.run("audit", "export", "--format", "beancount", "--org", other).stdout
-    assert "Assets:Deposits  7.00 USD" in mine
+    assert "Assets:Deposits  7.000000 USD" in mine
     assert "5.00" not in mine
     nobody = used.refusal("audit", "export", "--format", "beancount", "--org", UUID(int=1))
     assert nobody == f"there is no organization {UUID(int=1)}"
