@@ -3,6 +3,7 @@
 The command `privacy erase` deletes keys (`app/cli/privacy.py`).
 """
 
+import logging
 from collections.abc import Iterator
 from typing import Protocol
 from uuid import UUID
@@ -11,6 +12,8 @@ import msgspec
 
 from domain.cause import Cause
 from domain.months import month_of
+
+logger = logging.getLogger(__name__)
 
 NUMBERED = "."  # In the name of a key that each stream has a part of its own of.
 
@@ -53,10 +56,17 @@ class Vault(Protocol):
 def open_text(
     vault: Vault, organization_id: UUID, subject: UUID, text: str | Sealed | None
 ) -> str | None:
-    """Return a text, which earlier releases may have kept in clear; None if it was erased."""
+    """Return a text, which earlier releases may have kept in clear; None if it was erased.
+
+    So it is for bytes that were not sealed for this subject: one odd value stops nothing else.
+    """
     if not isinstance(text, Sealed):
         return text
-    clear = vault.open(organization_id, subject, text)
+    try:
+        clear = vault.open(organization_id, subject, text)
+    except ValueError:
+        logger.warning("a sealed text of stream %s was not sealed for it", subject)
+        return None
     return None if clear is None else clear.decode()
 
 

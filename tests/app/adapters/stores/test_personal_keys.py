@@ -11,7 +11,7 @@ from app.adapters.stores import personal_keys
 from app.adapters.stores.personal_keys import HELD_S, PACKED, PersonalKeys
 from domain.accounts.erasure import Part
 from domain.errors import ServiceUnavailable
-from domain.personal import Sealed
+from domain.personal import Sealed, open_text
 from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.support.erasing import erase_months
 
@@ -45,6 +45,13 @@ def test_a_box_opens_for_no_other_subject(process: Process, sealed: Sealed) -> N
     with pytest.raises(ValueError, match="was not sealed for it") as refused:
         process.vault.open(ORGANIZATION, uuid4(), sealed)
     assert CLEAR.decode() not in str(refused.value)
+
+
+def test_a_text_that_does_not_belong_to_its_stream_is_absent_and_stops_nothing_else(
+    process: Process, sealed: Sealed
+) -> None:
+    assert open_text(process.vault, ORGANIZATION, SUBJECT, sealed) == CLEAR.decode()
+    assert open_text(process.vault, ORGANIZATION, uuid4(), sealed) is None
 
 
 def test_a_box_opens_for_no_other_organization_or_month(process: Process, sealed: Sealed) -> None:
