@@ -59,11 +59,12 @@ def main() -> int:
     """Return the exit status of the command."""
     given, *command = sys.argv[1:]
     now = datetime.now(UTC)
-    ahead_s = int((chosen(given, now) - now).total_seconds())
-    if not ahead_s:
+    already_s = int(os.environ.get(AHEAD, "0"))  # This process may have been shifted itself.
+    ahead_s = already_s + int((chosen(given, now) - now).total_seconds())
+    if ahead_s == already_s:
         return _run(command, os.environ)
     sys.stdout.write(
-        f"== The clocks of the tests say {now + timedelta(seconds=ahead_s):%F %T} UTC\n"
+        f"== The clocks of the tests say {now + timedelta(seconds=ahead_s - already_s):%F %T} UTC\n"
     )
     sys.stdout.flush()
     with tempfile.TemporaryDirectory(prefix="clock-") as directory:
