@@ -80,8 +80,8 @@ def test_a_secret_that_everybody_may_read_is_named(
 
 @pytest.mark.any_database
 def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Process) -> None:
-    next_month = (utc_now().replace(day=1) + timedelta(days=32)).replace(day=1, hour=2)
-    healthy.shared_clock = healthy.local_clock = SetClock(next_month)
+    later = (utc_now().replace(day=1) + timedelta(days=32)).replace(day=3)
+    healthy.shared_clock = healthy.local_clock = SetClock(later)
     assert checks(healthy) == {"months"}
     assert any("months close" in each.message for each in examine(healthy))
     (month,) = healthy.month_end.overdue()
