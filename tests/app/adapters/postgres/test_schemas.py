@@ -106,7 +106,9 @@ def test_a_table_of_somebody_else_that_is_called_alike_is_no_log(
     new_process: NewProcess, admin: psycopg.Connection, database_url: str
 ) -> None:
     admin.execute("CREATE TABLE b.log_events (line text)")
-    migrate(new_process(database_url))
+    made = new_process(database_url)
+    migrate(made)
+    assert what_is_missing(made) is None
 
 
 def by_the_database(admin: psycopg.Connection, _: pytest.MonkeyPatch) -> None:
