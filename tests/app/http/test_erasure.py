@@ -21,12 +21,20 @@ from domain.months import month_of, next_month
 from projections.audit.auditor import verify
 from tests.app.cli.shell import Shell
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer
+from tests.app.http.conftest import run_service
 from tests.app.http.service import Service, Tenant
+from tests.seeds import Seed
 from tests.servers.install import newest
 
 ANNA, BEN, CARL, DORA, EVE = (f"+49157000000{index}7" for index in range(5))
 NAME, OTHER_NAME = "Frieda Muster", f"phone of {ANNA[:4]} {ANNA[4:8]}-{ANNA[8:]}"
 BULK, LOOKUPS = "/number-lookup/bulk", "/number-lookup/lookups"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Service]:
+    """A service of its own: the whole log is verified, and other tests write odd entries."""
+    yield from run_service(tmp_path_factory.mktemp("erasure"), migrated)
 
 
 @pytest.fixture
