@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 OPERATOR = "operator:"  # Before the id of an operator who is an actor.
-# No time is written further ahead than this, so a later time shows that a clock was set back.
-AHEAD_MAX = timedelta(minutes=1)
+# A process whose clock differs by more from that of the database does no work. NTP keeps this.
+CLOCK_OFF_MAX = timedelta(seconds=2)
+# No lease, rest or intent lasts longer than five minutes. One that ends later was written by a
+# clock that was ahead and has been set back, so it counts as over: nothing waits for it for ever.
+AHEAD_MAX = timedelta(minutes=6)
 
 
 class Clock(Protocol):
@@ -38,6 +41,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def lies_ahead(moment: datetime, now: datetime, at_most: timedelta = AHEAD_MAX) -> bool:
-    """Tell whether a moment is still to come; False if it is too far: a clock was set back."""
-    return now < moment <= now + at_most
+def lies_ahead(moment: datetime, now: datetime) -> bool:
+    """Tell whether the end of a lease, rest or intent is still to come; see AHEAD_MAX."""
+    return now < moment <= now + AHEAD_MAX

@@ -12,7 +12,8 @@ Refused
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
-    └── InstallationHeld
+    ├── InstallationHeld
+    └── ClockOff
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
 └── WrongCurrency CURRENCY is not the currency of the log
@@ -346,6 +347,12 @@ class InstallationHeld(ServiceUnavailable):
     """Raised for what would act on the world in a copy that nobody has released."""
 
     message = "This installation is a held copy: it answers reads only, until it is released."
+
+
+class ClockOff(ServiceUnavailable):
+    """Raised in a process that does no work, because its clock is not that of the database."""
+
+    message = "the clock of this machine is not that of the database"
 
 
 class Conflict(Exception):

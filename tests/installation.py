@@ -22,7 +22,7 @@ from app.bootstrap import providers
 from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
 from app.settings import Settings
-from app.watch.database_clock import DatabaseClock
+from app.watch.clock_check import ClockCheck
 from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
@@ -33,7 +33,6 @@ from domain.webhooks.commands import Webhooks
 from projections.engine.read_model import ReadModel
 from tests import compiled
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
-from workers.steadiness import Steadiness
 
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
@@ -130,10 +129,10 @@ class Process(Container):
     ) -> None:
         super().__init__(settings, clock)
         use_known_models(self)
-        self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
+        self.monotonic = lambda: clock().timestamp()  # Time is what moves it.
+        self.began = clock(), self.monotonic()
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
-            self.shared_clock = clock
-            self.database_clock, self.clock = DatabaseClock(clock, lambda: None), clock
+            self.shared_clock, self.clock_check = clock, ClockCheck(clock, lambda: None)
         self._given = provider
 
     @part

@@ -33,7 +33,7 @@ RETRIES: dict[str, Any] = {
 class Services(Protocol):
     """What actors call; made at the first message, because a mere publisher needs none of it."""
 
-    def is_held(self) -> bool: ...
+    def is_resting(self) -> bool: ...
     @property
     def lookup_turns(self) -> LookupTurns: ...
     @property
@@ -49,12 +49,12 @@ class Services(Protocol):
 
 
 def register(broker: Broker, services: Services) -> None:
-    """Declare the actors; in a held copy they do nothing, and the sweeps ask again when it ends."""
+    """Declare the actors; at rest they do nothing, and the sweeps ask again when it ends."""
 
     def acting(work: Callable[..., None]) -> Callable[..., None]:
         @wraps(work)
         def run(*arguments: Any) -> None:
-            if not services.is_held():
+            if not services.is_resting():
                 work(*arguments)
 
         return run

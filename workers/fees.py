@@ -12,7 +12,7 @@ from uuid import UUID
 
 from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.monthly_fee import monthly_fee_id
-from domain.cause import Cause, lies_ahead
+from domain.cause import Cause
 from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.log.log import Log
 from domain.months import month_of, months_before, next_month
@@ -58,10 +58,10 @@ class _Account:
     paused_until: datetime | None = None
 
     def is_short(self, now: datetime) -> bool:
-        return _is_before(now, self.short_until, RETRY)
+        return self.short_until is not None and now < self.short_until
 
     def has_work(self, month: str, now: datetime) -> bool:
-        if _is_before(now, self.paused_until, PAUSE):
+        if self.paused_until is not None and now < self.paused_until:
             return False
         return self.settled < month or (bool(self.owed) and not self.is_short(now))
 
@@ -176,10 +176,6 @@ class MonthlyFees:
 
     def _cause(self, month: str) -> Cause:
         return Cause(self._cut_off.now(), f"monthly-fee-{month}")
-
-
-def _is_before(now: datetime, moment: datetime | None, at_most: timedelta) -> bool:
-    return moment is not None and lies_ahead(moment, now, at_most)
 
 
 @dataclass(frozen=True)

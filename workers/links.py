@@ -230,10 +230,7 @@ def do_steps(log: Log, aggregate: R, do: Callable[[R], bool]) -> None:
 
 @dataclass(frozen=True)
 class Provisioning:
-    """Works on the links of one network.
-
-    `steady` tells whether so much time has really passed in this process (see `Steadiness`).
-    """
+    """Works on the links of one network; `clock` raises ServiceUnavailable while it is wrong."""
 
     log: Log
     network: EsimNetwork
@@ -242,7 +239,6 @@ class Provisioning:
     reservation: EsimReservation
     failing: Failing
     ending: LinkEnding
-    steady: Callable[[timedelta], bool]
     rules: ProvisioningRules
     clock: Clock
     new_id: Callable[[], UUID]
@@ -316,8 +312,7 @@ class Provisioning:
         """Call the network; a worker that lost the race for the intent does not come here."""
         assert link.iccid is not None
         assert link.intent is not None
-        left = link.intent.until - self.clock()
-        left_s = min(left, CALL).total_seconds()  # The clock may be set back.
+        left_s = (link.intent.until - self.clock()).total_seconds()
         if left_s <= 0:  # The append took longer than the intent lasts.
             return True
         try:
@@ -365,7 +360,7 @@ class Provisioning:
             self._begin_order(link, self._cause(link))
             self.log.append(link)
         assert link.intent is not None
-        left_s = min(link.intent.until - self.clock(), CALL).total_seconds()
+        left_s = (link.intent.until - self.clock()).total_seconds()
         if left_s <= 0:  # The append took longer than the intent lasts.
             return True
         plan = link.requested.plan.at_provider
@@ -543,8 +538,7 @@ class Provisioning:
     def _settle_end(self, link: Link) -> bool:
         """Close the intent by ending the link, if the network shows its end, or by keeping it."""
         assert link.end_intent is not None
-        after = self.network.settles_after
-        settled = self.clock() >= link.end_intent.until + after and self.steady(CALL + after)
+        settled = self.clock() >= link.end_intent.until + self.network.settles_after
         with suppress(ProviderError):
             self.ending.settle(link, settled=settled)
         return False

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
 
-from domain.cause import Clock
+from domain.cause import AHEAD_MAX, Clock
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.places import share_of
@@ -38,7 +38,6 @@ STALE = timedelta(seconds=5)
 # at least a quarter of a second later; longer trouble has minutes before the last start. A provider
 # that says "not now" holds back for five minutes at most, less than all rests together.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
-REST_MAX = timedelta(minutes=5)  # A longer rest was written before a clock was set back.
 LEFT_MAX = 1_000  # New slices that this process remembers; the sweep finds the others.
 # Slices in a row that turn out to be taken or ended; then the next message looks again.
 TRIES_MAX = 20
@@ -160,8 +159,8 @@ class LookupTurns:
         return None, None
 
     def _held(self, now: datetime) -> list[Held]:
-        """Return the slices in hand or at rest; other rows have lapsed, or a clock was set back."""
-        return [*self._in_hand.all(now, now + REST_MAX)]
+        """Return the slices in hand or at rest; other rows have lapsed."""
+        return [*self._in_hand.all(now, now + AHEAD_MAX)]
 
     def _unknown(
         self, connection: Connection, bell: Slice, held: Sequence[Held]
@@ -209,7 +208,7 @@ class LookupTurns:
 
     def _hold(self, organization_id: UUID, this: Slice, now: datetime) -> bool:
         held = Held(this, organization_id, self._me, now + LEASE)
-        if not self._in_hand.take(held, now, now + REST_MAX):
+        if not self._in_hand.take(held, now, now + AHEAD_MAX):
             return False
         self._mine[this] = organization_id
         self._turn += 1

@@ -20,19 +20,20 @@ from domain.log.log import Log
 from domain.provider_errors import ProviderError
 from workers.links import CALL, by_order, do_steps
 from workers.shares import Shares
-from workers.steadiness import Steadiness
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class LostOrders:
-    """Works on lost orders; any message may come twice, late or never."""
+    """Works on lost orders; any message may come twice, late or never.
+
+    `clock` raises ServiceUnavailable while it is wrong.
+    """
 
     log: Log
     networks: Networks
     clock: Clock
-    steadiness: Steadiness
     shares: Shares
 
     def work(self, lost_id: UUID) -> None:
@@ -50,9 +51,7 @@ class LostOrders:
     def _do(self, step: LostStep, lost: LostOrder) -> bool:
         match step:
             case LostStep.LOOK:
-                # This much time must really have passed, even if somebody has set the clock.
-                waits = lost.opened.settled_at - lost.opened.timestamp
-                return self.steadiness.lasts(waits) and self._look(lost)
+                return self._look(lost)
             case LostStep.TAKE_BACK:
                 return self._take_back(lost)
             case _:

@@ -62,6 +62,4 @@ class NightlyAudit:
 
     def _is_due(self) -> bool:
         now, last = self._clock(), self._newest()
-        if last is not None and last > now:
-            return True  # The clock was set back.
-        return now.hour >= NIGHT_HOUR and (last is None or last.date() < now.date())
+        return now.hour >= NIGHT_HOUR and (last is None or last.date() != now.date())

@@ -21,7 +21,6 @@ from domain.log.log import Log, retry_on_conflict
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 from workers.links import CALL, do_steps
 from workers.shares import Shares
-from workers.steadiness import Steadiness
 
 UNSEEN = timedelta(hours=1)  # How long to wait for a network that does not answer.
 
@@ -32,13 +31,12 @@ Decide = Callable[[PlanChange, Link, Cause], None]
 
 @dataclass(frozen=True)
 class PlanChanges:
-    """Works on the plan changes of one network."""
+    """Works on the changes of one network; `clock` raises ServiceUnavailable while it is wrong."""
 
     log: Log
     network: EsimNetwork
     failing: Failing
     clock: Clock
-    steadiness: Steadiness
 
     def work(self, change: PlanChange) -> None:
         """Bring a change as far as it can go now."""
@@ -85,7 +83,7 @@ class PlanChanges:
             return self._fail(change, why, outcome_known=True)
 
     def _left_s(self, until: datetime) -> float:
-        """Return how long a call may take; the clock may be set back."""
+        """Return how long a call may take."""
         return max(0.0, min(until - self.clock(), CALL).total_seconds())
 
     def _remove(self, link: Link, removal: Removal, until: datetime) -> None:
@@ -191,7 +189,7 @@ class PlanChanges:
         until = self.clock() + CALL
         change.start_step(until, self._cause(change))
         self.log.claim(change)
-        left_s = min(until - self.clock(), CALL).total_seconds()
+        left_s = (until - self.clock()).total_seconds()
         if left_s <= 0:
             return True
         addon_id = None
@@ -215,13 +213,8 @@ class PlanChanges:
         return waited and self._is_settled(change)
 
     def _is_settled(self, change: PlanChange) -> bool:
-        """Tell whether the failed call can have no more effect, even if the clock was set."""
-        assert change.failure is not None
-        if change.failure.settled_at is None:
-            return True
-        now = self.clock()  # First, so that `lasts` sees if this clock was wrong.
-        waited = self.steadiness.lasts(CALL + self.network.settles_after)
-        return waited and is_settled(change, self.network.settles_after, now)
+        """Tell whether the failed call can have no more effect."""
+        return is_settled(change, self.network.settles_after, self.clock())
 
     def _look_for(self, link: Link, change: PlanChange) -> AddonUsage | None:
         """Return the add-on of the current step, if the network shows it."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
-from domain.cause import Clock
+from domain.cause import Clock, lies_ahead
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from projections.engine.database import Database
@@ -29,7 +29,7 @@ IDLE = timedelta(seconds=60)
 JOBS_MAX = 100  # Per tick, so that a sweep does not itself flood the queue.
 JOBS_BACKLOG_MAX = 1_000  # Messages. While so many wait, work is late and not lost.
 JOBS_BACK_OFF_MAX = timedelta(minutes=5)
-# For all work, including work stamped before a clock was set back.
+# For all work, whatever its moment.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 logger = logging.getLogger(__name__)
@@ -57,8 +57,7 @@ class _Turns:
     def take(self, work: UnfinishedJob | UnfinishedWork, now: datetime) -> bool:
         """Take the turn of some work; False if its time has not come yet."""
         wait, not_before = self._waits.get(work, (self._wait_min, now))
-        # A later moment was set before a clock was set back.
-        if now < not_before <= now + self._wait_max:
+        if lies_ahead(not_before, now):
             return False
         self._waits[work] = (min(2 * wait, self._wait_max), now + wait)
         return True

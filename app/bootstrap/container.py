@@ -6,7 +6,7 @@ does not create one.
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -50,6 +50,7 @@ from app.bootstrap.hold import Hold
 from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
+from app.bootstrap.rest import Rest
 from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
@@ -70,7 +71,7 @@ from app.settings import (
     Settings,
     WrongSetting,
 )
-from app.watch.database_clock import DatabaseClock
+from app.watch.clock_check import ClockCheck
 from app.watch.logging import WorkLog, carried, note_cause
 from app.watch.metrics import Metrics
 from domain.accounts.commands import Accounts
@@ -152,7 +153,6 @@ from workers.plan_changes import PlanChanges, PlanChangeWork
 from workers.reading import BackgroundReading, Lane
 from workers.routes import DramatiqPublisher
 from workers.shares import Shares
-from workers.steadiness import Steadiness
 from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import VERSION as PLAN_VERSION
 from workers.webhook_planner import WebhookPlanner
@@ -210,13 +210,10 @@ class Container:
         require_known(settings)
         self.making = RLock()
         self.settings = settings
-        self.local_clock = clock
-        self.database_clock = DatabaseClock(
-            clock, self._server_time, server=lambda: self.log.server
-        )
-        self.clock: Clock = self.database_clock
-        # Made here and not on first use, because it can only vouch for the time since then.
-        self.steadiness = Steadiness(self.clock)
+        self.clock = clock
+        self.monotonic: Callable[[], float] = time.monotonic
+        self.began = clock(), self.monotonic()
+        self.clock_check = ClockCheck(clock, self._server_time)
         self.circuits: list[CircuitBreaker] = []
         self.remote_apis: list[RemoteApi] = []
         self.transcript: Transcript | None = None
@@ -271,20 +268,17 @@ class Container:
     @part
     def shared_clock(self) -> Clock:
         """The database server's clock, asked each time; this machine's where it has none."""
-        return lambda: self.views.server_time() or self.local_clock()
+        return lambda: self.views.server_time() or self.clock()
 
     @part
     def cut_off(self) -> CutOff:
         """The time of what is done once and for ever, and whether it can be believed."""
 
-        def apart() -> timedelta:
-            self.database_clock.measure()
-            return self.database_clock.offset
-
         def alive(at: datetime) -> None:
             self.notes.replace("alive", "", at)
 
-        return CutOff(self.shared_clock, apart, self._last_sign, alive, self.steadiness)
+        own, check = (self.clock, self.monotonic), self.clock_check.check
+        return CutOff(self.shared_clock, check, self._last_sign, alive, own, self.began)
 
     def _last_sign(self) -> datetime | None:
         """Return when the installation was last alive; before its first note, what else tells."""
@@ -312,8 +306,19 @@ class Container:
         """Whether this installation is a held copy; a thread of each process looks every second."""
         return Hold(self.notes, self.log)
 
-    def is_held(self) -> bool:
-        return self.hold.is_on
+    @part
+    def rest(self) -> Rest:
+        """Whether this process acts on nothing now."""
+        return Rest(self.hold, self.clock_check)
+
+    def is_resting(self) -> bool:
+        return self.rest.is_on
+
+    def checked_clock(self) -> datetime:
+        """Tell the time to what refunds, or repeats a call; raises ClockOff if it is wrong."""
+        now = self.clock()
+        self.clock_check.refuse()
+        return now
 
     @part
     def lookup_cache(self) -> SqlLookupCache:
@@ -546,7 +551,7 @@ class Container:
     @part
     def committer(self) -> Committer:
         """The only writer of wallets in this process."""
-        return Committer(self.log, self.persistence.turns(), self.hold.refuse)
+        return Committer(self.log, self.persistence.turns(), self.rest.refuse)
 
     @part
     def currency(self) -> Currency:
@@ -663,7 +668,7 @@ class Container:
         return GuardedLookup(bare, circuit, self._gets_no_lookups)
 
     def _gets_no_lookups(self, name: str) -> bool:
-        return self.is_held() or self.drains.has(name)
+        return self.is_resting() or self.drains.has(name)
 
     @part
     def provider(self) -> LookupProvider:
@@ -677,7 +682,7 @@ class Container:
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
         try:
-            if not self.is_held():
+            if not self.is_resting():
                 self.provider.probe()
         except ProviderError:
             pass  # A provider that is down is noticed when it is asked.
@@ -778,7 +783,7 @@ class Container:
         """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         made = {name: self._guarded_network(NETWORKS[name](self)) for name in others}
-        return Networks({first: self.network, **made}, self._is_drained, self.is_held)
+        return Networks({first: self.network, **made}, self._is_drained, self.is_resting)
 
     def _is_drained(self, name: str) -> bool:
         return self.drains.has(name)  # Looked up late: `check_settings` must not open the log.
@@ -812,7 +817,7 @@ class Container:
     @part
     def failing(self) -> Failing:
         """Fails links and changes of their plans."""
-        return Failing(self.log, self.committer, self.networks, self.clock)
+        return Failing(self.log, self.committer, self.networks, self.checked_clock)
 
     @part
     def waiting(self) -> Waiting:
@@ -863,13 +868,14 @@ class Container:
     @part
     def link_status(self) -> LinkStatusSwitch:
         """The command that suspends and reactivates links."""
-        return LinkStatusSwitch(self.log, self.networks, self.waiting, self.clock)
+        return LinkStatusSwitch(self.log, self.networks, self.waiting, self.checked_clock)
 
     @part
     def link_ending(self) -> LinkEnding:
         """The commands that end and cancel links."""
         within = timedelta(days=self.settings.link_cancel_days)
-        return LinkEnding(self.log, self.committer, self.networks, self.waiting, within, self.clock)
+        parts = (self.log, self.committer, self.networks, self.waiting)
+        return LinkEnding(*parts, within, self.checked_clock)
 
     @part
     def link_readings(self) -> LinkReadings:
@@ -915,13 +921,12 @@ class Container:
             readings=self.readings,
             vault=self.vault,
             reservation=EsimReservation(
-                self.log, self.committer, network, self.provisioning_rules, self.clock
+                self.log, self.committer, network, self.provisioning_rules, self.checked_clock
             ),
             failing=self.failing,
             ending=self.link_ending,
-            steady=self.steadiness.lasts,
             rules=self.provisioning_rules,
-            clock=self.clock,
+            clock=self.checked_clock,
             new_id=uuid4,
         )
 
@@ -931,13 +936,11 @@ class Container:
         return PlanChangeWork(self.log, self.networks, self.provision_shares, self._plan_changes_of)
 
     def _plan_changes_of(self, network: EsimNetwork) -> PlanChanges:
-        return PlanChanges(self.log, network, self.failing, self.clock, self.steadiness)
+        return PlanChanges(self.log, network, self.failing, self.checked_clock)
 
     @part
     def lost_orders(self) -> LostOrders:
-        return LostOrders(
-            self.log, self.networks, self.clock, self.steadiness, self.provision_shares
-        )
+        return LostOrders(self.log, self.networks, self.checked_clock, self.provision_shares)
 
     @part
     def provision_shares(self) -> Shares:

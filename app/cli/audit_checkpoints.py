@@ -42,7 +42,7 @@ def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
         container.tree_keeper.catch_up(progress=progress)
         signed = sign(container, actor).signed
         try:
-            if not container.is_held():
+            if not container.rest.is_on:
                 container.checkpoints.deliver()
         except NotAccepted as error:
             click.echo(f"Warning: {error}; the clock tries again", err=True)

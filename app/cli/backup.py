@@ -21,6 +21,7 @@ def command(*, directory: Path, as_json: bool) -> None:
     PostgreSQL the server's own program copies the database; this command prints what to run next.
     """
     with installation(migrated=False) as container:
+        container.clock_check.require()
         manifest = back_up(container, directory)
         commands = container.persistence.dump_commands(directory.absolute())
         noted = _note(container, manifest)

@@ -82,7 +82,7 @@ def cause_of(container: Container, actor: str | None = None) -> Cause:
     """
     take_turn(container)
     container.currency.check()
-    container.database_clock.measure()
+    container.clock_check.require()
     return Cause(container.clock(), f"cli-{uuid4()}", actor or authorize(container))
 
 

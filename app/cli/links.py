@@ -124,7 +124,7 @@ def _switching(name: str, target: Target, doc: str) -> None:
     def switch(*, identifier: UUID | str, as_json: bool) -> None:
         with installation() as container:
             cause, link = cause_of(container), find_link(container, identifier)
-            container.hold.refuse()  # It would only be asked for, and done after a release.
+            container.rest.refuse()  # It would only be asked for, and done after a release.
             changed = container.link_status.run(link, target, cause)
         show({"id": changed.id, "status": changed.state}, as_json=as_json)
 
@@ -140,7 +140,7 @@ def end(*, identifier: UUID | str, as_json: bool) -> None:
     """End a link for good, at its network too as far as that can; no money goes back."""
     with installation() as container:
         cause, link = cause_of(container), find_link(container, identifier)
-        container.hold.refuse()  # It would only be asked for, and done after a release.
+        container.rest.refuse()  # It would only be asked for, and done after a release.
         ended = container.link_ending.end(link, cause)
     show({"id": ended.id, "status": ended.state}, as_json=as_json)
 

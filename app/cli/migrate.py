@@ -36,6 +36,7 @@ def command(*, process: str, as_json: bool) -> None:
             _warn(split)
         if stop is not None and not _is_reached(container, stop):
             return
+        container.clock_check.require()
         with watched("Building read models") as progress:
             built = migrate(container, progress, _warn)
     show({"built": built}, as_json=as_json)

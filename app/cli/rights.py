@@ -114,6 +114,7 @@ def holder_of_key(container: Container) -> Operator | None:
         message = "OPERATOR_KEY is the key of no operator; it may have been replaced or revoked"
         raise NotPossible(message)
     if hasher.is_outdated(used):
+        container.clock_check.require()
         new, cause = hasher.hash(key), Cause(container.clock(), f"cli-{uuid4()}", holder.actor)
         container.log.update(holder, lambda newest: newest.rehash_key(used, new, cause))
     return holder

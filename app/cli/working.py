@@ -19,7 +19,7 @@ def working(container: Container) -> Iterator[Callable[[], None]]:
     With RabbitMQ the workers of other processes do the work, and nothing is waited for.
     """
     container.currency.check()  # The work may charge.
-    container.database_clock.measure()
+    container.clock_check.require()
     broker = container.broker
     if not container.settings.has_own_broker:
         yield broker.drain

@@ -46,9 +46,7 @@ class Readiness(Struct, kw_only=True):
     signing_keys: Annotated[bool, means("Whether tokens can be signed and checked.")]
     clock_offset_seconds: Annotated[
         float,
-        means(
-            "How far the database's clock is ahead of this machine's. It is added to every time."
-        ),
+        means("How far the database's clock is ahead of this machine's; over 2 it is not ready."),
     ]
     held: Annotated[
         bool | UnsetType, means("Only `true`: this is a held copy, which answers reads alone.")
@@ -88,11 +86,12 @@ _BUT_503: Final = error_responses(each for each in OF_EVERY_REQUEST if each is n
 def number_lookup_health() -> Response:
     """Tell whether lookups can be served.
 
-    They cannot while the event log is out of reach, while lookups are disabled for everybody, and
-    while the lookup provider does not answer.
+    They cannot while the event log is out of reach, while the clock of the process is wrong, while
+    lookups are disabled for everybody, and while the lookup provider does not answer.
     """
     parts = container()
-    ok = parts.settings.number_lookup_enabled and _missing_log() is None and parts.provider.is_up()
+    can_work = parts.settings.number_lookup_enabled and not parts.clock_check.is_off()
+    ok = can_work and _missing_log() is None and parts.provider.is_up()
     return json_response(Health(ok, format_time(parts.clock())), 200 if ok else 503)
 
 
@@ -114,13 +113,14 @@ def livez() -> Response:
 def readyz() -> Response:
     """Tell whether the process can serve.
 
-    It can when the database is reached, its tables are made and the signing keys can be read. A
-    read model that has stopped is named but does not count: every process would see the same, and
-    old reads beat none.
+    It can when the database is reached, its tables are made, the signing keys can be read and the
+    clock is right. A read model that has stopped is named but does not count: every process would
+    see the same, and old reads beat none.
     """
     away, no_keys = _missing_log(), missing_keys(container())
     found = _read_models() if away is None else _ReadModels(is_migrated=False, failed=[], why=away)
-    missing = [each for each in (found.why, no_keys) if each is not None]
+    wrong_clock = container().clock_check.reason()
+    missing = [each for each in (found.why, no_keys, wrong_clock) if each is not None]
     readiness = Readiness(
         ok=not missing,
         database=away is None,
@@ -129,7 +129,7 @@ def readyz() -> Response:
         failed_read_models=found.failed,
         signing_keys=no_keys is None,
         held=container().hold.known or UNSET,
-        clock_offset_seconds=round(container().database_clock.offset_s, 3),
+        clock_offset_seconds=round(container().clock_check.off_s, 3),
     )
     return json_response(readiness, 200 if readiness.ok else 503)
 

@@ -10,7 +10,7 @@ from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, Runtime
 from app.processes.stopping import stop_on_signals
 from app.settings import WrongSetting
-from app.watch.database_clock import CLOCK_OFFSET, ClockOffset
+from app.watch.clock_check import CLOCK_OFFSET, ClockOffset
 from app.watch.gauges import WITH_BROKER, ProcessName
 from app.watch.metrics_server import MetricsServer, Need, pages
 
@@ -40,17 +40,21 @@ def listen(
 ) -> MetricsServer | None:
     """Answer probes and metrics on METRICS_PORT, if it is set.
 
-    `counted` replaces the process's own counters. `/readyz` checks `others` besides the database
-    and the broker. Raises WrongSetting when the port is taken.
+    `counted` replaces the process's own counters. `/readyz` checks `others` besides the database,
+    the clock and the broker. Raises WrongSetting when the port is taken.
     """
     settings = container.settings
     if not settings.metrics_port:
         return None
-    needs: dict[str, Need] = {"database": lambda: what_is_missing(container), **others}
+    needs: dict[str, Need] = {
+        "database": lambda: what_is_missing(container),
+        "clock": container.clock_check.reason,
+        **others,
+    }
     if role in WITH_BROKER:
         needs["broker"] = lambda: missing_broker(container)
     registry = container.metrics.registry(role, counted)
-    registry.register(ClockOffset(container.database_clock))
+    registry.register(ClockOffset(container.clock_check))
     shown = pages(registry, needs, lambda: _facts(container))
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
@@ -62,7 +66,7 @@ def listen(
 def _facts(container: Container) -> dict[str, object]:
     """Return what `/readyz` shows beside its needs."""
     held = {"held": True} if container.hold.known else {}
-    return {CLOCK_OFFSET: round(container.database_clock.offset_s, 3), **held}
+    return {CLOCK_OFFSET: round(container.clock_check.off_s, 3), **held}
 
 
 def missing_broker(container: Container) -> str | None:

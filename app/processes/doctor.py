@@ -22,7 +22,6 @@ from domain.errors import InstallationHeld
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
-CLOCK_OFF_MAX_S = 2.0  # NTP keeps this easily.
 BACKUP_AGE_MAX = timedelta(days=7)
 CHECKPOINT_AGE_MAX = timedelta(days=1)
 TELLS_ALL = "see: python -m app doctor"
@@ -180,11 +179,8 @@ def _hold(container: Container) -> Iterator[Finding]:
 
 
 def _clock(container: Container) -> Iterator[Finding]:
-    container.database_clock.measure()
-    off_s = abs(container.database_clock.offset_s)
-    if off_s > CLOCK_OFF_MAX_S:
-        message = f"the clock of this machine is {off_s:.1f} s off that of the database: set up NTP"
-        yield Finding("clock", "fault", message)
+    if (reason := container.clock_check.check()) is not None:
+        yield Finding("clock", "fault", f"{reason}: set up NTP")
 
 
 def _work(container: Container) -> Iterator[Finding]:

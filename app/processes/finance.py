@@ -30,10 +30,10 @@ def open_pages(container: Container, database: Database, port: int) -> tuple[Fro
     server = listeners[0].getsockname()
     access = Access(server[1])
     app = create_application(
-        figures, access, lambda: container.local_clock().date(), container.settings.currency
+        figures, access, lambda: container.clock().date(), container.settings.currency
     )
     threads = RequestThreads(app, server, many=False)
-    replies = OwnReplies(container.local_clock, livez=())
+    replies = OwnReplies(container.clock, livez=())
     front = Front(listeners, threads, replies, container.settings.request_read_s, FINISH_S)
     return front, f"http://{LOOPBACK}:{server[1]}/open/{access.token}"
 

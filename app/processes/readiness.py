@@ -22,20 +22,21 @@ logger = logging.getLogger(__name__)
 
 
 def wait_until_ready(container: Container, stop: Event) -> bool:
-    """Wait for the database and its tables; False when told to end before that.
+    """Wait for the database, its tables and a right clock; False when told to end before that.
 
-    Then set the clock by the database. Raises WrongCurrency if CURRENCY is not the log's.
+    Raises WrongCurrency if CURRENCY is not the log's.
     """
-    is_ready = _wait(lambda: what_is_missing(container), stop)
+    check = container.clock_check.check
+    is_ready = _wait(lambda: what_is_missing(container) or check(), stop)
     if is_ready:
-        container.database_clock.measure()
         container.currency.check()
     return is_ready
 
 
 def wait_until_reached(container: Container, stop: Event) -> bool:
-    """Wait for the database only, as `migrate` does; False when told to end before that."""
-    return _wait(lambda: _what_fails(container, lambda: _reach(container)), stop)
+    """Wait for the database and a right clock, as `migrate` does; False when told to end before."""
+    check = container.clock_check.check
+    return _wait(lambda: _what_fails(container, lambda: _reach(container)) or check(), stop)
 
 
 def what_is_missing(container: Container) -> str | None:

@@ -55,6 +55,7 @@ ERASURES_MAX = 100  # The newest.
 RESTART_S = 1.0
 # Time-out of a queue's consumer: how late it notices a stop, or that a delayed message is due.
 LOOK_MS = 1_000
+REST_S = 1.0  # How soon a worker with messages notices that its clock is right again.
 STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept at the next start.
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,8 @@ class Runtime:
         container.cut_off.live()  # Before the followers of this process leave signs of their own.
         watch = self._watching().tick
         self._spawn("watch", lambda: keep_time(self._stop, watch))
-        self._spawn("time", lambda: container.database_clock.keep(self._stop))
+        container.clock_check.check()
+        self._spawn("time", lambda: container.clock_check.keep(self._stop))
         if "worker" in roles:
             self._spawn("drains", lambda: container.drains.keep(self._stop))
             self._start_workers()
@@ -126,12 +128,14 @@ class Runtime:
 
     def _start_workers(self) -> None:
         broker = self._container.broker
-        self._workers = [
-            WaitingWorker(broker, "lookup", LOOKUP_THREADS),
-            WaitingWorker(broker, "provision", PROVISION_THREADS),
-            WaitingWorker(broker, "billing", BILLING_THREADS),
-            WaitingWorker(broker, "webhook", WEBHOOK_THREADS),
-        ]
+        threads = {
+            "lookup": LOOKUP_THREADS,
+            "provision": PROVISION_THREADS,
+            "billing": BILLING_THREADS,
+            "webhook": WEBHOOK_THREADS,
+        }
+        rests = self._container.clock_check.is_off
+        self._workers = [WaitingWorker(broker, *each, rests) for each in threads.items()]
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
@@ -158,12 +162,13 @@ class Runtime:
         self._spawn(name, lambda: follower.run(self._stop))
 
     def _acting(self, run: Callable[[], Any]) -> Callable[[], Any]:
-        """Return work that acts on the world, so that it rests in a held copy."""
-        return lambda: 0 if self._container.is_held() else run()
+        """Return work that acts on the world, so that it does nothing while the process rests."""
+        return lambda: 0 if self._container.is_resting() else run()
 
     def _standby(self, name: str, step: Step) -> LockedStep:
         lock = self._container.persistence.lock(name)
-        standby = LockedStep(_SeenLock(lock, self._container.metrics.activity(name)), step)
+        seen = _SeenLock(lock, self._container.metrics.activity(name))
+        standby = LockedStep(seen, step, self._container.clock_check.is_off)
         self._standbys.append(standby)
         return standby
 
@@ -263,9 +268,12 @@ class _SeenLock:
 class WaitingWorker(Worker):
     """Dramatiq's worker, whose idle threads sleep here; Dramatiq's poll ten times a second."""
 
-    def __init__(self, broker: Broker, queue: str, threads: int) -> None:
+    def __init__(
+        self, broker: Broker, queue: str, threads: int, rests: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`rests` tells whether to take no message now; it must not raise."""
         super().__init__(broker, queues={queue}, worker_threads=threads, worker_timeout=LOOK_MS)
-        self._messages = self.work_queue = Messages()
+        self._messages = self.work_queue = Messages(rests)
 
     def stop(self, timeout: int = 600_000) -> None:
         """Stop when the work in hand is done."""
@@ -276,14 +284,17 @@ class WaitingWorker(Worker):
 class Messages(PriorityQueue[Any]):
     """A queue of messages that wakes its readers for a message, and at the end."""
 
-    _has_ended = False
+    def __init__(self, rests: Callable[[], bool] = lambda: False) -> None:
+        super().__init__()
+        self._rests = rests
+        self._has_ended = False
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ARG002, FBT001, FBT002  # The signature is the library's.
         """Return the next message, however long that takes; raises Empty at the end."""
         with self.not_empty:
-            if block:
-                self.not_empty.wait_for(lambda: self._qsize() or self._has_ended)
-            if not self._qsize():
+            while block and not self._has_ended and (self._rests() or not self._qsize()):
+                self.not_empty.wait(REST_S if self._qsize() else None)
+            if self._rests() or not self._qsize():
                 raise Empty
             return self._get()
 

@@ -9,6 +9,7 @@ from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
 from app.http.application import create_front
 from app.http.edge.listening import bind, listen
 from app.processes import background
+from app.processes.readiness import wait_until_ready
 from app.processes.runtime import Runtime
 from app.processes.stopping import call_after, stop_on_signals
 
@@ -23,6 +24,8 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     Raises WrongSetting when a port is not available.
     """
     stop = stop_on_signals()  # First, because a signal may come as soon as the port is open.
+    if not wait_until_ready(container, stop):  # For a right clock; the tables are there.
+        return
     ensure_keys(container)
     for line in note_keys(container):
         logger.warning(line)

@@ -77,7 +77,7 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
     if not settings.metrics_port:
         container.close()
     else:
-        Thread(target=container.database_clock.keep, args=(stop,), name="time", daemon=True).start()
+        Thread(target=container.clock_check.keep, args=(stop,), name="time", daemon=True).start()
         held = (stop, container.hold.look)
         Thread(target=keep_time, args=held, name="hold", daemon=True).start()
     Workers(listeners, settings.web_workers, on_end).run(

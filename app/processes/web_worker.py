@@ -39,10 +39,8 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
     container.role = "web worker"
     try:
         _complete(container)
-        container.database_clock.measure()
-        Thread(
-            target=container.database_clock.keep, args=(Event(),), name="time", daemon=True
-        ).start()
+        container.clock_check.check()
+        Thread(target=container.clock_check.keep, args=(Event(),), name="time", daemon=True).start()
         Thread(target=container.drains.keep, args=(Event(),), name="drains", daemon=True).start()
         held = (Event(), container.hold.look)
         Thread(target=keep_time, args=held, name="hold", daemon=True).start()

@@ -150,8 +150,7 @@ class Memory:
     def _counts(self, caught_up_at: int, known: _Known, *moments: int) -> bool:
         now = self._now()
         earlier = (known.outdated_at, self._outdated_at, *moments)
-        # A moment far ahead was noted before the clock was set back, so it does not count.
-        outdated = any(caught_up_at <= each and _is_near(each, now) for each in earlier)
+        outdated = any(caught_up_at <= each for each in earlier)
         return _is_near(caught_up_at, now) and not outdated
 
     def keep(self, known: _Known, state: _State, caught_up_at: int) -> None:

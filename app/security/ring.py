@@ -126,7 +126,7 @@ class Ring(Generic[E]):
         return self.states[0 if is_newest else 1]
 
     def _after(self, keys: Mapping[str, E]) -> datetime:
-        """Return the time for a key that must be the newest, even if the clock was set back."""
+        """Return the time of a new key: later than that of any other, so it is the newest."""
         begins = [each.created_at for each in keys.values() if each.created_at is not None]
         return max([self._clock(), *(each + timedelta(microseconds=1) for each in begins)])
 

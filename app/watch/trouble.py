@@ -5,7 +5,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.watch.logging import mask
-from domain.errors import Conflict, InstallationHeld, ServiceUnavailable
+from domain.errors import ClockOff, Conflict, InstallationHeld, ServiceUnavailable
 
 NOT_MIGRATED = "the tables of this installation are not up to date; run: python -m app migrate"
 NO_ROOM = "the process has no room for more, or a race did not end; the database has not failed"
@@ -20,7 +20,7 @@ def trouble_of(error: BaseException, place: str) -> str:
     root = _root(error)
     lines, state = mask(str(root)).splitlines() or [""], getattr(root, "sqlstate", None)
     said = lines[0].strip()  # The other lines may quote values.
-    if isinstance(root, InstallationHeld):
+    if isinstance(root, InstallationHeld | ClockOff):
         return str(root)
     if isinstance(root, ServiceUnavailable | Conflict):
         return NO_ROOM

@@ -162,7 +162,7 @@ class LinkEnding:
         """Call the network once, and close our intent with the outcome."""
         intent = link.end_intent
         assert intent is not None
-        left_s = min((intent.until - self.clock()).total_seconds(), CALL_S)
+        left_s = (intent.until - self.clock()).total_seconds()
         try:
             if left_s <= 0:  # The append took longer than the intent lasts.
                 raise Unavailable

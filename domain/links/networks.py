@@ -24,11 +24,11 @@ class Networks:
         self,
         configured: Mapping[str, EsimNetwork],
         is_drained: Callable[[str], bool],
-        is_held: Callable[[], bool] = lambda: False,
+        is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_held` tells whether this installation is a copy that must call nobody."""
+        """`is_resting` tells whether this process must call nobody."""
         assert configured
-        self._is_held = is_held
+        self._is_resting = is_resting
         self._configured = configured
         self._is_drained = is_drained
         self.names = tuple(configured)
@@ -38,12 +38,12 @@ class Networks:
 
         If it is not configured (any more), each of its calls raises Unavailable. So links are shown
         as last seen, and open work waits until the network is configured again. So it is with every
-        network of a held copy.
+        network while the process rests.
         """
         known = self._configured.get(name or SIMULATED)
         if known is None:
             return cast("EsimNetwork", _NotConfigured(name or SIMULATED))
-        return cast("EsimNetwork", _NotCalled(known)) if self._is_held() else known
+        return cast("EsimNetwork", _NotCalled(known)) if self._is_resting() else known
 
     def require(self, link: Link, capability: Capability) -> None:
         """Raise NotSupportedByNetwork for what the network of a link cannot do."""
@@ -62,7 +62,7 @@ class Networks:
 
 
 class _NotCalled:
-    """A network of a held copy: what it can do is told, but nothing is asked of it."""
+    """A network while the process rests: what it can do is told, but nothing is asked of it."""
 
     def __init__(self, network: EsimNetwork) -> None:
         self._network = network
@@ -72,7 +72,7 @@ class _NotCalled:
         return self._refuse if callable(found) else found
 
     def _refuse(self, *_: object, **__: object) -> Any:
-        message = f"a held copy does not call the network {self._network.name}"
+        message = f"a process at rest does not call the network {self._network.name}"
         raise Unavailable(message)
 
 

@@ -88,7 +88,7 @@ class LinkStatusSwitch:
             self._settle(link, link.status)
             raise ProvisioningError(LATE, UNCHANGED)
         try:
-            change(link.endpoint_id, timeout_s=min(left_s, CALL_S))  # The clock may be set back.
+            change(link.endpoint_id, timeout_s=left_s)
         except OutcomeUnknown:
             # It may still take effect; the sweep looks after the intent has run out.
             if self._seen(link, until_s) != target:

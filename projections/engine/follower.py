@@ -5,6 +5,7 @@ positions: if two copies are active, one moves the position and the other rolls 
 """
 
 import time
+from collections.abc import Callable
 from threading import Event
 from typing import Protocol
 
@@ -96,14 +97,21 @@ class Lock(Protocol):
 
 
 class LockedStep:
-    """Takes steps while it holds its lock; otherwise asks for the lock at each step."""
+    """Takes steps while it holds its lock; otherwise asks for the lock at each step.
 
-    def __init__(self, lock: Lock, step: Step) -> None:
+    While it `rests` it leaves the lock to another copy.
+    """
+
+    def __init__(self, lock: Lock, step: Step, rests: Callable[[], bool] = lambda: False) -> None:
         self._lock = lock
         self._step = step
+        self._rests = rests
 
     def __call__(self) -> int:
         """Take a step if this copy is active; return how many events it has read."""
+        if self._rests():
+            self._lock.release()
+            return 0
         return self._step() if self._lock.hold() else 0
 
     def release(self) -> None:

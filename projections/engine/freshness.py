@@ -65,7 +65,7 @@ class Freshness:
         if place is None:
             return True, None
         as_of = place.caught_up_at
-        # A time in the future was written before the clock of the database was set back.
+        # The clock of the projector's process may be ahead a little.
         if as_of is not None and abs(self._clock() - as_of) <= STALE:
             return False, as_of
         return place.position < self._log.head(), as_of

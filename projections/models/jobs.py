@@ -28,7 +28,6 @@ from sqlalchemy import (
 )
 
 from domain.accounts.erasure import Erasure
-from domain.cause import AHEAD_MAX
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
@@ -155,11 +154,10 @@ class Jobs(ReadModel):
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
         self._counts = HotStatement(select(*(columns[name] for name in _COUNTERS)).where(*own))
-        # Built once, because the sweep runs both each second.
+        # Built once, because the sweep runs this each second.
         open_jobs = select(columns.id, columns.moved_at).where(columns.finished_at.is_(None))
         page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
         self._idle = page.where(columns.moved_at <= bindparam("moment"))
-        self._from_ahead = page.where(columns.moved_at > bindparam("moment"))
         self._build_lists()
         return [self.jobs, self.settlements, self.counted]
 
@@ -328,13 +326,10 @@ class Jobs(ReadModel):
     def unfinished(
         self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
     ) -> list[UnfinishedJob]:
-        """Return unfinished jobs that have not moved for `idle`, the longest idle first.
-
-        A job that moved in the far future was written before a clock was set back; it counts as
-        idle.
-        """
-        found = _page(connection, self._idle, now - idle, limit)
-        return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
+        """Return unfinished jobs that have not moved for `idle`, the longest idle first."""
+        values = {"moment": to_micros(now - idle), "most": limit}
+        rows = connection.execute(self._idle, values)
+        return [UnfinishedJob(row.id, from_micros(row.moved_at)) for row in rows]
 
     def all(
         self, connection: Connection, organization_id: UUID | None, *, unfinished: bool
@@ -379,13 +374,6 @@ def row_of(job: BulkJob) -> JobRow:
             for event in job.settlements
         ],
     )
-
-
-def _page(
-    connection: Connection, which: Select[Any], moment: datetime, limit: int
-) -> list[UnfinishedJob]:
-    rows = connection.execute(which, {"moment": to_micros(moment), "most": limit})
-    return [UnfinishedJob(row.id, from_micros(row.moved_at)) for row in rows]
 
 
 def _status(total: int, ended: int, failed: int, *, is_finished: bool) -> JobStatus:

@@ -81,7 +81,7 @@ class LinkSpans(ReadModel):
                 columns.from_at <= at,
                 or_(columns.until_at.is_(None), columns.until_at > at),
             )
-            .distinct()  # Two periods of a link can overlap after a clock was set back.
+            .distinct()  # Two periods of a link can overlap: the clocks of two processes differ.
             .order_by(columns.link_id)
         )
         return [*connection.execute(statement).scalars()]

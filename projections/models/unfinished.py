@@ -138,8 +138,7 @@ class Unfinished(ReadModel):
         each = select(columns.kind, columns.id, columns.due_at)
         page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
         self._overdue = page.where(columns.due_at <= bindparam("moment"))
-        # A lost order may really wait for long, and loses nothing while a clock that was set back
-        # catches up.
+        # A lost order may really wait for long, and loses nothing meanwhile.
         waits_long = columns.kind == "lost_order"
         self._from_ahead = page.where(columns.due_at > bindparam("moment"), ~waits_long)
         return [self.rows]
@@ -167,8 +166,7 @@ class Unfinished(ReadModel):
     def due(self, connection: Connection, now: datetime, limit: int) -> list[UnfinishedWork]:
         """Return the work that is due, the longest overdue first.
 
-        A due time far ahead was written before a clock was set back, so it counts as due too. Lost
-        orders are the exception.
+        A due time beyond AHEAD_MAX counts as due too, except that of a lost order.
         """
         found = _page(connection, self._overdue, now, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))

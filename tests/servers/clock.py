@@ -16,7 +16,7 @@ from pathlib import Path
 
 CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 BY_DATE = "by-date"
-PRELOAD, AHEAD = "LD_PRELOAD", "CLOCK_AHEAD_S"
+PRELOAD, AHEAD, JUMP = "LD_PRELOAD", "CLOCK_AHEAD_S", "CLOCK_AHEAD_FILE"
 SOURCE = Path(__file__).with_suffix(".c")
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
@@ -24,6 +24,31 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 def inherited() -> Mapping[str, str]:
     """Return what a process needs in its environment to share the clock of this one."""
     return {name: os.environ[name] for name in (PRELOAD, AHEAD) if name in os.environ}
+
+
+class JumpingClock:
+    """The clock of the processes that get its `environment`; it jumps whenever a test says so."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / "jump"
+        self._file.write_bytes(bytes(8))
+        self.environment = {
+            AHEAD: os.environ.get(AHEAD, "0"),  # As the clock of this process.
+            PRELOAD: str(_compiled(directory)),
+            JUMP: str(self._file),
+        }
+
+    def jump(self, ahead_s: int) -> None:
+        """Let it be ahead by so much from now on; 0: let it be right."""
+        with self._file.open("r+b") as file:  # The processes have mapped these bytes.
+            file.write(ahead_s.to_bytes(8, sys.byteorder, signed=True))
+
+
+def _compiled(directory: Path) -> Path:
+    library = directory / "clock.so"
+    options = ["-shared", "-fPIC", "-O2", "-Wall", "-Werror"]
+    subprocess.run(["cc", *options, "-o", library, SOURCE], check=True)  # noqa: S607 - any compiler will do.
+    return library
 
 
 def moments(now: datetime) -> Sequence[datetime]:
@@ -68,9 +93,7 @@ def main() -> int:
     )
     sys.stdout.flush()
     with tempfile.TemporaryDirectory(prefix="clock-") as directory:
-        library = Path(directory) / "clock.so"
-        options = ["-shared", "-fPIC", "-O2", "-Wall", "-Werror"]
-        subprocess.run(["cc", *options, "-o", library, SOURCE], check=True)  # noqa: S607 - any compiler will do.
+        library = _compiled(Path(directory))
         Path(directory).chmod(0o755)  # The servers run under their own users.
         shift = {PRELOAD: str(library), AHEAD: str(ahead_s)}
         return _run(command, {**os.environ, **shift})

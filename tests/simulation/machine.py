@@ -30,7 +30,6 @@ from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups, WatchedNetwork
 from workers.dispatcher import NAME as DISPATCHER
 from workers.routes import Message, Publisher, plan_change_message
-from workers.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -47,7 +46,7 @@ class Machine(Process):
 
     def __init__(self, world: "World", settings: Settings, name: str) -> None:
         super().__init__(settings, world.clock)
-        self.steadiness = Steadiness(world.clock, world.clock.monotonic)
+        self.monotonic = world.clock.monotonic
         self.world, self.called = world, name
         self.is_dead = self.is_committing = False
         self.dies_in = 0

@@ -18,7 +18,6 @@ from tests.simulation.mutants import an_esim_keeps_no_record_of_who_holds_it
 from tests.simulation.order_world import OrderWorld
 from tests.simulation.template import Template
 from workers import links, lost_orders
-from workers.steadiness import Steadiness
 
 SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (500 if os.environ.get("SOAK") == "1" else 10))
 GROUP = 5
@@ -63,7 +62,6 @@ def a_lost_order_is_settled_before_the_network_shows_it(patch: pytest.MonkeyPatc
         return steps.get(step, step)
 
     patch.setattr(lost_orders, "next_step", at_once)
-    patch.setattr(Steadiness, "lasts", lambda *_: True)
     due = {**unfinished.DUE, LostOrder.Opened: lambda event: event.timestamp}
     patch.setattr(unfinished, "DUE", due)
 

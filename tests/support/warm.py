@@ -47,6 +47,7 @@ def start(
         or module != "app"  # Such a one replaces parts of the service before they are imported.
         or "SOAK" in os.environ
         or "preexec_fn" in options
+        or clock.PRELOAD in changed
         or any(name.startswith(INTERPRETER) for name in changed)
     )
     return (subprocess.Popen if new else Copy)(command, cwd=ROOT, env=env, **options)

@@ -295,22 +295,6 @@ def test_an_open_end_waits_for_a_network_that_cannot_be_reached(lab: Lab) -> Non
     check(lab)
 
 
-def test_a_clock_that_jumps_ahead_gives_no_end_up_that_may_still_come(lab: Lab) -> None:
-    """The worker has not itself seen the time pass in which the network may act."""
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", UNKNOWN["unknown, not done"])
-    with pytest.raises(ProvisioningError):
-        lab.finish(link.id, "cancel")
-    lab.process.steadiness.lasts = lambda _: False  # type: ignore[method-assign]  # it is young
-    lab.clock.forward(hours=1)
-    lab.sweep()
-    assert lab.link(link.id).end_intent is not None
-    lab.restart()
-    lab.settle()
-    assert lab.link(link.id).state == "active"
-    check(lab)
-
-
 def test_nothing_else_is_begun_while_an_end_is_open(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from app.bootstrap.container import Container
 from app.processes.runtime import Runtime
-from app.watch.database_clock import DatabaseClock
+from app.watch.clock_check import ClockCheck
 from domain.cause import Cause, utc_now
 from domain.errors import NotPossible
 from domain.finance.month import Month
@@ -17,7 +17,6 @@ from tests.installation import Installation, Process, SetClock, wait_until
 from tests.projections.looking import places
 from tests.workers.fees import customer, frozen, moment
 from workers import months
-from workers.steadiness import Steadiness
 
 pytestmark = pytest.mark.any_database
 
@@ -131,7 +130,7 @@ def test_the_month_is_over_by_the_databases_clock_if_the_own_one_agrees(
     process.organization()
     del process.shared_clock  # That of the container, which asks the database.
     process.shared_clock = Container.shared_clock.__get__(process, Process)
-    process.database_clock = DatabaseClock(clock, process._server_time)  # noqa: SLF001  # Its views are patched.
+    process.clock_check = ClockCheck(clock, process._server_time)  # noqa: SLF001  # Its views are patched.
     for own, of_the_server, expected in (
         (DUE, DUE - MICROSECOND, []),
         (DUE + APART, DUE, []),
@@ -152,7 +151,8 @@ def test_a_service_whose_clock_is_ahead_closes_and_charges_nothing(
     right = installation.process()
     registered = customer(right)
     wrong = installation.process(lambda: utc_now() + ahead)
-    wrong.shared_clock = wrong.local_clock  # As in a file, and where both run on one machine.
+    # As in a file, and where both run on one machine.
+    wrong.shared_clock, wrong.clock_check = wrong.clock, ClockCheck(wrong.clock, lambda: None)
     runtime = Runtime(wrong)
     runtime.start()
     try:
@@ -167,7 +167,7 @@ def test_a_service_whose_clock_is_ahead_closes_and_charges_nothing(
 def jumped(process: Process, clock: SetClock) -> SetClock:
     """A clock that has jumped ahead over two ends of months; returned is the time that passes."""
     passed = SetClock(clock.now)
-    process.steadiness = Steadiness(clock, lambda: passed().timestamp())
+    process.monotonic = lambda: passed().timestamp()
     process.organization()
     process.cut_off.live()
     clock.now = moment("2026-03-20")

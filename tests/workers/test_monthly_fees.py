@@ -195,17 +195,6 @@ def test_who_cannot_pay_holds_up_nobody_else(process: Process, clock: SetClock) 
 
 
 @pytest.mark.any_database
-def test_a_wait_that_lies_beyond_a_day_is_of_a_clock_that_was_set_back(
-    process: Process, clock: SetClock
-) -> None:
-    organization_id = customer(process, balance="0")
-    tick(process, clock, "2026-02-20 00:00")
-    pay_in(process, organization_id, "1.50")
-    assert tick(process, clock, "2026-02-10 00:00") == 1
-    assert charged(process, organization_id) == FEBRUARY
-
-
-@pytest.mark.any_database
 def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
     process: Process, clock: SetClock
 ) -> None:

@@ -1,6 +1,6 @@
 """Leases of running idempotent lookups; losing one costs a provider call, never a charge."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import (
@@ -17,13 +17,10 @@ from sqlalchemy import (
 )
 
 from app.adapters.stores.faults import Faults
-from domain.cause import Clock
+from domain.cause import AHEAD_MAX, Clock
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
 from projections.engine.in_parts import change_in_parts
-
-# No lease is this long; one that ends later was made before the clock was set back.
-LEASE_MAX = timedelta(minutes=1)
 
 # A lease can be replaced if it has lapsed, or if it is our own and the reply to us was lost.
 _KEYS = (bindparam("key", type_=Uuid()), bindparam("holder", type_=Uuid()))
@@ -82,7 +79,7 @@ class SqlLeases:
             fingerprint=fingerprint,
             until=to_micros(until),
             now=to_micros(now),
-            latest=to_micros(now + LEASE_MAX),
+            latest=to_micros(now + AHEAD_MAX),
         )
         if claimed:
             return None
@@ -102,4 +99,4 @@ class SqlLeases:
 
     def _is_lapsed(self) -> ColumnElement[bool]:
         now, until = self._clock(), self._rows.c.until
-        return or_(until < to_micros(now), until > to_micros(now + LEASE_MAX))
+        return or_(until < to_micros(now), until > to_micros(now + AHEAD_MAX))

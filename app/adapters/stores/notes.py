@@ -60,7 +60,7 @@ class Notes:
     def add(self, subject: Subject, value: str, at: datetime) -> None:
         """Add a value that holds from now on, unless the newest note has the same value.
 
-        The new note counts as the newest even if the clock was set back.
+        The new note counts as the newest even if the clock of the last one's process was ahead.
         """
         columns = self._rows.c
         last = self.newest(subject)

@@ -3,19 +3,16 @@
 Losing the table may cause refusals of a provider (429), which callers handle anyway.
 """
 
-from datetime import timedelta
 from threading import Lock
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, text
 
 from app.adapters.stores.faults import Faults
-from domain.cause import Clock
+from domain.cause import AHEAD_MAX, Clock
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
 
 SECOND = 1_000_000  # In microseconds.
-# No caller waits this long for a turn; a later turn was given before the clock was set back.
-AHEAD_MAX = timedelta(minutes=5)
 
 # The generic cell rate algorithm: `next_at` is when the next call would be due at a steady pace. It
 # may lie at most `burst` calls in the past. A caller who cannot wait that long takes no turn.

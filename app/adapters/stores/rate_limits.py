@@ -11,8 +11,7 @@ from app.adapters.stores.faults import Faults
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
 
-# Another process may be in the next minute already; that minute then counts for all. A minute
-# further ahead was counted before the clock was set back.
+# Another process may be in the next minute already; that minute then counts for all.
 _COUNT = HotStatement(
     text(
         "INSERT INTO rate_limits (organization_id, minute, taken)"

@@ -14,8 +14,8 @@ from sqlalchemy import (
     select,
 )
 
-from domain.cause import Clock
-from projections.engine.database import Database, to_micros
+from domain.cause import AHEAD_MAX, Clock, lies_ahead
+from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_into
 
@@ -54,7 +54,8 @@ class SqlThrottle:
         now: datetime = self._clock()
         latest = to_micros(now + WINDOW)
         columns, dialect = self._rows.c, self._database.engine.dialect
-        running = and_(columns.ends > to_micros(now), columns.ends <= latest)
+        bound = to_micros(now + AHEAD_MAX)
+        running = and_(columns.ends > to_micros(now), columns.ends <= bound)
         # One statement, so that no failure is lost between reading and writing.
         rows = [
             {"subject": each, "failures": 1, "ends": latest} for each in sorted({subject, address})
@@ -80,7 +81,6 @@ class SqlThrottle:
 
 
 def _wait_s(ends: int, now: datetime) -> int:
-    """Return the rest of a window; 0 if it ended, or began before a clock was set back."""
-    if not to_micros(now) < ends <= to_micros(now + WINDOW):
-        return 0
-    return -(-(ends - to_micros(now)) // 1_000_000)
+    """Return the rest of a window; 0 if it has ended."""
+    is_running = lies_ahead(from_micros(ends), now)
+    return -(-(ends - to_micros(now)) // 1_000_000) if is_running else 0

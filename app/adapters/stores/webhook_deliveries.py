@@ -5,7 +5,7 @@ position in one commit.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +32,7 @@ from sqlalchemy import (
     select,
 )
 
+from domain.cause import AHEAD_MAX, lies_ahead
 from domain.webhooks.ports import Delivery, Sums
 from domain.webhooks.retries import Health
 from projections.engine.database import Database, from_micros, to_micros
@@ -40,9 +41,6 @@ from projections.engine.inserting import insert_new
 from workers.webhooks import LEASE, Taken
 
 ROWS_MAX = 500  # Per statement, because PostgreSQL accepts at most 65,535 values.
-# A lease or pause that ends further ahead was set before a clock was set back. The limit is longer
-# than any lease or pause, because a reader's clock may be read earlier or be behind.
-AHEAD_MAX = timedelta(minutes=2)
 _TIMES = ("created_at", "next_attempt_at", "attempted_at")
 
 
@@ -374,8 +372,7 @@ def _stored(value: object) -> object:
 
 
 def _is_ahead(micros: int | None, now: datetime) -> bool:
-    """Tell whether a moment is to come; if too far ahead, it was set before a clock went back."""
-    return micros is not None and now < from_micros(micros) <= now + AHEAD_MAX
+    return micros is not None and lies_ahead(from_micros(micros), now)
 
 
 def _delivery(row: Row[Any]) -> Delivery:

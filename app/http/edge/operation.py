@@ -79,6 +79,7 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
 
         @wraps(view)
         def checked(*args: Any, **kwargs: Any) -> Response:
+            container().clock_check.refuse()  # First, because no token can be judged by it.
             request_context().parameters = getattr(view, PARAMETERS, NO_PARAMETERS)
             caller = _admitted(who(scope))
             if feature is not None:

@@ -41,6 +41,7 @@ STATUS: Mapping[type[Refused], int] = {
     errors.NumberLookupUnavailable: 503,
     errors.ServiceUnavailable: 503,
     errors.InstallationHeld: 503,
+    errors.ClockOff: 503,
 }
 
 SOON_S = 1  # For what ends by itself, such as a full queue or another request with the same key.

@@ -78,7 +78,7 @@ class LookupsAtOnce:
         began_s = time.perf_counter()
         try:
             with at_once():
-                if self.container.hold.is_on:
+                if self.container.rest.is_on:
                     return None
                 return self._begin(request, query, began_s)
         except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.

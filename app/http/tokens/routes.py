@@ -76,6 +76,7 @@ def issue_token() -> Response:
     expires: it needs no renewal before. After five wrong secrets a client has to wait, at that
     address only; after 60 of any clients all that call from there.
     """
+    container().clock_check.refuse()
     form = read_form()
     check_grant_type(form)
     granted = grant(read_credentials(form), form.get("scope", ""))

@@ -2,7 +2,6 @@
 
 import shutil
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -10,11 +9,9 @@ import pytest
 
 from app.adapters.stores.notes import Notes
 from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
-from app.cli.installation import cause_of
 from app.cli.root import cli
 from app.security.key_file import SigningKeysError
 from app.security.keys import FIRST, WEBHOOK_KEY
-from app.watch.database_clock import DatabaseClock
 from domain.accounts.organization import api_client_id
 from domain.webhooks.commands import Draft
 from domain.webhooks.endpoint import WebhookEndpoint
@@ -155,28 +152,6 @@ def rotating_secrets() -> AbstractContextManager[click.Context]:
     for name in ("client", "rotate-secret"):
         context = click.Context(cli, parent=context, info_name=name)
     return context.scope()
-
-
-@pytest.mark.any_database
-def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_secret(
-    started: Process, clock: SetClock
-) -> None:
-    lose_keys(started)
-    ensure_keys(started)
-    forget_keys(started)
-    clock.forward(days=1)
-    started.database_clock = started.clock = DatabaseClock(
-        clock, lambda: clock() - timedelta(seconds=2)
-    )
-    with started.views.reading() as connection:
-        clients = [row.client_id for row in started.clients.all(connection)]
-    note_pepper(started)  # As `client rotate-secret` does, before anything has measured.
-    with rotating_secrets():
-        cause = cause_of(started)
-    for each in clients:
-        started.accounts.change_client(each, lambda held: held.rotate_secret("1" * 64, cause))
-    started.projector.catch_up()
-    assert lost_keys(started) == []
 
 
 def test_two_machines_that_note_the_first_keys_at_once_have_lost_none(

@@ -12,7 +12,7 @@ from app.bootstrap.known_keys import ensure_keys, note_keys
 from app.processes.demo import prepare_demo
 from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
-from app.watch.database_clock import DatabaseClock
+from app.watch.clock_check import ClockCheck
 from domain.cause import utc_now
 from domain.finance.month import Month
 from tests.app.cli.serving import free_port
@@ -87,7 +87,7 @@ def test_a_secret_that_everybody_may_read_is_named(
 @pytest.mark.any_database
 def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Process) -> None:
     later = (utc_now().replace(day=1) + timedelta(days=32)).replace(day=3)
-    healthy.shared_clock = healthy.local_clock = SetClock(later)
+    healthy.shared_clock = SetClock(later)
     assert checks(healthy) == {"months"}
     assert any("months close" in each.message for each in examine(healthy))
     (month,) = healthy.month_end.overdue()
@@ -176,7 +176,7 @@ def test_what_is_wrong_with_an_installation_is_said(
 @postgresql_only("a file has no clock of its own")
 def test_a_clock_that_is_off_is_said(healthy: Process) -> None:
     behind = SetClock(utc_now() - timedelta(seconds=28))
-    healthy.database_clock = DatabaseClock(behind, healthy.views.server_time)
+    healthy.clock_check = ClockCheck(behind, healthy.views.server_time)
     assert checks(healthy) == {"clock"}
 
 

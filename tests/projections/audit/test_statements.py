@@ -20,7 +20,6 @@ from projections.models.usage import Dimension
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
 from tests.workers.fees import moment
-from workers.steadiness import Steadiness
 
 pytestmark = pytest.mark.any_database
 
@@ -34,7 +33,8 @@ class Books:
         self.process = process
         self.clock = SetClock(moment("2026-01-20"))
         process.clock = process.shared_clock = self.clock
-        process.steadiness = Steadiness(self.clock, lambda: self.clock().timestamp())
+        process.monotonic = lambda: self.clock().timestamp()
+        process.began = self.clock(), process.monotonic()
         self.year = Year(process, self.clock, seed)
         self.when_closed: Found = {}
         while self.clock.now < moment("2027-02-10"):

@@ -9,7 +9,7 @@ import pytest
 from domain.errors import ServiceUnavailable
 from domain.log.signal import Signal
 from projections.engine import complaint, follower
-from projections.engine.follower import Follower, Step
+from projections.engine.follower import Follower, LockedStep, Step
 from tests.installation import PATIENCE_S, Process, wait_until
 from tests.log_lines import records_of, said_by
 from tests.projections.looking import all_lags, register
@@ -150,3 +150,20 @@ def test_a_projector_that_follows_keeps_up_with_the_log(process: Process) -> Non
         for _ in range(20):
             register(process, 1)
             wait_until(lambda: {lag.events for lag in all_lags(process)} == {0})
+
+
+def test_a_copy_at_rest_takes_no_step_and_leaves_its_lock_to_others() -> None:
+    rests = [False, True, False]
+    calls: list[str] = []
+
+    class Noted:
+        def hold(self) -> bool:
+            calls.append("hold")
+            return True
+
+        def release(self) -> None:
+            calls.append("release")
+
+    step = LockedStep(Noted(), lambda: len(calls), lambda: rests.pop(0))
+    assert [step(), step(), step()] == [1, 0, 3]
+    assert calls == ["hold", "release", "hold"]

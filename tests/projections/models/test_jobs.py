@@ -193,19 +193,6 @@ def test_jobs_that_are_idle_come_longest_idle_first_and_bounded(
     assert idle(process, seconds=30.1) == []
 
 
-def test_a_job_that_moved_before_the_clock_was_set_back_is_idle(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    old = create_job(process, organization_id, numbers(1))
-    clock.forward(hours=1)
-    ahead = create_job(process, organization_id, numbers(1))
-    clock.forward(hours=-1, seconds=60)
-    assert idle(process, seconds=60) == [old, ahead]
-    assert idle(process, seconds=60, limit=1) == [old]
-    clock.forward(minutes=58)
-    assert idle(process, seconds=60) == [old]  # A clock may be so much ahead of another.
-
-
 @pytest.mark.any_database
 def test_a_finished_job_is_not_idle(process: Process, organization_id: UUID) -> None:
     finished, open_one = (create_job(process, organization_id, numbers(1)) for _ in range(2))

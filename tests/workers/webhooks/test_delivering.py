@@ -17,7 +17,6 @@ from projections.engine import in_parts
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
-from workers.steadiness import Steadiness
 from workers.webhooks import KEPT, LEASE, PLACES
 
 WRONG = Sent(500, None, 5)
@@ -171,7 +170,7 @@ def test_a_clock_that_jumps_ahead_disables_no_endpoint(
     lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
 ) -> None:
     del lab.process.cut_off
-    lab.process.steadiness, lab.sender.always = Steadiness(clock, lambda: 0.0), DOWN
+    lab.process.monotonic, lab.sender.always = lambda: 0.0, DOWN
     lab.process.cut_off.live()
     lab.work = work_of(lab.process, lab.sender, lab.bells)
     happen(lab, owner, "before")

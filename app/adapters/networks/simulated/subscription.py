@@ -280,7 +280,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return self.habits.first_used_at <= self._traffic_until(now)
 
     def _settled(self, now: datetime) -> Self:
-        """Write down the usage up to now; if the clock was set back, nothing changes."""
+        """Write down the usage up to now."""
         since = max(self.meter_at, self.habits.first_used_at)
         until = self._traffic_until(now)
         if until <= since:

@@ -7,6 +7,7 @@ import dramatiq
 import pytest
 
 from app.adapters.queues.in_process import InProcessBroker, SleepingQueue
+from app.processes import runtime
 from app.processes.runtime import Messages, WaitingWorker
 from tests.installation import PATIENCE_S
 
@@ -106,3 +107,22 @@ def test_after_the_end_what_is_left_is_given_out_and_then_nothing() -> None:
     for block in (True, False):
         with pytest.raises(Empty):
             messages.get(block=block)
+
+
+def test_a_worker_at_rest_takes_no_message_and_goes_on_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "REST_S", 0.001)
+    rests, got = Event(), list[object]()
+    rests.set()
+    messages = Messages(rests.is_set)
+    messages.put("one")
+    with pytest.raises(Empty):
+        messages.get(block=False)
+    thread = Thread(target=lambda: got.append(messages.get()))
+    thread.start()
+    thread.join(0.05)
+    assert got == []
+    rests.clear()
+    thread.join(PATIENCE_S)
+    assert got == ["one"]

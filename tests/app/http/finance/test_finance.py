@@ -21,7 +21,6 @@ from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
 from tests.seeds import sqlite_seed
 from tests.workers.fees import moment
-from workers.steadiness import Steadiness
 
 STATEMENTS, USAGE = "/v1/statements", "/v1/usage"
 NUMBER, DOWN = "+971508245915", "+15005550001"
@@ -40,7 +39,8 @@ def closed_books(tmp_path_factory: pytest.TempPathFactory, clock: SetClock) -> I
     sqlite_seed().copy(directory)
     made = Service(directory, clock=clock)
     made.container.shared_clock = clock
-    made.container.steadiness = Steadiness(clock, lambda: clock().timestamp())
+    made.container.monotonic = lambda: clock().timestamp()
+    made.container.began = clock(), clock().timestamp()
     yield made
     made.stop()
 

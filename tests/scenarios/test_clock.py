@@ -1,0 +1,109 @@
+"""A process whose clock jumps does nothing until it is right, and then goes on by itself."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.processes.demo import prepare_demo
+from domain.cause import Cause
+from domain.lookups.bulk_commands import BulkRequest
+from tests.installation import numbers, wait_until
+from tests.scenarios.conftest import partner_of
+from tests.scenarios.partner import Partner
+from tests.scenarios.system import PROCESSES, Running, System, failures, unfinished
+from tests.servers.clock import JumpingClock
+from tests.workers.webhooks.receiver import Receiver
+from workers.routes import slice_message
+
+HOUR_S = 3_600
+START_S = 120.0  # Each imports the service anew.
+RESTS_WITHIN_S, WORKS_WITHIN_S = 10.0, 15.0
+WRONG = "is 3600.0 s"
+JOB = {"phone_numbers": numbers(20)}
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> JumpingClock:
+    return JumpingClock(tmp_path)
+
+
+def of_the_procfile(system: System, clock: JumpingClock) -> list[Running]:
+    running = [system.start(name, **clock.environment) for name in PROCESSES]
+    for each in running:
+        each.says("serving" if each.name == "web" else "is at work", START_S)
+    return running
+
+
+def of_one_process(system: System, clock: JumpingClock) -> list[Running]:
+    return [
+        system.start("serve", BROKER_URL="memory://", **clock.environment).says("serving", START_S)
+    ]
+
+
+def readiness(partner: Partner) -> tuple[int, list[str]]:
+    reply = partner.ask("GET", "/readyz")
+    return reply.status, reply.json["missing"]
+
+
+def ask_behind_their_back(system: System) -> int:
+    """Have a right clock ask for a job, and ring for it; return the head of the log."""
+    parts = system.container
+    owner = prepare_demo(parts).organization
+    request = BulkRequest(owner, JOB["phone_numbers"], 5_000, "USD", None)
+    job, _ = parts.bulk_create.run(request, Cause(parts.clock(), "scenario"))
+    parts.publisher.publish(slice_message(job.id, 0))
+    return parts.log.head()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("start", "ahead_s"), [(of_the_procfile, HOUR_S), (of_one_process, -HOUR_S)]
+)
+def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
+    system: System,
+    clock: JumpingClock,
+    start: Callable[[System, JumpingClock], list[Running]],
+    ahead_s: int,
+) -> None:
+    system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
+    assert system.run("migrate").returncode == 0
+    partner = partner_of(system)
+    running = start(system, clock)
+    partner.authorize()
+    log, plan = system.container.log, partner.ask("GET", "/v1/plans").data["data"][0]["id"]
+    with Receiver().running() as receiver:
+        partner.ask("POST", "/v1/webhooks", {"url": receiver.url("/told")})
+        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
+        wait_until(lambda: len(receiver.got["/told"]) == 1, 60)
+        began = time.monotonic()
+        clock.jump(ahead_s)
+        wait_until(lambda: readiness(partner)[0] == 503, RESTS_WITHIN_S)
+        for each in running:
+            each.says(WRONG, RESTS_WITHIN_S)
+        assert time.monotonic() - began < RESTS_WITHIN_S
+        (why,) = readiness(partner)[1]
+        assert WRONG in why
+        for method, path, body in (
+            ("GET", "/v1/wallet", None),
+            ("POST", "/number-lookup/bulk", JOB),
+            ("POST", "/v1/links", {"plan_id": plan}),
+        ):
+            refused = partner.ask(method, path, body)
+            assert (refused.status, refused.json["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+            assert WRONG in refused.json["error"]["message"]
+            assert refused.json["error"]["details"]["retryable"] is True
+        head = ask_behind_their_back(system)
+        time.sleep(3)  # Nobody works on it, however long this is.
+        assert log.head() == head
+        began = time.monotonic()
+        clock.jump(0)
+        wait_until(lambda: readiness(partner)[0] == 200, WORKS_WITHIN_S)
+        for each in running:
+            each.says("right again", WORKS_WITHIN_S)
+        assert time.monotonic() - began < WORKS_WITHIN_S
+        wait_until(lambda: len(receiver.got["/told"]) == 2, 60)
+        assert partner.ask("POST", "/v1/links", {"plan_id": plan}).status == 201
+    assert unfinished(system) == []
+    assert failures(system) == ""
