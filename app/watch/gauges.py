@@ -314,11 +314,12 @@ def _queues(states: Iterable[QueueState]) -> list[Metric]:
 def behind_s(log: Log, lag: Lag, now: datetime) -> float | None:
     """Return for how many seconds a follower has not been at the end of the log.
 
-    Read models note when they last were there. The dispatcher notes nothing, so this is the age of
-    the oldest event that it has not followed; None if that event cannot be read.
+    Read models note when they last were there. The dispatcher notes nothing, and a note from the
+    future says nothing. In both cases this is the age of the oldest event that was not followed;
+    None if that event cannot be read.
     """
-    if lag.caught_up_at is not None:
-        return max(0.0, (now - lag.caught_up_at).total_seconds())
+    if lag.caught_up_at is not None and lag.caught_up_at <= now:
+        return (now - lag.caught_up_at).total_seconds()
     try:
         ahead = log.read(lag.position, 1)
     except Poisoned:

@@ -55,7 +55,7 @@ def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
     assert "stale" not in tenant.get(path).json["meta"]
 
 
-def test_a_clock_that_was_set_back_does_not_make_old_replies_new(stopped: Service) -> None:
+def test_a_heartbeat_from_the_future_does_not_make_old_replies_new(stopped: Service) -> None:
     tenant = stopped.tenant()
     parts = stopped.container
     parts.projector.catch_up()

@@ -16,6 +16,7 @@ from app.http.edge.replies import META, failure_body
 from app.http.links.routes import CHANGE_REFUSALS, CREATE_REFUSALS
 from app.http.lookups.routes import BULK_REFUSALS, SINGLE_REFUSALS
 from domain.errors import (
+    ClockOff,
     Conflict,
     IdempotencyInProgress,
     InstallationHeld,
@@ -55,7 +56,7 @@ def example_of(kind: type[Refused]) -> Refused:
 def test_every_refusal_has_one_status_and_a_code_of_its_own() -> None:
     refusals = set(every_subclass(Refused))
     assert set(STATUS) == refusals
-    refusals -= {InstallationHeld}  # A reason of SERVICE_UNAVAILABLE.
+    refusals -= {InstallationHeld, ClockOff}  # Reasons of SERVICE_UNAVAILABLE.
     assert len({refusal.code for refusal in refusals}) == len(refusals)
 
 
@@ -73,6 +74,7 @@ def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type
         ProvisioningError,
         ServiceUnavailable,
         InstallationHeld,
+        ClockOff,
     }
     assert ("retryable" in details) == stated
     assert details.get("retryable", False) == (kind in retryable)
