@@ -1,5 +1,8 @@
 """What adapters of providers may raise; every other error becomes one of these."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ProviderError(Exception):
     """The base class; no other error passes an adapter."""
@@ -33,6 +36,22 @@ def unknown_after(error: ProviderError) -> OutcomeUnknown:
     """Return what an error in the middle of a change means, and keep whether the provider is up."""
     is_up = isinstance(error, Rejected | NotAnswered | OutcomeNotTold)
     return (OutcomeNotTold if is_up else OutcomeUnknown)(str(error))
+
+
+@contextmanager
+def in_doubt() -> Iterator[None]:
+    """Make OutcomeUnknown of a read that fails, where only that read could tell what happened.
+
+    A refused change may have been done before: a proxy may have sent it twice, and the provider
+    refuses the second one.
+    """
+    try:
+        yield
+    except Unavailable as error:
+        unknown = unknown_after(error)
+    else:
+        return
+    raise unknown
 
 
 def problem_of(error: Exception) -> str:

@@ -27,6 +27,7 @@ from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.money import parse_amount
+from domain.months import month_of
 from domain.provider_errors import Unavailable
 from domain.webhooks.commands import Webhooks
 from projections.engine.read_model import ReadModel
@@ -272,6 +273,12 @@ def wait_until(
         waited_s = time.monotonic() - began
         assert waited_s < timeout_s, "it did not happen"
         pulse.wait(min(max(LOOK_S, waited_s / 20), look_s_max))
+
+
+def this_month(lasts: timedelta = timedelta(seconds=10)) -> str:
+    """Return the present month; if it is about to end, wait for the next one."""
+    wait_until(lambda: month_of(utc_now()) == month_of(utc_now() + lasts))
+    return month_of(utc_now())
 
 
 def numbers(count: int, start: int = 0) -> list[str]:

@@ -1,4 +1,7 @@
-"""What the fault programme has seen, as the table of docs/reliability.md."""
+"""What the fault programme has seen, as the tables of docs/reliability.md.
+
+What stands there from `BY_HAND` on is written by hand and stays.
+"""
 
 import os
 import platform
@@ -13,6 +16,7 @@ from tests.faults.service import ROOT
 from tests.faults.system import IDLE_S
 
 PAGE = ROOT / "docs" / "reliability.md"
+BY_HAND = "\n## What happens when something fails\n"
 SOAK = os.environ.get("SOAK", "") == "1"
 WRITES = SOAK or os.environ.get("RELIABILITY", "") == "1"
 
@@ -112,7 +116,9 @@ class Report:
 
     def write(self, page: Path = PAGE) -> None:
         page.parent.mkdir(exist_ok=True)
-        page.write_text(self.text())
+        before = page.read_text("utf-8") if page.exists() else ""
+        _, begins, by_hand = before.partition(BY_HAND)
+        page.write_text(self.text() + begins + by_hand, "utf-8")
 
 
 def _head() -> str:

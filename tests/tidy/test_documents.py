@@ -1,4 +1,4 @@
-"""What the documents point at is there; the index and the marks of DECISIONS.md are complete."""
+"""What the documents point at is there; decisions have numbers that one can refer to."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 
 from tests.tidy.source import PACKAGES, ROOT
 
-PLACES = "|".join((*PACKAGES, "tests", "docs", "ops", r"\.ci"))
+ROOMS = (*PACKAGES, "tests", "docs", "ops", ".ci")
+PLACES = "|".join(map(re.escape, ROOMS))
 NAMED = re.compile(rf"`((?:{PLACES})/[\w./-]*|[A-Z]+\.md|[\w.-]+\.(?:cfg|toml|in|lock))`", re.ASCII)
 LINK = re.compile(r"\]\(([\w./-]+)(?:#[\w-]*)?\)")
 PART = re.compile(r"\]\(([\w./-]*\.md|)#([\w-]+)\)")
@@ -21,9 +22,11 @@ DOCUMENTS = sorted(
 )
 
 DECISIONS = (ROOT / "DECISIONS.md").read_text("utf-8")
-TITLES = {int(n): title for n, title in re.findall(r"^## (\d+)\. (.+)$", DECISIONS, re.MULTILINE)}
-LISTED = re.compile(r"^- (\d+)\. (.+?)(?: \((in part )?replaced by ([\d, ]+)\))?$", re.MULTILINE)
-MARK = re.compile(r"\*(Replaced by|Replaces|Replaces of) (\d+)(?:: ([^*]+))?\.\*")
+LINES_MAX = 6
+ENTRY = re.compile(r"- \*\*(\d+)\. .+")
+MORE = r"(?:\s*[,–-]\s*|,?\s+(?:and|to)\s+)\d+"
+REFERENCE = re.compile(rf"\bdecisions?\s+(\d+(?:{MORE})*)", re.IGNORECASE)
+REFERRING = {"", ".c", ".cfg", ".in", ".md", ".py", ".sh", ".toml", ".yaml", ".yml"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -43,45 +46,47 @@ def _parts_of(path: Path) -> set[str]:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_part_of_a_document_that_a_link_names_exists(document: str) -> None:
     path = ROOT / document
-    links = PART.findall(path.read_text("utf-8"))
     lost = [
         f"{name}#{part}"
-        for name, part in links
+        for name, part in PART.findall(path.read_text("utf-8"))
         if part not in _parts_of(path.parent / name if name else path)
     ]
     assert lost == []
 
 
-def test_decisions_are_numbered_without_a_gap_and_each_is_in_the_index() -> None:
-    listed = {(int(n), title) for n, title, *_ in LISTED.findall(DECISIONS)}
-    numbers = re.findall(r"^## (\d+)\.", DECISIONS, re.MULTILINE)
-    assert [*map(int, numbers)] == [*range(1, len(TITLES) + 1)], "a number is given once"
-    assert listed == {*TITLES.items()}, "each decision needs its line in the index"
+def _entries(topic: str) -> dict[int, int]:
+    """Return how many lines each decision of a topic has; every line belongs to one."""
+    number, lengths = 0, dict[int, int]()
+    for line in topic.splitlines()[1:]:
+        if found := ENTRY.fullmatch(line):
+            number = int(found[1])
+            assert number not in lengths, f"decision {number} is there twice"
+            lengths[number] = 1
+        elif line:
+            assert number > 0, f"belongs to no decision: {line}"
+            assert line.startswith("  "), f"belongs to no decision: {line}"
+            lengths[number] += 1
+    return lengths
 
 
-def _marks() -> tuple[set[tuple[int, int, str]], set[tuple[int, int, str]]]:
-    """Return what is replaced by what, as the older decisions say it and as the newer ones do."""
-    older, newer, number = set(), set(), 0
-    for line in DECISIONS.splitlines():
-        if title := re.match(r"## (\d+)\. ", line):
-            number = int(title[1])
-        for kind, other, part in MARK.findall(line) if number else ():
-            assert (kind == "Replaces of") <= bool(part), line
-            if kind == "Replaced by":
-                older.add((number, int(other), part))
-            else:
-                newer.add((int(other), number, part))
-    return older, newer
+def test_each_decision_has_one_number_and_few_lines() -> None:
+    topics = [_entries(each) for each in re.split(r"^## ", DECISIONS, flags=re.MULTILINE)[1:]]
+    numbers = [number for topic in topics for number in topic]
+    assert len(numbers) == len({*numbers}), "a number is given once"
+    assert all([*topic] == sorted(topic) for topic in topics), "a new one goes to the end"
+    too_long = [n for topic in topics for n, lines in topic.items() if lines > LINES_MAX]
+    assert too_long == []
 
 
-def test_what_replaces_a_decision_and_what_is_replaced_name_each_other() -> None:
-    older, newer = _marks()
-    assert older == newer
-    assert all(one < other for one, other, _ in older)
-
-
-def test_the_index_tells_what_was_replaced() -> None:
-    told = set()
-    for number, _, in_part, others in LISTED.findall(DECISIONS):
-        told |= {(int(number), int(each), bool(in_part)) for each in re.findall(r"\d+", others)}
-    assert told == {(one, other, bool(part)) for one, other, part in _marks()[0]}
+def test_every_decision_that_is_referred_to_exists() -> None:
+    known = {*re.findall(r"^- \*\*(\d+)\. ", DECISIONS, re.MULTILINE)}
+    files = [*ROOT.glob("*"), *(path for room in ROOMS for path in (ROOT / room).rglob("*"))]
+    unknown = {
+        f"{path.relative_to(ROOT)}: {number}"
+        for path in files
+        if path.suffix in REFERRING and "node_modules" not in path.parts and path.is_file()
+        for numbers in REFERENCE.findall(path.read_text("utf-8", errors="replace"))
+        for number in re.findall(r"\d+", numbers)
+        if number not in known
+    }
+    assert sorted(unknown) == []

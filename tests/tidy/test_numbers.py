@@ -47,6 +47,7 @@ def _most(pattern: str) -> int:
     return int(re.findall(r",([0-9]+)\}", pattern)[-1])
 
 
+READ, FAILS = "docs/path-of-a-request.md", "docs/reliability.md"
 PROVIDERS = "docs/providers/README.md"
 AIRALO_PAGE = "docs/providers/airalo.md"
 ESIMGO_PAGE = "docs/providers/esimgo.md"
@@ -63,14 +64,14 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
     ("document", "sentence"),
     [
         ("ARCHITECTURE.md", f"{HTTP_THREADS} threads behind it"),
-        ("ARCHITECTURE.md", f"one message per slice of {bulk_commands.SLICE_ITEMS} numbers"),
-        ("ARCHITECTURE.md", f"at most {IN_WORDS[answers.CALLS_MAX]} times per item"),
-        ("ARCHITECTURE.md", f"rests for {', '.join(RESTS)} and {LAST} s between its starts"),
-        ("ARCHITECTURE.md", f"After {committer.SETTLE_S:g} s the reply is 503"),
-        ("ARCHITECTURE.md", f"exits after {CLEAN_END_S:g} s"),
-        ("docs/path-of-a-request.md", f"one of {HTTP_THREADS} threads"),
+        (READ, f"one message per slice of {bulk_commands.SLICE_ITEMS} numbers"),
+        (READ, f"at most {IN_WORDS[answers.CALLS_MAX]} times per item"),
+        (FAILS, f"rests for {', '.join(RESTS)} and {LAST} s between its starts"),
+        (FAILS, f"After {committer.SETTLE_S:g} s the reply is 503"),
+        (FAILS, f"exits after {CLEAN_END_S:g} s"),
+        (READ, f"one of {HTTP_THREADS} threads"),
         (
-            "docs/path-of-a-request.md",
+            READ,
             f"{ON_THREADS_MAX} that hold a thread, {in_flight.IN_FLIGHT_MAX} that hold none",
         ),
         ("docs/deployment.md", f"complete requests to {HTTP_THREADS} others"),
@@ -93,7 +94,7 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         (ESIMGO_PAGE, f"{NUMERALS[ESIMGO.calls_per_s]} on average"),
         (ESIMGO_PAGE, f"at most {NUMERALS[ESIMGO.calls_per_s + ESIMGO.burst]} in any second"),
         (ESIMGO_PAGE, f"at most every {NUMERALS[notifications.FRESH.seconds]} seconds"),
-        ("ARCHITECTURE.md", f"at most every {NUMERALS[notifications.FRESH.seconds]} seconds"),
+        (FAILS, f"at most every {NUMERALS[notifications.FRESH.seconds]} seconds"),
         (ESIMGO_PAGE, f"{NUMERALS[esimgo.CONNECTED_FOR.seconds // 3600]} hours old"),
         (ESIMGO_PAGE, f"may take {NUMERALS[esimgo.SETTLES_AFTER.seconds // 60]} minutes"),
         (PROVIDERS, f"the handshake get {connection.CONNECT_S:g} s"),
@@ -228,11 +229,11 @@ def test_the_token_operation_tells_how_many_wrong_secrets_are_too_many() -> None
 def test_one_organization_holds_half_of_the_places_wherever_it_is_told() -> None:
     assert share_of(WAITING_MAX) * 2 == WAITING_MAX
     assert WAITING_MAX * 2 == HTTP_THREADS
-    for document in ("docs/operations.md", "docs/path-of-a-request.md"):
+    for document in ("docs/operations.md", READ):
         assert "at most half" in (ROOT / document).read_text("utf-8"), document
 
 
 def test_a_slice_has_a_rest_between_all_of_its_starts() -> None:
     assert len(lookup_turns.RESTS) == bulk_job.STARTS_MAX - 1
-    told = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    told = (ROOT / FAILS).read_text("utf-8")
     assert f"after the {ORDINALS[bulk_job.STARTS_MAX]} start" in told

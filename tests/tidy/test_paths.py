@@ -9,6 +9,7 @@ import pytest
 from tests.tidy.source import ROOT
 
 TIMEOUT_S = 60
+SIX = re.compile(r"^\| \d \| \[([\w/.]+)\]", re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -24,5 +25,8 @@ def test_it_finds_what_a_request_passes_on_every_thread() -> None:
     lookup, _, _, link = re.split(r"^\S.*: \d+ files, .* lines\n", told, flags=re.MULTILINE)[1:]
     for each in ("front", "committer", "number_lookup", "projector"):
         assert re.search(rf"/{each}\.py$", lookup, re.MULTILINE), lookup
+    six = SIX.findall((ROOT / "docs/path-of-a-request.md").read_text("utf-8"))
+    assert len(six) == 6, "what a newcomer reads"
+    assert {*six} <= {*lookup.split()}
     assert "esim" not in lookup
     assert "esim" in link

@@ -8,15 +8,18 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.cause import utc_now
-from domain.months import month_of, next_month
+from domain.months import next_month
 from tests.app.cli.shell import Shell
-
-MONTH = month_of(utc_now())
+from tests.installation import this_month
 
 
 @pytest.fixture
-def organization(shell: Shell) -> UUID:
+def month() -> str:
+    return this_month()
+
+
+@pytest.fixture
+def organization(shell: Shell, month: str) -> UUID:  # noqa: ARG001  # It must not end meanwhile.
     """An organization whose wallet has been paid into and corrected, beside another one."""
     made = shell.new_organization()
     shell.run("wallet", "deposit", made, "5", "--reference", "r")
@@ -25,11 +28,11 @@ def organization(shell: Shell) -> UUID:
     return made
 
 
-def test_a_statement_has_a_line_for_each_kind(shell: Shell, organization: UUID) -> None:
-    told = shell.json("audit", "statement", organization, MONTH)
+def test_a_statement_has_a_line_for_each_kind(shell: Shell, organization: UUID, month: str) -> None:
+    told = shell.json("audit", "statement", organization, month)
     assert told == {
         "organization": str(organization),
-        "month": MONTH,
+        "month": month,
         "currency": "USD",
         "opening_balance": "0.00",
         "lines": [
@@ -44,28 +47,28 @@ def test_a_statement_has_a_line_for_each_kind(shell: Shell, organization: UUID) 
         "final": False,
         "checkpoint": None,
     }
-    printed = shell.run("audit", "statement", organization, MONTH).stdout
+    printed = shell.run("audit", "statement", organization, month).stdout
     assert "closing_balance  3.50" in printed
     assert "adjustment  1      1.50   0.00" in printed
 
 
 def test_all_statements_of_a_month_go_to_a_directory(
-    shell: Shell, organization: UUID, tmp_path: Path
+    shell: Shell, organization: UUID, month: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "books" / "now"
-    told = shell.json("audit", "statement", "--all", MONTH, "--out", out)
-    assert told == {"month": MONTH, "final": False, "statements": 2, "out": str(out)}
+    told = shell.json("audit", "statement", "--all", month, "--out", out)
+    assert told == {"month": month, "final": False, "statements": 2, "out": str(out)}
     files = {file.name: json.loads(file.read_text()) for file in out.iterdir()}
     assert len(files) == 2
-    one = shell.json("audit", "statement", organization, MONTH)
-    assert files[f"{organization}-{MONTH}.json"] == one
+    one = shell.json("audit", "statement", organization, month)
+    assert files[f"{organization}-{month}.json"] == one
 
 
 def test_what_is_sent_names_its_issuer_and_has_totals(
-    shell: Shell, organization: UUID, tmp_path: Path
+    shell: Shell, organization: UUID, month: str, tmp_path: Path
 ) -> None:
     shell = shell.having(ISSUER="Carriers & Sons, Harbour 1")
-    own, page = (organization, MONTH), tmp_path / "sent.html"
+    own, page = (organization, month), tmp_path / "sent.html"
     shell.run("audit", "statement", *own, "--format", "html", "--out", page)
     told = page.read_text()
     assert told == shell.run("audit", "statement", *own, "--format", "html").stdout
@@ -76,36 +79,38 @@ def test_what_is_sent_names_its_issuer_and_has_totals(
     assert ["Net", "(credit", "less", "debit)", "3.50"] in rows
     table = shell.run("audit", "statement", *own, "--format", "csv").stdout.splitlines()
     assert table[1:] == [
-        f"{MONTH},USD,opening_balance,,,,0.00",
-        f"{MONTH},USD,deposit,1,0.00,5.00,",
-        f"{MONTH},USD,adjustment,1,1.50,0.00,",
-        f"{MONTH},USD,closing_balance,,,,3.50",
-        f"{MONTH},USD,total,2,1.50,5.00,",
-        f"{MONTH},USD,net,,,,3.50",
+        f"{month},USD,opening_balance,,,,0.00",
+        f"{month},USD,deposit,1,0.00,5.00,",
+        f"{month},USD,adjustment,1,1.50,0.00,",
+        f"{month},USD,closing_balance,,,,3.50",
+        f"{month},USD,total,2,1.50,5.00,",
+        f"{month},USD,net,,,,3.50",
     ]
 
 
 @pytest.mark.parametrize("form", ["html", "csv"])
 def test_all_that_is_sent_is_what_each_would_be(
-    shell: Shell, organization: UUID, tmp_path: Path, form: str
+    shell: Shell, organization: UUID, month: str, tmp_path: Path, form: str
 ) -> None:
-    told = shell.json("audit", "statement", "--all", MONTH, "--out", tmp_path, "--format", form)
+    told = shell.json("audit", "statement", "--all", month, "--out", tmp_path, "--format", form)
     assert told["statements"] == 2
     one = tmp_path / "one"
-    shell.run("audit", "statement", organization, MONTH, "--format", form, "--out", one)
-    assert (tmp_path / f"{organization}-{MONTH}.{form}").read_bytes() == one.read_bytes()
-    assert str(one) in shell.refusal("audit", "statement", "--all", MONTH, "--out", one)
+    shell.run("audit", "statement", organization, month, "--format", form, "--out", one)
+    assert (tmp_path / f"{organization}-{month}.{form}").read_bytes() == one.read_bytes()
+    assert str(one) in shell.refusal("audit", "statement", "--all", month, "--out", one)
 
 
-def test_a_statement_that_does_not_exist_is_refused(shell: Shell, organization: UUID) -> None:
-    refusal = shell.refusal("audit", "statement", organization, next_month(MONTH))
+def test_a_statement_that_does_not_exist_is_refused(
+    shell: Shell, organization: UUID, month: str
+) -> None:
+    refusal = shell.refusal("audit", "statement", organization, next_month(month))
     assert "no statement" in refusal
-    assert "no organization" in shell.refusal("audit", "statement", uuid4(), MONTH)
-    own = [organization, MONTH]
+    assert "no organization" in shell.refusal("audit", "statement", uuid4(), month)
+    own = [organization, month]
     for wrong in (
         [organization],
         [],
-        ["--all", MONTH],
+        ["--all", month],
         [*own, "--out", "x"],
         [*own, "--format", "csv", "--json"],
     ):

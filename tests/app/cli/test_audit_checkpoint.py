@@ -8,9 +8,9 @@ import pytest
 
 from domain.cause import Cause, utc_now
 from domain.finance.month import Month
-from domain.months import month_of
 from projections.audit.checkpoint import SignedCheckpoint, read_verifier_key
 from tests.app.cli.shell import Shell
+from tests.installation import this_month
 
 AT_ONCE = {"CHECKPOINT_LAG_S": "0", "PUBLIC_URL": "https://api.example/carrier"}
 
@@ -268,10 +268,9 @@ def test_a_changed_row_of_our_own_is_a_fault_with_its_number(
 
 
 def test_a_statement_keeps_its_checkpoint_and_shows_none_that_was_changed(shell: Shell) -> None:
-    ours = shell.having(**AT_ONCE)
+    ours, month = shell.having(**AT_ONCE), this_month()
     owner = ours.new_organization()
     ours.run("wallet", "deposit", owner, "5", "--reference", "r")
-    month = month_of(utc_now())
     ours.run("audit", "checkpoint")
     container = ours.container()
     container.log.append(Month.close(month, Cause(utc_now(), "test", "test")))

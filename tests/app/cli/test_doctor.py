@@ -15,10 +15,16 @@ from app.settings import Settings
 from app.watch.database_clock import DatabaseClock
 from domain.cause import utc_now
 from domain.finance.month import Month
-from domain.months import month_of
 from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
-from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
+from tests.installation import (
+    Installation,
+    Process,
+    SetClock,
+    postgresql_only,
+    this_month,
+    wait_until,
+)
 
 READY = {"SANDBOX": "false", "PUBLIC_URL": "https://api.example"}
 # No real network yet, no sink, and one role of the database in tests.
@@ -91,7 +97,7 @@ def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Proc
 
 @pytest.mark.any_database
 def test_a_closed_month_that_has_not_ended_is_named(healthy: Process) -> None:
-    healthy.log.append(Month.close(month_of(utc_now()), healthy.cause()))
+    healthy.log.append(Month.close(this_month(), healthy.cause()))
     assert checks(healthy) == {"months"}
 
 

@@ -6,11 +6,11 @@ from domain.cause import Cause, utc_now
 from domain.finance.month import Month
 from domain.months import first_instant, month_of
 from tests.app.cli.shell import Shell
-from tests.installation import SetClock
+from tests.installation import SetClock, this_month
 
 
 def test_months_are_closed_on_purpose_in_their_order_and_by_name(shell: Shell) -> None:
-    newest = first_instant(month_of(utc_now())) - timedelta(days=1)
+    newest = first_instant(this_month()) - timedelta(days=1)
     older = newest - timedelta(days=31)
     past = shell.container(SetClock(older))
     past.accounts.register_organization(

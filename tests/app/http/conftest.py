@@ -14,7 +14,10 @@ MakeService = Callable[..., Service]
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Service]:
     """A service with all of its threads, which every test shares; on each database in turn."""
-    directory = tmp_path_factory.mktemp("service")
+    yield from run_service(tmp_path_factory.mktemp("service"), migrated)
+
+
+def run_service(directory: Path, migrated: Seed) -> Iterator[Service]:
     url = migrated.copy(directory)
     running = Service(directory, DATABASE_URL=url).start()
     yield running

@@ -12,7 +12,6 @@ import pytest
 
 from app.adapters.lookups.sandbox import MALFORMED, SECOND_ATTEMPT, SLOW, UNAVAILABLE
 from app.http.docs import GUIDES, HOME, STATIC, TYPES, asset, pages
-from app.http.edge import problems
 from app.http.edge.oauth_errors import OAuthRefused
 from domain.accounts.organization import SCOPES
 from domain.errors import LATE, NO_ESIM, REJECTED, UNREACHABLE
@@ -30,7 +29,6 @@ LOADS = re.compile(
 )
 SHEETS_AND_OURS = [each for each in TYPES if each != "swagger-ui-bundle.js"]
 NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
-ROW = re.compile(r"^\| (\d+) \| `(\w+)` \|", re.MULTILINE)
 
 
 class Parts(HTMLParser):
@@ -153,13 +151,6 @@ def test_pages_below_a_prefix_call_what_lies_below_it(make_service: MakeService)
     for root in ("", "/below"):
         samples = text_of(client.get(f"{root}/docs/quick-start").text)
         assert f"BASE_URL=https://api.example{root}\n" in samples
-
-
-def test_every_code_has_its_row() -> None:
-    stated = set(ROW.findall((GUIDES / "errors.md").read_text("utf-8")))
-    refusals = {(str(status), kind.code) for kind, status in problems.STATUS.items()}
-    others = [each for each in vars(problems).values() if isinstance(each, problems.Problem)]
-    assert stated == refusals | {(str(each.status), each.code) for each in others}
 
 
 def test_every_code_of_the_token_operation_is_explained() -> None:

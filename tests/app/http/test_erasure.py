@@ -13,20 +13,28 @@ from uuid import UUID
 import pytest
 from sqlalchemy import inspect, text
 
-from domain.cause import utc_now
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.ports import CachedFacts, NumberFacts
-from domain.months import month_of, next_month
+from domain.months import next_month
 from projections.audit.auditor import verify
 from tests.app.cli.shell import Shell
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer
+from tests.app.http.conftest import run_service
 from tests.app.http.service import Service, Tenant
+from tests.installation import this_month
+from tests.seeds import Seed
 from tests.servers.install import newest
 
 ANNA, BEN, CARL, DORA, EVE = (f"+49157000000{index}7" for index in range(5))
 NAME, OTHER_NAME = "Frieda Muster", f"phone of {ANNA[:4]} {ANNA[4:8]}-{ANNA[8:]}"
 BULK, LOOKUPS = "/number-lookup/bulk", "/number-lookup/lookups"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Service]:
+    """A service of its own: the whole log is verified, and other tests write odd entries."""
+    yield from run_service(tmp_path_factory.mktemp("erasure"), migrated)
 
 
 @pytest.fixture
@@ -180,10 +188,10 @@ def names_in_history(shell: Shell, link: dict[str, Any]) -> list[str | None]:
 
 
 def test_a_month_is_erased_while_it_is_written(service: Service, shell: Shell) -> None:
+    end = next_month(this_month())
     shop, rival = buyer(service), service.tenant()
     path, other = (f"{LOOKUPS}/{look_up(each, EVE)}" for each in (shop, rival))
     link = shop.link(FREE, name=NAME)
-    end = next_month(month_of(utc_now()))
     assert erase(shell, "--before", end, "--org", shop.id)["erased_keys"] == 1
     later = look_up(shop, BEN)
     renamed = shop.open("PATCH", f"{LINKS}/{link['id']}", json={"name": "Hans"})

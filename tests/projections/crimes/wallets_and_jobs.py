@@ -11,7 +11,9 @@ from domain.months import month_of
 from tests.projections.forgery import ITEM_MICROS, forged
 from tests.projections.link_forgery import Crime, LinkForger
 
-MONTH = month_of(utc_now())
+
+def spent_now(limit_micros: int, spent_micros: int) -> Spending:
+    return Spending(limit_micros, month_of(utc_now()), spent_micros)
 
 
 def a_negative_balance(forger: LinkForger) -> int:
@@ -61,14 +63,14 @@ def an_amount_that_is_not_positive(forger: LinkForger) -> int:
 
 
 def a_charge_beyond_the_limit(forger: LinkForger) -> int:
-    limited(forger, Spending(5_000, MONTH, 0))
-    lookup, forger.wallet.spending = forger.lookup(), Spending(2_000_000, MONTH, 0)
+    limited(forger, spent_now(5_000, 0))
+    lookup, forger.wallet.spending = forger.lookup(), spent_now(2_000_000, 0)
     forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, spending=Spending(5_000, MONTH, 10_000)))
+    return forger.write(forger.charge_for(lookup, spending=spent_now(5_000, 10_000)))
 
 
 def a_charge_that_forgets_the_limit(forger: LinkForger) -> int:
-    limited(forger, Spending(2_000_000, MONTH, 0))
+    limited(forger, spent_now(2_000_000, 0))
     lookup = forger.lookup()
     forger.write(lookup)
     return forger.write(forger.charge_for(lookup, spending=None))
@@ -77,7 +79,7 @@ def a_charge_that_forgets_the_limit(forger: LinkForger) -> int:
 def a_limit_that_forgets_what_was_spent(forger: LinkForger) -> int:
     lookup = forger.lookup()
     forger.write(lookup, forger.charge_for(lookup))
-    return limited(forger, Spending(2_000_000, MONTH, 0))
+    return limited(forger, spent_now(2_000_000, 0))
 
 
 def a_limit_that_moves_the_balance(forger: LinkForger) -> int:

@@ -56,6 +56,7 @@ from domain.provider_errors import (
     ProviderError,
     Rejected,
     Unavailable,
+    in_doubt,
     unknown_after,
 )
 
@@ -206,16 +207,12 @@ class BicsNetwork:
 
     def _kept(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Return the endpoint of an eSIM if it has our reference; otherwise raise Rejected."""
-        try:
+        with in_doubt():
             found = self._find(iccid, deadline)
-        except Unavailable as trouble:
-            unknown = unknown_after(trouble)
-        else:
-            if found is not None and found.reference == reference:
-                return found
-            message = "bics refuses the endpoint, or the eSIM has another one"
-            raise Rejected(message)
-        raise unknown
+        if found is not None and found.reference == reference:
+            return found
+        message = "bics refuses the endpoint, or the eSIM has another one"
+        raise Rejected(message)
 
     def _made(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
@@ -318,9 +315,14 @@ class BicsNetwork:
             self._patch(endpoint_id, {"removeAddonUniqueIds": [addon_id]}, deadline)
         except NoSuchEndpoint:
             return
-        except Rejected:
-            if addon_id in {str(each.unique_id) for each in self._plans(endpoint_id, deadline)}:
-                raise
+        except Rejected as error:
+            refused = error
+        else:
+            return
+        with in_doubt():
+            left = {str(each.unique_id) for each in self._plans(endpoint_id, deadline)}
+        if addon_id in left:
+            raise refused from None
 
     def _plans(self, endpoint_id: str, deadline: Deadline) -> list[PlanOn]:
         try:

@@ -31,7 +31,13 @@ from domain.links.network import (
     ProviderPlan,
     Usage,
 )
-from domain.provider_errors import OutcomeNotTold, Rejected, Unavailable, unknown_after
+from domain.provider_errors import (
+    OutcomeNotTold,
+    Rejected,
+    Unavailable,
+    in_doubt,
+    unknown_after,
+)
 
 if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
@@ -333,7 +339,7 @@ class EsimGo:
         try:
             reply = self._change("DELETE", path, until(), query=query)
         except Rejected:
-            with suppress(NoSuchEndpoint):
+            with suppress(NoSuchEndpoint), in_doubt():
                 present = self._bundles(iccid, until()).present
                 return None if assignment in {each.id for _, each in present} else ""
             return ""
@@ -349,7 +355,9 @@ class EsimGo:
             refused = error
         else:
             return
-        if self._esim(iccid, until()).state != state:
+        with in_doubt():
+            found = self._esim(iccid, until()).state
+        if found != state:
             raise refused from None
 
     def _change(self, method: str, path: str, timeout_s: float, **options: Any) -> Reply:

@@ -25,7 +25,7 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.edge.test_errors import every_subclass
 from tests.app.http.json_schema import problems, resolve
 from tests.app.http.service import Service, Tenant, differences_of
-from tests.app.http.test_docs import ROW
+from tests.docs.errors_page import rows
 from tests.docs.test_webhooks_guide import told
 from tests.plan_files import import_plans, plan
 
@@ -332,7 +332,7 @@ def test_an_operation_lists_its_error_codes_and_says_that_more_may_come(
         examples = reply["content"]["application/json"].get("examples")
         assert examples is None or reply["x-error-codes"] == [*examples], place
         listed |= {(status, each) for each in reply["x-error-codes"]}
-    told = {*ROW.findall((GUIDES / "errors.md").read_text("utf-8"))}
+    told = {(str(row.status), row.code) for row in rows()}
     assert told - listed == {("405", "METHOD_NOT_ALLOWED")}
     assert listed <= told
     assert {each for _, each in told} == {*known}

@@ -151,3 +151,13 @@ def test_what_is_said_of_a_change_is_true_and_what_is_open_can_be_found_out(
     assert len(stage.server.bought) == bought + (
         name == "add a plan" and kind is FaultKind.EFFECT_TWICE
     )
+
+
+def test_a_removal_that_was_sent_twice_is_unknown_where_nobody_can_look(stage: Stage) -> None:
+    stage.server.fault(FaultKind.EFFECT_TWICE, on="plans")
+    stage.server.fault(FaultKind.HTML, on="profile", times=9)
+
+    with pytest.raises(OutcomeUnknown):
+        stage.network.remove_plan(stage.endpoint_id, stage.addon_id, timeout_s=TIMEOUT_S)
+
+    assert CALLS["remove a plan"].is_done(stage)

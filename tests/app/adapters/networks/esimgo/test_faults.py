@@ -120,6 +120,25 @@ def test_every_call_tells_the_truth_of_every_fault(
             assert happened
 
 
+@pytest.mark.parametrize(
+    ("name", "look"), [("remove_plan", "bundles"), ("take_back", "bundles"), ("suspend", "esim")]
+)
+def test_a_change_that_was_sent_twice_is_unknown_where_nobody_can_look(
+    name: str, look: str, network: EsimGo, server: EsimGoServer
+) -> None:
+    call, order = CALLS[name], prepared(network, server, name)
+    before = state_of(server)
+    server.fault(FaultKind.EFFECT_TWICE, on=call.route)
+    if name != "suspend":  # It looks first, too.
+        server.fault(FaultKind.DELAY, on=look, seconds=0.0)
+    server.fault(FaultKind.HTML, on=look, times=9)
+
+    with pytest.raises(OutcomeUnknown):
+        call.run(network, order, TIMEOUT_S)
+
+    assert state_of(server) != before
+
+
 @pytest.mark.parametrize("kind", sorted(SLOW))
 def test_no_call_outlasts_its_time(kind: FaultKind, connect: Connect, server: EsimGoServer) -> None:
     network = connect()
