@@ -12,6 +12,7 @@ from werkzeug.exceptions import Forbidden, HTTPException, MisdirectedRequest, Se
 from app.finance import words
 from app.finance.access import Access, is_loopback
 from app.finance.pages import Pages
+from app.http.edge.media import JINJA
 from app.http.edge.request_threads import log_place
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from projections.finance.figures import Figures
@@ -42,6 +43,7 @@ class _Request(Request):
 
 class _Application(Flask):
     request_class = _Request
+    jinja_options = JINJA
 
 
 def create_application(
@@ -49,7 +51,6 @@ def create_application(
 ) -> Flask:
     """Return the WSGI application; it connects to nothing before a page needs it."""
     app = _Application(__name__, static_folder=None)
-    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for each in (words.money, words.kind, words.topic, words.day, words.moment):
         app.jinja_env.filters[each.__name__] = each
     app.jinja_env.globals |= {"currency": currency, "decimals_of": words.decimals_of}
