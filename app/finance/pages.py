@@ -1,7 +1,7 @@
 """The pages: each method reads the query and fills a template with figures."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from itertools import chain, islice
 from typing import Any
@@ -263,18 +263,14 @@ class Period:
         self._days = [self.since + timedelta(days=number) for number in range(self.length)]
         self._by_day = by_day(self.rows, today)
         self._held = balances(self._by_day, now_micros, self.since, today)
-        found = {each.kind for each in self.rows}
-        self.kinds = [kind for kind in (*CHARGES, "refund") if kind in found]
-        self.sums = {kind: _net([e for e in self.rows if e.kind == kind]) for kind in KINDS}
+        self.sums = Counter[str]()
+        for each in self.rows:
+            self.sums[each.kind] += each.net_micros
+        self.kinds = [kind for kind in (*CHARGES, "refund") if kind in self.sums]
 
     @property
     def charged(self) -> int:
         return -sum(self.sums[kind] for kind in CHARGES)
-
-    @property
-    def has_table(self) -> bool:
-        """Whether there are few enough rows to show them all."""
-        return self.length <= DAILY_BARS_MAX
 
     @property
     def balance_plot(self) -> plots.Plot:
@@ -336,10 +332,6 @@ def _facts(metadata: str) -> Mapping[str, str]:
         name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         for name, value in told.items()
     }
-
-
-def _net(rows: Sequence[Found]) -> int:
-    return sum(each.net_micros for each in rows)
 
 
 def _without_organization(wanted: Wanted) -> str | None:
