@@ -24,8 +24,9 @@ from domain.links.network import Order
 from domain.log.aggregate import Created, Root
 from domain.log.log import Log
 
-# How much earlier than us a network may date an order: it cuts to seconds, and its clock differs.
-APART = timedelta(seconds=2)
+# How much earlier than us a network may date an order: it cuts to seconds, and our clock may be two
+# seconds ahead (`CLOCK_OFF_MAX`).
+APART = timedelta(seconds=3)
 # The same if orders carry our reference: then the network's clock need not be right.
 WIDE = timedelta(hours=1)
 

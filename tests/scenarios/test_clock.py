@@ -59,6 +59,18 @@ def ask_behind_their_back(system: System) -> int:
     return parts.log.head()
 
 
+def expect_refusals(partner: Partner, plan: str) -> None:
+    for method, path, body in (
+        ("GET", "/v1/wallet", None),
+        ("POST", "/number-lookup/bulk", JOB),
+        ("POST", "/v1/links", {"plan_id": plan}),
+    ):
+        refused = partner.ask(method, path, body)
+        assert (refused.status, refused.json["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+        assert WRONG in refused.json["error"]["message"]
+        assert refused.json["error"]["details"]["retryable"] is True
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("start", "ahead_s"), [(of_the_procfile, HOUR_S), (of_one_process, -HOUR_S)]
@@ -87,15 +99,7 @@ def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
         assert time.monotonic() - began < RESTS_WITHIN_S
         (why,) = readiness(partner)[1]
         assert WRONG in why
-        for method, path, body in (
-            ("GET", "/v1/wallet", None),
-            ("POST", "/number-lookup/bulk", JOB),
-            ("POST", "/v1/links", {"plan_id": plan}),
-        ):
-            refused = partner.ask(method, path, body)
-            assert (refused.status, refused.json["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
-            assert WRONG in refused.json["error"]["message"]
-            assert refused.json["error"]["details"]["retryable"] is True
+        expect_refusals(partner, plan)
         head = ask_behind_their_back(system)
         Event().wait(QUIET_S)
         assert log.head() == head

@@ -79,9 +79,8 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
 
         @wraps(view)
         def checked(*args: Any, **kwargs: Any) -> Response:
-            container().clock_check.refuse()  # First, because no token can be judged by it.
             request_context().parameters = getattr(view, PARAMETERS, NO_PARAMETERS)
-            caller = _admitted(who(scope))
+            caller = _admitted(who, scope)
             if feature is not None:
                 feature(caller)
             called = partial(loads_first, caller, *args, **kwargs)
@@ -99,8 +98,13 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
     return decorate
 
 
-def _admitted(caller: Any) -> Any:
-    """Return the caller; raise InstallationHeld if it asks a held copy to change something."""
+def _admitted(who: Callable[[str], Any], scope: str) -> Any:
+    """Return the caller; raise InstallationHeld if it asks a held copy to change something.
+
+    Raises ClockOff first, because no token can be judged by a wrong clock.
+    """
+    container().clock_check.refuse()
+    caller = who(scope)
     if current_request().method not in SAFE:
         container().hold.refuse()
     return caller
