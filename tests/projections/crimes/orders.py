@@ -81,7 +81,7 @@ def an_order_again_before_the_time_out(forger: LinkForger) -> int:
 
 def an_order_that_is_older_than_the_intent(forger: LinkForger) -> int:
     link = ordering(forger)
-    early = forger.cause.at - timedelta(seconds=3)
+    early = forger.cause.at - timedelta(seconds=4)
     ordered, *others = placed(forger, link, adopted=True, placed_at=early)
     position = forger.write(ordered)
     forger.write(*others)
