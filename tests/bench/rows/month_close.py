@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import msgspec
 from eventsourcing.persistence import StoredEvent
 
+from app.books.statements import statements_of
 from app.bootstrap.container import Container
 from app.processes.memory import collect_seldom
 from domain.accounts.wallet import Wallet, wallet_id
@@ -17,7 +18,6 @@ from domain.cause import Cause
 from domain.finance.month import Month
 from domain.log.log import Log
 from domain.months import months_before
-from projections.audit.statements import statements_of
 from tests.bench.history import new_charge
 from tests.bench.installation import DEPOSIT_MICROS, PRICE_MICROS, installation
 from tests.bench.measure import medians, seconds

@@ -14,13 +14,13 @@ import pytest
 from beancount import loader
 from beancount.core import data, realization
 
+from app.books.beancount import ledger_lines
+from app.books.postings import WALLETS
+from app.books.reader import Selection
+from app.books.statements import statements_of
+from app.books.trial_balance import trial_balance
 from domain.log.log import Log
 from domain.money import MICROS
-from projections.audit.accounts import WALLETS
-from projections.audit.beancount import ledger_lines
-from projections.audit.selection import Selection
-from projections.audit.statements import statements_of
-from projections.audit.trial_balance import trial_balance
 from projections.engine.rebuild import ignore_progress
 from tests.installation import Installation, Process, SetClock, numbers
 from tests.projections.a_year import Year

@@ -7,17 +7,17 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
-from domain.cost import Cost
-from projections.audit.amounts_file import Theirs, WrongFile
-from projections.audit.reconcile import (
+from app.books.reconcile import (
     Ours,
     Period,
+    Theirs,
+    WrongFile,
     by_period,
     costs_of,
     deposits_of,
     reconcile,
-    sums_of,
 )
+from domain.cost import Cost
 from tests.installation import Installation, Process, SetClock
 from tests.projections.histories import create_job, finish_job, look_up
 from tests.projections.link_steps import LinkSteps, bought
@@ -119,7 +119,7 @@ def test_what_has_no_reference_is_added_up_by_day_or_month(
         ("day", {"2026-03-30": 10_000, "2026-03-31": 10_000, "2026-04-01T08:00:00Z": 5_000}),
         ("month", {"20260301": 20_000, "2026-04-01": 5_000}),
     ):
-        here = [*sums_of(process.log, "offline", cast("Period", period))]
+        here = [*costs_of(process.log, "offline", cast("Period", period))]
         unused = theirs("2026-02-01", 0)
         there = [unused, *(theirs(name, micros) for name, micros in lines.items())]
         found = reconcile(by_period(there, cast("Period", period)), here)
@@ -128,10 +128,10 @@ def test_what_has_no_reference_is_added_up_by_day_or_month(
         assert [each.reference for each in less.missing_there] == [
             "2026-04-01"[: len(here[0].reference)]
         ]
-    assert [*sums_of(process.log, "far", "day")] == []
+    assert [*costs_of(process.log, "far", "day")] == []
     installation.environment["COST_PER_LOOKUP"] = "offline=0"
     look_up(installation.process(clock), acme, "+14155550105")
-    assert [*sums_of(process.log, "offline", "month")] == here, "what is free is on no invoice"
+    assert [*costs_of(process.log, "offline", "month")] == here, "what is free is on no invoice"
 
 
 def test_a_reference_that_is_no_date_is_told() -> None:

@@ -10,63 +10,49 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
+from app.books.reader import read_events
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import Months
 from domain.log.aggregate import Event
 from domain.log.log import Log
-from projections.audit.accounts import WALLETS, other_side, sides_of
-from projections.audit.costs import COSTLY, work_of
-from projections.audit.walk import walk
 from projections.engine.read_model import Uses
 from projections.engine.rebuild import Progress, ignore_progress
 
 USES: Uses = (Wallet.Moved, *COSTLY)
 
 
-class AccountBalance(NamedTuple):
-    """The balance of an account; positive is a debit, negative a credit."""
-
-    account: str
-    currency: str
-    micros: int
-
-
 @dataclass
 class TrialBalance:
-    """The accounts; give it the events of `USES` that count, in order."""
+    """What each account holds; give it the events of `USES` that count, in order."""
 
     position: int = 0
     unknown: int = 0  # How many works of providers have no known cost.
-    _stated: dict[UUID, tuple[str, int]] = field(default_factory=dict)
+    _wallets: dict[UUID, Posting] = field(default_factory=dict)
     _sums: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, event: Event) -> None:
-        if not isinstance(event, Wallet.Moved):
-            self._add_work(event)
+        if isinstance(event, Wallet.Moved):
+            held = Posting(WALLETS, event.currency, -event.balance_micros)
+            self._wallets[event.originator_id] = held
+            self._post(opposite_of(event))
             return
-        self._stated[event.originator_id] = event.currency, event.balance_micros
-        account, micros = other_side(event)
-        self._sums[account, event.currency] += micros
-
-    def _add_work(self, event: Event) -> None:
         for work in work_of(event):
-            if work.cost is None:
-                self.unknown += work.count
-                continue
-            for account, micros in sides_of(work):
-                self._sums[account, work.cost.currency] += micros
+            self.unknown += work.count if work.cost is None else 0
+            self._post(*postings_of(work))
+
+    def _post(self, *postings: Posting) -> None:
+        for account, currency, micros in postings:
+            self._sums[account, currency] += micros
 
     @property
-    def lines(self) -> list[AccountBalance]:
-        """The accounts by currency and name."""
+    def lines(self) -> list[Posting]:
+        """What each account holds, by currency and name."""
         sums = self._sums.copy()
-        for currency, balance_micros in self._stated.values():
-            sums[WALLETS, currency] -= balance_micros
-        found = (
-            AccountBalance(account, currency, micros)
-            for (account, currency), micros in sums.items()
-        )
+        for account, currency, micros in self._wallets.values():
+            sums[account, currency] += micros
+        found = (Posting(*key, micros) for key, micros in sums.items())
         return sorted(found, key=lambda line: (line.currency, line.account))
 
     @property
@@ -85,29 +71,16 @@ def trial_balance(
 
     An entry that is dated before its predecessor counts as of the predecessor.
     """
-    until, head = at if isinstance(at, int) else None, log.head()
-    position = head if until is None else min(until, head)
+    head = log.head()
+    position = min(at, head) if isinstance(at, int) else head
     found, later = TrialBalance(position), set[UUID]()  # Wallets that have an entry after `at`.
-    for _, event in walk(log, USES, progress, position):
+    for _, event in read_events(log, USES, progress, position):
         if isinstance(at, datetime) and (event.timestamp > at or event.originator_id in later):
             if isinstance(event, Wallet.Moved):
                 later.add(event.originator_id)
         else:
             found.add(event)
     return found
-
-
-class AccountMonth(NamedTuple):
-    """An account in a month; positive is a debit, negative a credit."""
-
-    account: str
-    currency: str
-    opening_micros: int
-    closing_micros: int
-
-    @property
-    def movement_micros(self) -> int:
-        return self.closing_micros - self.opening_micros
 
 
 class MonthBalance(NamedTuple):
@@ -118,28 +91,16 @@ class MonthBalance(NamedTuple):
     is_final: bool
 
     @property
-    def lines(self) -> list[AccountMonth]:
-        """The accounts by currency and name."""
+    def lines(self) -> list[tuple[Posting, Posting]]:
+        """What each account holds at the beginning and at the end, by currency and name."""
         before = {line[:2]: line.micros for line in self.opening.lines}
-        return [
-            AccountMonth(*line[:2], before.get(line[:2], 0), line[2]) for line in self.closing.lines
-        ]
-
-    @property
-    def differences(self) -> dict[str, int]:
-        """The sum of all accounts of each currency at the end of the month."""
-        return self.closing.differences
-
-    @property
-    def unknown(self) -> int:
-        """How many works of the month have no known cost."""
-        return self.closing.unknown - self.opening.unknown
+        return [(Posting(*it[:2], before.get(it[:2], 0)), it) for it in self.closing.lines]
 
 
 def month_balance(log: Log, month: str, progress: Progress = ignore_progress) -> MonthBalance:
     """Add up the log to where a month is closed, or to its present end."""
     opening, closing, months = TrialBalance(), TrialBalance(log.head()), Months()
-    for position, event in walk(log, (*USES, Month.Closed), progress, closing.position):
+    for position, event in read_events(log, (*USES, Month.Closed), progress, closing.position):
         its = months.of(event)
         if isinstance(event, Month.Closed):
             if its >= month:

@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from app.books.reader import read_events
+from app.books.statements import balance_of, statements_of
 from domain.accounts.wallet import CHARGED_FOR
 from domain.finance.month import Month
 from domain.finance.statement import Statement
 from domain.months import first_instant, month_of, months_before, next_month
-from projections.audit.statements import balance_of, statements_of
-from projections.audit.walk import walk
 from projections.engine.verify import differences
 from projections.models.transactions import REPLAYED, Transaction, replayed
 from projections.models.usage import Dimension
@@ -60,10 +60,10 @@ class Books:
         return found
 
     def entries(self) -> list[Transaction]:
-        return [entry for entry, _ in replayed(walk(self.process.log, REPLAYED))]
+        return [entry for entry, _ in replayed(read_events(self.process.log, REPLAYED))]
 
     def closes(self) -> list[tuple[int, str]]:
-        log = walk(self.process.log, (Month.Closed,))
+        log = read_events(self.process.log, (Month.Closed,))
         return [
             (position, event.month) for position, event in log if isinstance(event, Month.Closed)
         ]

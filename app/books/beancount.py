@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
+from app.books.reader import Selection, read_events
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
@@ -17,10 +19,6 @@ from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
 from domain.money import MICROS
 from domain.months import month_of, next_month
-from projections.audit.accounts import WALLETS, Side, other_side, sides_of
-from projections.audit.costs import COSTLY, work_of
-from projections.audit.selection import Selection
-from projections.audit.walk import walk
 from projections.engine.read_model import Uses
 from projections.engine.rebuild import Progress
 
@@ -28,8 +26,6 @@ LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)
 # Every account opens then, because an entry may be dated before earlier entries of the log.
 BEGINNING = "1970-01-01"
 LEFT_OUT = "Equity:Left-Out"  # The sum of entries outside the selection.
-
-Postings = tuple[Side, ...]
 
 
 @dataclass(slots=True)
@@ -84,36 +80,34 @@ class Ledger:
         if book.month > book.written:
             yield from _asserted(book)
         book.written = book.month
-        other, micros = other_side(entry)
+        other, currency, micros = opposite = opposite_of(entry)
         day, before = _day(entry.timestamp, book.month), entry.balance_micros - micros
         yield from self._open(book.account, self._names.get(organization_id))
         yield from self._open(other)
         if before != book.balance_micros:
             yield from self._open(LEFT_OUT)
             missing = before - book.balance_micros
-            sides = (book.account, -missing), (LEFT_OUT, missing)
-            yield _transaction(day, "Not in this file", "", sides, book.currency)
+            left_out = Posting(LEFT_OUT, currency, missing)
+            yield _transaction(day, "Not in this file", "", _of_wallet(book, left_out), left_out)
         links = f" ^{entry.transaction_id}"
         links += f" ^{entry.charge_id}" if isinstance(entry, Wallet.Refunded) else ""
-        more = (
-            f"{links}\n  position: {position}\n  charged_at: {_text(entry.timestamp.isoformat())}"
-        )
-        sides = (book.account, -micros), (other, micros)
-        yield _transaction(day, entry.description, more, sides, book.currency)
+        at = _text(entry.timestamp.isoformat())
+        more = f"{links}\n  position: {position}\n  charged_at: {at}"
+        yield _transaction(day, entry.description, more, _of_wallet(book, opposite), opposite)
         book.balance_micros = entry.balance_micros
 
     def _work(self, position: int, event: Event) -> Iterator[str]:
         day = _day(event.timestamp, statement_month(event.timestamp, "", self._closed))
         for work in work_of(event):
-            sides = sides_of(work)
-            if work.cost is None or not sides:
+            postings = postings_of(work)
+            if work.cost is None or not postings:
                 continue
-            for account, _ in sides:
-                yield from self._open(account)
+            for each in postings:
+                yield from self._open(each.account)
             more = f"\n  position: {position}"
             more += f"\n  reference: {_text(work.reference)}" if work.reference else ""
             told = "Provider cost, estimated" if work.cost.estimated else "Provider cost"
-            yield _transaction(day, told, more, sides, work.cost.currency)
+            yield _transaction(day, told, more, *postings)
 
     def _open(self, account: str, name: str | None = None) -> Iterator[str]:
         if account not in self._opened:
@@ -129,9 +123,13 @@ def _asserted(book: _Book) -> Iterator[str]:
         yield f"{day} balance {book.account}  {amount} ~ 0 {book.currency}\n"
 
 
-def _transaction(day: str, told: str, more: str, sides: Postings, currency: str) -> str:
-    postings = "".join(f"  {name}  {_exact(micros)} {currency}\n" for name, micros in sides)
-    return f"{day} * {_text(told)}{more}\n{postings}"
+def _of_wallet(book: _Book, opposite: Posting) -> Posting:
+    return Posting(book.account, opposite.currency, -opposite.micros)
+
+
+def _transaction(day: str, told: str, more: str, *postings: Posting) -> str:
+    lines = "".join(f"  {name}  {_exact(micros)} {unit}\n" for name, unit, micros in postings)
+    return f"{day} * {_text(told)}{more}\n{lines}"
 
 
 def _exact(micros: int) -> str:
@@ -153,7 +151,7 @@ def ledger_lines(log: Log, selection: Selection, progress: Progress) -> Iterator
     """Yield the text of the ledger, in one pass through the log."""
     ledger = Ledger(selection)
     yield b'option "title" "Carrier Lookup, Plans and Links"\n'
-    for recorded in walk(log, LEDGER, progress, selection.last_position):
+    for recorded in read_events(log, LEDGER, progress, selection.last_position):
         for text in ledger.add(recorded):
             yield text.encode()
     for text in ledger.end():

@@ -1,19 +1,17 @@
 """Statements and balances from the log alone, in one pass, with one statement for each wallet."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from app.books.reader import read_events
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import Statement, statement_month
 from domain.log.log import Log
 from domain.months import next_month
-from projections.audit.walk import walk
 from projections.engine.rebuild import Progress, ignore_progress
-
-Wanted = Callable[[UUID], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +28,24 @@ class MonthsStatements:
         return self.closed_at is not None
 
 
-def everybody(_: UUID) -> bool:
-    """Select every organization."""
-    return True
-
-
 def statements_of(
-    log: Log, month: str, wanted: Wanted = everybody, progress: Progress = ignore_progress
+    log: Log,
+    month: str,
+    wanted: UUID | None = None,
+    progress: Progress = ignore_progress,
 ) -> MonthsStatements:
-    """Make the statements of a month for all wanted wallets that have an entry up to then.
+    """Make the statements of a month for all wallets that have an entry up to then.
 
-    The walk ends where the month is closed.
+    `wanted` names an organization if only its statement is. Reading ends where the month is closed.
     """
     book, closed_at = _Book(month), None
-    for position, event in walk(log, (Wallet.Moved, Month.Closed), progress):
+    for position, event in read_events(log, (Wallet.Moved, Month.Closed), progress):
         if isinstance(event, Month.Closed):
             book.closed = event.month
             if book.closed >= month:
                 closed_at = position
                 break
-        elif isinstance(event, Wallet.Moved) and wanted(event.organization_id):
+        elif isinstance(event, Wallet.Moved) and wanted in (None, event.organization_id):
             book.enter(position, event)
     return MonthsStatements(month, closed_at, [*book.statements()])
 
@@ -110,7 +106,7 @@ def balance_of(
     """
     found = None
     kinds, until = (Wallet.Opened, Wallet.Moved), at if isinstance(at, int) else None
-    for position, event in walk(log, kinds, progress, until):
+    for position, event in read_events(log, kinds, progress, until):
         if not isinstance(event, kinds) or event.organization_id != organization_id:
             continue
         if isinstance(at, datetime) and event.timestamp > at:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
+from app.books.postings import COSTLY, Work, work_of
+from app.books.reader import read_events
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, links_of
 from domain.catalogue.plan import SIMULATED
@@ -19,8 +21,6 @@ from domain.log.aggregate import Event
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
-from projections.audit.costs import COSTLY, Work, work_of
-from projections.audit.walk import walk
 from projections.engine.read_model import Uses
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -195,6 +195,6 @@ def margin_of(log: Log, by: By, progress: Progress = ignore_progress) -> Margin:
         return lookup.answer.provider if lookup is not None else None
 
     margin = Margin(by, provider_of_lookup)
-    for recorded in walk(log, margin.uses, progress):
+    for recorded in read_events(log, margin.uses, progress):
         margin.add(recorded.event)
     return margin

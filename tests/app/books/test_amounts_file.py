@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from projections.audit.amounts_file import FILE_BYTES_MAX, Layout, WrongFile, read_amounts
+from app.books.reconcile import FILE_BYTES_MAX, Layout, WrongFile, read_amounts
 
 LAYOUT = Layout("reference", "amount", None, "USD")
 
