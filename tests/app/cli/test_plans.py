@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
-from domain.catalogue.plan_file import PLANS_MAX
+from domain.catalogue.matching import PLANS_MAX
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.catalogue.syncing import COSTS_NOTHING, NO_COUNTRY, UNLIMITED
 from domain.cause import utc_now

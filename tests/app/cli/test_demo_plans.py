@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from app.adapters.lookups.mcc_mnc import SHIPPED
+from app.cli.import_files import read_plan_file
 from domain.catalogue.plan import CountryCoverage, SponsorProfile
-from domain.catalogue.plan_file import PlanRules, read_plan_file
 from domain.money import CURRENCIES, format_amount, parse_amount
 from domain.regions import REGIONS, is_country, regions_of
 
@@ -68,7 +68,7 @@ def offers(everything: list[Entry]) -> list[Entry]:
 def test_the_import_reads_the_file_and_gives_each_plan_the_coverage_type_that_follows(
     everything: list[Entry],
 ) -> None:
-    read = read_plan_file(FILE.read_bytes(), PlanRules("USD"))
+    read = read_plan_file(FILE.read_bytes(), "USD")
     assert [(entry.terms.name, entry.terms.coverage_type) for entry in read] == [
         (plan.name, plan.kind) for plan in everything
     ]

@@ -7,14 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.catalogue import checked_json, plan_file
-from domain.catalogue.checked_json import FileRefused
+from app.cli import import_files
+from app.cli.import_files import DATA_MB_MAX, VALIDITY_DAYS_MAX, read_plan_file
+from domain.catalogue.file_errors import FileRefused
+from domain.catalogue.matching import PlanEntry
 from domain.catalogue.plan import CountryCoverage, MobileOperator, SponsorProfile
-from domain.catalogue.plan_file import (
-    PlanEntry,
-    PlanRules,
-    read_plan_file,
-)
 from domain.cost import Cost
 from tests.plan_files import covering, plan, profile, written
 
@@ -22,18 +19,17 @@ ID = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 OWNER = "0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"
 TEXT = "must be text of 1 to 255 printable characters, no space around it"
 AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
-RULES = PlanRules("USD")
 COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
 
 
 def one(**changes: Any) -> PlanEntry:
-    (entry,) = read_plan_file(written(plan(**changes)), RULES)
+    (entry,) = read_plan_file(written(plan(**changes)), "USD")
     return entry
 
 
 def lines(data: bytes) -> list[str]:
     with pytest.raises(FileRefused) as refused:
-        read_plan_file(data, RULES)
+        read_plan_file(data, "USD")
     assert str(refused.value).splitlines() == refused.value.lines
     return refused.value.lines
 
@@ -89,8 +85,8 @@ def test_a_country_may_have_no_operators_and_a_plan_no_profiles() -> None:
 def test_limits_themselves_are_allowed() -> None:
     largest = one(
         name="n" * 255,
-        data_mb=plan_file.DATA_MB_MAX,
-        validity_days=plan_file.VALIDITY_DAYS_MAX,
+        data_mb=DATA_MB_MAX,
+        validity_days=VALIDITY_DAYS_MAX,
         retail_price="999999999999.999999",
     ).terms
     assert largest.retail_price_micros < 10**18
@@ -107,9 +103,10 @@ def test_a_cost_is_in_the_currency_of_the_installation_unless_it_names_one() -> 
 
 def test_a_plan_without_a_network_is_of_the_first_one() -> None:
     assert one().terms.network == one(network="simulated").terms.network is None
-    rules = PlanRules("USD", ["far", "simulated"])
     named = [plan("A"), plan("B", network="simulated"), plan("C", network="far")]
-    networks = [each.terms.network for each in read_plan_file(written(*named), rules)]
+    networks = [
+        each.terms.network for each in read_plan_file(written(*named), "USD", ["far", "simulated"])
+    ]
     assert networks == ["far", None, "far"]
 
 
@@ -117,15 +114,15 @@ def test_a_price_below_the_cost_must_be_allowed() -> None:
     cheap = written(plan("Cheap", retail_price="4.499999", cost="4.50"))
     told = "is below the cost of 4.50 USD; --below-cost allows that"
     assert lines(cheap) == [f'plans[0] "Cheap": retail_price: {told}']
-    assert read_plan_file(cheap, PlanRules("USD", below_cost=True))
+    assert read_plan_file(cheap, "USD", below_cost=True)
     assert one(retail_price="4.50", cost="4.50").terms.cost
     # There is no rate by which two currencies could be compared.
     assert one(retail_price="4.50", cost="5.00", cost_currency="EUR").terms.cost
 
 
 def test_an_empty_file_and_a_byte_order_mark_are_fine() -> None:
-    assert read_plan_file(written(), RULES) == []
-    assert read_plan_file(b"\xef\xbb\xbf" + written(), RULES) == []
+    assert read_plan_file(written(), "USD") == []
+    assert read_plan_file(b"\xef\xbb\xbf" + written(), "USD") == []
 
 
 WRONG: list[tuple[str, Any, str]] = [
@@ -270,10 +267,10 @@ def test_every_mistake_of_every_plan_is_told_at_once() -> None:
         'plans[0] "A": coverage[1].country_code',
         'plans[0] "A": coverage[2].country_code',
         "plans[2]",
-        'plans[3] "C": extra',
         'plans[3] "C": coverage[0].operators[0].name',
         'plans[3] "C": coverage[0].operators[0].network_types[0]',
         'plans[3] "C": currency',
+        'plans[3] "C": extra',
         'plans[4] "D": coverage[1].country_code',
         'plans[4] "D": sponsor_profiles[1].id',
         'plans[4] "D": excluded_organizations',
@@ -318,10 +315,10 @@ def test_a_member_that_comes_twice_is_named_wherever_it_stands() -> None:
 def test_more_plans_or_bytes_than_one_import_takes_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plan_file, "PLANS_MAX", 2)
-    assert len(read_plan_file(written(plan(), plan()), RULES)) == 2
+    monkeypatch.setattr(import_files, "PLANS_MAX", 2)
+    assert len(read_plan_file(written(plan(), plan()), "USD")) == 2
     assert "must be at most 2" in lines(written(plan(), plan(), plan()))[0]
-    monkeypatch.setattr(checked_json, "FILE_BYTES_MAX", 10)
+    monkeypatch.setattr(import_files, "FILE_BYTES_MAX", 10)
     assert lines(written()) == ["the file: is larger than 10 bytes"]
 
 
