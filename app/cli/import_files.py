@@ -55,7 +55,8 @@ CURRENCY = "must be a currency code of ISO 4217, such as EUR"
 MOMENT = "must be a time with its offset, such as 2026-12-01T00:00:00Z"
 TWICE = "stands here twice"
 DIVIDE = "divide the file, what it lacks stays as it is"
-WHOLE = "_schema"  # Where marshmallow keeps what is wrong with an object as a whole.
+NO_OBJECT = "must be an object"
+WHOLE = ("_schema", [NO_OBJECT])  # So marshmallow says it of a schema.
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class TwiceNamed(dict[str, Any]):
 class Object(Schema):
     """An object that has no unknown members."""
 
-    error_messages = {"unknown": "is unknown", "type": "must be an object"}  # noqa: RUF012  # As marshmallow declares it.
+    error_messages = {"unknown": "is unknown", "type": NO_OBJECT}  # noqa: RUF012  # As marshmallow declares it.
 
 
 def _options(rule: str, *, optional: bool) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class One(fields.Nested):
     def __init__(
         self, make: Callable[..., Any], schema: type[Object], *, optional: bool = False
     ) -> None:
-        super().__init__(schema, **_options("must be an object", optional=optional))
+        super().__init__(schema, **_options(NO_OBJECT, optional=optional))
         self.make = make
 
     def _deserialize(self, *value: Any, **options: Any) -> Any:
@@ -409,6 +410,6 @@ def _problems(messages: Any, path: Path = ()) -> Iterator[Problem]:
     """Flatten what marshmallow says."""
     if isinstance(messages, Mapping):
         for name, inner in messages.items():
-            yield from _problems(inner, path if name == WHOLE else (*path, name))
+            yield from _problems(inner, path if (name, inner) == WHOLE else (*path, name))
     else:
         yield from ((path, message) for message in messages)

@@ -12,12 +12,8 @@ from domain.links.importing import LINKS_MAX
 
 ID = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 SOLD = {"plan_id": ID, "bought_at": "2025-11-01T11:00:00+01:00"}
-LINK = {
-    "organization_id": ID,
-    "iccid": "8988211000000000001",
-    "endpoint_id": "e-1",
-    "plans": [SOLD],
-}
+ICCID = "8988211000000000001"
+LINK = {"organization_id": ID, "iccid": ICCID, "endpoint_id": "e-1", "plans": [SOLD]}
 TWICE = "is the same as links[0]"
 
 
