@@ -114,14 +114,8 @@ def _show(report: Report, *, as_json: bool) -> None:
         "explained": report.explained,
     }
     if as_json:
-        told: dict[str, list[Any]] = {
-            "losses": report.losses,
-            "failures": report.failures,
-            "checkpoints": report.checkpoints,
-        }
-        lists = {name: [asdict(each) for each in found] for name, found in told.items()}
-        uncovered = None if report.uncovered is None else asdict(report.uncovered)
-        show({**facts, **lists, "uncovered": uncovered}, as_json=True)
+        said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
+        show({**facts, **{name: said[name] for name in lists}}, as_json=True)
         return
     show(facts, as_json=False)
     _say(report)
@@ -141,11 +135,8 @@ def _say(report: Report) -> None:
     for loss in report.losses:
         click.echo(one_line(f"known loss, position {loss.position}: {loss.reason}"))
     if report.explained:
-        rest = (
-            "1 checkpoint rests"
-            if report.explained == 1
-            else f"{report.explained} checkpoints rest"
-        )
+        count = report.explained
+        rest = "1 checkpoint rests" if count == 1 else f"{count} checkpoints rest"
         click.echo(
             f"{rest} on the word of the log alone, which says that events were lost: "
             "ask operations about each loss."
@@ -365,13 +356,7 @@ def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
         raise NotPossible(DENIED)
     return {
         "transaction": msgspec.to_builtins(show_transaction(entry)),
-        "event": {
-            "position": row.position,
-            "stream": str(row.stream_id),
-            "version": row.version,
-            "topic": row.topic,
-            "state": row.state.decode(),
-        },
+        "event": msgspec.to_builtins(_Event(*row[:4], row.state.decode())),
         "index": index,
         "path": [node.hex() for node in path],
         "checkpoint": facts_of(kept.signed),
