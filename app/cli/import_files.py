@@ -5,7 +5,7 @@ The fields are stricter than marshmallow's own: no number is read from a string,
 
 import re
 from codecs import BOM_UTF8
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -397,13 +397,16 @@ def _object(pairs: strict_json.Pairs) -> dict[str, Any]:
     return found if len(found) == len(pairs) else TwiceNamed(pairs)
 
 
-def _repeats(value: Any, path: Path = ()) -> Iterator[Problem]:
-    """Find every member of an object that stands there twice."""
-    if isinstance(value, TwiceNamed):
-        yield from (((*path, name), TWICE) for name in value.names)
-    if isinstance(value, dict | list):
-        for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _repeats(inner, (*path, part))
+def _repeats(value: Any) -> Iterator[Problem]:
+    """Find every member of an object that stands there twice, however deep the object is."""
+    left: deque[tuple[Path, Any]] = deque([((), value)])
+    while left:
+        path, each = left.popleft()
+        if isinstance(each, TwiceNamed):
+            yield from (((*path, name), TWICE) for name in each.names)
+        if isinstance(each, dict | list):
+            parts = each.items() if isinstance(each, dict) else enumerate(each)
+            left.extend(((*path, part), inner) for part, inner in parts)
 
 
 def _problems(messages: Any, path: Path = ()) -> Iterator[Problem]:
