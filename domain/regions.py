@@ -1,4 +1,4 @@
-"""The six regions of the catalogue, and the one that each country belongs to.
+"""The six regions of the catalogue, and every country: its name and the region it belongs to.
 
 Countries are the 249 codes of ISO 3166-1 alpha-2 and XK. Their regions follow the standard M49 of
 the United Nations Statistics Division: America is split as M49 splits it, into Northern America
@@ -25,7 +25,9 @@ the United Nations Statistics Division: America is split as M49 splits it, into 
   and CLDR assign so. M49 has none; its neighbours are Southern Europe: EU.
 """
 
+import csv
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -40,78 +42,51 @@ class Region(msgspec.Struct, frozen=True):
     countries: list[str]
 
 
-def _region(code: str, label: str, *countries: str) -> Region:
-    return Region(code, label, sorted(" ".join(countries).split()))
+# The names are in common use, mostly those of CLDR without its abbreviations. Where a state
+# wants another English name (Türkiye, Côte d'Ivoire, Eswatini, Cabo Verde), that name is used.
+# `m49` is the number of the subregion, such as 151, Eastern Europe; it is for readers alone.
+# A code that ISO withdraws stays in the file: plans that carry it stand in the log for ever.
+_FILE: Final = Path(__file__).parent / "data" / "countries.csv"
 
 
-# A code that ISO withdraws stays here: plans that carry it stand in the log for ever.
-_IN_ORDER: Final = (
-    _region(
-        "EU",
-        "Europe",
-        "BG BY CZ HU MD PL RO RU SK UA",  # 151 Eastern Europe
-        "AX DK EE FI FO GB GG IE IM IS JE LT LV NO SE SJ",  # 154 Northern Europe
-        "AD AL BA ES GI GR HR IT ME MK MT PT RS SI SM VA",  # 039 Southern Europe
-        "AT BE CH DE FR LI LU MC NL",  # 155 Western Europe
-        "XK",  # not in M49
-    ),
-    _region(
-        "AF",
-        "Africa",
-        "DZ EG EH LY MA SD TN",  # 015 Northern Africa
-        "BI DJ ER ET IO KE KM MG MU MW MZ RE RW SC SO SS TF TZ UG YT ZM ZW",  # 014 Eastern Africa
-        "AO CD CF CG CM GA GQ ST TD",  # 017 Middle Africa
-        "BW LS NA SZ ZA",  # 018 Southern Africa
-        "BF BJ CI CV GH GM GN GW LR ML MR NE NG SH SL SN TG",  # 011 Western Africa
-    ),
-    _region(
-        "AS",
-        "Asia",
-        "KG KZ TJ TM UZ",  # 143 Central Asia
-        "CN HK JP KP KR MN MO TW",  # 030 Eastern Asia
-        "BN ID KH LA MM MY PH SG TH TL VN",  # 035 South-eastern Asia
-        "AF BD BT IN IR LK MV NP PK",  # 034 Southern Asia
-        "AE AM AZ BH CY GE IL IQ JO KW LB OM PS QA SA SY TR YE",  # 145 Western Asia
-    ),
-    _region(
-        "LA",
-        "Latin America and the Caribbean",
-        "AG AI AW BB BL BQ BS CU CW DM DO GD GP HT JM",  # 029 Caribbean
-        "KN KY LC MF MQ MS PR SX TC TT VC VG VI",  # 029 Caribbean
-        "BZ CR GT HN MX NI PA SV",  # 013 Central America
-        "AR BO BR BV CL CO EC FK GF GS GY PE PY SR UY VE",  # 005 South America
-    ),
-    _region(
-        "NA",
-        "North America",
-        "BM CA GL PM US",  # 021 Northern America
-    ),
-    _region(
-        "OC",
-        "Oceania",
-        "AU CC CX HM NF NZ",  # 053 Australia and New Zealand
-        "FJ NC PG SB VU",  # 054 Melanesia
-        "FM GU KI MH MP NR PW UM",  # 057 Micronesia
-        "AS CK NU PF PN TK TO TV WF WS",  # 061 Polynesia
-        "AQ",  # in M49, but in no region
-    ),
-)
+def _read() -> dict[str, dict[str, str]]:
+    with _FILE.open(encoding="utf-8", newline="") as lines:
+        return {row["code"]: row for row in csv.DictReader(lines)}
+
+
+_COUNTRIES: Final = _read()
+_LABELS: Final = {
+    "EU": "Europe",
+    "AF": "Africa",
+    "AS": "Asia",
+    "LA": "Latin America and the Caribbean",
+    "NA": "North America",
+    "OC": "Oceania",
+}
 
 REGIONS: Final[Mapping[str, Region]] = MappingProxyType(
-    {region.code: region for region in _IN_ORDER}
+    {
+        region: Region(
+            region, label, [c for c, row in _COUNTRIES.items() if row["region"] == region]
+        )
+        for region, label in _LABELS.items()
+    }
 )
-
-_REGION_OF: Final = {country: region.code for region in _IN_ORDER for country in region.countries}
 
 
 def is_country(code: str) -> bool:
     """Tell whether this is one of the codes, in capital letters."""
-    return code in _REGION_OF
+    return code in _COUNTRIES
 
 
 def region_of(country_code: str) -> str:
     """Return the code of a country's region. Raises KeyError for what `is_country` denies."""
-    return _REGION_OF[country_code]
+    return _COUNTRIES[country_code]["region"]
+
+
+def country_name(code: str) -> str:
+    """Return the short English name of a country. Raises KeyError where `is_country` is false."""
+    return _COUNTRIES[code]["name"]
 
 
 def regions_of(codes: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 import pytest
@@ -135,6 +135,11 @@ class Process(Container):
             self.shared_clock = clock
             self.database_clock, self.clock = DatabaseClock(clock, lambda: None), clock
         self._given = provider
+
+    def anew(self) -> Self:
+        following = super().anew()
+        following._given = self._given  # noqa: SLF001  # Of the same class.
+        return following
 
     @part
     def provider(self) -> LookupProvider:

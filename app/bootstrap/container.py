@@ -211,9 +211,7 @@ class Container:
         self.making = RLock()
         self.settings = settings
         self.local_clock = clock
-        self.database_clock = DatabaseClock(
-            clock, self._server_time, server=lambda: self.log.server
-        )
+        self.database_clock = DatabaseClock(clock, self._server_time)
         self.clock: Clock = self.database_clock
         # Made here and not on first use, because it can only vouch for the time since then.
         self.steadiness = Steadiness(self.clock)
@@ -300,7 +298,7 @@ class Container:
     @part
     def vault(self) -> PersonalKeys:
         """Keys of personal data, in the database of the log and as durable as the log."""
-        return PersonalKeys(self.databases.keys, server=lambda: self.log.server)
+        return PersonalKeys(self.databases.keys)
 
     @part
     def notes(self) -> Notes:
@@ -1168,9 +1166,24 @@ class Container:
             if isinstance(getattr(type(self), name), part):
                 getattr(self, name)
 
+    def anew(self) -> Self:
+        """Return a container of the same settings for the server that answers now.
+
+        Nothing that this one remembers of the log goes over; the metrics go on counting.
+        """
+        following = type(self)(self.settings, self.local_clock)
+        following.role = self.role
+        going_on = {"metrics": self.metrics, "observed": self.observed}
+        following.__dict__.update(going_on)
+        self.observed.watch(following)
+        return following
+
     def close(self) -> None:
         """Commit what waits and close the databases; parts that were never made are left alone."""
         held = self.__dict__
+        if held.setdefault("is_closed", False):
+            return
+        held["is_closed"] = True
         parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
         for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
             if each is not None:

@@ -4,14 +4,15 @@ import logging
 from collections.abc import Callable
 from datetime import date
 
-from flask import Blueprint, Flask, Request, Response, redirect, render_template, request
+from flask import Flask, Request, Response, redirect, render_template, request
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import Forbidden, HTTPException, MisdirectedRequest, ServiceUnavailable
 
 from app.finance import words
 from app.finance.access import Access, is_loopback
-from app.finance.pages import Pages
+from app.finance.pages import Pages, query
+from app.http.edge.media import JINJA
 from app.http.edge.request_threads import log_place
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from projections.finance.figures import Figures
@@ -29,7 +30,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-OPEN, STYLE = "open_once", "style"
+OPEN, STATIC = "open_once", "static"
 AWAY = "The database does not answer. Try again in a moment."
 OLD = f"This release is not at home yet: {NOT_MIGRATED}."
 
@@ -42,24 +43,24 @@ class _Request(Request):
 
 class _Application(Flask):
     request_class = _Request
+    jinja_options = JINJA
 
 
 def create_application(
     figures: Figures, access: Access, today: Callable[[], date], currency: str
 ) -> Flask:
     """Return the WSGI application; it connects to nothing before a page needs it."""
-    app = _Application(__name__, static_folder=None)
-    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    for each in (words.money, words.kind, words.topic, words.day, words.moment):
+    app = _Application(__name__)
+    for each in (words.money, words.whole, words.kind, words.topic, words.moment):
         app.jinja_env.filters[each.__name__] = each
-    app.jinja_env.globals |= {"currency": currency, "decimals_of": words.decimals_of}
+    for function in (words.decimals_of, words.decimals_in, query):
+        app.jinja_env.globals[function.__name__] = function
+    app.jinja_env.globals["currency"] = currency
     app.before_request(lambda: _let_in(access))
     app.after_request(_complete)
     app.register_error_handler(Exception, _tell)
     app.add_url_rule("/open/<token>", OPEN, lambda token: _open(access, token))
-    pages = Blueprint("pages", __name__)
-    Pages(figures, today).route(pages, STYLE)
-    app.register_blueprint(pages)
+    Pages(figures, today).route(app)
     return app
 
 
@@ -67,7 +68,7 @@ def _let_in(access: Access) -> None:
     """Refuse requests without the cookie, and those under a host name that is not ours."""
     if not is_loopback(request.headers.get("Host")):
         raise MisdirectedRequest
-    is_public = request.endpoint in {OPEN, f"pages.{STYLE}"}
+    is_public = request.endpoint in {OPEN, STATIC}
     if not is_public and not access.lets_in(request.cookies.get(access.cookie_name)):
         raise Forbidden
 

@@ -1,16 +1,16 @@
 """The pages: each method reads the query and fills a template with figures."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
-from flask import Blueprint, Response, redirect, render_template, request
+from flask import Flask, Response, redirect, render_template, request
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
 from werkzeug.exceptions import BadRequest, NotFound
 from werkzeug.wrappers import Response as Reply
 
@@ -23,7 +23,6 @@ from projections.finance.figures import Figures, Found, Wanted, as_id, balances,
 from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS
 from projections.models.transactions import KINDS
 
-STATIC = Path(__file__).parent / "static"
 PAGE_ROWS = 50
 LATEST_ROWS = 10
 CHECKPOINT_ROWS = 24  # A day of them.
@@ -33,12 +32,31 @@ MARGIN_PERIODS = {30: "30 days", 90: "90 days"}
 PERIODS = {**MARGIN_PERIODS, 365: "12 months"}
 PAID_IN = ("deposit", "adjustment")  # All other kinds are charges, or give charges back.
 CHARGES = tuple(kind for kind in KINDS if kind not in {*PAID_IN, "refund"})
-TEXT_MAX = 255
-NUL = "\0"
-NUMBER_MAX = 2**53  # Far above any position; a page times its rows still fits into 64 bits.
-YEARS = range(2000, 3000)
 DAILY_BARS_MAX = 100
 WEEK = 7
+
+TEXT = (validate.Length(max=255), validate.ContainsNoneOf("\0"))  # PostgreSQL takes no NUL.
+# Far above any position; a page times its rows still fits into 64 bits.
+NUMBER = validate.Range(min=1, max=2**53 - 1)
+MONTH = validate.Range(min=date(2000, 1, 1), max=date(2999, 12, 31))  # Its neighbours are months.
+
+
+class Query(Schema):
+    """What the addresses of pages ask for; what is empty is not asked."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+    before = fields.Integer(load_default=None, validate=NUMBER)
+    days = fields.Integer(load_default=None)
+    kind = fields.String(load_default=None, validate=validate.OneOf(KINDS))
+    month = fields.Date("%Y-%m", load_default=None, validate=MONTH)
+    name = fields.String(load_default="", validate=TEXT)
+    organization = fields.UUID(load_default=None)
+    page = fields.Integer(load_default=1, validate=NUMBER)
+    reference = fields.String(load_default=None, validate=TEXT)
+    since = fields.Date(load_default=None)
+    until = fields.Date(load_default=None)
 
 
 class Pages:
@@ -47,11 +65,9 @@ class Pages:
     def __init__(self, figures: Figures, today: Callable[[], date]) -> None:
         self._figures = figures
         self._today = today
-        self._style = (STATIC / "finance.css").read_bytes()
 
-    def route(self, pages: Blueprint, style: str) -> None:
+    def route(self, pages: Flask) -> None:
         """Give every page its address."""
-        pages.add_url_rule("/finance.css", style, self._style_sheet)
         pages.add_url_rule("/", "overview", self.overview)
         pages.add_url_rule("/wallets", "wallets", self.wallets)
         pages.add_url_rule("/wallets/<uuid:organization_id>", "wallet", self.wallet)
@@ -66,13 +82,6 @@ class Pages:
         pages.add_url_rule("/checks", "checks", self.checks)
         pages.add_url_rule("/checks/<int(max=2147483647):number>", "checkpoint", self.checkpoint)
 
-    def _style_sheet(self) -> Response:
-        reply = Response(self._style, mimetype="text/css")
-        reply.headers["Cache-Control"] = "no-cache"
-        reply.add_etag()
-        reply.make_conditional(request)
-        return reply
-
     def overview(self) -> str:
         held = self._figures.held()
         period = Period(self._figures, None, held.balance_micros, self._today())
@@ -80,7 +89,8 @@ class Pages:
         return render_template("overview.html", held=held, period=period, entries=latest)
 
     def wallets(self) -> str:
-        name, page = _text("name") or "", _number("page") or 1
+        asked = _asked()
+        name, page = asked["name"], asked["page"]
         found = self._figures.wallets(name, (page - 1) * PAGE_ROWS, PAGE_ROWS + 1)
         more = len(found) > PAGE_ROWS
         return render_template(
@@ -116,7 +126,6 @@ class Pages:
             hint=hint,
             kinds=KINDS,
             older=place_of(wanted, entries[-1]) if more else None,
-            query=_query,
         )
 
     def transactions_csv(self) -> Response:
@@ -148,12 +157,12 @@ class Pages:
         )
 
     def days_csv(self) -> Response:
-        since, owner = self._today() - timedelta(days=_period() - 1), _id("organization")
+        since, owner = self._today() - timedelta(days=_period() - 1), _asked()["organization"]
         view = TOTALS if owner is None else DAILY
         return _csv_reply("days", view, iter(self._figures.days(owner, since)))
 
     def statements(self) -> str:
-        month, page = self._month(), _number("page") or 1
+        month, page = self._month(), _asked()["page"]
         found = self._figures.statements(month, (page - 1) * PAGE_ROWS, PAGE_ROWS + 1)
         closed = found[0].closed_position if found else None
         return render_template(
@@ -225,18 +234,16 @@ class Pages:
 
     def _month(self) -> str:
         """Return the month that the query names, or else the present one."""
-        first: date = _read("month", _first_day) or self._today()
-        return _month_of(first)
+        return _month_of(_asked()["month"] or self._today())
 
     def _wanted(self) -> Wanted:
         """Read the filter; without an organization it takes the owner of the thing referred to."""
-        kind, reference, owner = _text("kind"), _text("reference"), _id("organization")
-        if kind is not None and kind not in KINDS:
-            message = f"There is no kind {kind}."
-            raise BadRequest(message)
+        asked = _asked()
+        owner, reference = asked["organization"], asked["reference"]
         if reference is not None and owner is None and (thing := as_id(reference)) is not None:
             owner = self._figures.owner_of(thing)
-        return Wanted(owner, kind, _day("since"), _day("until"), reference, _number("before"))
+        own = {name: asked[name] for name in ("kind", "since", "until", "before")}
+        return Wanted(owner, reference=reference, **own)
 
 
 class Period:
@@ -256,18 +263,14 @@ class Period:
         self._days = [self.since + timedelta(days=number) for number in range(self.length)]
         self._by_day = by_day(self.rows, today)
         self._held = balances(self._by_day, now_micros, self.since, today)
-        found = {each.kind for each in self.rows}
-        self.kinds = [kind for kind in (*CHARGES, "refund") if kind in found]
-        self.sums = {kind: _net([e for e in self.rows if e.kind == kind]) for kind in KINDS}
+        self.sums = Counter[str]()
+        for each in self.rows:
+            self.sums[each.kind] += each.net_micros
+        self.kinds = [kind for kind in (*CHARGES, "refund") if kind in self.sums]
 
     @property
     def charged(self) -> int:
         return -sum(self.sums[kind] for kind in CHARGES)
-
-    @property
-    def has_table(self) -> bool:
-        """Whether there are few enough rows to show them all."""
-        return self.length <= DAILY_BARS_MAX
 
     @property
     def balance_plot(self) -> plots.Plot:
@@ -331,10 +334,6 @@ def _facts(metadata: str) -> Mapping[str, str]:
     }
 
 
-def _net(rows: Sequence[Found]) -> int:
-    return sum(each.net_micros for each in rows)
-
-
 def _without_organization(wanted: Wanted) -> str | None:
     if wanted.reference is None or wanted.organization_id is not None:
         return None
@@ -344,59 +343,27 @@ def _without_organization(wanted: Wanted) -> str | None:
     )
 
 
-def _query(**changes: Any) -> str:
+def query(**changes: Any) -> str:
     """Return the present query with some values replaced; None takes one out."""
     values = {**request.args.to_dict(), **changes}
     return urlencode({name: value for name, value in values.items() if value not in {None, ""}})
 
 
-def _text(name: str) -> str | None:
-    text = request.args.get(name, "").strip()
-    if len(text) > TEXT_MAX or NUL in text:  # No text of PostgreSQL may hold NUL.
-        message = f"The value of {name} is too long, or holds what no text does."
-        raise BadRequest(message)
-    return text or None
-
-
-def _read(name: str, read: Callable[[str], Any]) -> Any:
-    if (text := _text(name)) is None:
-        return None
+def _asked() -> dict[str, Any]:
+    given = {name: text.strip() for name, text in request.args.items()}
     try:
-        return read(text)
-    except ValueError:
-        message = f"The value of {name} cannot be read."
-        raise BadRequest(message) from None
+        asked: dict[str, Any] = Query().load({name: text for name, text in given.items() if text})
+    except ValidationError as error:
+        raise _unreadable(error.messages_dict) from None
+    return asked
 
 
-def _number(name: str) -> int | None:
-    number: int | None = _read(name, int)
-    if number is not None and not 0 < number < NUMBER_MAX:
-        message = f"The value of {name} is out of range."
-        raise BadRequest(message)
-    return number
-
-
-def _id(name: str) -> UUID | None:
-    found: UUID | None = _read(name, UUID)
-    return found
-
-
-def _day(name: str) -> date | None:
-    found: date | None = _read(name, date.fromisoformat)
-    return found
-
-
-def _first_day(month: str) -> date:
-    """Read a month of this millennium; its neighbours are months as well."""
-    found = date.fromisoformat(f"{month}-01")
-    if found.year not in YEARS:
-        raise ValueError(month)
-    return found
+def _unreadable(names: Iterable[str]) -> BadRequest:
+    return BadRequest(f"The value of {' and '.join(names)} cannot be read.")
 
 
 def _period(choices: Mapping[int, str] = PERIODS) -> int:
-    length = _number("days") or next(iter(choices))
+    length: int = _asked()["days"] or next(iter(choices))
     if length not in choices:
-        message = f"days is one of {', '.join(map(str, choices))}."
-        raise BadRequest(message)
+        raise _unreadable(["days"])
     return length

@@ -1,6 +1,6 @@
 """How figures are written: money, times, kinds, events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 
 from app.http.finance.page import KIND_NAMES
@@ -22,12 +22,21 @@ def decimals_of(amounts: Iterable[int]) -> int:
     )
 
 
+def decimals_in(rows: Sequence[object], *columns: str) -> int:
+    """Return how many decimals the amounts in these columns need."""
+    return decimals_of(getattr(row, column) for row in rows for column in columns)
+
+
 def money(micros: int, decimals: int | None = None, *, sign: bool = False) -> str:
     """Write an exact amount with separators between thousands; `sign` also writes a plus."""
     digits = decimals_of([micros]) if decimals is None else decimals
     whole, rest = divmod(abs(micros), MICROS)
     before = MINUS if micros < 0 else "+" if sign and micros else ""
     return f"{before}{whole:,}.{f'{rest:06d}'[:digits]}"
+
+
+def whole(number: int) -> str:
+    return f"{number:,}"
 
 
 def short_money(micros: int) -> str:

@@ -11,7 +11,6 @@ from html import escape
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from string import Template
 
 from flask import Blueprint, Response
 from markdown_it import MarkdownIt
@@ -20,6 +19,7 @@ from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from app.http.edge.compression import Kept
+from app.http.edge.media import TEMPLATES
 from app.http.edge.replies import success
 from app.http.edge.request import below, container, current_request, request_context
 from domain.errors import NotFound
@@ -130,27 +130,17 @@ def pages(auth: str, numbers: str, base: str, public: str) -> Mapping[str, Kept]
     names = [HOME, *dict.fromkeys(LISTED.findall(home))]
     texts = {name: (GUIDES / f"{name}.md").read_text("utf-8") for name in names}
     titles = {name: text.partition("\n")[0].removeprefix("# ") for name, text in texts.items()}
-    template = Template((STATIC / "docs.html").read_text("utf-8"))
+    template = TEMPLATES.get_template("docs.html")
     urls = {"AUTH": auth, "NUMBERS": numbers, "BASE": base}
     made = {}
     for name, text in texts.items():
         sample = SAMPLE_URL.sub(lambda found: f"{found[1]}_URL{found[2]}{urls[found[1]]}", text)
         sample = sample.replace(SAMPLE_DOCUMENT, f"{public}/openapi.json")
-        page = template.substitute(
-            name=name,
-            title=escape(titles[name]),
-            up="docs/" if name == HOME else "",
-            home=_path(HOME, name),
-            navigation="\n".join(_link(each, name, titles[each]) for each in names),
-            content=_html(sample, name),
+        page = template.render(
+            name=name, home=HOME, titles=titles, path=_path, content=_html(sample, name)
         )
         made[name] = Kept(page.encode())
     return made
-
-
-def _link(name: str, here: str, title: str) -> str:
-    current = ' aria-current="page"' if name == here else ""
-    return f'<li><a href="{_path(name, here)}"{current}>{escape(title)}</a></li>'
 
 
 def _path(name: str, here: str) -> str:

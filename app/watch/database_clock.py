@@ -44,13 +44,10 @@ class DatabaseClock:
         local: Clock,
         ask: Callable[[], datetime | None],
         monotonic: Callable[[], float] = time.monotonic,
-        server: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._local = local
         self._ask = ask
         self._monotonic = monotonic
-        self._server = server  # Another server has another clock.
-        self._asked_of: str | None = None
         self._last: _Measurement | None = None  # One value, because many threads read it.
         self._is_confirmed = False  # True while no measurement has failed after the last one.
         self._tried_s: float | None = None
@@ -90,7 +87,7 @@ class DatabaseClock:
         """Measure if the last measurement no longer holds."""
         since_s = MEASURE_S if self._tried_s is None else self._monotonic() - self._tried_s
         wait_s = MEASURE_S if self._is_confirmed else RETRY_S
-        if since_s >= wait_s or self._was_set() or self._is_another():
+        if since_s >= wait_s or self._was_set():
             self.measure()
 
     def measure(self) -> None:
@@ -100,7 +97,7 @@ class DatabaseClock:
         kept if it is possible under that condition. So on one machine it stays exactly 0.
         """
         before, begun_s = self._local(), self._monotonic()
-        self._tried_s, self._asked_of = begun_s, self._server()
+        self._tried_s = begun_s
         try:
             told = self._ask()
         except Exception as error:  # noqa: BLE001 - Other code reports errors of the database.
@@ -116,9 +113,6 @@ class DatabaseClock:
             offset = least + (most - least) / 2
         self._last, self._is_confirmed = _Measurement(after, ended_s, offset), True
         self._say()
-
-    def _is_another(self) -> bool:
-        return self._server() != self._asked_of
 
     def _was_set(self) -> bool:
         last = self._last
@@ -148,10 +142,10 @@ CLOCK_OFFSET = "clock_offset_seconds"
 class ClockOffset(Collector):
     """A gauge that shows the last measurement."""
 
-    def __init__(self, clock: DatabaseClock) -> None:
+    def __init__(self, clock: Callable[[], DatabaseClock]) -> None:
         self._clock = clock
 
     def collect(self) -> Iterator[Metric]:
         """Return the gauge without asking anybody."""
         about = "How far the clock of the database is ahead of that of this machine."
-        yield GaugeMetricFamily(CLOCK_OFFSET, about, self._clock.offset_s)
+        yield GaugeMetricFamily(CLOCK_OFFSET, about, self._clock().offset_s)

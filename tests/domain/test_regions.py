@@ -5,8 +5,7 @@ import re
 import phonenumbers
 import pytest
 
-from app.http.catalogue.countries import country_name
-from domain.regions import REGIONS, is_country, region_of, regions_of
+from domain.regions import REGIONS, country_name, is_country, region_of, regions_of
 
 COUNTRIES = sorted(country for region in REGIONS.values() for country in region.countries)
 
@@ -21,7 +20,6 @@ def test_there_are_six_regions_in_their_order() -> None:
         "OC": "Oceania",
     }
     assert list(REGIONS) == ["EU", "AF", "AS", "LA", "NA", "OC"]
-    assert all(region.code == code for code, region in REGIONS.items())
 
 
 def test_each_of_the_249_codes_of_iso_3166_and_xk_is_in_exactly_one_region() -> None:
@@ -49,10 +47,6 @@ def test_the_countries_of_a_region_are_sorted() -> None:
     assert all(region.countries == sorted(region.countries) for region in REGIONS.values())
 
 
-def test_north_america_is_five_countries() -> None:
-    assert REGIONS["NA"].countries == ["BM", "CA", "GL", "PM", "US"]
-
-
 @pytest.mark.parametrize(
     ("region", "countries"),
     [
@@ -60,6 +54,7 @@ def test_north_america_is_five_countries() -> None:
         ("AF", "EG IO TF RE YT SH"),
         ("AS", "CY TR GE AM AZ KZ TL TW HK MO"),
         ("LA", "MX PR VI BV GS"),
+        ("NA", "BM CA GL PM US"),
         ("OC", "CC CX HM NF UM AQ"),
     ],
 )
@@ -87,7 +82,6 @@ def test_what_is_no_country_is_told_apart_and_has_neither_region_nor_name(code: 
 
 
 def test_every_country_has_a_name_of_its_own() -> None:
-    assert all(is_country(country) for country in COUNTRIES)
     names = [country_name(country) for country in COUNTRIES]
     assert len(set(names)) == 250
     assert all(name.isprintable() and name == name.strip() for name in names)

@@ -8,7 +8,7 @@ from domain.accounts.operators import RIGHTS
 from tests.app.cli.test_root import leaves
 from tests.tidy.source import ROOT
 
-CONTROLS = (ROOT / "docs/controls.md").read_text("utf-8")
+CONTROLS = (ROOT / "docs/finance.md").read_text("utf-8").partition("\n## Controls\n")[2]
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 SPAN = re.compile(r"`([a-z]+(?: [a-z-]+)*)")
 

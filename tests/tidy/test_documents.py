@@ -1,6 +1,7 @@
 """What the documents point at is there; decisions have numbers that one can refer to."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,9 @@ ROOMS = (*PACKAGES, "tests", "docs", "ops", ".ci")
 PLACES = "|".join(map(re.escape, ROOMS))
 NAMED = re.compile(rf"`((?:{PLACES})/[\w./-]*|[A-Z]+\.md|[\w.-]+\.(?:cfg|toml|in|lock))`", re.ASCII)
 LINK = re.compile(r"\]\(([\w./-]+)(?:#[\w-]*)?\)")
+PART = re.compile(r"\]\(([\w./-]*\.md|)#([\w-]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 OF_THE_PAST = {"CHANGELOG.md"}  # It may name files that have moved since.
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
@@ -31,6 +35,23 @@ def test_every_file_that_a_document_names_exists(document: str) -> None:
     places = [ROOT / name for name in NAMED.findall(text)]
     places += [path.parent / link for link in LINK.findall(text)]
     assert sorted({str(place) for place in places if not place.exists()}) == []
+
+
+def _parts_of(path: Path) -> set[str]:
+    """Return the names by which links lead to the headings of a document."""
+    titles = HEADING.findall(BLOCK.sub("", path.read_text("utf-8")))
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_part_of_a_document_that_a_link_names_exists(document: str) -> None:
+    path = ROOT / document
+    lost = [
+        f"{name}#{part}"
+        for name, part in PART.findall(path.read_text("utf-8"))
+        if part not in _parts_of(path.parent / name if name else path)
+    ]
+    assert lost == []
 
 
 def _entries(topic: str) -> dict[int, int]:

@@ -229,7 +229,7 @@ def test_the_token_operation_tells_how_many_wrong_secrets_are_too_many() -> None
 def test_one_organization_holds_half_of_the_places_wherever_it_is_told() -> None:
     assert share_of(WAITING_MAX) * 2 == WAITING_MAX
     assert WAITING_MAX * 2 == HTTP_THREADS
-    for document in ("docs/operations.md", "docs/queues.md", READ):
+    for document in ("docs/operations.md", READ):
         assert "at most half" in (ROOT / document).read_text("utf-8"), document
 
 

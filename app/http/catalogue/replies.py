@@ -6,7 +6,6 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from app.http.catalogue.countries import country_name
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import META, PLAN_ID, Amount, Currency, Reply, means, one_of
 from domain import regions
@@ -156,7 +155,7 @@ def show_coverage(row: PlanRow) -> Coverage:
 def show_country(code: str, operators: Iterable[plan.MobileOperator]) -> CountryCoverage:
     """Return a country with its networks."""
     shown = [Operator(each.name, each.network_types) for each in operators]
-    return CountryCoverage(code, country_name(code), shown)
+    return CountryCoverage(code, regions.country_name(code), shown)
 
 
 def show_profile(profile: plan.SponsorProfile) -> SponsorProfile:

@@ -1,14 +1,17 @@
-"""Replies in another form than JSON, by `Accept`: CSV files, pages to print, pictures.
+"""Replies in another form than JSON: CSV files, pages of HTML, pictures.
 
-A cell that a spreadsheet would run as a formula is defused.
+A cell that a spreadsheet would run as a formula is defused. What a page shows is escaped.
 """
 
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 from flask import Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.datastructures import MIMEAccept
 
 from app.http.edge.input import Blueprint, Decorator
@@ -21,6 +24,11 @@ NDJSON = "application/x-ndjson"  # A JSON text a line (https://github.com/ndjson
 ROWS_OF_A_BLOCK = 200
 # A spreadsheet would run a cell with such a first character as a formula (OWASP, CSV injection).
 FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last four are full-width `=+-@`.
+
+# How templates are read, here and in the finance view: a name that is not there is an error.
+JINJA: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+PAGES = FileSystemLoader(Path(__file__).parents[1] / "templates")
+TEMPLATES = Environment(loader=PAGES, autoescape=True, keep_trailing_newline=True, **JINJA)
 
 HEADERS = {
     CSV: ("Content-Disposition", "With a table: the name of the file."),

@@ -2,20 +2,17 @@
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import sha256
-from html import escape
 from pathlib import Path
-from string import Template
 
 from flask import Response
 
-from app.http.edge.media import HTML
+from app.http.edge.media import HTML, TEMPLATES
 from app.http.finance.replies import Statement, StatementLine
 from domain.money import format_amount, parse_amount
 
-HERE = Path(__file__).parent
-STYLE = (HERE / "statement.css").read_text("utf-8")
-PAGE = Template((HERE / "statement.html").read_text("utf-8"))
+STYLE = (Path(__file__).parent / "statement.css").read_text("utf-8")
 STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
@@ -63,42 +60,20 @@ def totals(statement: Statement) -> tuple[StatementLine, str]:
 def statement_page(statement: Statement, organization: str, issuer: str) -> str:
     """Return the page; it names the organization, and the issuer if there is one."""
     total, net = totals(statement)
+    lines = [*statement.lines, total]
     amounts = [statement.opening_balance, statement.closing_balance, net]
-    amounts += [each for line in [*statement.lines, total] for each in (line.debit, line.credit)]
+    amounts += [each for line in lines for each in (line.debit, line.credit)]
     decimals = max(len(amount.partition(".")[2]) for amount in amounts)
-    checkpoint = statement.checkpoint
-    return PAGE.substitute(
+    return TEMPLATES.get_template("statement.html").render(
         style=STYLE,
-        issuer=f'<p class="issuer">{escape(issuer)}</p>' if issuer else "",
-        organization=escape(organization),
-        organization_id=statement.organization,
-        month=statement.month,
-        currency=statement.currency,
-        opening=_shown(statement.opening_balance, decimals),
-        closing=_shown(statement.closing_balance, decimals),
-        state="Final" if statement.final else "Not final: the month is not closed",
-        lines="".join(_line(line, decimals) for line in statement.lines),
-        total=_line(total, decimals),
-        net=_shown(net, decimals),
-        places=_places(statement),
-        checkpoint=""
-        if checkpoint is None
-        else f"<h2>Signed checkpoint of the log</h2><pre>{escape(checkpoint)}</pre>",
+        issuer=issuer,
+        organization=organization,
+        statement=statement,
+        lines=lines,
+        net=net,
+        names=KIND_NAMES,
+        shown=partial(_shown, decimals=decimals),
     )
-
-
-def _line(line: StatementLine, decimals: int) -> str:
-    name = escape(KIND_NAMES.get(line.kind, line.kind))
-    cells = (f"{line.count:,}", _shown(line.debit, decimals), _shown(line.credit, decimals))
-    return f"<tr><th scope=row>{name}</th>{''.join(f'<td>{each}</td>' for each in cells)}</tr>\n"
-
-
-def _places(statement: Statement) -> str:
-    first, last = statement.first_sequence, statement.last_sequence
-    if first is None:
-        return "No transactions"
-    positions = f"{statement.first_position:,} to {statement.last_position:,}"
-    return f"Transactions {first:,} to {last:,}, log positions {positions}"
 
 
 def _shown(amount: str, decimals: int) -> str:

@@ -29,8 +29,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_file_of_the_page_on_plans_can_be_imported(shell: Shell) -> None:
-    page = (ROOT / "docs" / "plans.md").read_text("utf-8")
+def test_the_file_of_the_handbook_can_be_imported(shell: Shell) -> None:
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8").partition("\n## Plans\n")[2]
     file = shell.home / "plans.json"
     file.write_text(page.split("```json\n")[1].split("```")[0])
     assert shell.json("plans", "import", file)["created"] == 1

@@ -33,7 +33,7 @@ class Shop(NamedTuple):
     browser: FlaskClient
 
     def get(self, path: str, status: int = 200) -> str:
-        reply = self.browser.get(path)
+        reply = self.browser.get(path, buffered=True)
         assert reply.status_code == status, reply.text
         return reply.text
 

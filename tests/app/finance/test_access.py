@@ -71,8 +71,8 @@ def test_names_of_the_loopback_interface_are_ours_at_any_port(host: str) -> None
 
 
 def test_every_reply_tells_the_browser_to_trust_nothing_else(shop: Shop) -> None:
-    for path in ("/", "/finance.css", "/nothing", "/transactions.csv", "/transactions?kind=no"):
-        headers = shop.browser.get(path).headers
+    for path in ("/", "/static/finance.css", "/no", "/transactions.csv", "/transactions?kind=no"):
+        headers = shop.browser.get(path, buffered=True).headers
         for name, value in HEADERS.items():
             assert headers[name] == value or name == "Cache-Control", (path, name)
     assert "script" not in shop.get("/")

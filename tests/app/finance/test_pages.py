@@ -198,7 +198,7 @@ def test_what_is_not_there_is_told(shop: Shop, path: str) -> None:
 
 
 def test_every_kind_has_a_name_and_a_colour(shop: Shop) -> None:
-    style = shop.get("/finance.css")
+    style = shop.get("/static/finance.css")
     assert KIND_NAMES.keys() == set(KINDS)
     for kind in KINDS:
         assert style.count(f"--{kind}:") == 2  # Light and dark.

@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from app.http.application import create_front
+from app.http.application import Bridge, create_front
 from app.http.docs import GUIDES, HOME, STATIC
 from app.http.edge.listening import bind, listen
 from tests.app.http.service import Service
@@ -63,7 +63,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service = Service(directory, PUBLIC_URL="", PATH_PREFIX="/below")
     listeners = bind("127.0.0.1", 0)
     listen(listeners, "127.0.0.1", 0)
-    front = create_front(service.container, listeners, many=False, finish_s=10)
+    front = create_front(Bridge(service.container, many=False), listeners, many=False, finish_s=10)
     thread = Thread(target=front.run)
     thread.start()
     yield f"http://127.0.0.1:{front.addresses[0][1]}/below/docs"

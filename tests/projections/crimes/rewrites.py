@@ -1,7 +1,7 @@
 """Complete rewrites: a whole log in which one thing is wrong, with leaves and notes made anew.
 
 `REWRITES` are found without anything that was kept outside. `UNSEEN` are not: such a log is what
-another honest history would be, so only a kept checkpoint convicts it (docs/checkpoints.md).
+another honest history would be, so only a kept checkpoint convicts it (docs/finance.md).
 """
 
 from collections.abc import Callable

@@ -191,7 +191,7 @@ def test_the_hours_of_everybody_are_those_of_a_rebuild(process: Process, acme: U
 
 
 def test_the_guide_lists_every_view_with_its_columns() -> None:
-    guide = (ROOT / "docs" / "finance-view.md").read_text("utf-8")
+    guide = (ROOT / "docs" / "finance.md").read_text("utf-8")
     told = {
         names[0]: names[1:]
         for line in guide.splitlines()

@@ -6,8 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.http.catalogue.countries import country_name
-from domain.regions import REGIONS
+from domain.regions import REGIONS, country_name
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock

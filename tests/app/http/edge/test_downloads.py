@@ -11,7 +11,7 @@ import pytest
 
 from app.http.accounts import routes
 from app.http.accounts.table import COLUMNS
-from app.http.application import create_front
+from app.http.application import Bridge, create_front
 from app.http.edge import request_threads
 from app.http.edge.listening import bind, listen
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
@@ -38,7 +38,7 @@ def service(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Servi
 def port(service: Service) -> Iterator[int]:
     listeners = bind("127.0.0.1", 0)
     listen(listeners, "127.0.0.1", 0)
-    front = create_front(service.container, listeners, many=False, finish_s=1)
+    front = create_front(Bridge(service.container, many=False), listeners, many=False, finish_s=1)
     thread = Thread(target=front.run)
     thread.start()
     yield int(front.addresses[0][1])

@@ -164,7 +164,7 @@ def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
     reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": browser})
     assert reply.content_type == "text/html; charset=utf-8"
     assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
-    for shown in ("Acme", "2026-01", "<th scope=row>Lookup</th>", "9.99", "Final", "Total"):
+    for shown in ("Acme", "2026-01", '<th scope="row">Lookup</th>', "9.99", "Final", "Total"):
         assert shown in reply.text
     assert str(tenant.id) in reply.text
     assert "http" not in reply.text
