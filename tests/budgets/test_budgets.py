@@ -67,7 +67,7 @@ BUDGETS: Mapping[str, Budget] = {
     "account": Budget("web 3/0", "web 4/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
     # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
-    # first reading with the parts of its number, the outcome.
+    # first reading, the outcome.
     "link": Budget(
         "web 5/1, projector 18/1, dispatcher 3/1, worker 8/3, network 6/1",
         "web 6/1, projector 20/1, dispatcher 3/1, worker 15/3, network 6/1",
