@@ -381,7 +381,6 @@ class Container:
         checkpoints = self.checkpoint_store
         return [
             OwnTables("stores", 2, stores, plain_tables),
-            OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
             OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
             OwnTables("rate_limits", 1, stores, [self.request_counts.metadata]),
             OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),

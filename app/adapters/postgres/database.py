@@ -27,7 +27,7 @@ from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
 from projections.engine.hot_reads import has_news
-from projections.engine.text_index import EXTENSIONS
+from projections.engine.trigrams import EXTENSIONS
 
 # Connections of one process; opened when they are needed, and kept.
 VIEWS_MAX = 5
@@ -286,6 +286,9 @@ class PostgresDatabase:
             alone.execute("SELECT pg_advisory_lock(%s)", [key_of(MIGRATE)])
             if (fault := self._misfit(alone)) is not None:  # Another schema may have been first.
                 raise NotPossible(fault)
+            for name in EXTENSIONS:  # Without them a search scans, and `migrate` warns.
+                with suppress(psycopg.Error):
+                    alone.execute(SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(name)))
             yield
 
     def protect_log(self) -> None:
@@ -298,9 +301,6 @@ class PostgresDatabase:
             if row is None or row[0] == self._service_role:
                 message = "SERVICE_ROLE is the user of DATABASE_URL: let another role own the log"
                 raise NotPossible(message)
-            for name in EXTENSIONS:  # The service's role may not create extensions.
-                with suppress(psycopg.Error):
-                    owner.execute(SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(name)))
             with owner.transaction():
                 schema = Identifier(row[1])
                 owner.execute(SQL(PROTECT).format(role=role, schema=schema))

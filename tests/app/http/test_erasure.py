@@ -73,8 +73,6 @@ def stored(service: Service, shell: Shell, place: Path) -> Iterator[tuple[str, b
     for database in (parts.vault.database, parts.views, parts.stores):
         with database.reading() as connection:
             for table in inspect(connection).get_table_names():
-                if table == "link_texts":  # It can only be searched; its parts are tables too.
-                    continue
                 rows = connection.execute(text(f'SELECT * FROM "{table}"')).all()  # noqa: S608  # A table of ours.
                 cells = (cell for row in rows for cell in row)
                 yield (

@@ -1,8 +1,7 @@
-"""PostgreSQL by the driver alone: the limits of charges and of projecting."""
+"""The rows of the read models by batched INSERT alone: the limit of projecting."""
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 from psycopg.sql import SQL, Identifier, Placeholder
@@ -11,30 +10,6 @@ from tests.bench.measure import rate
 
 BATCH_ROWS = 500
 PLAIN = "plain"
-WALLET = """
-CREATE TABLE plain_wallet (id integer PRIMARY KEY, balance bigint NOT NULL);
-CREATE TABLE plain_entries (id uuid PRIMARY KEY, amount bigint NOT NULL, reference uuid NOT NULL);
-INSERT INTO plain_wallet VALUES (1, 1000000000000);
-"""
-CHARGE = """
-WITH paid AS (
-    UPDATE plain_wallet SET balance = balance - 5000 WHERE id = 1 AND balance >= 5000 RETURNING 1
-)
-INSERT INTO plain_entries SELECT %s, 5000, %s FROM paid
-"""
-
-
-def create_wallet(url: str) -> None:
-    """Make the tables with their one wallet."""
-    with psycopg.connect(url) as connection:
-        connection.execute(WALLET)
-
-
-def charge_often(url: str, count: int) -> None:
-    """Take money from the wallet: one statement, one commit, each time."""
-    with psycopg.connect(url, autocommit=True) as connection:
-        for _ in range(count):
-            connection.execute(CHARGE, (uuid4(), uuid4()))
 
 
 class PlainRows:
