@@ -7,6 +7,7 @@ from tests.bench.rows import remote_links
 DELAY_S = 0.02
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "calls"),

@@ -11,6 +11,7 @@ from tests.tidy.source import ROOT
 TIMEOUT_S = 60
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_it_finds_what_a_request_passes_on_every_thread() -> None:
     told = subprocess.run(

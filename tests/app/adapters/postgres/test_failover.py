@@ -121,7 +121,7 @@ def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
     )
 
 
-@pytest.mark.parametrize("others", [1, 6])
+@pytest.mark.parametrize("others", [1, pytest.param(6, marks=pytest.mark.soak)])
 def test_a_wallet_goes_on_from_the_log_of_the_new_server(
     pair: Pair, installation: Installation, others: int
 ) -> None:
@@ -163,6 +163,7 @@ def test_an_aggregate_that_was_read_before_the_loss_is_not_appended_to(
     assert len(check(ours, {})) == 1
 
 
+@pytest.mark.soak
 def test_a_process_that_only_appends_goes_on_as_well(
     pair: Pair, installation: Installation
 ) -> None:
@@ -250,6 +251,7 @@ def test_a_loss_explains_the_checkpoint_of_what_was_lost_and_accuses_nobody(
     assert "explained by the loss" in report.checkpoints[1].reason
 
 
+@pytest.mark.soak
 def test_a_failover_and_the_way_back_are_two_losses(pair: Pair, installation: Installation) -> None:
     ours, theirs = installation.process(), installation.process()
     organization = ours.organization("10.00")
@@ -268,6 +270,7 @@ def test_a_failover_and_the_way_back_are_two_losses(pair: Pair, installation: In
     assert len(check(theirs, before)) == 2
 
 
+@pytest.mark.soak
 def test_a_monthly_fee_that_was_lost_falls_due_again(
     pair: Pair, installation: Installation
 ) -> None:
