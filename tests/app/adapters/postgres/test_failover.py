@@ -164,7 +164,7 @@ def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
     )
 
 
-@pytest.mark.parametrize("others", [1, 6])
+@pytest.mark.parametrize("others", [1, pytest.param(6, marks=pytest.mark.soak)])
 def test_a_wallet_goes_on_from_the_log_of_the_new_server(
     pair: Pair, begins: Begins, others: int
 ) -> None:
@@ -211,6 +211,7 @@ def test_an_aggregate_that_was_read_before_the_loss_is_not_appended_to(
     assert len(check(ours.now, {})) == 1
 
 
+@pytest.mark.soak
 def test_a_process_that_only_appends_goes_on_as_well(pair: Pair, begins: Begins) -> None:
     """A lookup that is free and has no key reads nothing of the log."""
     process = begins()
@@ -294,6 +295,7 @@ def test_a_loss_explains_the_checkpoint_of_what_was_lost_and_accuses_nobody(
     assert "explained by the loss" in report.checkpoints[1].reason
 
 
+@pytest.mark.soak
 def test_a_failover_and_the_way_back_are_two_losses(pair: Pair, begins: Begins) -> None:
     ours, theirs = begins(), begins()
     organization = ours.now.organization("10.00")
@@ -312,6 +314,7 @@ def test_a_failover_and_the_way_back_are_two_losses(pair: Pair, begins: Begins) 
     assert len(check(theirs.now, before)) == 2
 
 
+@pytest.mark.soak
 def test_a_monthly_fee_that_was_lost_falls_due_again(pair: Pair, begins: Begins) -> None:
     clock = SetClock(moment("2026-01-15 12:00"))
     process = begins(clock)

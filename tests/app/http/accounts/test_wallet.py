@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import partial
 
 import pytest
 
+from app.http.edge import replies
 from app.http.edge.paging import PAGE_MAX, PAST_ALL
+from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import KINDS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.installation import PATIENCE_S
 
 NUMBER = "+971508245915"
 DOWN = "+15005550001"
@@ -302,7 +306,12 @@ def test_an_empty_filter_is_none(spender: Tenant) -> None:
     assert reply.json["data"]["meta"]["total"] == 7
 
 
-def test_what_was_just_charged_is_read_at_once(service: Service) -> None:
+def test_what_was_just_charged_is_read_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads wait for the read model; for how long is the rule of other tests."""
+    patient = partial(wait_until_projected, wait_s=PATIENCE_S)
+    monkeypatch.setattr(replies, "wait_until_projected", patient)
     tenant = service.tenant(balance="1.00")
     for spent in range(1, 21):
         charge = tenant.look_up(NUMBER).json["meta"]["charge"]["transaction_id"]
