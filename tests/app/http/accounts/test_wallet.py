@@ -328,6 +328,16 @@ def test_while_the_projector_stands_still_the_balance_comes_from_the_log(
     assert tenant.balance() == "2.995"
 
 
+def test_a_charge_that_the_read_model_does_not_have_yet_is_not_called_unknown(
+    make_service: MakeService,
+) -> None:
+    tenant = make_service().tenant()
+    charge = tenant.look_up(NUMBER).json["meta"]["charge"]["transaction_id"]
+    reply = tenant.get(f"{TRANSACTIONS}/{charge}")
+    assert (reply.status_code, reply.json["error"]["details"]["retryable"]) == (503, True)
+    assert "Retry-After" in reply.headers
+
+
 def test_a_projector_that_stands_still_delays_a_read_only_a_little(
     make_service: MakeService,
 ) -> None:
