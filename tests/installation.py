@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 import pytest
@@ -134,6 +134,11 @@ class Process(Container):
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
             self.shared_clock, self.clock_check = clock, ClockCheck(clock, lambda: None)
         self._given = provider
+
+    def anew(self) -> Self:
+        following = super().anew()
+        following._given = self._given  # noqa: SLF001  # Of the same class.
+        return following
 
     @part
     def provider(self) -> LookupProvider:

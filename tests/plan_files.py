@@ -1,15 +1,19 @@
 """Plan files as operators write them."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from app.bootstrap.container import Container
-from domain.catalogue.checked_json import FileRefused
+from app.cli.import_files import read_link_file, read_plan_file
+from app.cli.serve import sample_plans
+from app.processes.demo import Demo, prepare_demo
 from domain.catalogue.commands import Imported
+from domain.catalogue.file_errors import FileRefused
 from domain.catalogue.plan import Plan, key_of, plan_id
-from domain.catalogue.plan_file import PlanRules, read_plan_file
 from domain.cause import Cause
+from domain.links.importing import ImportedLinks
 
 Written = dict[str, Any]
 
@@ -48,9 +52,23 @@ def written(*plans: object) -> bytes:
 
 def import_plans(parts: Container, *plans: Written, request_id: str = "import") -> Imported:
     """Import a file with these plans."""
-    rules = PlanRules(parts.settings.currency, parts.settings.networks)
-    entries = read_plan_file(written(*plans), rules)
+    settings = parts.settings
+    entries = read_plan_file(written(*plans), settings.currency, settings.networks)
     return parts.catalogue.import_plans(entries, Cause(parts.clock(), request_id))
+
+
+def take_over(
+    parts: Container, cause: Cause, *links: Mapping[str, Any], dry_run: bool = False
+) -> ImportedLinks:
+    """Import a file with these links."""
+    data = json.dumps({"links": links}).encode()
+    entries = read_link_file(data, parts.networks.names)
+    return parts.link_import.run(entries, cause, dry_run=dry_run)
+
+
+def make_demo(parts: Container) -> Demo:
+    """Prepare the demo, as `serve --demo` does."""
+    return prepare_demo(parts, sample_plans(parts.settings.currency))
 
 
 def refusal(parts: Container, *plans: Written) -> list[str]:

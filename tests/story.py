@@ -38,7 +38,7 @@ def stored_events(aggregate: Root) -> list[StoredEvent]:
 
 def state_of(aggregate: Root) -> dict[str, Any]:
     """Return everything an aggregate knows, besides what is not stored and where it was read."""
-    unstored = {"_pending_events", "read_from"}
+    unstored = {"_pending_events"}
     return {name: value for name, value in vars(aggregate).items() if name not in unstored}
 
 

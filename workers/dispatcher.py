@@ -51,7 +51,6 @@ class Dispatcher:
         self._sweep = sweep
         self._clock = clock
         self._started = False
-        self._server: str | None = None  # The server whose log was followed last.
         self._place: Position | None = None  # As it is stored; None: read it first.
         self._passed: Place | None = None  # The last event that need not be looked at again.
         self._moved_at = self._looked_at = 0.0
@@ -60,11 +59,6 @@ class Dispatcher:
         """Publish what the next batch asks for; return how many events it holds."""
         place = self._place or self._find_place()
         stretch = self._read(place)
-        # A new server may have lost events that were passed.
-        if self._server not in {None, self._log.server}:
-            self._server, self._started, self._place = self._log.server, False, None
-            return 1
-        self._server = self._log.server
         if stretch.last is None:
             self._move(place)
             if time.monotonic() > self._looked_at + LOOK_S:

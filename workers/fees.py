@@ -87,7 +87,6 @@ class MonthlyFees:
         self._billing = billing
         self._reads = reads
         self._cut_off = cut_off
-        self._server: str | None = None  # The server whose log says what is settled.
         self._month = ""  # Months are frozen up to this one.
         self._accounts: dict[UUID, _Account] = {}
 
@@ -97,10 +96,6 @@ class MonthlyFees:
             return 0
         now, tally = self._cut_off.now(), _Tally()
         month = month_of(now - COMMITTED_WITHIN)
-        self._log.head()  # A process that had nothing to do would not notice a new server.
-        if self._log.server != self._server:  # The new server may have lost what was settled.
-            self._server, self._month = self._log.server, ""
-            self._accounts.clear()
         if month != self._month:
             self._open(month)
         with_work = (each for each in self._accounts.values() if each.has_work(self._month, now))

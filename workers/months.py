@@ -35,22 +35,20 @@ class MonthEnd:
     def __init__(self, log: Log, cut_off: CutOff) -> None:
         self._log = log
         self._cut_off = cut_off
-        self._done: tuple[str | None, str] | None = None  # The server, and the month that is open.
+        self._done = ""  # The month that is open.
 
     def run(self) -> int:
         """Close at most MONTHS_MAX months that are over; return how many were closed."""
         now = self._cut_off.now()
         open_month = month_of(now - SETTLES_AFTER)
-        self._log.head()  # A process that had nothing to do would not notice a new server.
-        if self._done == (self._log.server, open_month):
+        if self._done == open_month:
             return 0
         if self._cut_off.is_doubted():
             return 0
-        server = self._log.server  # Another server may have lost closed months.
         months = [*islice(self._not_closed(open_month), MONTHS_MAX)]
         closed = sum(self._close(month, Cause(now, f"month-{month}")) for month in months)
         if len(months) < MONTHS_MAX:
-            self._done = (server, open_month)
+            self._done = open_month
         return closed
 
     def overdue(self) -> list[str]:

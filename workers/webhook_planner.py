@@ -73,7 +73,6 @@ class WebhookPlanner:
         self._plans = plans
         self._publisher = publisher
         self._clock = clock
-        self._server: str | None = None  # The server on which the position was checked.
         self._is_checked = False
         self._place: Position | None = None  # As it was last read or written.
         self._passed: Place | None = None  # The last event that need not be looked at again.
@@ -88,7 +87,7 @@ class WebhookPlanner:
         limit, place = places.get(self._endpoints.name), places.get(NAME)
         if limit is None:
             return 0  # The endpoints are not known yet.
-        if place is None or not self._is_checked or self._server != self._log.server:
+        if place is None or not self._is_checked:
             self._begin(place)
             return 1
         if self._place is None or place.position != self._place.position:
@@ -202,7 +201,7 @@ class WebhookPlanner:
             last = self._log.follow(start - 1, 1).last if start else None
             with self._database.writing() as connection:
                 self._positions.begin(connection, NAME, VERSION, last)
-        self._is_checked, self._server = True, self._log.server
+        self._is_checked = True
         self._changed_at = -1
 
     def _first_since(self, moment: datetime) -> int:

@@ -294,7 +294,7 @@ class Container:
     @part
     def vault(self) -> PersonalKeys:
         """Keys of personal data, in the database of the log and as durable as the log."""
-        return PersonalKeys(self.databases.keys, server=lambda: self.log.server)
+        return PersonalKeys(self.databases.keys)
 
     @part
     def notes(self) -> Notes:
@@ -388,7 +388,6 @@ class Container:
         checkpoints = self.checkpoint_store
         return [
             OwnTables("stores", 2, stores, plain_tables),
-            OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
             OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
             OwnTables("rate_limits", 1, stores, [self.request_counts.metadata]),
             OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),
@@ -1171,9 +1170,24 @@ class Container:
             if isinstance(getattr(type(self), name), part):
                 getattr(self, name)
 
+    def anew(self) -> Self:
+        """Return a container of the same settings for the server that answers now.
+
+        Nothing that this one remembers of the log goes over; the metrics go on counting.
+        """
+        following = type(self)(self.settings, self.clock)
+        following.role = self.role
+        going_on = {"metrics": self.metrics, "observed": self.observed}
+        following.__dict__.update(going_on)
+        self.observed.watch(following)
+        return following
+
     def close(self) -> None:
         """Commit what waits and close the databases; parts that were never made are left alone."""
         held = self.__dict__
+        if held.setdefault("is_closed", False):
+            return
+        held["is_closed"] = True
         parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
         for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
             if each is not None:

@@ -46,6 +46,10 @@ class Observed:
     def __init__(self, parts: "Container") -> None:
         self._parts = parts
 
+    def watch(self, parts: "Container") -> None:
+        """Answer from the parts of another container from now on."""
+        self._parts = parts
+
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         self._require_database()
         parts = self._parts

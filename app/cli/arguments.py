@@ -4,13 +4,16 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import click
 
+from app.books.reader import Selection
 from domain.money import parse_amount
-from projections.audit.selection import Selection
+
+Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 WORDS_MAX = 255
 POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -128,6 +131,20 @@ class Words(click.ParamType[str, str]):
 
 
 organization_argument = click.argument("organization_id", metavar="ORG", type=click.UUID)
+
+at_option = click.option("--at", type=Point(), help="After this position, or at this time.")
+
+
+def month_option(text: str) -> Decorator:
+    """Add --month."""
+    return click.option("--month", type=Month(), help=text)
+
+
+def out_option(text: str, *, may_be_directory: bool = False) -> Decorator:
+    """Add --out, a file that is written."""
+    kind = click.Path(path_type=Path, dir_okay=may_be_directory)
+    return click.option("--out", type=kind, help=text)
+
 
 # `-5.00` is an amount, not several options in one.
 AMOUNTS_MAY_BE_NEGATIVE = {"ignore_unknown_options": True}

@@ -1,23 +1,46 @@
-"""`audit`: checks of the log and of all that is built from it."""
+"""`audit`: checks of the log and of all that is built from it, checkpoints, proofs, and imports."""
 
-from dataclasses import asdict, astuple
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+from uuid import UUID
 
 import click
+import msgspec
 
-from app.cli.audit_accounts import margin, trial_balance
-from app.cli.audit_books import balance, replay, statement
-from app.cli.audit_checkpoints import NOTE, NOTES, Notes, check_behind, make_checkpoint
-from app.cli.audit_export import export_log, import_file
-from app.cli.audit_proof import check, prove
-from app.cli.audit_reconcile import reconcile
-from app.cli.installation import installation
-from app.cli.output import as_json_option, show, watched
+from app.bootstrap.container import Container
+from app.cli import books
+from app.cli.arguments import out_option
+from app.cli.installation import installation, note_act
+from app.cli.output import as_json_option, show, watched, written
+from app.cli.rights import authorize
 from app.cli.terminal import one_line
+from app.http.accounts.replies import show_transaction
+from app.processes.importing import import_log
 from app.processes.memory import collect_seldom
+from app.security.checkpoint_keys import verify as verify_signature
+from domain.errors import NotFound, NotPossible
+from domain.log.log import Poisoned, Stored, decoded
+from projections.audit.auditor import LogCheck
 from projections.audit.auditor import verify as audit
-from projections.audit.report import Report
+from projections.audit.checkpoint import NotACheckpoint, SignedCheckpoint, read_verifier_key
+from projections.audit.report import Failure, Report
+from projections.audit.tree import CompactRange, leaf_hash, root_from_path
+from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
+from projections.engine.rebuild import Progress
+from projections.models.transactions import replayed
+from workers.checkpoints import KeptCheckpoint, NotAccepted
+
+NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
+NOTES = click.Path(path_type=Path, exists=True)
+DENIED = "the log is not what its newest checkpoint says; see: python -m app audit verify"
+
+key_option = click.option(
+    "--key", multiple=True, help="A verifier key, as `keys list` has once printed it."
+)
 
 
 @click.group(name="audit")
@@ -26,17 +49,8 @@ def command() -> None:
     collect_seldom()
 
 
-command.add_command(export_log)
-command.add_command(make_checkpoint)
-command.add_command(import_file)
-command.add_command(prove)
-command.add_command(check)
-command.add_command(margin)
-command.add_command(trial_balance)
-command.add_command(statement)
-command.add_command(balance)
-command.add_command(replay)
-command.add_command(reconcile)
+for each in books.COMMANDS:
+    command.add_command(each)
 
 
 @command.command()
@@ -49,7 +63,7 @@ command.add_command(reconcile)
 @click.option(
     "--from", "trusted", type=NOTE, help="Begin behind a checkpoint; what is before is trusted."
 )
-@click.option("--key", multiple=True, help="A verifier key, as `keys list` has once printed it.")
+@key_option
 @click.argument("more", nargs=-1, type=NOTES, metavar="[CHECKPOINT]...")
 @as_json_option
 @click.pass_context
@@ -100,14 +114,8 @@ def _show(report: Report, *, as_json: bool) -> None:
         "explained": report.explained,
     }
     if as_json:
-        told: dict[str, list[Any]] = {
-            "losses": report.losses,
-            "failures": report.failures,
-            "checkpoints": report.checkpoints,
-        }
-        lists = {name: [asdict(each) for each in found] for name, found in told.items()}
-        uncovered = None if report.uncovered is None else asdict(report.uncovered)
-        show({**facts, **lists, "uncovered": uncovered}, as_json=True)
+        said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
+        show({**facts, **{name: said[name] for name in lists}}, as_json=True)
         return
     show(facts, as_json=False)
     _say(report)
@@ -127,14 +135,338 @@ def _say(report: Report) -> None:
     for loss in report.losses:
         click.echo(one_line(f"known loss, position {loss.position}: {loss.reason}"))
     if report.explained:
-        rest = (
-            "1 checkpoint rests"
-            if report.explained == 1
-            else f"{report.explained} checkpoints rest"
-        )
+        count = report.explained
+        rest = "1 checkpoint rests" if count == 1 else f"{count} checkpoints rest"
         click.echo(
             f"{rest} on the word of the log alone, which says that events were lost: "
             "ask operations about each loss."
         )
     for failure in report.failures:
         click.echo(one_line(f"position {failure.position}: {failure.reason}"))
+
+
+@command.command(name="checkpoint")
+@out_option("Write the note to this file.")
+@as_json_option
+def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
+    """Sign what the log is now, and print the note; it goes to CHECKPOINT_SINK, too.
+
+    Events that a failover could still lose (CHECKPOINT_LAG_S) are left for the next one. Whoever
+    keeps the note can convict anybody who changes the log before its position. A held copy brings
+    it nowhere.
+    """
+    with installation() as container, watched("Hashing") as progress:
+        actor = authorize(container)
+        container.tree_keeper.catch_up(progress=progress)
+        signed = sign(container, actor).signed
+        try:
+            if not container.is_resting():
+                container.checkpoints.deliver()
+        except NotAccepted as error:
+            click.echo(f"Warning: {error}; the clock tries again", err=True)
+    if out is not None:
+        with written(out) as file:
+            file.write(signed.note.encode())
+    if out is not None or as_json:
+        show(facts_of(signed), as_json=as_json)
+    else:
+        click.echo(signed.note, nl=False)
+
+
+def sign(container: Container, actor: str) -> KeptCheckpoint:
+    """Sign a checkpoint for an operator, whom an event names before anything is signed."""
+
+    def note() -> None:
+        note_act(container, "checkpoint.signed", f"position {container.log.head()}", actor)
+
+    return container.checkpoints.make(note)
+
+
+def facts_of(signed: SignedCheckpoint) -> dict[str, Any]:
+    """Return a checkpoint as commands print it."""
+    checkpoint = signed.checkpoint
+    return {
+        "position": checkpoint.position,
+        "size": checkpoint.size,
+        "root": checkpoint.root.hex(),
+        "at": checkpoint.at,
+        "key_id": signed.key_id,
+        "signature": b64encode(signed.signatures[0].signature).decode(),
+        "note": signed.note,
+    }
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Checkpoints that somebody has kept, by the names of their files."""
+
+    notes: Mapping[str, SignedCheckpoint]
+    keys: Sequence[bytes]
+
+    @classmethod
+    def read(cls, paths: Iterable[Path], keys: Iterable[str]) -> Self:
+        """Read files, and all files of directories; a wrong one ends the command."""
+        files = [file for path in paths for file in _files(path)]
+        return cls({str(file): read_note(file) for file in files}, [*map(public_key_of, keys)])
+
+    def claims(self, container: Container, before: CompactRange | None = None) -> Claims:
+        """Return what they claim, verified by the keys that were given and our own."""
+        return Claims(
+            [
+                Claim(name, signed.checkpoint, fault_of(container, signed, self.keys, name))
+                for name, signed in self.notes.items()
+            ],
+            before,
+        )
+
+
+def fault_of(
+    container: Container, signed: SignedCheckpoint, given: Sequence[bytes], name: str
+) -> str | None:
+    """Say why no key of ours, nor one that was given, vouches for a checkpoint; None if one does.
+
+    A revoked key vouches only where its verifier key was given, and that is said: whoever has
+    stolen it can sign anything with any date.
+    """
+    ring = container.checkpoint_keys
+    ended_at = ring.ended_at(signed.is_by)
+    fault = signed.fault([*given, *(key.public_key for key in ring.live())], verify_signature)
+    if ended_at is None:
+        return fault
+    when = f"key {signed.key_id}, which signed it, was revoked on {ended_at:%Y-%m-%d}"
+    if fault is None:
+        click.echo(f"Warning: {name}: {when}: it proves only what was kept before", err=True)
+        return None
+    return f"{when}; if it was kept before, give that key with --key"
+
+
+def check_behind(container: Container, note: Path, notes: Notes, progress: Progress) -> Report:
+    """Check what came after a checkpoint, beginning with the tree that was kept of it.
+
+    The checkpoint itself proves that tree, so nothing before its position has to be read.
+    """
+    signed = read_note(note)
+    checkpoint, tree = signed.checkpoint, container.kept_tree
+    if (fault := fault_of(container, signed, notes.keys, str(note))) is not None:
+        message = f"{note}: {fault}"
+        raise NotPossible(message)
+    if older := [name for name, n in notes.notes.items() if n.checkpoint.size < checkpoint.size]:
+        message = f"{older[0]}: --from begins behind it, so nothing would be held against it"
+        raise NotPossible(message)
+    with container.views.reading() as connection:
+        size, _ = tree.end(connection)
+        before = tree.range_of(connection, min(size, checkpoint.size))
+    if (before.size, before.root()) != (checkpoint.size, checkpoint.root):
+        reason = f"{note}: the kept tree is not the one that it signed; use --against"
+        return Report(failures=[Failure(checkpoint.position, reason)])
+    witnesses: list[Witness] = [
+        KeptLeaves(container.views, tree, checkpoint.size),
+        notes.claims(container, before),
+    ]
+    check = LogCheck(container.log, witnesses, checkpoint.position)
+    while check.step():
+        progress(check.report.position, check.goal)
+    return check.report
+
+
+def read_note(file: Path) -> SignedCheckpoint:
+    """Read a checkpoint; an error names the file."""
+    try:
+        return SignedCheckpoint.read(file.read_text("utf-8"))
+    except ValueError as error:
+        message = f"{file}: {error}"
+        raise click.ClickException(message) from error
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
+
+
+def public_key_of(text: str) -> bytes:
+    """Read a verifier key that was given as an option."""
+    try:
+        return read_verifier_key(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--key'") from error
+
+
+class _Event(msgspec.Struct, forbid_unknown_fields=True):
+    position: int
+    stream: UUID
+    version: int
+    topic: str
+    state: str
+
+    def row(self) -> Stored:
+        return Stored(self.position, self.stream, self.version, self.topic, self.state.encode())
+
+
+class _Note(msgspec.Struct):
+    note: str
+
+
+class _Proof(msgspec.Struct, forbid_unknown_fields=True):
+    """What `audit prove` prints."""
+
+    transaction: dict[str, Any]
+    event: _Event
+    index: int
+    path: list[str]
+    checkpoint: _Note
+
+
+class NoProof(Exception):
+    """Raised with the reason for which a proof proves nothing."""
+
+
+@command.command()
+@click.argument("transaction_id", metavar="TRANSACTION", type=click.UUID)
+@as_json_option
+def prove(*, transaction_id: UUID, as_json: bool) -> None:  # noqa: ARG001  # A proof is JSON anyway.
+    """Print, as JSON, what proves to anybody that a transaction is in the log as it is.
+
+    It holds the transaction, the event that it comes from, and the path of that event to the root
+    of the newest checkpoint. If that does not vouch for it one is made, which needs the right
+    `audit` where there are operators.
+    """
+    with installation() as container, watched("Hashing") as progress:
+        container.projector.catch_up()
+        container.tree_keeper.catch_up(progress=progress)
+        proof = _prove(container, transaction_id)
+    show(proof, as_json=True)
+
+
+def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
+    with container.views.reading() as connection:
+        entry = container.transactions.of_any(connection, transaction_id)
+        if entry is None:
+            message = f"there is no transaction {transaction_id}"
+            raise NotFound(message)
+        index = container.kept_tree.index_of(connection, entry.position)
+    row = container.log.stored(entry.position - 1, 1)[0]
+    kept = _vouching(container, entry.position)
+    checkpoint = kept.signed.checkpoint
+    if index is None:
+        raise NotPossible(DENIED)
+    with container.views.reading() as connection:
+        path = container.kept_tree.path(connection, index, checkpoint.size)
+    if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
+        raise NotPossible(DENIED)
+    return {
+        "transaction": msgspec.to_builtins(show_transaction(entry)),
+        "event": msgspec.to_builtins(_Event(*row[:4], row.state.decode())),
+        "index": index,
+        "path": [node.hex() for node in path],
+        "checkpoint": facts_of(kept.signed),
+    }
+
+
+def _vouching(container: Container, position: int) -> KeptCheckpoint:
+    """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
+    kept = container.checkpoint_store.newest()
+    if (
+        kept is None
+        or kept.signed.checkpoint.position < position
+        or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
+    ):
+        kept = sign(container, authorize(container, "audit"))
+    if kept.signed.checkpoint.position < position:
+        message = "the transaction is too new to be signed (CHECKPOINT_LAG_S); try again"
+        raise NotPossible(message)
+    return kept
+
+
+@command.command()
+@click.argument("proof", metavar="PROOF", type=NOTE)
+@key_option
+@as_json_option
+@click.pass_context
+def check(context: click.Context, *, proof: Path, key: tuple[str, ...], as_json: bool) -> None:
+    """Check a file that `audit prove` has printed; no database is needed.
+
+    The transaction is derived from the event and compared, the event is followed to the root, and
+    the root to the signature. Without --key it is one of our own keys that must have signed.
+    """
+    given = [public_key_of(each) for each in key]
+    with installation(migrated=False) as container:
+        keys = given or [each.public_key for each in container.checkpoint_keys.live()]
+    try:
+        reason = _checked(proof.read_bytes(), keys)
+        ok = True
+    except NoProof as error:
+        reason, ok = str(error), False
+    show({"ok": ok, "reason": reason}, as_json=as_json)
+    if not ok:
+        context.exit(1)
+
+
+def _checked(content: bytes, keys: Sequence[bytes]) -> str:
+    try:
+        proof = msgspec.json.decode(content, type=_Proof)
+        signed = SignedCheckpoint.read(proof.checkpoint.note)
+        told = json.loads(content)
+        path = [bytes.fromhex(node) for node in proof.path]
+    except (msgspec.MsgspecError, NotACheckpoint, ValueError) as error:
+        message = f"the file is no proof: {error}"
+        raise NoProof(message) from error
+    checkpoint, row = signed.checkpoint, proof.event.row()
+    if (fault := signed.fault(keys, verify_signature)) is not None:
+        raise NoProof(fault)
+    root = root_from_path(leaf_hash(*row), proof.index, checkpoint.size, path)
+    if root != checkpoint.root or row.position > checkpoint.position:
+        message = "the event does not lead to the root that was signed"
+        raise NoProof(message)
+    if json.loads(json.dumps(_plain(signed))) != told["checkpoint"]:
+        message = "what is said of the checkpoint is not what its note says"
+        raise NoProof(message)
+    _compare(row, told["transaction"])
+    at = f"{checkpoint.at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"position {row.position} of {checkpoint.origin}, signed {at} by key {signed.key_id}"
+
+
+def _plain(signed: SignedCheckpoint) -> Mapping[str, Any]:
+    facts = facts_of(signed)
+    *_, time = signed.checkpoint.text().split()
+    return {**facts, "at": time}
+
+
+def _compare(row: Stored, told: Mapping[str, Any]) -> None:
+    """Derive the transaction from its event; raises NoProof if the file says otherwise.
+
+    The reason of an older refund stands in another event, so it is not proved, nor compared.
+    """
+    try:
+        entries = [entry for entry, _ in replayed([decoded(row)])]
+    except Poisoned as error:
+        raise NoProof(str(error)) from error
+    if len(entries) != 1:
+        message = f"a {row.topic} is no transaction"
+        raise NoProof(message)
+    derived = json.loads(msgspec.json.encode(show_transaction(entries[0])))
+    unproved = {"reason"} if derived.get("refund_of") and "reason" not in derived else set()
+    for name in sorted(derived.keys() | told.keys()):
+        values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, told)]
+        if name not in unproved and values[0] != values[1]:  # As text, because 1 == 1.0 == True.
+            message = f"{name} of the transaction is not what its event says"
+            raise NoProof(message)
+
+
+@command.command(name="import")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@as_json_option
+@click.pass_context
+def import_file(context: click.Context, *, file: Path, as_json: bool) -> None:
+    """Make an installation of an export, in the empty place that the settings name, and check it.
+
+    All of the log or nothing: a part, or a line that is not as it was exported, is refused. Exits
+    with 1 when the log breaks an invariant, as `audit verify` does.
+    """
+    with installation(migrated=False) as container, watched("Importing") as progress:
+        report = import_log(container, file, progress)
+    facts = {"ok": report.ok, "events": report.events, "position": report.position}
+    failures = [asdict(each) for each in report.failures]
+    show({**facts, "failures": failures} if as_json else facts, as_json=as_json)
+    if not report.ok:
+        context.exit(1)

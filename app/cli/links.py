@@ -9,11 +9,12 @@ import click
 from msgspec import to_builtins
 
 from app.bootstrap.container import Container
+from app.cli.import_files import FILE_BYTES_MAX, read_link_file
 from app.cli.installation import catch_up, cause_of, installation, require_organization
 from app.cli.output import Refusals, as_json_option, named, show, show_list
 from app.cli.working import working
 from domain.accounts.wallet import Wallet
-from domain.catalogue.checked_json import FILE_BYTES_MAX, FileRefused
+from domain.catalogue.file_errors import FileRefused
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
 from domain.links.esim import ICCID, holder_of
@@ -86,7 +87,8 @@ def import_file(*, file: IO[bytes], dry_run: bool, as_json: bool) -> None:
     with installation() as container:
         cause = cause_of(container)
         try:
-            done = container.link_import.run(data, cause, dry_run=dry_run)
+            entries = read_link_file(data, container.networks.names)
+            done = container.link_import.run(entries, cause, dry_run=dry_run)
         except FileRefused as refused:
             raise Refusals(refused.lines) from refused
     show(asdict(done), as_json=as_json)

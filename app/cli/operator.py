@@ -6,6 +6,7 @@ from uuid import UUID
 
 import click
 
+from app.books.reader import read_events
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import note_pepper
 from app.cli.arguments import AT_LEAST_ZERO, OrWord, Words
@@ -18,7 +19,6 @@ from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
 from domain.errors import NotPossible
 from domain.money import format_amount
-from projections.audit.walk import walk
 
 SHOWN_ONCE = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
@@ -136,7 +136,7 @@ def acts(*, as_json: bool) -> None:
                 "position": position,
                 "actor": event.actor,
             }
-            for position, event in walk(container.log, (OperatorAct.Done,), progress)
+            for position, event in read_events(container.log, (OperatorAct.Done,), progress)
             if isinstance(event, OperatorAct.Done)
         ]
     show_list(rows, as_json=as_json)

@@ -10,13 +10,13 @@ import click
 import msgspec
 
 from app.cli.arguments import AT_LEAST_ZERO, Moment, organization_argument
+from app.cli.import_files import FILE_BYTES_MAX, read_plan_file
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import Refusals, as_json_option, show, show_list
 from app.cli.plans_sync import cost_of, price_of, sync
-from domain.catalogue.checked_json import FILE_BYTES_MAX, FileRefused
 from domain.catalogue.commands import Catalogue
+from domain.catalogue.file_errors import FileRefused
 from domain.catalogue.plan import SIMULATED, Plan
-from domain.catalogue.plan_file import PlanRules, read_plan_file
 from domain.cause import Cause
 from domain.money import format_amount
 from projections.models.plans import PlanRow
@@ -46,9 +46,9 @@ def import_file(*, file: IO[bytes], below_cost: bool, as_json: bool) -> None:
     data = file.read(FILE_BYTES_MAX + 1)
     with installation() as container:
         cause, settings = cause_of(container), container.settings
-        rules = PlanRules(settings.currency, settings.networks, below_cost)
+        currency, networks = settings.currency, settings.networks
         try:
-            entries = read_plan_file(data, rules)
+            entries = read_plan_file(data, currency, networks, below_cost=below_cost)
             imported = container.catalogue.import_plans(entries, cause)
         except FileRefused as refused:
             raise Refusals(refused.lines) from refused

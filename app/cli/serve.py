@@ -1,19 +1,22 @@
 """`serve`: everything in one process."""
 
+import json
 from dataclasses import asdict, replace
 
 import click
 
 from app.bootstrap.container import Container
+from app.cli.import_files import read_plan_file
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, watched
 from app.http.edge.request import current_request_id
-from app.processes.demo import Demo, prepare_demo
+from app.processes.demo import PLANS, Demo, prepare_demo
 from app.processes.doctor import announce
 from app.processes.migrate import migrate
 from app.processes.serve import serve
 from app.settings import Settings
 from app.watch.logging import configure_logging
+from domain.catalogue.matching import PlanEntry
 
 
 @click.command(name="serve")
@@ -42,10 +45,17 @@ def _demo_settings() -> Settings:
 
 
 def _introduce(container: Container, *, as_json: bool) -> None:
-    demo = prepare_demo(container)
+    demo = prepare_demo(container, sample_plans(container.settings.currency))
     show(asdict(demo), as_json=as_json)
     if not as_json:
         click.echo(_first_steps(demo, container.settings))
+
+
+def sample_plans(currency: str) -> list[PlanEntry]:
+    """Return the sample plans; a demo in another currency has the same figures."""
+    samples = json.loads(PLANS.read_bytes())["plans"]
+    plans = [{**plan, "currency": currency} for plan in samples]
+    return read_plan_file(json.dumps({"plans": plans}).encode(), currency)
 
 
 def _first_steps(demo: Demo, settings: Settings) -> str:

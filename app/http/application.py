@@ -1,9 +1,11 @@
 """The Flask application of one installation; each container has its own, and nothing is global."""
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import getrandbits
+from typing import Any
 from uuid import UUID
+from wsgiref.types import StartResponse
 
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -17,7 +19,7 @@ from app.http.edge import errors, openapi
 from app.http.edge.front import Front
 from app.http.edge.own_replies import LIVEZ, OwnReplies
 from app.http.edge.request import count_of
-from app.http.edge.request_threads import RequestThreads
+from app.http.edge.request_threads import Pending, Request, RequestThreads
 from app.http.edge.wsgi import Edge, token_paths
 from app.http.finance import routes as finance
 from app.http.links import notifications
@@ -65,26 +67,44 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     return app
 
 
+class Bridge:
+    """The application of the present container; requests under way end with the one before."""
+
+    def __init__(self, container: Container, *, many: bool) -> None:
+        self._many = many  # Other processes serve too.
+        self.begin(container)
+
+    def begin(self, container: Container) -> Callable[[], None]:
+        """Answer with this container from now on."""
+        app, settings = create_app(container), container.settings
+        # A lookup always waits if the database (SQLite) is read for each caller, or if the provider
+        # is called over a network.
+        is_worth_trying = self._many and container.single_lookup.leases is None
+        paths = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP}
+        at_once = LookupsAtOnce(container, app.extensions[errors.OUTAGES], paths, new_request_id)
+        self._at_once = at_once.begin if is_worth_trying else None
+        self._app, self.container = app, container
+        return lambda: None
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        return self._app(environ, start_response)
+
+    def at_once(self, request: Request) -> Pending | None:
+        """Begin a lookup that need not wait; None: a thread answers."""
+        return None if self._at_once is None else self._at_once(request)
+
+
 def create_front(
-    container: Container, listeners: Sequence[socket.socket], *, many: bool, finish_s: float
+    bridge: Bridge, listeners: Sequence[socket.socket], *, many: bool, finish_s: float
 ) -> Front:
     """Return the server of the application on these sockets; `many`: other processes serve too."""
-    settings = container.settings
+    settings = bridge.container.settings
     replies = OwnReplies(
-        container.clock,
+        lambda: bridge.container.clock(),  # noqa: PLW0108  # The container may change.
         livez={LIVEZ, settings.path_prefix + LIVEZ},
         token_paths=token_paths(settings),
-        count=count_of(container),
+        count=count_of(bridge.container),
     )
     server = listeners[0].getsockname()
-    # A lookup always waits if the database (SQLite) is read for each caller, or if the provider is
-    # called over a network.
-    is_worth_trying = many and container.single_lookup.leases is None
-    app = create_app(container)
-    paths = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP}
-    lookups_at_once = LookupsAtOnce(
-        container, app.extensions[errors.OUTAGES], paths, new_request_id
-    )
-    at_once = lookups_at_once.begin if is_worth_trying else None
-    threads = RequestThreads(app, server, many=many, at_once=at_once)
+    threads = RequestThreads(bridge, server, many=many, at_once=bridge.at_once)
     return Front(listeners, threads, replies, settings.request_read_s, finish_s)

@@ -6,8 +6,9 @@ from prometheus_client.registry import Collector
 
 from app.bootstrap.container import Container
 from app.processes.doctor import announce
+from app.processes.lives import Lives
 from app.processes.readiness import wait_until_ready, what_is_missing
-from app.processes.runtime import Role, Runtime
+from app.processes.runtime import Role, runs
 from app.processes.stopping import stop_on_signals
 from app.settings import WrongSetting
 from app.watch.clock_check import CLOCK_OFFSET, ClockOffset
@@ -19,43 +20,42 @@ logger = logging.getLogger(__name__)
 
 def run(container: Container, role: Role) -> None:
     """Work until SIGTERM or SIGINT; then finish the work in hand and leave the rest queued."""
-    stop = stop_on_signals()
-    listen(container, role)
+    stop, lives = stop_on_signals(), Lives(container)
+    listen(lives, role)
     announce(container)
     if not wait_until_ready(container, stop):
         return
     container.complete()
-    runtime = Runtime(container, {role})
     try:
-        runtime.start()
+        lives.start(runs({role}))
         logger.info("%s is at work", role)
         stop.wait()
     finally:
         logger.info("stopping")
-        runtime.stop()
+        lives.stop()
 
 
 def listen(
-    container: Container, role: ProcessName, counted: Collector | None = None, **others: Need
+    lives: Lives, role: ProcessName, counted: Collector | None = None, **others: Need
 ) -> MetricsServer | None:
     """Answer probes and metrics on METRICS_PORT, if it is set.
 
     `counted` replaces the process's own counters. `/readyz` checks `others` besides the database,
     the clock and the broker. Raises WrongSetting when the port is taken.
     """
-    settings = container.settings
+    container, settings = lives.now, lives.now.settings
     if not settings.metrics_port:
         return None
     needs: dict[str, Need] = {
-        "database": lambda: what_is_missing(container),
-        "clock": container.clock_check.reason,
+        "database": lambda: what_is_missing(lives.now),
+        "clock": lambda: lives.now.clock_check.reason(),  # noqa: PLW0108  # `now` changes.
         **others,
     }
     if role in WITH_BROKER:
-        needs["broker"] = lambda: missing_broker(container)
+        needs["broker"] = lambda: missing_broker(lives.now)
     registry = container.metrics.registry(role, counted)
-    registry.register(ClockOffset(container.clock_check))
-    shown = pages(registry, needs, lambda: _facts(container))
+    registry.register(ClockOffset(lambda: lives.now.clock_check))
+    shown = pages(registry, needs, lambda: _facts(lives.now))
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
     except OSError as error:

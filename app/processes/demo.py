@@ -1,6 +1,7 @@
 """The demo installation: one organization with money and a client, and sample plans."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import urandom
 from pathlib import Path
@@ -12,7 +13,7 @@ from app.security.secrets import new_client_secret
 from app.settings import Settings, WrongSetting
 from domain.accounts.organization import ApiClient, Organization, api_client_id
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.catalogue.plan_file import PlanRules, read_plan_file
+from domain.catalogue.matching import PlanEntry
 from domain.cause import Cause
 from domain.errors import NotPossible
 from domain.ids import derive_id
@@ -37,8 +38,11 @@ class Demo:
     currency: str
 
 
-def prepare_demo(container: Container) -> Demo:
-    """Create the missing parts of the demo; the secret of its client is kept in a file."""
+def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
+    """Create the missing parts of the demo, and reset its `plans` to the samples of `PLANS`.
+
+    The secret of its client is kept in a file.
+    """
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
     client_id = DEMO_CLIENT_ID
@@ -46,7 +50,7 @@ def prepare_demo(container: Container) -> Demo:
     _ensure_organization(container, organization_id, cause)
     wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
     _ensure_client(container, client_id, secret, organization_id, cause)
-    _import_plans(container, cause)
+    container.catalogue.import_plans(plans, cause)
     return Demo(
         url=container.settings.public,
         organization=organization_id,
@@ -109,12 +113,3 @@ def _kept_secret(settings: Settings) -> str:
         message = f"{file}: holds no client_secret; remove it, and a new one is made"
         raise WrongSetting(message) from None
     return secret
-
-
-def _import_plans(container: Container, cause: Cause) -> None:
-    """Reset the sample plans; a demo in another currency has the same figures."""
-    currency = container.settings.currency
-    sample = json.loads(PLANS.read_bytes())
-    sample["plans"] = [{**plan, "currency": currency} for plan in sample["plans"]]
-    entries = read_plan_file(json.dumps(sample).encode(), PlanRules(currency))
-    container.catalogue.import_plans(entries, cause)

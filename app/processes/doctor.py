@@ -12,6 +12,7 @@ from app.bootstrap.hold import MEANING
 from app.bootstrap.known_keys import active_clients, lost_keys, missing_keys
 from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
+from app.processes.migrate import slow_search
 from app.processes.providers import NEVER_RUN, check
 from app.processes.readiness import what_is_missing
 from app.security.key_file import SigningKeysError
@@ -249,6 +250,8 @@ def _data(container: Container) -> Iterator[Finding]:
     if container.persistence.may_change_events():
         message = "the user of DATABASE_URL could change events: give the processes a SERVICE_ROLE"
         yield Finding("roles", "advice", message)
+    if slow := slow_search(container):
+        yield Finding("search", "advice", slow)
     backup = container.notes.newest("backup")
     if backup is None and container.log.head():
         message = (

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from eventsourcing.persistence import PersistenceError
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
@@ -14,8 +15,11 @@ from domain.accounts.organization import ENDLESS_ENDS
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
+from projections.engine.trigrams import EXTENSIONS
 from projections.finance.views import VIEWS
 
+# On SQLite earlier releases kept pieces of the links' names in it.
+FORMER_INDEX = "link_texts"
 RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 
 logger = logging.getLogger(__name__)
@@ -32,7 +36,8 @@ def migrate(
 ) -> list[str]:
     """Create what is missing; return the names of the read models that were rebuilt.
 
-    `warn` is called if the log has lost events that read models had seen. Raises WrongCurrency,
+    `warn` is called if the log has lost events that read models had seen, and if searches for
+    links have no index. Raises WrongCurrency,
     before it changes anything, if the installation has another currency; CannotMigrate.
     """
     persistence = container.persistence
@@ -55,6 +60,8 @@ def migrate(
             erase_again(container)
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
+            if fault := slow_search(container):
+                warn(fault)
     except NewerSchema as error:
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error
@@ -62,6 +69,21 @@ def migrate(
         message = f"DATABASE_URL: {_trouble(error, persistence.place)}"
         raise CannotMigrate(message) from error
     return built
+
+
+def slow_search(container: Container) -> str | None:
+    """Say that searches for links have no index on PostgreSQL; None if they have one."""
+    made = text(
+        "SELECT count(*) FROM pg_indexes WHERE schemaname = current_schema() "
+        "AND tablename = 'links' AND indexdef LIKE '%USING gin%'"
+    )
+    with container.views.reading() as connection:
+        if connection.dialect.name != "postgresql" or connection.execute(made).scalar_one():
+            return None
+    return (
+        "a search for links reads all links of an organization: create the extensions "
+        f"{' and '.join(EXTENSIONS)}, then: python -m app migrate"
+    )
 
 
 def _note_upgrade(container: Container) -> None:
@@ -136,6 +158,12 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
         container.log, container.views, container.positions, container.models
     )
     rebuild_all(container.log, container.views, container.positions, models, progress)
+    with container.views.writing() as connection:
+        if container.settings.is_on_files:
+            connection.execute(text(f"DROP TABLE IF EXISTS {FORMER_INDEX}"))
+    if slow_search(container):  # The extensions may have come later than the table.
+        with container.views.writing() as connection:
+            container.links.index_of_texts.create(connection)
     container.projector.catch_up()
     return [model.name for model in models]
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from app.bootstrap.container import Container
-from domain.catalogue.plan_file import PLANS_MAX
+from domain.catalogue.matching import PLANS_MAX
 from domain.catalogue.supplied import Supplied
 from domain.cost import ProviderBalance
 from domain.errors import NotPossible

@@ -61,6 +61,17 @@ STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept
 logger = logging.getLogger(__name__)
 
 
+def runs(roles: Collection[Role]) -> Callable[[Container], Callable[[], None]]:
+    """Return what starts these roles with a container, and returns what stops them."""
+
+    def begin(container: Container) -> Callable[[], None]:
+        runtime = Runtime(container, roles)
+        runtime.start()
+        return runtime.stop
+
+    return begin
+
+
 class Runtime:
     """Starts and stops the threads of one process; the tables must be there.
 

@@ -6,11 +6,12 @@ from functools import partial
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
-from app.http.application import create_front
+from app.http.application import Bridge, create_front
 from app.http.edge.listening import bind, listen
 from app.processes import background
+from app.processes.lives import Lives
 from app.processes.readiness import wait_until_ready
-from app.processes.runtime import Runtime
+from app.processes.runtime import ROLES, runs
 from app.processes.stopping import call_after, stop_on_signals
 
 FINISH_S = 18.0  # Long enough for the creation of a link; the whole end takes at most 30 s.
@@ -29,19 +30,19 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     ensure_keys(container)
     for line in note_keys(container):
         logger.warning(line)
-    settings = container.settings
+    settings, lives = container.settings, Lives(container)
     listeners = bind(settings.host, settings.port)
     listen(listeners, settings.host, settings.port)
-    background.listen(container, "serve", keys=partial(missing_keys, container))
-    runtime = Runtime(container)
+    background.listen(lives, "serve", keys=partial(missing_keys, container))
     try:
         container.complete()
-        front = create_front(container, listeners, many=False, finish_s=FINISH_S)
+        bridge = Bridge(container, many=False)
+        front = create_front(bridge, listeners, many=False, finish_s=FINISH_S)
         call_after(stop, front.stop)
-        runtime.start()
+        lives.start(bridge.begin, runs(ROLES))
         logger.info("serving %s", settings.public)
         on_listening()
         front.run()
     finally:
         logger.info("stopping")
-        runtime.stop()
+        lives.stop()

@@ -21,6 +21,7 @@ from app.http.edge.listening import listen as listen_on
 from app.processes import web_worker
 from app.processes.background import listen
 from app.processes.doctor import announce
+from app.processes.lives import Lives
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import ASKS, call_after, stop_on_signals
 from app.watch.web_workers import WorkerFiles
@@ -38,14 +39,15 @@ def run(container: Container) -> None:
     container.check_settings()  # Here, or each worker would end with a traceback.
     ensure_keys(container)  # First, because `/readyz` asks for the keys.
     if not container.settings.metrics_port:
-        _run(container, lambda _: None)
+        _run(container, lambda _: None, None)
         return
     files = WorkerFiles()
     try:
         port = partial(_missing_port, container)
         keys = partial(missing_keys, container)
-        listen(container, "web", files, workers=files.missing, http=port, keys=keys)
-        _run(container, files.end)
+        lives = Lives(container)
+        listen(lives, "web", files, workers=files.missing, http=port, keys=keys)
+        _run(container, files.end, lives)
     finally:
         files.close()
 
@@ -60,7 +62,7 @@ def _missing_port(container: Container) -> str | None:
     return None
 
 
-def _run(container: Container, on_end: Callable[[int], None]) -> None:
+def _run(container: Container, on_end: Callable[[int], None], lives: Lives | None) -> None:
     settings = container.settings
     stop = stop_on_signals()
     for number in ASKS:  # Ignore a second signal, because it would leave workers behind.
@@ -74,15 +76,24 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)
     # Workers are spawned, so they inherit nothing that is open here. Metrics need the database.
-    if not settings.metrics_port:
+    if lives is None:
         container.close()
     else:
-        Thread(target=container.clock_check.keep, args=(stop,), name="time", daemon=True).start()
-        held = (stop, container.hold.look)
-        Thread(target=keep_time, args=held, name="hold", daemon=True).start()
+        lives.start(_watch)
     Workers(listeners, settings.web_workers, on_end).run(
         stop, lambda: logger.info("serving %s", settings.public)
     )
+
+
+def _watch(container: Container) -> Callable[[], None]:
+    """Start the threads that the probes of this process need."""
+    stop = Event()
+    for name, run in {
+        "time": lambda: container.clock_check.keep(stop),
+        "hold": lambda: keep_time(stop, container.hold.look),
+    }.items():
+        Thread(target=run, name=name, daemon=True).start()
+    return stop.set
 
 
 class Workers:

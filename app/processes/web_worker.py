@@ -5,11 +5,13 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from threading import Event, Thread
 
 from app.bootstrap.container import Container
+from app.processes.lives import Lives
 from app.processes.memory import settle_memory
 from app.settings import Settings, WrongSetting
 from app.watch.logging import configure_logging
@@ -28,7 +30,7 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=end_with_parent, name="parent", daemon=True).start()
     # Flask is loaded only in a worker, while the main process imports this module too.
-    from app.http.application import create_front  # noqa: PLC0415  # As above.
+    from app.http.application import Bridge, create_front  # noqa: PLC0415  # As above.
     from app.http.edge.request import current_request_id  # noqa: PLC0415  # As above.
 
     settings = Settings.load()
@@ -37,24 +39,36 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
         count_in(slot)
     container = Container(settings)
     container.role = "web worker"
+    lives = Lives(container)
     try:
         _complete(container)
-        container.clock_check.check()
-        Thread(target=container.clock_check.keep, args=(Event(),), name="time", daemon=True).start()
-        Thread(target=container.drains.keep, args=(Event(),), name="drains", daemon=True).start()
-        held = (Event(), container.hold.look)
-        Thread(target=keep_time, args=held, name="hold", daemon=True).start()
-        container.waker.start()
-        Thread(target=container.warm, name="warm", daemon=True).start()
         if settings.metrics_port:
             WorkerGauges(container.observed.providers_up).start()
-        front = create_front(container, listeners, many=True, finish_s=FINISH_S)
+        bridge = Bridge(container, many=True)
+        front = create_front(bridge, listeners, many=True, finish_s=FINISH_S)
+        lives.start(_watch, bridge.begin)
         signal.signal(signal.SIGTERM, lambda *_: front.stop())
         settle_memory()
         ready.send_bytes(b"ready")
         front.run()
     finally:
-        container.close()
+        lives.stop()
+
+
+def _watch(container: Container) -> Callable[[], None]:
+    """Start the threads that a container needs to answer requests."""
+    stop = Event()
+    container.clock_check.check()
+    runs = {
+        "time": lambda: container.clock_check.keep(stop),
+        "drains": lambda: container.drains.keep(stop),
+        "hold": lambda: keep_time(stop, container.hold.look),
+        "warm": container.warm,
+    }
+    for name, run in runs.items():
+        Thread(target=run, name=name, daemon=True).start()
+    container.waker.start()
+    return stop.set
 
 
 def _complete(container: Container) -> None:

@@ -90,7 +90,6 @@ class _Remembered(NamedTuple):
     state: _State
     caught_up_at: int
     until_s: float  # On the monotonic clock.
-    server: str | None  # The row does not count on another server, whose log may differ.
 
 
 @dataclass(slots=True)
@@ -125,7 +124,7 @@ class Memory:
         row = known.row if known is not None else None
         if known is None or row is None or not self._log.appended.hears_others:
             return None
-        if time.monotonic() > row.until_s or row.server != self._log.server:
+        if time.monotonic() > row.until_s:
             return None
         return row.state if self._counts(row.caught_up_at, known, known.met_at) else None
 
@@ -157,7 +156,7 @@ class Memory:
         """Remember a row for which `believes` is true."""
         now_s, left = time.monotonic(), caught_up_at + TRUSTED_MICROS - self._now()
         until_s = now_s + min(left, TRUSTED_MICROS) / 1e6
-        known.row = _Remembered(state, caught_up_at, until_s, self._log.server)
+        known.row = _Remembered(state, caught_up_at, until_s)
 
     def contradict(self, known: _Known) -> None:
         """Note that the log has just told another state than the row."""

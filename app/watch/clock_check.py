@@ -137,10 +137,10 @@ CLOCK_OFFSET = "clock_offset_seconds"
 class ClockOffset(Collector):
     """A gauge that shows the last comparison."""
 
-    def __init__(self, clock: ClockCheck) -> None:
+    def __init__(self, clock: Callable[[], ClockCheck]) -> None:
         self._clock = clock
 
     def collect(self) -> Iterator[Metric]:
         """Return the gauge without asking anybody."""
         about = "How far the clock of the database is ahead of that of this machine."
-        yield GaugeMetricFamily(CLOCK_OFFSET, about, self._clock.off_s)
+        yield GaugeMetricFamily(CLOCK_OFFSET, about, self._clock().off_s)

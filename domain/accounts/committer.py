@@ -24,7 +24,7 @@ from domain.accounts.wallet import Charge, Refund, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
 from domain.log.aggregate import Root
-from domain.log.log import Log, NothingInserted, OtherLog, outdated
+from domain.log.log import EventsGone, Log, NothingInserted
 
 
 class Outcome:
@@ -109,11 +109,9 @@ class Command:
     wallet_id: UUID
     change: Change
     stored: Sequence[StoredEvent]
-    servers: frozenset[str] = frozenset()  # The servers on which the other streams were decided.
     is_first: bool = False  # Refuse the command if one of the other streams exists already.
     outcome: Outcome = field(default_factory=Outcome)
     wallet_stored: Sequence[StoredEvent] = ()
-    stored_on: str | None = None
 
     @property
     def streams(self) -> set[UUID | str]:
@@ -148,25 +146,26 @@ def _decide(log: Log, wallet: Wallet, command: Command) -> None:
     command.wallet_stored = [log.mapper.to_stored_event(event) for event in events]
 
 
-def insert(
-    log: Log, stored: Sequence[StoredEvent], servers: Collection[str], settle_s: float
-) -> int:
+def insert(log: Log, stored: Sequence[StoredEvent], settle_s: float) -> int:
     """Insert once and for certain; return the last position.
 
     The same bytes are sent again until the database answers that they are there or that a version
     is taken, so an unknown outcome cannot become a second commit. Raises IntegrityError when others
-    were first, OtherLog when this is not the log of a server on which the events were decided,
-    ServiceUnavailable when no answer came within `settle_s` or nothing can be inserted now.
+    were first, ServiceUnavailable when no answer came within `settle_s`, when nothing can be
+    inserted now, or when the use of this log is over: then the outcome stays unknown.
     """
     deadline = time.monotonic() + settle_s
     pause = Event()
     while True:
         try:
-            return log.insert_once(stored, servers)
+            return log.insert_once(stored)
+        except EventsGone as error:
+            raise ServiceUnavailable from error
         except IntegrityError:
             raise
         except PersistenceError as error:
-            if isinstance(error, NothingInserted) or time.monotonic() > deadline:
+            is_last = isinstance(error, NothingInserted) or log.is_over
+            if is_last or time.monotonic() > deadline:
                 raise ServiceUnavailable from error
             pause.wait(PAUSE_S)
 
@@ -176,7 +175,6 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
 
     Raises the wallet's refusal, and Conflict when another stream of the command has moved on.
     """
-    outdated_before = False
     for _ in range(CONFLICTS_MAX):
         try:
             apply(log, wallets, wallets.refresh(command.wallet_id), command)
@@ -185,13 +183,7 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
             _raise_if_overtaken(log, command)
             raise
         try:
-            servers = command.servers | wallets.read_from([command.wallet_id])
-            position = insert(log, command.all_stored, servers, settle_s)
-        except OtherLog as error:
-            wallets.clear()
-            if outdated_before or command.servers - {log.answered()}:
-                raise outdated(command.stored) from error
-            outdated_before = True  # Perhaps only the wallet was; it is read again.
+            position = insert(log, command.all_stored, settle_s)
         except IntegrityError:
             wallets.undo(command.wallet_id)
             _raise_if_overtaken(log, command)
@@ -256,10 +248,7 @@ class Committer:
         """
         command = self.prepare(wallet_id, change, *others)
         self.submit(command)
-        position = _outcome(command)
-        for aggregate in others:
-            aggregate.read_from = command.stored_on
-        return position
+        return _outcome(command)
 
     def commit_entries(
         self,
@@ -288,13 +277,12 @@ class Committer:
         """
         events = [event for aggregate in others for event in aggregate.collect_events()]
         stored = [self._log.mapper.to_stored_event(event) for event in events]
-        return Command(wallet_id, change, stored, self._log.decided_on(others), is_first)
+        return Command(wallet_id, change, stored, is_first)
 
     def held_funds(self, wallet_id: UUID, at: datetime) -> int | None:
         """Return what balance and limit leave to spend, as last committed or loaded here.
 
-        Other processes may have changed it. None for a wallet that is not held, or that was read
-        from another server.
+        Other processes may have changed it. None for a wallet that is not held.
         """
         return self._wallets.peek(wallet_id, at)
 
@@ -422,11 +410,7 @@ class Committer:
                 return doubtful
             stored = [event for command in accepted for event in command.all_stored]
             try:
-                position = insert(self._log, stored, self._decided_on(accepted), self._settle_s)
-            # Only commands whose wallets were read from another server decide again.
-            except OtherLog:
-                self._wallets.clear()
-                return [*accepted, *doubtful]
+                position = insert(self._log, stored, self._settle_s)
             except IntegrityError:
                 batch = self._after_race(accepted, lost)
             except ServiceUnavailable as error:
@@ -447,10 +431,6 @@ class Committer:
         for command in batch:
             (accepted if self._accept(command) else doubtful).append(command)
         return accepted
-
-    def _decided_on(self, commands: Sequence[Command]) -> Collection[str]:
-        wallets = self._wallets.read_from({command.wallet_id for command in commands})
-        return wallets.union(*{command.servers for command in commands})
 
     def _look(self, commands: Iterable[Command], *, is_read: bool) -> None:
         """Wait for a turn at contended wallets, then read the wallets that may be out of date."""
@@ -473,7 +453,7 @@ class Committer:
     def _answer(self, commands: Collection[Command], position: int) -> None:
         self._wallets.keep()
         self._settle_s = SETTLE_S
-        _succeed(commands, position, self._log.answered())
+        _succeed(commands, position)
 
     def _settle_each(self, commands: list[Command]) -> None:
         """Commit one command at a time; if the database is gone, fail the rest without waiting."""
@@ -488,7 +468,7 @@ class Committer:
                 fail([command], error)
             else:
                 self._settle_s = SETTLE_S
-                _succeed([command], position, self._log.answered())
+                _succeed([command], position)
 
     def _undo(self, commands: Iterable[Command]) -> None:
         for wallet in {command.wallet_id for command in commands}:
@@ -511,9 +491,8 @@ def expire(command: Command, age_s: float) -> None:
         fail([command], ServiceUnavailable())
 
 
-def _succeed(commands: Collection[Command], position: int, server: str) -> None:
+def _succeed(commands: Collection[Command], position: int) -> None:
     for command in commands:
-        command.stored_on = server
         command.outcome.succeed(position)
     _ring(commands)
 

@@ -17,9 +17,8 @@ SHARED_S = 1.0  # How long each batch reads a wallet again after another process
 
 
 class _Balance(NamedTuple):
-    """The balance and limit of a wallet, and the server from which they were read."""
+    """The balance and limit of a wallet."""
 
-    read_from: str | None
     micros: int
     spending: Spending | None  # None: no limit.
 
@@ -52,15 +51,10 @@ class WalletCache:
     def peek(self, wallet_id: UUID, at: datetime) -> int | None:
         """Return what can be spent as last committed, perhaps out of date; any thread may ask."""
         held = self._balances.get(wallet_id)
-        if held is None or held.read_from != self._log.server:
+        if held is None:
             return None
         limit = held.spending
         return held.micros if limit is None else min(held.micros, limit.left_micros(at))
-
-    def read_from(self, wallet_ids: Iterable[UUID]) -> frozenset[str]:
-        """Return the servers from which these held wallets were read."""
-        held = (self._wallets[wallet_id].read_from for wallet_id in wallet_ids)
-        return frozenset(server for server in held if server is not None)
 
     def look(self, wallet_ids: Iterable[UUID]) -> None:
         """Read in one statement the wallets that are not held or that others recently changed."""
@@ -127,7 +121,7 @@ class WalletCache:
 
 
 def _balance_of(wallet: Wallet) -> _Balance:
-    return _Balance(wallet.read_from, wallet.balance_micros, wallet.spending)
+    return _Balance(wallet.balance_micros, wallet.spending)
 
 
 def _copy_of(wallet: Wallet) -> Wallet:

@@ -8,9 +8,8 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from domain.accounts.organization import Organization
-from domain.catalogue.matching import Match, PlansByKey, match
+from domain.catalogue.matching import Match, PlanEntry, PlansByKey, match
 from domain.catalogue.plan import Plan
-from domain.catalogue.plan_file import PlanEntry
 from domain.catalogue.supplied import OddEntry, Supplied, SuppliedPlan
 from domain.catalogue.syncing import Synced, SyncRules, sync
 from domain.cause import Cause

@@ -5,14 +5,47 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.accounts.organization import Organization
-from domain.catalogue.checked_json import FileRefused, Path, Problem, Wrong, lines_of
-from domain.catalogue.plan import Plan, PlanKey, plan_id
-from domain.catalogue.plan_file import PlanEntry
+from domain.catalogue.file_errors import FileRefused, Path, Problem, Wrong, lines_of
+from domain.catalogue.plan import Plan, PlanKey, PlanTerms, key_of, plan_id
 from domain.errors import Conflict
 from domain.log.aggregate import Root
 from domain.log.log import Log
 
+PLANS_MAX = 20_000  # One transaction writes them all, and other appends wait for its end.
+
 PlansByKey = Mapping[PlanKey, Sequence[UUID]]
+
+
+@dataclass(frozen=True)
+class PlanEntry:
+    """What a file says about one plan; fields that are None leave the plan as it is.
+
+    Without `names_network`, the network in `terms` applies only to a new plan.
+    """
+
+    index: int
+    id: UUID | None
+    organization_id: UUID | None
+    terms: PlanTerms
+    enabled: bool | None
+    excluded: Sequence[UUID] | None
+    names_network: bool
+
+    @property
+    def key(self) -> PlanKey:
+        """The key of the plan if the entry names no id."""
+        terms = self.terms
+        return key_of(self.organization_id, terms.provider_plan_id, terms.name, terms.network)
+
+    @property
+    def place(self) -> str:
+        """Where the entry is in its file, for error texts."""
+        return place_of(self.index, self.terms.name)
+
+
+def place_of(index: int, name: str | None) -> str:
+    """Name an entry of a plan file for error texts."""
+    return f"plans[{index}]" if name is None else f'plans[{index}] "{name}"'
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,13 @@ from domain.regions import regions_of
 CoverageType = Literal["local", "regional", "global"]
 SIMULATED = "simulated"  # The network of plans that name none.
 LATER_PRICES_MAX = 24  # Two years of monthly prices; every event of the plan carries them.
+# A petabyte: more than any plan sells, and well within every number type.
+DATA_MB_MAX = 1_000_000_000
+VALIDITY_DAYS_MAX = 3_650  # Ten years; eSIMs are not sold for longer.
+DATA_MB = f"must be a whole number from 1 to {DATA_MB_MAX}"
+VALIDITY_DAYS = f"must be a whole number from 1 to {VALIDITY_DAYS_MAX}"
+TEXT_CHARS_MAX = 255
+TEXT = f"must be text of 1 to {TEXT_CHARS_MAX} printable characters, no space around it"
 COVERAGE_TYPES: tuple[CoverageType, ...] = ("local", "regional", "global")
 
 
@@ -297,3 +304,13 @@ def coverage_type_of(countries: Collection[str]) -> CoverageType:
     if len(countries) == 1:
         return "local"
     return "regional" if len(regions_of(countries)) == 1 else "global"
+
+
+def is_text(value: object) -> bool:
+    """Tell whether this is one line of text that people or programs will read, as `TEXT` says."""
+    return (
+        isinstance(value, str)
+        and 1 <= len(value) <= TEXT_CHARS_MAX
+        and value.isprintable()
+        and value == value.strip()
+    )

@@ -8,16 +8,20 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from domain.catalogue.checked_json import Wrong, text, whole
 from domain.catalogue.plan import (
+    DATA_MB,
+    DATA_MB_MAX,
     SIMULATED,
+    TEXT,
+    VALIDITY_DAYS,
+    VALIDITY_DAYS_MAX,
     CountryCoverage,
     MobileOperator,
     Plan,
     PlanTerms,
     coverage_type_of,
+    is_text,
 )
-from domain.catalogue.plan_file import DATA_MB_MAX, VALIDITY_DAYS_MAX
 from domain.catalogue.supplied import OddEntry, Supplied, SuppliedCountry, SuppliedPlan
 from domain.cause import Cause
 from domain.cost import Cost
@@ -148,16 +152,14 @@ def _unfit(supplied: SuppliedPlan) -> str | None:
         return UNLIMITED
     if not _countries(supplied.coverage):
         return ": ".join([NO_COUNTRY, ", ".join(each.country_code for each in supplied.coverage)])
-    for name, check, value in (
-        ("provider_plan_id", text, supplied.provider_plan_id),
-        ("name", text, supplied.name),
-        ("data_mb", whole(DATA_MB_MAX), supplied.data_mb),
-        ("validity_days", whole(VALIDITY_DAYS_MAX), supplied.validity_days),
+    for name, fits, rule in (
+        ("provider_plan_id", is_text(supplied.provider_plan_id), TEXT),
+        ("name", is_text(supplied.name), TEXT),
+        ("data_mb", 1 <= supplied.data_mb <= DATA_MB_MAX, DATA_MB),
+        ("validity_days", 1 <= supplied.validity_days <= VALIDITY_DAYS_MAX, VALIDITY_DAYS),
     ):
-        try:
-            check(value)
-        except Wrong as wrong:
-            return f"{name} {wrong.problems[0][1]}"
+        if not fits:
+            return f"{name} {rule}"
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import field, fields
 from datetime import datetime
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
 from eventsourcing.domain import AggregateCreated, AggregateEvent, BaseAggregate
@@ -78,10 +78,6 @@ class Root(BaseAggregate[UUID]):
     `eventsourcing.domain.Aggregate` would give every child a `Created` event without a topic of its
     own, so the library's base class is used.
     """
-
-    # The server from whose log it was read, or to which it was appended; None: it is in no log yet.
-    # Another server may lack what this one had.
-    read_from = cast("str | None", None)  # No annotation, so that it is not a field.
 
     class Event(Event):
         """The events of this aggregate."""

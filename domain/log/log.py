@@ -1,14 +1,12 @@
 """The log: every aggregate is loaded from it and appended to it here."""
 
 import logging
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from itertools import takewhile
-from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -32,7 +30,6 @@ from domain.log.discontinuity import Discontinuity
 from domain.log.mapper import MsgspecMapper, decode
 from domain.log.signal import Signal, digits_of
 
-MEET_AGAIN_S = 1.0  # Pause after a loss could not be recorded on a new server.
 SCAN_EVENTS = 100_000  # Events per statement; reading so many takes far less than its time-out.
 BACKWARDS_EVENTS = 2_000  # Events of one stream per statement.
 RACES_MAX = 50  # Lost in a row. Each one means that another writer won, so there is progress.
@@ -50,11 +47,10 @@ class NothingInserted(OperationalError):
     """Raised by a recorder that is certain to have inserted nothing, such as on a full disk."""
 
 
-class OtherLog(IntegrityError):
-    """Raised when nothing was inserted, because the events were decided on another log.
+class EventsGone(IntegrityError):
+    """Raised when nothing was inserted, because the event before is not in the log any more.
 
-    Either the server is not the one that was read, or it lacks an event before them; a failover
-    that loses commits causes both. What is remembered of the log must be read again.
+    A failover that loses commits causes it. What this process remembers of the log is of no use.
     """
 
 
@@ -139,11 +135,8 @@ class Log(Application[UUID]):
         self.aggregates = aggregates
         self.appended = Signal()
         self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
-        self.server: str | None = None  # The server that answered last, whichever thread asked.
-        self._seen = 0  # The highest position that this process has seen.
-        self._meeting = Lock()
-        self._meet_at = 0.0  # On the monotonic clock; not before this time.
-        self._untold = ""  # Where a loss could not be recorded, so that it is logged once.
+        self.seen = 0  # The highest position that this process has seen.
+        self._has_lost = False  # An event that was read before is gone.
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Use only the given settings; the library would also read the process's environment."""
@@ -158,14 +151,9 @@ class Log(Application[UUID]):
         if issubclass(kind, LoadedFromNewest):
             return self.find_all(kind, [stream_id]).get(stream_id)
         events = self._events_of(stream_id, after.version if after is not None else None)
-        server = self.answered()
-        if after is not None and after.read_from != server:
-            return self.find(kind, stream_id)  # This server may lack what the other one had.
         aggregate = replay(events, after)
-        if aggregate is None or not isinstance(aggregate, kind):
-            return None  # A caller's id may name a stream of another kind.
-        aggregate.read_from = server
-        return aggregate
+        # A caller's id may name a stream of another kind.
+        return aggregate if isinstance(aggregate, kind) else None
 
     def find_all(self, kind: type[N], stream_ids: Collection[UUID]) -> dict[UUID, N]:
         """Load several aggregates in one statement; those that do not exist are left out."""
@@ -173,8 +161,7 @@ class Log(Application[UUID]):
         for stored in self._newest(stream_ids):
             event = self.mapper.to_domain_event(stored)
             if isinstance(event, kind.Event):
-                found[event.originator_id] = aggregate = kind.after(event)
-                aggregate.read_from = self.answered()
+                found[event.originator_id] = kind.after(event)
         return found
 
     def get(self, kind: type[R], stream_id: UUID, called: str = "") -> R:
@@ -238,11 +225,6 @@ class Log(Application[UUID]):
 
         return self.change(aggregate, decide, otherwise)
 
-    def decided_on(self, aggregates: Iterable[Root]) -> frozenset[str]:
-        """Return the servers on which aggregates were decided; for new ones, the present server."""
-        servers = {each.read_from or self.server for each in aggregates}
-        return frozenset(each for each in servers if each is not None)
-
     def claim(self, aggregate: Root) -> int:
         """Append an intent, which only one worker may win; otherwise like `append`.
 
@@ -254,28 +236,26 @@ class Log(Application[UUID]):
     def _append(
         self,
         aggregates: Sequence[Root],
-        insert: Callable[[Sequence[StoredEvent], Collection[str]], int],
+        insert: Callable[[Sequence[StoredEvent]], int],
     ) -> int:
         may_wait()
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
         stored = [self.mapper.to_stored_event(event) for event in events]
         try:
-            position = insert(stored, self.decided_on(aggregates))
-        except OtherLog as error:
-            self.answered()  # A process that only appends would notice the new server nowhere else.
-            raise outdated(stored) from error
+            return insert(stored)
+        except EventsGone as error:
+            raise ServiceUnavailable from error
         except IntegrityError:
             raise Conflict(events[0].originator_id) from None
         except PersistenceError as error:
             raise ServiceUnavailable from error
-        for aggregate in aggregates:
-            aggregate.read_from = self.answered()
-        return position
 
-    def insert_once(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
+    def insert_once(self, stored: Sequence[StoredEvent]) -> int:
         """Insert; if our first try was committed without a reply, return as if it had one."""
         try:
-            return self.insert(stored, servers)
+            return self.insert(stored)
+        except EventsGone:
+            raise
         except IntegrityError:
             # The connection broke after the commit and before the reply.
             if self.holds(stored):
@@ -283,13 +263,16 @@ class Log(Application[UUID]):
                 return self.recorder.max_notification_id() or 0
             raise
 
-    def insert(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
+    def insert(self, stored: Sequence[StoredEvent]) -> int:
         """Insert stored events in one transaction; return the last position.
 
-        `servers` are those on which the events were decided; raises OtherLog on any other server.
-        Errors of the database are raised as they are.
+        Errors of the database are raised as they are. EventsGone ends the use of this log.
         """
-        positions = self.recorder.insert_events(stored, servers=servers)
+        try:
+            positions = self.recorder.insert_events(stored)
+        except EventsGone:
+            self._has_lost = True
+            raise
         self._tell(stored)
         return self._see(positions[-1] if positions else 0)
 
@@ -423,54 +406,35 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
 
     def _see(self, position: int) -> int:
-        # Keep the old server's position until the new server has been compared with it.
-        if self.answered() == self.server:
-            self._seen = max(self._seen, position)
+        self.seen = max(self.seen, position)
         return position
 
-    def answered(self) -> str:
-        """Return the server that answered this thread last; "" where there is only one."""
-        server: str = getattr(self.recorder, "server", _the_only_one)()
-        if server != self.server:
-            self._meet(server)
-        return server
+    @property
+    def is_over(self) -> bool:
+        """Tell whether another server answers, or an event that was read is gone.
 
-    def _meet(self, server: str) -> None:
-        """Go on with another server; if it lacks events that were seen, record the loss in the log.
-
-        This fails on a standby. It is tried again seldom, because each try costs new sessions.
+        Whatever this process remembers may then be wrong: it must begin anew, with another log.
         """
-        if time.monotonic() < self._meet_at or not self._meeting.acquire(blocking=False):
-            return  # It has just failed, or another thread is doing it.
-        try:
-            if self.server is not None:
-                self._note_loss(server)
-                logger.warning("the log is on another server now: %s", server)
-            self.server, self._meet_at, self._untold = server, 0.0, ""
-        except PersistenceError:
-            self._meet_at = time.monotonic() + MEET_AGAIN_S
-            if self._untold != server:
-                logger.warning(
-                    "the log answers from %s; what it has lost is not known yet",
-                    server,
-                    exc_info=True,
-                )
-            self._untold = server
-        finally:
-            self._meeting.release()
+        return self._has_lost or getattr(self.recorder, "is_over", _never)()
 
-    def _note_loss(self, server: str) -> None:
-        seen = self._seen
-        last: int = self.recorder.last_position_up_to(seen)  # type: ignore[attr-defined]  # Who has several servers has this.
+    def note_loss(self, seen: int) -> None:
+        """Record in the log that events are gone, if it lacks those that were `seen` before.
+
+        Errors of the database are raised as they are, as on a standby.
+        """
+        last: int = getattr(self.recorder, "last_position_up_to", lambda up_to: up_to)(seen)
         if last == seen:
             return
-        cause = Cause(utc_now(), "failover")
-        lost = Discontinuity.notice(server, last, seen, cause)
-        stored = [self.mapper.to_stored_event(event) for event in lost.collect_events()]
+        lost = Discontinuity.notice(self.server, last, seen, Cause(utc_now(), "failover"))
         with suppress(IntegrityError):  # Another process has recorded the same loss.
-            self.recorder.insert_events(stored)
+            self.insert([self.mapper.to_stored_event(event) for event in lost.collect_events()])
             logger.error("the log has lost events after position %d, up to %d", last, seen)
-            self._tell(stored)
+
+    @property
+    def server(self) -> str:
+        """The server that answers, as `log.discontinued` names it."""
+        named: str = getattr(self.recorder, "server", str)()
+        return named
 
     def given(self) -> int:
         """Return the newest position that was ever given out, if the database remembers it.
@@ -511,8 +475,8 @@ def _unobserved(_: Sequence[StoredEvent]) -> None:
     """Count nothing."""
 
 
-def _the_only_one() -> str:
-    return ""
+def _never() -> bool:
+    return False
 
 
 def with_news(stored: Iterable[StoredEvent]) -> set[str]:
@@ -549,17 +513,6 @@ def retry_on_conflict(attempt: Callable[[], T], otherwise: Exception | None = No
         with suppress(Conflict):
             return attempt()
     raise otherwise or ServiceUnavailable(CONTESTED)
-
-
-def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:
-    """Return what to raise for events that were refused because another log was read for them.
-
-    A stream that was read must be read again; a stream that begins needs only a new attempt.
-    """
-    for event in stored:
-        if event.originator_version > 1 and isinstance(event.originator_id, UUID):
-            return Conflict(event.originator_id)
-    return ServiceUnavailable()
 
 
 def predecessors(stored: Iterable[StoredEvent]) -> dict[UUID | str, int]:

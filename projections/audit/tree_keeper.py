@@ -39,8 +39,7 @@ class TreeKeeper:
         self._tree = tree
         self._clock = clock
         self._turn = RLock()
-        self._server: str | None = None  # The server whose log was followed last.
-        self._is_ours = False  # Whether the position was compared with the log of this server.
+        self._is_ours = False  # Whether the position was compared with the log.
         self.closed_at = 0  # The position of the newest close of a month that this object added.
 
     def step(self) -> int:
@@ -48,10 +47,6 @@ class TreeKeeper:
         with self._turn:
             place = self._place()
             rows = self._read(place)
-            if self._server != self._log.server:  # The new server may have lost what was kept.
-                self._server, self._is_ours = self._log.server, False
-                place = self._place()
-                rows = self._read(place)
             if rows:
                 self._take(place, rows)
             return len(rows)

@@ -44,7 +44,7 @@ class Projector:
         self._clock = clock
         self._turn = RLock()  # Reentrant, because the simulation calls it again within a step.
         self._heartbeat_at: datetime | None = None
-        self._server: str | None = None  # The server whose log was followed last.
+        self._is_checked = False  # Whether the positions were compared with the log.
         self._stopped: dict[str, _Pause] = {}
         # The positions as written last; empty: read them first.
         self._active: Sequence[Position] = ()
@@ -61,6 +61,8 @@ class Projector:
             return self._step()
 
     def _step(self) -> int:
+        if not self._is_checked:
+            self._rebuild_lost()
         now = self._clock()
         known, self._active = self._active, ()
         active = known or self._look()
@@ -73,10 +75,6 @@ class Projector:
             logger.error("every read model stops: %s", error)  # noqa: TRY400  # The message holds the reason.
             self._stop([p for p in active if p.position == start], str(error))
             return 1
-        if self._server not in {None, self._log.server}:
-            self._rebuild_lost()
-            return 1
-        self._server = self._log.server
         if stretch.last is not None:
             is_end = stretch.is_whole and stretch.count < BATCH_EVENTS_MAX
             self._write(active, stretch.events, stretch.last, now if is_end else None)
@@ -93,18 +91,17 @@ class Projector:
         return [place for name, place in known.items() if self._may_follow(name, place)]
 
     def _rebuild_lost(self) -> None:
-        """Rebuild the read models that have projected events that a new server has lost.
+        """Rebuild the read models that have projected events that a failover has lost.
 
         Usually there are none: tables in the database of the log have lost the same commits.
         """
         known = self._positions.all(self._database)
-        server = self._log.server
         models = [self._models[name] for name in known if name in self._models]
         lost = models_to_rebuild(self._log, self._database, self._positions, models)
         if lost:
             logger.warning("read models are rebuilt: %s", [each.name for each in lost])
             rebuild_all(self._log, self._database, self._positions, lost)
-        self._server = server
+        self._is_checked = True
 
     def catch_up(self, until: int | None = None) -> None:
         """Project up to a position (by default the present head), even if others project too.

@@ -75,10 +75,6 @@ class ReadModel(ABC):
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write these events, which are in log order, within the caller's transaction."""
 
-    def names(self, connection: Connection) -> list[str]:  # noqa: ARG002  # Used by subclasses that override it.
-        """Return the names that a rebuild swaps: the tables, and on SQLite the text index."""
-        return [table.name for table in self.tables]
-
     def table(self, name: str, *items: SchemaItem) -> Table:
         """Define a table under the name that it has in this generation."""
         return Table(self.named(name), self.metadata, *items)

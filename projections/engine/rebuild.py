@@ -206,7 +206,7 @@ def _take_over(  # noqa: PLR0913  # Both sides of one rebuild.
 
 
 def _swap(connection: Connection, fresh: ReadModel) -> None:
-    names = {new.removesuffix(fresh.named("")): new for new in fresh.names(connection)}
+    names = {new.name.removesuffix(fresh.named("")): new.name for new in fresh.tables}
     with detached(connection, [*names]):
         for old, new in names.items():
             connection.execute(text(f'DROP TABLE IF EXISTS "{old}"'))

@@ -4,7 +4,7 @@ Links are counted as they come and change, so that no page has to count them.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -20,7 +20,6 @@ from sqlalchemy import (
     Table,
     Uuid,
     bindparam,
-    false,
     func,
     select,
     true,
@@ -28,11 +27,10 @@ from sqlalchemy import (
 )
 
 from domain.links.link import LINK_STATES, LinkState
-from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.inserting import insert_new, upsert
 from projections.engine.read_model import ReadModel
-from projections.engine.text_index import ESCAPE, TextIndex, Way, pattern, values
+from projections.engine.trigrams import ESCAPE, pattern
 
 
 class StateChange(NamedTuple):
@@ -96,6 +94,12 @@ def fold(text: str) -> str:
     return text.casefold()
 
 
+def texts_of(iccid: str, name: str | None, link_id: UUID) -> str:
+    """Return every text of its own by which a link is searched, joined for one index."""
+    folded = "" if name is None else fold(name).replace(BETWEEN, " ")
+    return BETWEEN.join((iccid, folded, str(link_id)))
+
+
 @dataclass(frozen=True, slots=True)
 class LinkFilter:
     """Which links to list.
@@ -110,7 +114,7 @@ class LinkFilter:
 
 
 class LinkSearch:
-    """The index of the links' own texts, and the names of plans, by which links are found as well.
+    """Finds links by their own texts, and by the names of the plans on them.
 
     An organization has few plans and many links, so a search looks up the names of plans first. A
     name stays when the last link has lost the plan; it then leads to no link.
@@ -119,21 +123,13 @@ class LinkSearch:
     def __init__(self, model: ReadModel, links: Table, activations: Table) -> None:
         self._links, self._activations = links, activations
         self.shown = [each for each in links.c if each.name not in {"texts", "name_key"}]
-        name = model.named("link_texts")
-        self.index = TextIndex(name, links, "organization_id", "texts", "position")
         self.plans: Table = model.table(
             "link_plan_names",
             Column("organization_id", Uuid, primary_key=True),
             Column("folded_name", String, primary_key=True),
         )
-        columns = self.plans.c
-        self._plans_like = HotStatement(
-            select(columns.folded_name).where(
-                columns.organization_id == bindparam("organization"),
-                columns.folded_name.like(bindparam("pattern"), escape=ESCAPE),
-            )
-        )
-        self._statements: dict[_Ways, Select[Any]] = {}
+        # Built once, because building one takes longer than running it.
+        self._any, self._of_status = self._statement(), self._statement(of_status=True)
 
     def add_plans(self, connection: Connection, plans: Iterable[tuple[UUID, str]]) -> None:
         """Note the case-folded names of plans that were put on links."""
@@ -141,100 +137,71 @@ class LinkSearch:
         rows = [{"organization_id": who, "folded_name": name} for who, name in names]
         insert_new(connection, self.plans, rows)
 
-    def prepare(
-        self, database: Database, organization_id: UUID, wanted: LinkFilter
-    ) -> "PreparedSearch":
-        """Return the search to run, with the plan names that match it."""
-        assert wanted.search is not None
-        term = fold(wanted.search)
-        named = {"organization": organization_id, "pattern": pattern(term)}
-        plans = [name for (name,) in database.rows(self._plans_like, **named)]
-        return PreparedSearch(organization_id, wanted, term, plans)
-
     def page(
-        self, connection: Connection, search: "PreparedSearch", *, offset: int, limit: int
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        *,
+        offset: int,
+        limit: int,
     ) -> tuple[list[Row[Any]], int]:
         """Return one page of matching links, newest first, and how many links match in all."""
-        term, wanted = search.term, search.wanted
-        ways = _Ways(
-            texts=BETWEEN not in term and "\0" not in term,
-            way=self.index.way(connection, term),
-            status=wanted.status is not None,
-            also=bool(wanted.also),
-            plans=bool(search.plans),
-        )
+        assert wanted.search is not None
+        term = fold(wanted.search)
         bound = {
-            "organization": search.organization_id,
+            "organization": organization_id,
             "status": wanted.status,
-            "plans": search.plans,
+            "text": "" if BETWEEN in term else pattern(term),  # No text is empty.
+            "plan": pattern(term),
             "also": [*wanted.also],
             "offset": offset,
             "limit": limit,
-            **values(term),
         }
-        rows = connection.execute(self._statement(ways), bound).all()
+        statement = self._any if wanted.status is None else self._of_status
+        rows = connection.execute(statement, bound).all()
         return [row for row in rows if row.id is not None], rows[0].total
 
-    def _statement(self, ways: "_Ways") -> Select[Any]:
-        """Return the statement for these ways; building one takes longer than running it."""
-        if ways not in self._statements:
-            found = self._found(ways)
-            # `found` is used twice and evaluated once: it is counted, and one page of it is read.
-            # The outer join keeps a row with the total when the page is empty.
-            total = select(func.count().label("total")).select_from(found).subquery()
-            page = select(found.c.position).order_by(found.c.position.desc())
-            page = page.offset(bindparam("offset")).limit(bindparam("limit"))
-            part, links = page.subquery(), self._links
-            rows = total.outerjoin(part, true())
-            rows = rows.outerjoin(links, links.c.position == part.c.position)
-            statement = select(total.c.total, *self.shown).select_from(rows)
-            self._statements[ways] = statement.order_by(part.c.position.desc())
-        return self._statements[ways]
+    def _statement(self, *, of_status: bool = False) -> Select[Any]:
+        """Select a page of what is found, beside the total.
 
-    def _found(self, ways: "_Ways") -> CTE:
+        `found` is used twice and evaluated once. The outer join keeps a row with the total when the
+        page is empty.
+        """
+        found = self._found(of_status=of_status)
+        total = select(func.count().label("total")).select_from(found).subquery()
+        page = select(found.c.position).order_by(found.c.position.desc())
+        page = page.offset(bindparam("offset")).limit(bindparam("limit"))
+        part, links = page.subquery(), self._links
+        rows = total.outerjoin(part, true())
+        rows = rows.outerjoin(links, links.c.position == part.c.position)
+        statement = select(total.c.total, *self.shown).select_from(rows)
+        return statement.order_by(part.c.position.desc())
+
+    def _found(self, *, of_status: bool) -> CTE:
         """Select the positions of all matching links; each way to match has its own index."""
         link = self._links.c
         own = link.organization_id == bindparam("organization")
         position = select(link.position)
-        if ways.status:
+        if of_status:
             position = position.where(link.status == bindparam("status"))
-        texts = self.index.holds(ways.way) if ways.texts else false()
-        found = [position.where(own, texts)]
         # The ids suffice to find a row. `IS TRUE` keeps SQLite from using the index on the
         # organization, with which it would read all links of the organization.
         by_id = position.where(own.is_(true()))
-        if ways.also:
-            found.append(by_id.where(link.id.in_(bindparam("also", expanding=True))))
-        if ways.plans:
-            found.append(by_id.where(link.id.in_(self._with_plan())))
-        statement = found[0] if len(found) == 1 else union(*found)
-        return statement.cte("found")
+        return union(
+            position.where(own, link.texts.like(bindparam("text"), escape=ESCAPE)),
+            by_id.where(link.id.in_(bindparam("also", expanding=True))),
+            by_id.where(link.id.in_(self._with_plan())),
+        ).cte("found")
 
     def _with_plan(self) -> Select[tuple[UUID]]:
-        columns = self._activations.c
-        return select(columns.link_id).where(
-            columns.organization_id == bindparam("organization"),
-            columns.removed_at.is_(None),
-            columns.folded_plan_name.in_(bindparam("plans", expanding=True)),
+        activation, plan = self._activations.c, self.plans.c
+        names = select(plan.folded_name).where(
+            plan.organization_id == bindparam("organization"),
+            plan.folded_name.like(bindparam("plan"), escape=ESCAPE),
         )
-
-
-@dataclass(frozen=True)
-class PreparedSearch:
-    """A search of an organization: the case-folded term, and the plan names that contain it."""
-
-    organization_id: UUID
-    wanted: LinkFilter
-    term: str
-    plans: Sequence[str]
-
-
-@dataclass(frozen=True)
-class _Ways:
-    """Which ways of matching a search has, and how texts are searched."""
-
-    texts: bool  # False for a term with a separator in it, because no single text holds it.
-    way: Way
-    status: bool
-    also: bool
-    plans: bool
+        return select(activation.link_id).where(
+            activation.organization_id == bindparam("organization"),
+            activation.removed_at.is_(None),
+            activation.folded_plan_name.in_(names),
+        )

@@ -34,13 +34,14 @@ from domain.personal import Sealed, open_text
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
+from projections.engine.trigrams import trigram_index
 from projections.models.link_search import (
-    BETWEEN,
     LinkCounts,
     LinkFilter,
     LinkSearch,
     StateChange,
     fold,
+    texts_of,
 )
 
 Values = dict[str, Any]
@@ -103,7 +104,7 @@ class LinkBatch:
     def links(self) -> Rows:
         """Links that the batch has activated."""
         changed = (row | self._changes.get(link_id, {}) for link_id, row in self._links.items())
-        return [row | {"texts": _texts(row["iccid"], row["name"], row["id"])} for row in changed]
+        return [row | {"texts": texts_of(row["iccid"], row["name"], row["id"])} for row in changed]
 
     def changed(self, columns: Sequence[str]) -> Rows:
         """New values of these columns, for links of earlier batches."""
@@ -161,12 +162,6 @@ def _new_link(position: int, event: Link.Activated) -> Values:
     }
 
 
-def _texts(iccid: str, name: str | None, link_id: UUID) -> str:
-    """Return every text of its own by which a link is searched, joined for one index."""
-    folded = "" if name is None else fold(name).replace(BETWEEN, " ")
-    return BETWEEN.join((iccid, folded, str(link_id)))
-
-
 def _json(value: msgspec.Struct) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -221,11 +216,12 @@ class Links(ReadModel):
     """
 
     name = "links"
-    version = 4
+    version = 5
     uses = (Link.Event, Erasure.Made)
 
     def build(self) -> Sequence[Table]:
         """Define the tables; the searched texts have a case-folded column of their own."""
+        self.index_of_texts = trigram_index(self.named("links_by_texts"), "texts")
         self.rows, self.activations = self._links(), self._activations()
         self._counts = LinkCounts(self)
         self._search = LinkSearch(self, self.rows, self.activations)
@@ -254,12 +250,6 @@ class Links(ReadModel):
             .order_by(activation.position, activation.bought_at)
         )
 
-    def names(self, connection: Connection) -> list[str]:
-        """Add the text index to the names, where it is a separate table."""
-        index = self._search.index
-        own = [index.name] if index.is_separate(connection) else []
-        return [*super().names(connection), *own]
-
     def _links(self) -> Table:
         return self.table(
             "links",
@@ -282,6 +272,7 @@ class Links(ReadModel):
             self.index("links_by_number", "organization_id", "number", unique=True),
             self.index("links_by_organization", "organization_id", "position"),
             self.index("links_by_status", "organization_id", "status", "position"),
+            self.index_of_texts,
         )
 
     def _activations(self) -> Table:
@@ -335,7 +326,6 @@ class Links(ReadModel):
             totals[row["organization_id"]] += 1
             row["number"] = totals[row["organization_id"]]
         insert_many(connection, self.rows, links)
-        self._search.index.add(connection, links)
 
     def _open_name(self, event: Named) -> Values:
         """Return the name in an event, and the key that it was sealed with."""
@@ -356,24 +346,17 @@ class Links(ReadModel):
         for start in range(0, len(gone), FORGET_AT_ONCE):
             some = gone[start : start + FORGET_AT_ONCE]
             self._rename(connection, [{"link": each, **none} for each in some])
-        if gone:
-            self._search.index.purge(connection)
 
     def _rename(self, connection: Connection, changed: Rows) -> None:
         """Write new names of older links, and have the links found by them."""
         if not changed:
             return
-        link, names = self.rows.c, {each["link"]: each for each in changed}
-        texts = (link.id, link.position, link.iccid, link.texts)
-        old = [
-            row._asdict() for row in connection.execute(select(*texts).where(link.id.in_(names)))
+        names = {each["link"]: each for each in changed}
+        known = select(self.rows.c.id, self.rows.c.iccid).where(self.rows.c.id.in_(names))
+        rows = [
+            names[link_id] | {"new_texts": texts_of(iccid, names[link_id]["new_name"], link_id)}
+            for link_id, iccid in connection.execute(known)
         ]
-        new = [
-            row | {"texts": _texts(row["iccid"], names[row["id"]]["new_name"], row["id"])}
-            for row in old
-        ]
-        self._search.index.replace(connection, old, new)
-        rows = [names[row["id"]] | {"new_texts": row["texts"]} for row in new]
         execute_many(connection, self._renaming, rows)
 
     def _switches(self, connection: Connection, seen: LinkBatch) -> list[StateChange]:
@@ -398,13 +381,13 @@ class Links(ReadModel):
         limit: int,
     ) -> tuple[list[LinkRow], int]:
         """Return one page of an organization's links, newest first, and how many match in all."""
-        if wanted.search is not None:
-            search = self._search.prepare(database, organization_id, wanted)
-            with database.reading() as connection:
-                rows, total = self._search.page(connection, search, offset=offset, limit=limit)
-                return self._with_activations(connection, rows), total
         with database.reading() as connection:
-            return self._listed(connection, organization_id, wanted, offset, limit)
+            if wanted.search is None:
+                return self._listed(connection, organization_id, wanted, offset, limit)
+            rows, total = self._search.page(
+                connection, organization_id, wanted, offset=offset, limit=limit
+            )
+            return self._with_activations(connection, rows), total
 
     def _listed(
         self,

@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier
 # Of the installation, or the network's own: there are no more of them for more organizations.
 SHARED = {"follower_positions", "schema_versions", "log_events_servers", "slices_in_hand"}
 SHARED |= {"leases", "throttle", "installation_notes", "simulated_esims", "simulated_endpoints"}
-LOG, PARTS, READINGS = "log_events", "network_number_parts", "network_readings"
+LOG = "log_events"
 PLACES = ("notification_id", "position", "first_position", "last_position")
 BYTEA = rb"\\x"
 INDEX_MEMORY = "1GB"
@@ -84,7 +84,7 @@ Server = psycopg.Connection[Any]
 Slot = tuple[bytes, int]  # What of the original stands there, and in which form; or a position.
 Block = Callable[[int], bytes]
 
-AS_IS, DASHED, CODED, CODED_DASHED, PLACE, END = range(6)  # Of `END` and more: so many left out.
+AS_IS, DASHED, CODED, CODED_DASHED, PLACE = range(5)
 
 
 def dump(url: str) -> Lines:
@@ -119,12 +119,11 @@ def fill(url: str, before: Lines, copies: int) -> None:
 class Cutter:
     """Cuts lines into what all copies share and the slots between."""
 
-    def __init__(self, own: set[bytes], ends: Mapping[bytes, bytes], stride: int) -> None:
+    def __init__(self, own: set[bytes], stride: int) -> None:
         self._own = {token: number for number, token in enumerate(sorted(own))}
-        self._ends = ends  # The digits of a link's number, by link.
         self._stride = stride  # From one copy to the next one's positions.
 
-    def block(self, lines: Sequence[bytes], places: Sequence[int], *, parts: bool) -> Block:
+    def block(self, lines: Sequence[bytes], places: Sequence[int]) -> Block:
         """Return what writes these lines of a copy, the same values for the same copy."""
         shared, picked, slots = [b""], list[int](), dict[Slot, int]()
 
@@ -137,10 +136,6 @@ class Cutter:
             for number, field in enumerate(fields):
                 if number in places and field != b"\\N":
                     put((field, PLACE))
-                elif parts and number == 1:
-                    digits, part = self._ends[fields[2]], field.lstrip(b"+")
-                    shared[-1] += b"+" * field.startswith(b"+")
-                    put((digits, END + len(digits) - len(part)))
                 else:
                     self._cut(field, shared, put)
                 shared[-1] += b"\t" if number + 1 < len(fields) else b"\n"
@@ -177,11 +172,7 @@ class Cutter:
                 value = _digits(token, int(value[:16], 16))
             if form in {DASHED, CODED_DASHED}:
                 value = b"-".join((value[:8], value[8:12], value[12:16], value[16:20], value[20:]))
-            made.append(
-                value.hex().encode()
-                if form in {CODED, CODED_DASHED}
-                else value[max(0, form - END) :]
-            )
+            made.append(value.hex().encode() if form in {CODED, CODED_DASHED} else value)
         return made
 
 
@@ -200,16 +191,13 @@ def _blocks(columns: Mapping[str, Sequence[str]], before: Lines, now: Lines) -> 
         if rows:
             new[name] = rows
     own = set[bytes]().union(*(_tokens(line) for lines in new.values() for line in lines)) - old
-    link, number = map(columns[READINGS].index, ("link_id", "msisdn"))
-    readings = [line.split(b"\t") for line in new[READINGS]]
-    ends = {each[link]: each[number].lstrip(b"+") for each in readings}
     at = columns[LOG].index(PLACES[0])
     first, last = (max(int(line.split(b"\t")[at]) for line in each[LOG]) for each in (before, now))
-    cutter = Cutter(own, ends, last - first)
+    cutter = Cutter(own, last - first)
     blocks = {}
     for name, lines in new.items():
         places = [at for at, column in enumerate(columns[name]) if column in PLACES]
-        blocks[name] = cutter.block(lines, places, parts=name == PARTS)
+        blocks[name] = cutter.block(lines, places)
     return blocks
 
 

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
@@ -17,7 +17,6 @@ from werkzeug.test import TestResponse
 from tests.app.http.buying import BASIC, own_plans
 from tests.app.http.service import Tenant
 from tests.bench.filling import Lines, dump
-from tests.bench.fleet import number_of
 from tests.bench.processor import US
 from tests.budgets.crew import Crew
 from tests.budgets.partner import Partner
@@ -141,7 +140,10 @@ def _search(it: Customer, what: str) -> object:
 
 
 def _number(it: Customer) -> str:
-    return number_of(it.crew.web, UUID(it.a_link["id"]))
+    link = UUID(it.a_link["id"])
+    usage = it.crew.web.readings.find([link])[link].usage
+    assert usage is not None
+    return str(usage.msisdn).removeprefix("+")
 
 
 def _authorize(it: Customer) -> object:
@@ -213,7 +215,15 @@ def us_each(it: Customer, operation: Operation) -> float:
 
 
 def _spent_s(url: str) -> float:
+    return time.process_time() + server_s(backends(url))
+
+
+def backends(url: str) -> list[int]:
+    """Return the server's processes for all connections but this one."""
     with psycopg.connect(url, application_name="bystander") as server:
-        rows = server.execute(BACKENDS).fetchall()
-    nanoseconds = (int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for (pid,) in rows)
-    return time.process_time() + sum(nanoseconds) / 1e9
+        return [pid for (pid,) in server.execute(BACKENDS).fetchall()]
+
+
+def server_s(pids: Collection[int]) -> float:
+    """Return how many seconds of the processor these have taken, to the nanosecond."""
+    return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) for pid in pids) / 1e9

@@ -1,11 +1,6 @@
-"""A long past for a log, appended in batches: paid lookups, jobs, and one wallet that pays."""
+"""A past for a log, appended in batches: paid lookups, jobs, and one wallet that pays."""
 
-from collections.abc import Callable
-from typing import Any
 from uuid import UUID, uuid4
-
-import msgspec
-from eventsourcing.persistence import StoredEvent
 
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
@@ -15,37 +10,10 @@ from domain.lookups.number_lookup import NumberLookup
 from domain.personal import Sealed
 from tests.bench.installation import PRICE_MICROS, cause
 
-BULK = 5_000  # Events of one statement; only the building depends on it.
 BATCH = 250  # Steps in one transaction; only the building depends on it.
 ANSWER_BYTES = 150  # What a sealed answer takes, about.
 NUMBER_BYTES = 17  # The same of a sealed number.
 SLICE_ITEMS = 250
-
-
-def grow_wallet(
-    log: Log, organization: UUID, versions: int, change: Callable[[Any], None] = id
-) -> None:
-    """Charge a wallet until it has so many events; `change` may change the facts of each.
-
-    One charge is encoded and the others are made from its state: a million in half a minute.
-    """
-    wallet = log.get(Wallet, wallet_id(organization))
-    wallet.charge(new_charge(), cause())
-    [charged] = [log.mapper.to_stored_event(event) for event in wallet.collect_events()]
-    state = msgspec.json.decode(charged.state)
-    shift = wallet.version - wallet.sequence
-    for start in range(charged.originator_version, versions + 1, BULK):
-        stored = []
-        for version in range(start, min(start + BULK, versions + 1)):
-            state["sequence"] = version - shift
-            state["transaction_id"] = uuid4()
-            change(state)
-            stored.append(
-                StoredEvent(wallet.id, version, charged.topic, msgspec.json.encode(state))
-            )
-            state["balance_micros"] -= PRICE_MICROS
-        log.insert(stored)
-    assert log.get(Wallet, wallet.id).version == versions
 
 
 def append_lookups(log: Log, organization: UUID, count: int) -> None:

@@ -1,7 +1,6 @@
 """How a figure is measured: both sides take turns, and the median of each counts."""
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from statistics import median, quantiles
 from time import perf_counter
 from typing import TypeVar
@@ -9,7 +8,6 @@ from typing import TypeVar
 T = TypeVar("T")
 
 Measurement = Callable[[], float]  # One repetition: a rate, or a time.
-Round = Callable[[], Sequence[float]]  # One repetition: how long each of many calls took.
 
 
 def medians(ours: Measurement, limit: Measurement, *, repeats: int) -> tuple[float, float]:
@@ -18,14 +16,6 @@ def medians(ours: Measurement, limit: Measurement, *, repeats: int) -> tuple[flo
     limit()
     pairs = [(ours(), limit()) for _ in range(repeats)]
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
-
-
-def all_times(ours: Round, limit: Round, *, repeats: int) -> tuple[list[float], list[float]]:
-    """Take turns in the same way, and return the times of all calls for `percentile`."""
-    ours()
-    limit()
-    pairs = [(ours(), limit()) for _ in range(repeats)]
-    return [*chain(*(pair[0] for pair in pairs))], [*chain(*(pair[1] for pair in pairs))]
 
 
 def in_turns(*sides: Callable[[], T], repeats: int) -> list[list[T]]:

@@ -20,7 +20,7 @@ SHARE_MIN = 0.01  # Smaller ones are one line together.
 OURS = ("app/", "domain/", "projections/", "workers/")
 HERE = f"{Path.cwd()}/"
 IMPORT = "_find_and_load ("
-LIMITS = re.compile(r"tests[./]bench[./](limits|peers|load)\b")  # A file, or what a process runs.
+LIMITS = re.compile(r"tests[./]bench[./](peers|load)\b")  # A file, or what a process runs.
 ROLES = ("web", "worker", "dispatcher", "projector", "serve")
 
 Place = tuple[str, str]  # A kind of process and a file.

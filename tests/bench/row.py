@@ -1,6 +1,7 @@
 """One line of the table: what we reach, what the limit beside us reaches, and what we aim at."""
 
 from dataclasses import dataclass
+from math import nan
 
 
 @dataclass(frozen=True)
@@ -24,17 +25,17 @@ class Aim:
 
 @dataclass(frozen=True)
 class Row:
-    """`ours` and `limit` are in the same unit; a rate is better high, a time is better low."""
+    """`ours` and `limit` are in the same unit; a limit of None stands for no peer."""
 
     name: str
     ours: float
-    limit: float
+    limit: float | None
     unit: str
     aim: Aim
 
     @property
     def ratio(self) -> float:
-        return self.ours / self.limit
+        return self.ours / self.limit if self.limit else nan
 
     @property
     def met(self) -> bool:

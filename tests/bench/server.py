@@ -1,4 +1,4 @@
-"""A server in a process of its own: the service, the bare view or the plain service beside it."""
+"""A server in a process of its own: the service, or the plain service beside it."""
 
 import os
 import socket
@@ -19,12 +19,10 @@ from tests.bench.engine import (
     peer_server_pids,
     server_pids,
 )
-from tests.bench.limits import bare_view
 from tests.bench.peers import plain_service
 
 HOST = "127.0.0.1"
-BACKGROUND = ("projector", "dispatcher", "worker")
-PLAIN_WORKERS = 2  # As `web` has.
+BACKGROUND = ("projector", "dispatcher", "worker", "clock")
 READY_S = 60.0
 LOOK_S = 0.01
 STOP_S = 30.0
@@ -40,9 +38,8 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answers: what it took until `/livez` did, and its processes by what they do."""
+    """A server that answers, and its processes by what they do."""
 
-    ready_s: float
     pids: Mapping[str, int]
 
 
@@ -57,7 +54,7 @@ def service(environment: Mapping[str, str], port: int, log: Path) -> Iterator[Ru
     with ExitStack() as stack:
         pids = {role: stack.enter_context(process(role, settings, log)) for role in BACKGROUND}
         web = stack.enter_context(_running(["app", "web"], settings, port, log))
-        yield Running(web.ready_s, {**web.pids, **pids, **server_pids()})
+        yield Running({**web.pids, **pids, **server_pids()})
 
 
 @contextmanager
@@ -68,35 +65,25 @@ def process(role: str, settings: Mapping[str, str], log: Path) -> Iterator[int]:
 
 
 @contextmanager
-def plain_server(config: plain_service.Config, port: int, log: Path) -> Iterator[Running]:
-    """Run the plain service in as many processes as `web` has."""
+def plain_server(
+    config: plain_service.Config, port: int, log: Path, processes: int = 1
+) -> Iterator[Running]:
+    """Run the plain service in so many processes."""
     factory = ["uvicorn", "--factory", f"{plain_service.__name__}:create"]
-    where = ["--host", HOST, "--port", str(port), "--workers", str(PLAIN_WORKERS)]
+    where = ["--host", HOST, "--port", str(port), "--workers", str(processes)]
     how = ["--loop", "uvloop", "--http", "httptools", "--log-level", "warning", "--no-access-log"]
     settings = {"PEER": msgspec.json.encode(config).decode()}
     with _running([*factory, *where, *how], settings, port, log) as running:
-        yield Running(running.ready_s, {**running.pids, **peer_server_pids()})
-
-
-@contextmanager
-def bare_server(body: bytes, port: int, directory: Path) -> Iterator[Running]:
-    """Run the bare view; yields the same as `service`."""
-    file = directory / "body.json"
-    file.write_bytes(body)
-    workers = "2" if on_postgres() else "1"
-    arguments = [bare_view.__name__, str(port), str(file), workers]
-    with _running(arguments, {}, port, directory / "bare.log") as running:
-        yield running
+        yield Running({**running.pids, **peer_server_pids()})
 
 
 @contextmanager
 def _running(
     arguments: list[str], settings: Mapping[str, str], port: int, log: Path
 ) -> Iterator[Running]:
-    began_s = perf_counter()
     with _started(arguments, settings, log) as started:
         _wait_until_ready(started, port, log)
-        yield Running(perf_counter() - began_s, {_role(arguments): started.pid})
+        yield Running({_role(arguments): started.pid})
 
 
 def _role(arguments: Sequence[str]) -> str:

@@ -26,10 +26,12 @@ class Side:
             role: (spent_s([pid]) - before[role]) / outcome.answered * US
             for role, pid in self.pids.items()
         }
-        told = ", ".join(f"{role} {each:.0f}" for role, each in us.items())
-        print(f"  {self.name}: {sum(us.values()):.0f} µs ({told}),", file=sys.stderr, end=" ")
-        print(
-            f"{outcome.per_s:.0f}/s, p50 {outcome.p50_ms:.1f} ms, p99 {outcome.p99_ms:.1f} ms",
-            file=sys.stderr,
-        )
+        roles = ", ".join(f"{role} {each:.0f}" for role, each in us.items())
+        times = f"p50 {outcome.p50_ms:.1f} ms, p99 {outcome.p99_ms:.1f} ms"
+        told(f"{self.name}: {sum(us.values()):.0f} µs ({roles}), {outcome.per_s:.0f}/s, {times}")
         return outcome, sum(us.values())
+
+
+def told(line: str) -> None:
+    """Tell people what stands behind a figure of the table."""
+    print(f"  {line}", file=sys.stderr, flush=True)

@@ -23,7 +23,7 @@ def as_json(row: Row) -> str:
             "ours": row.ours,
             "limit": row.limit,
             "unit": row.unit,
-            "ratio": row.ratio,
+            "ratio": None if row.limit is None else row.ratio,
             "aim": row.aim.text(row.unit),
         },
         ensure_ascii=False,
@@ -34,9 +34,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.name,
         _figure(row.ours),
-        _figure(row.limit),
+        "" if row.limit is None else _figure(row.limit),
         row.unit,
-        f"{row.ratio:.2f}",
+        "" if row.limit is None else f"{row.ratio:.2f}",
         row.aim.text(row.unit),
         _verdict(row),
     )

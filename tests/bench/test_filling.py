@@ -13,6 +13,7 @@ from tests.servers.databases import Databases
 COPIES = 3
 
 
+@pytest.mark.soak
 def test_read_models_of_the_copies_are_what_their_log_says(
     databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,13 +5,13 @@ from tests.bench.profile import HERE, places, render
 BENCH = 'process 9:"python -m tests.bench hot_wallet"'
 WORKER = f'{BENCH};process 7:"python -m app worker"'
 WEB = f'{BENCH};process 8:"python -m app web"'
-BARE = f'{BENCH};process 5:"python -m tests.bench.limits.bare_view 80 body 2"'
+BARE = f'{BENCH};process 5:"python -m tests.bench.peers.plain_charges"'
 SPAWNED = f'{WEB};process 6:"python -c from multiprocessing import spawn; spawn()"'
 STACKS = [
     f"{WORKER};run ({HERE}workers/lookups.py:3);look_up ({HERE}app/providers/a.py:9) 60",
     f"{WORKER};run ({HERE}workers/lookups.py:3);dumps (json/__init__.py:9) 30",
     f"{BENCH};ask ({HERE}tests/bench/crowd.py:1);get ({HERE}app/container/b.py:1) 9",
-    f"{BENCH};serve ({HERE}tests/bench/limits/bare.py:1);get ({HERE}app/c.py:1) 500",
+    f"{BENCH};serve ({HERE}tests/bench/peers/bare.py:1);get ({HERE}app/c.py:1) 500",
     f"{BARE};run (threading.py:1);call ({HERE}app/http/edge/request_threads.py:1) 500",
     f"{WEB};idle (threading.py:1) 500",
     f"{SPAWNED};view ({HERE}app/http/d.py:1) 1",

@@ -53,8 +53,6 @@ class Session:
 
     def ran(self, text: str, *, opening: bool = False, failed: bool = False) -> None:
         """Take down a statement; `opening`: it came in the round trip of a BEGIN."""
-        if text.startswith("--"):  # What SQLite's full-text index does for itself.
-            return
         if failed:
             self._tally.entries.append(Statement(self._owner_of(text), text, "statement", failed))
             return

@@ -67,21 +67,21 @@ BUDGETS: Mapping[str, Budget] = {
     "account": Budget("web 3/0", "web 4/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
     # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
-    # first reading with the parts of its number, the outcome.
+    # first reading, the outcome.
     "link": Budget(
-        "web 5/1, projector 18/1, dispatcher 3/1, worker 8/3, network 6/1",
-        "web 6/1, projector 20/1, dispatcher 3/1, worker 15/3, network 6/1",
+        "web 5/1, projector 18/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 6/1, projector 18/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 6/1, projector 18/1, dispatcher 3/1, worker 8/3, network 6/1",
-        "web 7/1, projector 20/1, dispatcher 3/1, worker 15/3, network 6/1",
+        "web 6/1, projector 18/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 7/1, projector 18/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     # The usage is read from the network, and kept; the plans were read within the last second.
-    "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
+    "read of a link": Budget("web 2/1, network 1/0", "web 3/1, network 1/0"),
     "list of links": Budget("web 6/0", "web 7/0"),
     "top-up": Budget(
-        "web 10/2, projector 13/1, dispatcher 3/1, worker 7/2, network 3/1",
-        "web 14/2, projector 13/1, dispatcher 3/1, worker 13/2, network 3/1",
+        "web 9/2, projector 13/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 13/2, projector 13/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
     # The list that bounds them, and the commit.
     "webhook": Budget(
@@ -91,10 +91,10 @@ BUDGETS: Mapping[str, Budget] = {
     "list of webhooks": Budget("web 5/0", "web 6/0"),
     # The endpoint; the page and how many there are.
     "list of deliveries": Budget("web 3/0", "web 4/0"),
-    # Its reply reads the network. SQLite looks for the index of texts and replaces their entry.
+    # Its reply reads the network.
     "rename": Budget(
-        "web 4/2, projector 5/1, dispatcher 1/0, network 1/0",
-        "web 6/2, projector 9/1, dispatcher 1/0, network 1/0",
+        "web 3/2, projector 5/1, dispatcher 1/0, network 1/0",
+        "web 5/2, projector 5/1, dispatcher 1/0, network 1/0",
     ),
     # The link, the intent, the end, and what was last seen for the reply.
     "end of a link": Budget(

@@ -14,9 +14,8 @@ __all__ = ["installation", "migrated", "tally"]
 
 # For a tick: links that are new, ends to tell, links that are due; and what was last read of these.
 TICK = 4
-# For a link: its stream, its usage, the parts of its number (which are there), its next turn.
-# The last three are written, the parts with the usage.
-LINK = 4
+# For a link: its stream, its usage, its next turn. The last two are written.
+LINK = 3
 COMMITS = 2
 
 
@@ -34,7 +33,7 @@ def read_all(background: BackgroundReading) -> None:
 
 
 @pytest.mark.parametrize("links", [1, 7])
-def test_a_round_asks_four_times_for_each_link(tally: Tally, lab: Lab, links: int) -> None:
+def test_a_round_asks_three_times_for_each_link(tally: Tally, lab: Lab, links: int) -> None:
     for _ in range(links):
         lab.create()
     lab.process.projector.catch_up()

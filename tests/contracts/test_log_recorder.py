@@ -15,7 +15,7 @@ from eventsourcing.persistence import IntegrityError, OperationalError, StoredEv
 from eventsourcing.sqlite import SQLiteDatastore
 
 from app.adapters.sqlite.log import SQLiteLogRecorder
-from domain.log.log import NothingInserted, OtherLog
+from domain.log.log import EventsGone, NothingInserted
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they
 # import is built on a package that is not installed.
@@ -184,6 +184,6 @@ def test_an_event_whose_predecessor_is_missing_is_not_inserted(recorder: SQLiteL
     first = event()
     third = replace(first, originator_version=3)
     recorder.insert_events([first])
-    with pytest.raises(OtherLog):
+    with pytest.raises(EventsGone):
         recorder.insert_events([event(), third])
     assert recorder.insert_events([replace(first, originator_version=2), third]) == [2, 3]

@@ -18,12 +18,12 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import to_builtins
 
+from app.books.statements import statements_of
 from app.http.finance.replies import show_statement
 from domain.finance.month import Month
 from domain.ids import derive_id
 from domain.months import month_of, months_before
 from projections.audit.export import Export
-from projections.audit.statements import statements_of
 from tests.app.cli.conftest import migrated_home, nowhere, shell
 from tests.app.cli.shell import Shell
 from tests.docs.verifier import VERIFIER, verify

@@ -46,6 +46,7 @@ def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> N
     assert running.wait(PATIENCE_S) == -signal.SIGKILL
 
 
+@pytest.mark.any_database  # Whether old tables serve on is the rule of test_rebuild, on both.
 def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones_for_a_day(
     installation: Installation, full: Process
 ) -> None:
@@ -66,7 +67,7 @@ def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones
     assert verify(full.log, full.views, full.positions, full.models).failures == []
 
 
-@pytest.mark.any_database  # On both a rebuild is killed above, which a migration begins too.
+@pytest.mark.any_database
 def test_a_migration_that_is_killed_is_done_by_the_next_one(
     installation: Installation, full: Process
 ) -> None:

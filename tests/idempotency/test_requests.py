@@ -22,6 +22,9 @@ from tests.idempotency.requests import (
 )
 from tests.support.erasing import erase_months
 
+# How a database keeps a key and lets twins race is the rule of test_commands, on both.
+pytestmark = pytest.mark.any_database
+
 REPLAYED = "Idempotency-Replayed"
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.processes.demo import prepare_demo
 from domain.cause import Cause
+from tests.plan_files import make_demo
 from tests.scenarios.partner import Partner
 from tests.scenarios.system import System
 from tests.servers.databases import Databases
@@ -27,7 +27,7 @@ def system(tmp_path: Path, databases: Databases, broker_url: str) -> Iterator[Sy
 def partner_of(system: System) -> Partner:
     """Return the client of an organization with money and plans; the tables must be there."""
     parts = system.container
-    demo = prepare_demo(parts)
+    demo = make_demo(parts)
     cause = Cause(parts.clock(), "scenario")
     parts.accounts.deposit(demo.organization, DEPOSIT_MICROS, "scenario", cause)
     return Partner(system.url, demo.client_id, demo.client_secret)

@@ -1,5 +1,7 @@
 """Every process of the Procfile learns that its installation is held, and that it is released."""
 
+import pytest
+
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.system import PROCESSES, System, failures
@@ -9,6 +11,7 @@ HELD, RELEASED = "this installation is held", "this installation is released"
 JOB = {"phone_numbers": numbers(20)}
 
 
+@pytest.mark.soak  # In one process: tests/app/processes/test_hold.py.
 def test_each_process_rests_from_a_hold_on_and_acts_from_a_release_on(system: System) -> None:
     system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
     assert system.run("migrate").returncode == 0

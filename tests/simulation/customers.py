@@ -1,8 +1,8 @@
 """The customers: they use every operation, often repeat requests, and note the replies."""
 
-import json
 from collections.abc import Callable
 from random import Random
+from typing import Any
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, deposit_id, wallet_id
@@ -18,6 +18,7 @@ from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest
 from tests.installation import PRICE_MICROS, numbers
+from tests.plan_files import take_over
 from tests.simulation.ledger import Ask, Kind, Ledger, Outcome
 from tests.simulation.machine import Machine
 from tests.simulation.template import Template
@@ -53,7 +54,7 @@ class Customers:
         self._cancels = self._of_jobs.random() < 0.5
         self._of_files = Random(f"{world.seed}, taken over")
         self._takes_over = self._of_files.random() < 0.5
-        self._file = b""
+        self._elsewhere: dict[str, Any] = {}  # The link of the file, if there is one.
         self.ledger = Ledger()
 
     def ask(self, kind: Kind) -> None:
@@ -155,14 +156,14 @@ class Customers:
         made = network.create_endpoint(iccid, plan, "base", str(link_id), timeout_s=1.0)
         bought = {"plan_id": str(plan_id), "bought_at": BOUGHT_AT}
         entry = {"organization_id": str(owner), "iccid": iccid, "plans": [bought]}
-        self._file = json.dumps({"links": [{**entry, "endpoint_id": made.endpoint_id}]}).encode()
+        self._elsewhere = {**entry, "endpoint_id": made.endpoint_id}
         while not self._import():  # Whoever has no answer sends the file again.
             pass
         self.ledger.tell(Ask("link", owner, None, plan_id=plan_id), link_id)
 
     def sometimes_import(self) -> None:
         """Import the file of that link again now and then: it stays as it is."""
-        if self._file and self._of_files.random() < IMPORTS:
+        if self._elsewhere and self._of_files.random() < IMPORTS:
             done = self._import()
             assert done is None or done.created == 0, "a link is taken over twice"
 
@@ -171,9 +172,9 @@ class Customers:
         if machine is None:
             return None
         self._world.note(f"{machine.called} imports a link that was issued elsewhere")
-        run, cause = machine.link_import, machine.cause()
+        cause, entry = machine.cause(), self._elsewhere
         try:
-            return self._world.live(machine, lambda: run.run(self._file, cause, dry_run=False))
+            return self._world.live(machine, lambda: take_over(machine, cause, entry))
         except Refused as refusal:
             self._world.note(f"not imported: {refusal.code}")
             return None

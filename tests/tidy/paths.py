@@ -22,7 +22,7 @@ from typing import Any
 from uuid import UUID
 
 from app.bootstrap.container import Container
-from app.http.application import create_front
+from app.http.application import Bridge, create_front
 from app.http.edge.listening import bind, listen
 from domain.lookups.bulk_job import BulkJob
 from tests.app.http.buying import BASIC, LINKS, Buyer
@@ -72,7 +72,9 @@ def serving(directory: Path) -> Iterator[tuple[Buyer, int]]:
     listeners = bind("127.0.0.1", 0)
     port = int(listeners[0].getsockname()[1])
     listen(listeners, "127.0.0.1", port)
-    front = create_front(service.container, listeners, many=False, finish_s=FINISH_S)
+    front = create_front(
+        Bridge(service.container, many=False), listeners, many=False, finish_s=FINISH_S
+    )
     thread = threading.Thread(target=front.run, name="front")
     thread.start()
     try:

@@ -105,6 +105,8 @@ def _imports(source: Source) -> Iterator[tuple[int, str]]:
 def _uses(source: Source, names: set[str]) -> Iterator[str]:
     """Find these dotted names, whether written out or imported by their last part."""
     last = {name.rpartition(".")[2] for name in names}
+    if not any(each in source.text for each in last):
+        return  # To walk over the tree takes longer than to look at the text.
     written = (
         (node.lineno, ast.unparse(node))
         for node in ast.walk(source.tree)

@@ -12,6 +12,7 @@ TIMEOUT_S = 60
 SIX = re.compile(r"^\| \d \| \[([\w/.]+)\]", re.MULTILINE)
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_it_finds_what_a_request_passes_on_every_thread() -> None:
     told = subprocess.run(

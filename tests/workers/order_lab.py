@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from app.books.reconcile import Ours, costs_of
 from domain.accounts.wallet import Wallet
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder
 from projections.audit.auditor import check_log
-from projections.audit.reconcile import Ours, costs_of
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation, Process
 from tests.order_network import Bought, OrderBook, SellingByOrder

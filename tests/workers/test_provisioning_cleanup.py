@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from app.books.postings import work_of
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link, Stage
 from domain.money import parse_amount
-from projections.audit.costs import work_of
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm

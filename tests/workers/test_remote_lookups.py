@@ -20,6 +20,7 @@ from prometheus_client import generate_latest
 from app.adapters import circuit
 from app.adapters.lookups import telnyx, twilio
 from app.adapters.remote.api import RemoteApi
+from app.books.postings import Work, work_of
 from app.bootstrap import container as bootstrap
 from app.watch.logging import begin_work, end_work
 from domain.accounts.wallet import Wallet, wallet_id
@@ -31,7 +32,6 @@ from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
-from projections.audit.costs import Work, work_of
 from tests.canaries import canaries_in
 from tests.installation import (
     PRICE_MICROS,

@@ -265,6 +265,7 @@ def test_a_kill_ends_a_life_and_not_the_thread_of_its_committer(lab: Lab) -> Non
     first.accounts.deposit(lab.organization_id, 1, "bank-2", first.cause())
 
 
+@pytest.mark.soak  # Who comes between two reads comes before or after a commit as well, above.
 @sqlite_only("commits decide who wins, and those are tried on both; the reads are many")
 @in_a_saga(table(RIVALS, ("after",)))
 def test_somebody_else_may_come_between_any_two_reads(

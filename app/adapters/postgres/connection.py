@@ -1,6 +1,6 @@
 """A connection to PostgreSQL on which no call hangs; a check for poolers that share sessions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
@@ -53,9 +53,17 @@ class ServerSilent(psycopg.OperationalError):
     """
 
 
-class BoundedConnection(psycopg.Connection[Any]):
-    """Waits at most `answer_s` for each answer; None means without a limit."""
+def _nothing() -> None:
+    """Require nothing."""
 
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """Waits at most `answer_s` for each answer; None means without a limit.
+
+    A pool calls `require` before it lends the connection; it raises once another server answers.
+    """
+
+    require: Callable[[], None] = staticmethod(_nothing)
     answer_s: float | None = FIRST_ANSWER_S
     # The name of each prepared statement, by its text.
     _statements: Mapping[bytes, bytes] = MappingProxyType({})

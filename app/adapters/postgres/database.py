@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -18,6 +19,7 @@ from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
 from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_of_sessions
 from app.adapters.postgres.lock import SessionLock, key_of
 from app.adapters.postgres.pool import FixedPool
+from app.adapters.postgres.server import ServerPin
 from app.adapters.postgres.turns import PostgresTurns
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.errors import NotPossible
@@ -25,7 +27,7 @@ from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
 from projections.engine.hot_reads import has_news
-from projections.engine.text_index import EXTENSIONS
+from projections.engine.trigrams import EXTENSIONS
 
 # Connections of one process; opened when they are needed, and kept.
 VIEWS_MAX = 5
@@ -119,6 +121,7 @@ class PostgresDatabase:
         self._role = role
         self._service_role = service_role  # A role of the database; "" for one that owns all.
         self._is_sound = False
+        self._pin = ServerPin()
 
     @property
     def place(self) -> str:
@@ -130,11 +133,12 @@ class PostgresDatabase:
         places = (f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
         return f"{parts.get('dbname', '')} on {', '.join(places)}"
 
-    def log_environment(self) -> dict[str, str]:
+    def log_environment(self) -> dict[str, Any]:
         """Return the settings of the event log's library."""
         return {
             "PERSISTENCE_MODULE": "app.adapters.postgres.log:Factory",
             "LOG_CONNINFO": self._conninfo("log"),
+            "LOG_PIN": self._pin,
         }
 
     def databases(self) -> Databases:
@@ -145,10 +149,11 @@ class PostgresDatabase:
         views, vault, session = self._conninfo("views"), self._conninfo("keys"), SESSION
         if self._service_role:  # So that this role owns these tables, whichever role connects.
             session += f"; SET ROLE {Identifier(self._service_role).as_string()}"
-        relaxed = engine_for(views, VIEWS_MAX, synchronous_commit=False, session=session)
+        pin = self._pin
+        relaxed = engine_for(views, VIEWS_MAX, synchronous_commit=False, session=session, pin=pin)
         shared = Database(relaxed, durable=_made_durable(relaxed))
-        keys = Database(engine_for(vault, KEYS_MAX, synchronous_commit=True, session=session))
-        return Databases(shared, shared, keys)
+        vaults = engine_for(vault, KEYS_MAX, synchronous_commit=True, session=session, pin=pin)
+        return Databases(shared, shared, Database(vaults))
 
     def read_only(self, on_files: Sequence[str] = ()) -> Database:  # noqa: ARG002  # Part of the port.
         """Return the tables and views through sessions that can only read."""
@@ -281,6 +286,9 @@ class PostgresDatabase:
             alone.execute("SELECT pg_advisory_lock(%s)", [key_of(MIGRATE)])
             if (fault := self._misfit(alone)) is not None:  # Another schema may have been first.
                 raise NotPossible(fault)
+            for name in EXTENSIONS:  # Without them a search scans, and `migrate` warns.
+                with suppress(psycopg.Error):
+                    alone.execute(SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(name)))
             yield
 
     def protect_log(self) -> None:
@@ -293,9 +301,6 @@ class PostgresDatabase:
             if row is None or row[0] == self._service_role:
                 message = "SERVICE_ROLE is the user of DATABASE_URL: let another role own the log"
                 raise NotPossible(message)
-            for name in EXTENSIONS:  # The service's role may not create extensions.
-                with suppress(psycopg.Error):
-                    owner.execute(SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(name)))
             with owner.transaction():
                 schema = Identifier(row[1])
                 owner.execute(SQL(PROTECT).format(role=role, schema=schema))
@@ -327,12 +332,29 @@ def conninfo(url: str, application_name: str = "carrier-links") -> str:
 
 
 def engine_for(
-    target: str, connections_max: int, *, synchronous_commit: bool, session: str = SESSION
+    target: str,
+    connections_max: int,
+    *,
+    synchronous_commit: bool,
+    session: str = SESSION,
+    pin: ServerPin | None = None,
 ) -> Engine:
-    """Open a pool; without `synchronous_commit` a crash may lose the newest commits."""
+    """Open a pool; without `synchronous_commit` a crash may lose the newest commits.
+
+    With a `pin` all connections lead to its server.
+    """
+
+    def connect() -> BoundedConnection:
+        connection = BoundedConnection.open(target, session)
+        if pin is not None:
+            pin.look(connection)
+            connection.require = pin.require
+        connection.autocommit = False
+        return connection
+
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: BoundedConnection.open(target, session, autocommit=False),
+        creator=connect,
         hide_parameters=True,  # Error texts end up in logs; parameters must not.
         poolclass=FixedPool,
         pool_size=connections_max,
@@ -369,13 +391,14 @@ def _begin(statements: str, lent: PoolProxiedConnection) -> None:
         connection.run(statements)
 
 
-def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> None:
+def _check(connection: BoundedConnection, _record: object, _proxy: object) -> None:
     """Check a connection before it is lent; let the pool replace it if the server has ended it.
 
     So a restart of the server causes no errors. If the connection ends later, the statement fails.
     """
     if has_news(connection):
         raise DisconnectionError
+    connection.require()
     if connection.autocommit:  # The last user was a hot read.
         connection.autocommit = False
 

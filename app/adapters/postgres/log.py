@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from struct import Struct
-from threading import local
 from typing import Any, Self, TypeVar, cast
 from uuid import UUID
 
@@ -33,9 +32,9 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from app.adapters.postgres.connection import DURABLE, ServerSilent
 from app.adapters.postgres.lock import key_of
-from app.adapters.postgres.server import LogConnection, Servers
+from app.adapters.postgres.server import LogConnection, OtherServer, ServerPin
 from app.adapters.postgres.waker import WORK_CHANNEL, payload_of
-from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors, with_news
+from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors, with_news
 from workers.routes import ROUTES
 
 BIGINT, BYTEA, TEXT, UUID_ = 20, 17, 25, 2950  # Their numbers in `pg_type`.
@@ -129,15 +128,13 @@ class Datastore(PostgresDatastore):
     The library's own asks the server for composite types, which we do not use.
     """
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, pin: ServerPin | None = None) -> None:
         super().__init__("", "", "", "", "", originator_id_type="uuid")
-        # Set by the recorder, which knows the names of the tables. `compose` is called when the
-        # first connection has told which schema they are in.
-        self.servers: Servers | None = None
+        self.pin = pin or ServerPin()
+        # Set by the recorder, which knows the names of the tables; called when the first connection
+        # has told which schema they are in.
         self.compose: Callable[[], object] = lambda: None
         self._has_schema = False
-        self._newest = ""  # The server to which the newest connection leads.
-        self._lent = local()
         self.refusals = deque[tuple[float, psycopg.Error]](maxlen=1)
         self.pool = ConnectionPool(  # type: ignore[assignment]  # The library's own pool differs only in adding passwords.
             conninfo,
@@ -161,29 +158,23 @@ class Datastore(PostgresDatastore):
 
     @contextmanager
     def get_connection(self) -> Iterator[Any]:
-        """Lend a connection; afterwards `server` tells this thread to which server it leads."""
+        """Lend a connection to the server that answered first; raises once another one answers."""
         with super().get_connection() as connection:
-            self._lent.server = cast("LogConnection", connection).server
+            try:
+                self.pin.require()
+            except OtherServer as error:
+                raise OperationalError(str(error)) from error
             yield connection
 
-    @property
-    def server(self) -> str:
-        """The server to which this thread's last connection led."""
-        return getattr(self._lent, "server", self._newest)
-
     def _look(self, connection: LogConnection, conninfo: str) -> None:
-        """Find out to which server a new connection leads; if to a new one, drop all others."""
+        """Find out to which server a new connection leads."""
         connection.set_up(conninfo)
         if not self._has_schema:
             schema = connection.run("SELECT current_schema()").get_value(0, 0)
             self.schema = (schema or b"public").decode()
             self.compose()
             self._has_schema = True
-        if self.servers is not None:
-            self.servers.look(connection)
-        before, self._newest = self._newest, connection.server
-        if before not in {"", connection.server}:
-            self.pool.drain()
+        connection.is_standby = self.pin.look(connection)
 
     def again(self, call: Callable[[], T]) -> T:
         """Call; if the connection was broken, call once more on a sound connection.
@@ -259,43 +250,35 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         self._newest_statement = SQL(NEWEST).format(table=self._table).as_bytes()
         self._reads: dict[frozenset[str], bytes] = {}
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
-        self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)
-        self.sql_create_statements.append(servers.create_statement)
+        datastore.pin.name_tables(events_table_name, datastore.schema)
+        self.sql_create_statements.append(datastore.pin.create_statement)
 
     def create_table(self) -> None:
         """Create the tables in the first schema of the session's search_path."""
         self.datastore.again(lambda: PostgresApplicationRecorder.create_table(self))
 
-    def insert_events(
-        self, stored_events: Sequence[StoredEvent], servers: Collection[str] = (), **_: Any
-    ) -> Sequence[int]:
+    def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int]:
         """Insert all events or none; return their positions.
 
-        `servers` are the servers whose log was read to decide on the events. Raises OtherLog if any
-        of them is not this server, also on the second try, or if this log lacks the event before
-        the first new one of a stream.
+        Raises EventsGone if this log lacks the event before the first new one of a stream.
         """
         if not stored_events:
             return []
         try:
-            return self.datastore.again(lambda: self._insert(stored_events, servers))
+            return self.datastore.again(lambda: self._insert(stored_events))
         except NothingInserted as refusal:
             if not isinstance(refusal.__cause__, psycopg.errors.ReadOnlySqlTransaction):
                 raise
             self.datastore.pool.drain()  # New connections may lead to a server that takes writes.
-            return self.datastore.again(lambda: self._insert(stored_events, servers))
+            return self.datastore.again(lambda: self._insert(stored_events))
 
-    def _insert(
-        self, stored_events: Sequence[StoredEvent], servers: Collection[str]
-    ) -> Sequence[int]:
+    def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int]:
         parameters = self._parameters(stored_events)
         try:
             with self.datastore.get_connection() as connection:
-                # Refused even if it was promoted since, because `server` is then out of date.
+                # Refused even if it was promoted since: new connections then tell another server.
                 if connection.is_standby:
                     raise psycopg.errors.ReadOnlySqlTransaction
-                if any(server != connection.server for server in servers):
-                    raise OtherLog
                 found = connection.run_prepared(self._insert_statement, parameters)
         # Writing on a standby is an internal error.
         except (InternalError, OperationalError) as error:
@@ -303,7 +286,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
                 raise NothingInserted(*error.args) from error.__cause__
             raise
         if not found.ntuples:
-            raise OtherLog
+            raise EventsGone
         return [from_bigint(found.get_value(row, 0)) for row in range(found.ntuples)]
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[bytes]:
@@ -377,17 +360,22 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return (row and row["max"]) or 0
 
     def server(self) -> str:
-        """The server of this thread's last call, with the name of its life (see `server`)."""
-        return self.datastore.server
+        """The server that answers, with the name of its life (see `server`)."""
+        return self.datastore.pin.name
+
+    def is_over(self) -> bool:
+        """Tell whether another server answers than the one that answered first."""
+        return self.datastore.pin.is_over
 
 
 class Factory(PostgresFactory):
-    """Opens the log at `LOG_CONNINFO`."""
+    """Opens the log at `LOG_CONNINFO`, on the server of `LOG_PIN`."""
 
     def __init__(self, env: Environment | EnvType | None) -> None:
         # Not that of PostgresFactory, which reads a setting for each part of the address.
         InfrastructureFactory.__init__(self, env)
-        self.datastore = Datastore(self.env["LOG_CONNINFO"])
+        pin = cast("ServerPin | None", self.env.get("LOG_PIN"))  # Shared with other pools.
+        self.datastore = Datastore(self.env["LOG_CONNINFO"], pin)
 
     application_recorder_class = PostgresLogRecorder
 
@@ -399,6 +387,8 @@ def _makes_table(statement: str) -> bool:
 def _is_lost(error: Exception) -> bool:
     """Tell whether the connection broke, as opposed to an error that the server sent."""
     cause = error.__cause__
+    if isinstance(cause, OtherServer):
+        return False
     state = getattr(cause, "sqlstate", None)
     if isinstance(cause, psycopg.Error) and state is not None:
         return str(state).startswith(("08", "57P"))

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg
 from sqlalchemy.pool import QueuePool
 
+from app.adapters.postgres.connection import BoundedConnection
 from projections.engine.hot_reads import has_news
 
 
@@ -17,13 +17,14 @@ class FixedPool(QueuePool):
     """
 
     @contextmanager
-    def lent(self) -> Iterator[psycopg.Connection]:
+    def lent(self) -> Iterator[BoundedConnection]:
         """Lend a connection in autocommit; it is dropped when the block raises."""
         record: Any = self._do_get()
         try:
             if record.dbapi_connection is not None and has_news(record.dbapi_connection):
                 record.invalidate()
-            driver: psycopg.Connection = record.get_connection()
+            driver: BoundedConnection = record.get_connection()
+            driver.require()
             if not driver.autocommit:  # Nearly always the last user left it in autocommit.
                 driver.autocommit = True
             yield driver

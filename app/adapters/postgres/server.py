@@ -1,4 +1,10 @@
-"""Tells to which server a connection leads, and to which life: a promotion begins a new one."""
+"""Tells to which server a connection leads, and to which life: a promotion begins a new one.
+
+All connections of a container lead to the server that answered first. When another one answers, the
+container is over: what it holds in memory may be lost there, so every call fails from then on.
+"""
+
+from threading import Lock
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -34,45 +40,85 @@ LEAVE_OUT = """
 BEGIN = "INSERT INTO {servers} (place) VALUES (%s)"
 
 
-class LogConnection(BoundedConnection):
-    """A connection of the log that knows to which server it leads."""
+class OtherServer(psycopg.OperationalError):
+    """Raised when another server answers than the one that a container was built on."""
 
-    server = ""
+
+class LogConnection(BoundedConnection):
+    """A connection of the log that knows whether it leads to a standby."""
+
     is_standby = False
 
 
-class Servers:
-    """The lives of servers that a log has had, in a table beside the log."""
+class ServerPin:
+    """The server that all connections of one container lead to: the first one that answered.
 
-    def __init__(self, schema: str, events_table: str) -> None:
-        self._events = Identifier(schema, events_table).as_string()
-        self._servers = Identifier(schema, f"{events_table}_servers")
-        self._lock_key = key_of(f"{schema}.{events_table} servers")
+    Its lives are named in a table beside the log, by which the first connection to a promoted
+    server is recognized.
+    """
+
+    def __init__(self, events_table: str = "log_events") -> None:
+        self._lock = Lock()
+        self._place = ""
+        self._life: object = None  # None: `migrate` has not run yet.
+        self.is_over = False  # Another server has answered.
+        self.name_tables(events_table)
+
+    def name_tables(self, events_table: str, schema: str = "") -> None:
+        """Say where the log is; without a schema in the first one of the search path."""
+        names = (schema, events_table) if schema else (events_table,)
+        self._events = Identifier(*names).as_string()
+        self._servers = Identifier(*names[:-1], f"{events_table}_servers")
+        self._lock_key = key_of(f"{'.'.join(names)} servers")
 
     @property
     def create_statement(self) -> Composed:
         return self._sql(CREATE)
 
-    def look(self, connection: LogConnection) -> None:
-        """Find out to which life a new connection leads; the first connection to it names it."""
+    @property
+    def name(self) -> str:
+        return f"{self._place}/{self._life}"
+
+    def require(self) -> None:
+        """Raise OtherServer once another server has answered."""
+        if self.is_over:
+            message = "another server answers now; this process begins anew"
+            raise OtherServer(message)
+
+    def look(self, connection: psycopg.Connection) -> bool:
+        """Compare the server of a new connection; return whether it is a standby."""
         with connection.cursor(row_factory=tuple_row) as cursor:
             place, is_standby = cursor.execute(PLACE).fetchone() or ("", True)
-            connection.server, connection.is_standby = place, is_standby
+            life = None
             try:
                 life = self._find(cursor, place)
                 if life is None and not is_standby:
                     life = self._begin(connection, cursor, place)
+            # `migrate` has not run yet, or the server takes no writes, so nothing can go wrong.
             except (psycopg.errors.UndefinedTable, psycopg.errors.ReadOnlySqlTransaction):
-                # `migrate` has not run yet, or the server takes no writes, so nothing can go wrong.
-                return
-            connection.server = f"{place}/{life}"
+                if not connection.autocommit:
+                    connection.rollback()
+        with self._lock:
+            self._compare(str(place), life)
+        return bool(is_standby)
+
+    def _compare(self, place: str, life: object) -> None:
+        if not self._place:
+            self._place = place
+        if self._life is None:
+            self._life = life
+        if self._place != place or (life is not None and self._life != life):
+            self.is_over = True
 
     def _find(self, cursor: psycopg.Cursor[tuple[object, ...]], place: str) -> object:
         row = cursor.execute(self._sql(FIND), [place]).fetchone()
         return None if row is None else row[0]
 
     def _begin(
-        self, connection: LogConnection, cursor: psycopg.Cursor[tuple[object, ...]], place: str
+        self,
+        connection: psycopg.Connection,
+        cursor: psycopg.Cursor[tuple[object, ...]],
+        place: str,
     ) -> object:
         with connection.transaction():
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [self._lock_key])

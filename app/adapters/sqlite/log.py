@@ -20,7 +20,7 @@ from eventsourcing.sqlite import (
 )
 
 from app.adapters.sqlite.file import DatabaseFile
-from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors
+from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors
 
 
 class ReleasingPool(SQLiteConnectionPool):
@@ -201,7 +201,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     ) -> Sequence[int]:
         """Insert under the write lock from the start, so that processes wait their turn for it.
 
-        Raises OtherLog when this log lacks the event before the first of a stream.
+        Raises EventsGone when this log lacks the event before the first of a stream.
         """
         positions = []
         for event in stored_events:
@@ -217,5 +217,5 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             key = stream.hex if isinstance(stream, UUID) else stream
             c.execute(self._predecessor, (key, version))
             if c.fetchone() is None:
-                raise OtherLog
+                raise EventsGone
         return positions

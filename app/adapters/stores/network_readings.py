@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
+    Index,
     LargeBinary,
     MetaData,
     String,
@@ -22,12 +23,12 @@ from sqlalchemy import (
 )
 
 from app.adapters.stores.faults import Faults
-from app.adapters.stores.number_parts import NumberParts
 from domain.links.network import NetworkReading, NetworkStatus, Usage
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_into
+from projections.engine.trigrams import ESCAPE, pattern, trigram_index
 
 _USAGE = msgspec.json.Decoder(Usage)
 _STATUS = msgspec.json.Decoder(NetworkStatus)
@@ -36,8 +37,8 @@ _STATUS = msgspec.json.Decoder(NetworkStatus)
 class SqlReadings:
     """One row per link; usage and status each have their own age.
 
-    The MSISDN has a column, and its parts have rows for searches. It is kept until the network
-    tells another one. A store that fails returns nothing.
+    The MSISDN has a column of its own for searches. It is kept until the network tells another one.
+    A store that fails returns nothing.
     """
 
     def __init__(self, database: Database, faults: Faults) -> None:
@@ -54,12 +55,21 @@ class SqlReadings:
             Column("usage_as_of", BigInteger),
             Column("status", LargeBinary),
             Column("status_as_of", BigInteger),
+            trigram_index("network_readings_by_number", "msisdn"),
+            Index("network_readings_scanned", "organization_id", "msisdn").ddl_if(dialect="sqlite"),
         )
-        self.parts = NumberParts(self._rows, database.engine.dialect)
         columns = self._rows.c
         # Built once, because every read of a link runs it.
         found = select(columns.link_id, columns.msisdn, columns.usage, columns.status)
         self._find = HotStatement(found.where(OneOf(columns.link_id, "links")))
+        self._search = HotStatement(
+            select(columns.link_id)
+            .where(
+                columns.organization_id == bindparam("organization"),
+                columns.msisdn.like(bindparam("pattern"), escape=ESCAPE),
+            )
+            .limit(bindparam("limit"))
+        )
         self._keeping = {
             "usage_as_of": self._upsert("msisdn", "usage", "usage_as_of"),
             "status_as_of": self._upsert("status", "status_as_of"),
@@ -89,16 +99,20 @@ class SqlReadings:
 
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
         """Return the ids of at most `limit` links whose MSISDN contains `part`."""
-        found: list[UUID] = []
+        asked = {"organization": organization_id, "pattern": pattern(part), "limit": limit}
+        rows: Sequence[Sequence[Any]] = ()
         with self._faults.swallowed("search"):
-            found += self.parts.find(self._database, organization_id, part, limit)
-        return found
+            rows = self._database.rows(self._search, **asked)
+        return sorted(as_id(link_id) for (link_id,) in rows)
 
     def mend(self) -> None:
-        """Make the number parts match the numbers, and drop an index of older releases."""
+        """Drop what earlier releases searched in, and make the indexes that a table lacks."""
         with self._database.writing() as connection:
             connection.exec_driver_sql("DROP INDEX IF EXISTS network_readings_by_msisdn")
-        self.parts.follow_all(self._database)
+            connection.exec_driver_sql("DROP TABLE IF EXISTS network_number_parts")
+            connection.exec_driver_sql("DELETE FROM schema_versions WHERE name = 'network_numbers'")
+            for index in self._rows.indexes:
+                index.create(connection, checkfirst=True)
 
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
         """Forget links with anything stored that is older than a moment; return how many."""
@@ -106,9 +120,7 @@ class SqlReadings:
         old = or_(columns.usage_as_of < oldest, columns.status_as_of < oldest)
         if organization_id is not None:
             old = and_(old, columns.organization_id == organization_id)
-        count = change_in_parts(self._database, self._rows.delete(), old, columns.link_id)
-        self.parts.forget_strangers(self._database)
-        return count
+        return change_in_parts(self._database, self._rows.delete(), old, columns.link_id)
 
     def forget_links(self, organization_id: UUID, link_ids: Collection[UUID]) -> None:
         """Forget what the networks told of these links, and their numbers."""
@@ -116,7 +128,6 @@ class SqlReadings:
         mine = (columns.organization_id == organization_id, columns.link_id.in_([*link_ids]))
         with self._database.writing(durable=True) as connection:
             connection.execute(self._rows.delete().where(*mine))
-        self.parts.forget_strangers(self._database)
 
     def _keep(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str
@@ -129,8 +140,6 @@ class SqlReadings:
         statement = self._keeping[as_of]
         with self._faults.swallowed("keep"), self._database.writing() as connection:
             run(connection, statement, **row)
-            if part.get("msisdn"):  # The statement above has locked the row.
-                self.parts.follow(connection, link_id)
 
     def _upsert(self, *part: str) -> HotStatement:
         """Return the statement that writes these columns; the last one holds the age."""

@@ -89,11 +89,8 @@ class PersonalKeys:
         self,
         database: Database,
         random_bytes: Callable[[int], bytes] = os.urandom,
-        server: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.database = database
-        # The server whose log is written; another server may have lost a key.
-        self._server = server
         self._random_bytes = random_bytes
         self.metadata, self.branch_metadata = MetaData(), MetaData()
         self._rows = Table(
@@ -117,7 +114,7 @@ class PersonalKeys:
         self._one = HotStatement(rows.where(columns.month == bindparam("name")))
         of_month = rows.where(columns.month.like(bindparam("name").concat("%")))
         self._newest = HotStatement(of_month.order_by(columns.month.desc()).limit(1))
-        self._held: dict[tuple[UUID, str, bool, str | None], tuple[float, Row]] = {}
+        self._held: dict[tuple[UUID, str, bool], tuple[float, Row]] = {}
 
     def seal(
         self,
@@ -271,7 +268,7 @@ class PersonalKeys:
 
     def _row(self, statement: HotStatement, organization_id: UUID, name: str) -> Row:
         """Return the name and the key of a row; those of a key that exists are held."""
-        place = (organization_id, name, statement is self._newest, self._server())
+        place = (organization_id, name, statement is self._newest)
         held = self._held.get(place)
         if held is not None and time.monotonic() - held[0] < HELD_S:
             return held[1]

@@ -24,11 +24,18 @@ from app.http.edge.replies import success, wait_for
 from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.errors import NotAcceptable, NotFound, RateLimited, ValidationFailed
+from domain.errors import (
+    NotAcceptable,
+    NotFound,
+    RateLimited,
+    ServiceUnavailable,
+    ValidationFailed,
+)
 from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import EntryFilter, Transaction
 from projections.models.wallets import WalletRow
 
+BEHIND = "The list of transactions is not up to date; try again."
 READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a download.
 EXAMPLE: Final = (
     f"{','.join(COLUMNS)}\r\n"
@@ -103,11 +110,11 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
 def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
     parts = container()
     wanted = parse_id(transaction_id)
-    wait_for(parts, parts.transactions.name)
+    is_known = wait_for(parts, parts.transactions.name)
     with parts.views.reading() as connection:
         entry = parts.transactions.get(connection, caller.organization_id, wanted)
     if entry is None:
-        raise NotFound
+        raise NotFound if is_known else ServiceUnavailable(BEHIND)
     return entry
 
 

@@ -237,10 +237,15 @@ def json_response(
     return Response(encoded, status, headers, content_type="application/json")
 
 
-def wait_for(parts: Container, name: str) -> None:
-    """Wait for a read model to reach what the caller may know; if it stays behind, note its age."""
-    if not wait_until_projected(parts.log, parts.views, parts.positions, [name]):
-        note_age(parts, name)
+def wait_for(parts: Container, name: str) -> bool:
+    """Wait for a read model to reach what the caller may know; tell whether it did.
+
+    If it stays behind, its age is noted.
+    """
+    if wait_until_projected(parts.log, parts.views, parts.positions, [name]):
+        return True
+    note_age(parts, name)
+    return False
 
 
 def note_age(parts: Container, name: str) -> None:

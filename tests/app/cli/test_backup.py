@@ -166,6 +166,7 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
     assert opens(place, serving, token, job)["items"][0]["phone_number"] == "+14155552671"
 
 
+@pytest.mark.soak  # By hand on PostgreSQL: a restore below, with the same tools.
 def test_the_backup_of_the_deployment_page_holds_what_was_answered_before_it(
     nowhere: Shell, tmp_path: Path, databases: Databases
 ) -> None:
@@ -226,6 +227,7 @@ def test_both_commands_say_where_the_log_ends(
     end = paid.json("audit", "verify")["position"]
     assert paid.json("backup", tmp_path / "b")["position"] == end
     restored = elsewhere.json("restore", tmp_path / "b")
+    assert elsewhere.json("installation", "release") == {"held": False, "changed": True}
     assert (restored["ok"], restored["position"], restored["failures"]) == (True, end, [])
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap.known_keys import ensure_keys, note_keys
-from app.processes.demo import prepare_demo
 from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
 from app.watch.clock_check import ClockCheck
@@ -25,6 +24,7 @@ from tests.installation import (
     this_month,
     wait_until,
 )
+from tests.plan_files import make_demo
 
 READY = {"SANDBOX": "false", "PUBLIC_URL": "https://api.example"}
 # No real network yet, no sink, and one role of the database in tests.
@@ -159,7 +159,7 @@ ANY = pytest.mark.any_database
         (stop_a_read_model, "read models", "jobs has stopped"),
         (leave_read_models_behind, "read models", "behind the log"),
         (forget_the_backup, "backup", "the last known backup"),
-        pytest.param(prepare_demo, "demo", "client revoke", marks=ANY),
+        pytest.param(make_demo, "demo", "client revoke", marks=ANY),
         pytest.param(let_two_deposit, "deposits", "client payer may deposit", marks=ANY),
     ],
 )

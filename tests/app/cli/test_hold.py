@@ -88,6 +88,7 @@ def check_the_copy(place: Shell, serving: Serving, receiver: Receiver) -> None:
     assert place.json("audit", "verify")["ok"]
 
 
+@pytest.mark.soak
 def test_a_restored_copy_beside_the_living_one_acts_on_nothing(
     nowhere: Shell, tmp_path: Path, receiver: Receiver
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_restored_copy_beside_the_living_one_acts_on_nothing(
         serving.stop()
 
 
+@pytest.mark.soak
 def test_so_it_is_with_a_copy_that_the_tools_of_the_database_made_and_an_operator_holds(
     nowhere: Shell, tmp_path: Path, receiver: Receiver, databases: Databases
 ) -> None:

@@ -13,6 +13,8 @@ from tests.app.finance.conftest import NASTY, Shop
 from tests.installation import wait_until
 from tests.servers.browser import Browser, Page
 
+pytestmark = pytest.mark.soak  # What the pages hold is the rule of test_pages.
+
 DESK, PHONE = 1280, 400
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 FOCUSED = "document.activeElement"

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from app.books.margin import margin_of
 from app.finance import words
 from app.http.finance.page import KIND_NAMES
 from domain.accounts.approvals import WaitsForApproval
 from domain.cause import Cause
-from projections.audit.margin import margin_of
 from projections.finance.figures import Figures, Wanted, place_of
 from projections.finance.views import VIEWS
 from projections.models.transactions import KINDS

@@ -6,8 +6,8 @@ from io import StringIO
 
 from flask.testing import FlaskClient
 
+from app.books.statements import statements_of
 from domain.finance.month import Month
-from projections.audit.statements import statements_of
 from tests.app.finance.conftest import browsing, live
 from tests.installation import Process, SetClock
 from tests.projections.histories import look_up

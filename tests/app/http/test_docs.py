@@ -246,6 +246,14 @@ def test_the_guides_that_the_document_names_are_where_it_says(
             assert service.client.get(url.removeprefix(public)).mimetype == "text/html", url
 
 
+def test_without_a_mouse_copying_needs_no_hover() -> None:
+    """Chromium without a window always has a mouse, so this reads the style."""
+    style = (STATIC / "docs.css").read_text("utf-8")
+    before, _, hovering = style.partition("@media (hover: hover)")
+    assert "opacity: 0" not in before.partition(".copy {")[2]
+    assert ".copy { opacity: 0; }" in hovering
+
+
 def test_no_validator_elsewhere_is_asked() -> None:
     script = (STATIC / "reference.js").read_text("utf-8")
     assert "validatorUrl: null" in script

@@ -6,12 +6,14 @@ from threading import Thread
 
 import pytest
 
-from app.http.application import create_front
-from app.http.docs import GUIDES, HOME, STATIC
+from app.http.application import Bridge, create_front
+from app.http.docs import GUIDES, HOME
 from app.http.edge.listening import bind, listen
 from tests.app.http.service import Service
 from tests.seeds import sqlite_seed
 from tests.servers.browser import Browser, Page
+
+pytestmark = pytest.mark.soak  # Links, policy and samples are the rules of test_docs.
 
 DESK, PHONE = 1280, 400
 WIDTHS = [DESK, PHONE]
@@ -63,7 +65,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     service = Service(directory, PUBLIC_URL="", PATH_PREFIX="/below")
     listeners = bind("127.0.0.1", 0)
     listen(listeners, "127.0.0.1", 0)
-    front = create_front(service.container, listeners, many=False, finish_s=10)
+    front = create_front(Bridge(service.container, many=False), listeners, many=False, finish_s=10)
     thread = Thread(target=front.run)
     thread.start()
     yield f"http://127.0.0.1:{front.addresses[0][1]}/below/docs"
@@ -203,14 +205,6 @@ def test_every_text_can_be_read(browser: Browser, docs: str, scheme: str) -> Non
                 )
             found = page.value(CONTRASTS)
             assert not found, (name, found)
-
-
-def test_without_a_mouse_copying_needs_no_hover() -> None:
-    """Chromium without a window always has one, so this reads the style."""
-    style = (STATIC / "docs.css").read_text("utf-8")
-    before, _, hovering = style.partition("@media (hover: hover)")
-    assert "opacity: 0" not in before.partition(".copy {")[2]
-    assert ".copy { opacity: 0; }" in hovering
 
 
 def test_on_paper_a_guide_shows_every_language_and_no_navigation(

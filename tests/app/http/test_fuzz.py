@@ -31,7 +31,8 @@ def buyer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buyer]:
 # boundary of every field, and go further.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "phase", ["coverage", pytest.param("random", marks=pytest.mark.soak), "links"]
+    "phase",
+    [*(pytest.param(each, marks=pytest.mark.soak) for each in ("coverage", "random")), "links"],
 )
 def test_the_document_holds_for_every_operation(buyer: Buyer, phase: str) -> None:
     outcome = fuzz(buyer, Plan(PHASES[phase], examples=5))

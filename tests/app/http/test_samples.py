@@ -36,6 +36,16 @@ PAGES = [
     for name in sorted(GUIDES.glob("*.md"))
     if name.stem != OF_CLIENTS and BLOCK.search(name.read_text("utf-8"))
 ]
+# Each language, and each page in one of them; the others are for `make soak`.
+SAMPLES = [
+    pytest.param(
+        page,
+        language,
+        marks=[] if page == "quick-start" or language == "bash" else [pytest.mark.soak],
+    )
+    for page in PAGES
+    for language in FILES
+]
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -68,8 +78,7 @@ def environment(serving: Serving) -> Mapping[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", FILES)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("page", "language"), SAMPLES)
 def test_the_samples_of_a_page_run(
     serving: Serving, environment: Mapping[str, str], tmp_path: Path, page: str, language: str
 ) -> None:

@@ -7,11 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from app.processes.demo import DEMO_CLIENT_ID, PLANS, credentials_file, prepare_demo
+from app.processes.demo import DEMO_CLIENT_ID, PLANS, credentials_file
 from app.settings import WrongSetting
 from domain.accounts.organization import ApiClient, api_client_id
 from domain.catalogue.plan import Plan, PlanTerms
 from tests.installation import Installation, Process
+from tests.plan_files import make_demo
 
 # On PostgreSQL each scenario begins with a demo.
 pytestmark = pytest.mark.any_database
@@ -26,17 +27,17 @@ def catalogue(process: Process) -> dict[UUID, PlanTerms]:
 
 
 def test_the_sample_plans_are_imported_once(process: Process) -> None:
-    first = prepare_demo(process)
+    first = make_demo(process)
     plans, head = catalogue(process), process.log.head()
     assert sorted(each.name for each in plans.values()) == sorted(e["name"] for e in SAMPLES)
-    second = prepare_demo(process)
+    second = make_demo(process)
     assert catalogue(process) == plans
     assert process.log.head() == head
     assert second == first
 
 
 def test_the_demo_organization_sees_every_sample(process: Process) -> None:
-    demo = prepare_demo(process)
+    demo = make_demo(process)
     catalogue(process)
     with process.views.reading() as connection:
         seen = process.plans.compatible(connection, demo.organization, None)
@@ -49,7 +50,7 @@ def test_a_demo_in_another_currency_has_the_same_figures(
 ) -> None:
     installation.environment["CURRENCY"] = currency
     process = installation.process()
-    assert prepare_demo(process).currency == currency
+    assert make_demo(process).currency == currency
     plans = catalogue(process).values()
     assert {each.currency for each in plans} == {currency}
     assert len(plans) == len(SAMPLES)
@@ -61,7 +62,7 @@ def is_good(process: Process, secret: str) -> bool:
 
 
 def test_the_credentials_are_kept_for_the_owner_alone(process: Process) -> None:
-    demo = prepare_demo(process)
+    demo = make_demo(process)
     file = credentials_file(process.settings)
     assert S_IMODE(file.stat().st_mode) == 0o600
     kept = {"client_id": demo.client_id, "client_secret": demo.client_secret}
@@ -69,9 +70,9 @@ def test_the_credentials_are_kept_for_the_owner_alone(process: Process) -> None:
 
 
 def test_a_new_secret_is_made_only_when_the_file_is_gone(process: Process) -> None:
-    first = prepare_demo(process)
+    first = make_demo(process)
     credentials_file(process.settings).unlink()
-    second = prepare_demo(process)
+    second = make_demo(process)
     assert first.client_secret != second.client_secret
     assert is_good(process, second.client_secret)
 
@@ -79,12 +80,12 @@ def test_a_new_secret_is_made_only_when_the_file_is_gone(process: Process) -> No
 def test_the_kept_secret_is_good_for_another_database_and_after_rotations(
     process: Process,
 ) -> None:
-    demo = prepare_demo(process)
+    demo = make_demo(process)
     for secret_hash in ("0" * 64, "1" * 64):
         change = partial(ApiClient.rotate_secret, secret_hash=secret_hash, cause=process.cause())
         process.accounts.change_client(DEMO_CLIENT_ID, change)
     assert not is_good(process, demo.client_secret)
-    assert prepare_demo(process).client_secret == demo.client_secret
+    assert make_demo(process).client_secret == demo.client_secret
     assert is_good(process, demo.client_secret)
 
 
@@ -93,12 +94,12 @@ def test_a_file_without_a_secret_is_named(process: Process, text: str) -> None:
     file = credentials_file(process.settings)
     file.write_text(text)
     with pytest.raises(WrongSetting, match=file.name):
-        prepare_demo(process)
+        make_demo(process)
 
 
 def test_what_operators_have_switched_off_stays_off(process: Process) -> None:
-    prepare_demo(process)
+    make_demo(process)
     plan_id = next(iter(catalogue(process)))
     process.catalogue.switch(plan_id, process.cause(), enabled=False)
-    prepare_demo(process)
+    make_demo(process)
     assert not process.log.get(Plan, plan_id).enabled

@@ -43,7 +43,17 @@ def loaded(shell: Shell, name: str) -> set[str]:
     return {module.partition(".")[0] for module in json.loads(done.stdout)}
 
 
-@pytest.mark.parametrize("name", ["worker", "dispatcher", "projector", "clock"])
+# The worker loads what the others load, and more.
+@pytest.mark.parametrize(
+    "name",
+    [
+        "worker",
+        *(
+            pytest.param(each, marks=pytest.mark.soak)
+            for each in ("dispatcher", "projector", "clock")
+        ),
+    ],
+)
 def test_a_process_without_http_loads_no_edge_no_client_and_on_sqlite_no_postgresql(
     shell: Shell, name: str
 ) -> None:

@@ -55,7 +55,12 @@ def loses_what_was_not_yet_moved_into_it(file: Path) -> None:
 
 @pytest.mark.parametrize(
     "blow",
-    [is_removed, becomes_an_older_copy, is_copied_over, loses_what_was_not_yet_moved_into_it],
+    [
+        pytest.param(is_removed),
+        pytest.param(becomes_an_older_copy, marks=pytest.mark.soak),
+        pytest.param(is_copied_over),
+        pytest.param(loses_what_was_not_yet_moved_into_it, marks=pytest.mark.soak),
+    ],
     ids=lambda blow: blow.__name__,
 )
 def test_no_lookup_is_charged_into_a_log_that_is_lost(
@@ -89,7 +94,9 @@ def test_no_lookup_is_charged_into_a_log_that_is_lost(
     assert blow is not is_removed or not log.exists()
 
 
-@pytest.mark.parametrize("name", ["service-views.db", "service-stores.db"])
+@pytest.mark.parametrize(
+    "name", ["service-views.db", pytest.param("service-stores.db", marks=pytest.mark.soak)]
+)
 def test_a_process_that_has_lost_another_file_is_not_ready(served: Serving, name: str) -> None:
     assert served.call("GET", "/readyz", {})[0] == 200
     lost = served.shell.database.with_name(name)

@@ -7,6 +7,8 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from app.bootstrap.known_keys import missing_keys
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
@@ -76,6 +78,7 @@ def test_the_active_copy_and_the_standby_show_as_such(tmp_path: Path) -> None:
             wait_until(lambda: value_of(standby.get("/metrics")[1], name) == 1, START_S)
 
 
+@pytest.mark.soak  # The sums are the rule of tests/app/watch/test_web_workers.py.
 def test_web_adds_up_its_workers_also_those_that_were_killed(tmp_path: Path) -> None:
     Shell(tmp_path).run("migrate")
     with watched(tmp_path, "web", BROKER_URL=ELSEWHERE, WEB_WORKERS="2") as web:

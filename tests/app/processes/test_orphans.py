@@ -16,7 +16,9 @@ ENDS_S = 30.0
 WORKER = r"(-\S+ )*-c from multiprocessing\.spawn .*"
 
 
-@pytest.mark.parametrize("moment", ["as soon as there is one", "once it serves"])
+@pytest.mark.parametrize(
+    "moment", [pytest.param("as soon as there is one", marks=pytest.mark.soak), "once it serves"]
+)
 def test_the_workers_of_a_web_that_is_killed_end_too(tmp_path: Path, moment: str) -> None:
     port = free_port()
     shell = Shell(tmp_path).having(PORT=str(port), BROKER_URL="amqp://127.0.0.1:1", WEB_WORKERS="1")

@@ -81,7 +81,7 @@ class Slow:
             self._open(kind)
 
 
-@pytest.fixture(params=["serve", "web"])
+@pytest.fixture(params=["serve", pytest.param("web", marks=pytest.mark.soak)])
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """A server with its port, and the headers of a partner."""
     limit = {"REQUEST_READ_S": str(READ_S), "PRICE_PER_LOOKUP": "0"}  # As many as there can be.

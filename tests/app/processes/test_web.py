@@ -107,6 +107,7 @@ def test_a_setting_that_only_its_part_can_judge_is_one_line(
     assert line == f"Error: {found['message']}"
 
 
+@pytest.mark.soak  # A broken table ends a start above.
 def test_a_table_that_breaks_meanwhile_ends_its_next_worker_with_one_line(tmp_path: Path) -> None:
     table = tmp_path / "codes.csv"
     shutil.copy(SHIPPED, table)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from app.bootstrap.container import Container
-from app.processes.demo import prepare_demo
 from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
+from tests.plan_files import make_demo
 from tests.scenarios.partner import Partner
 
 COMES_UP_S = 40.0
@@ -93,7 +93,7 @@ class Web:
 
 def demo(container: Container) -> tuple[str, str]:
     """Make an organization with money and plans; return its credentials."""
-    made = prepare_demo(container)
+    made = make_demo(container)
     container.projector.catch_up()
     container.close()
     return made.client_id, made.client_secret

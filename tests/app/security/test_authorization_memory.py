@@ -304,13 +304,6 @@ def test_a_commit_of_too_many_streams_forgets_everybody(
     assert len(reads) == 2
 
 
-def test_another_server_may_know_something_else(house: House, reads: list[HotStatement]) -> None:
-    let_in(house)
-    house.process.log.server = "another/1"
-    let_in(house)
-    assert len(reads) == 2
-
-
 def test_a_bounded_number_is_remembered(
     house: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
 ) -> None:

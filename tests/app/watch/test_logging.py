@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.watch import logging as observability
@@ -82,6 +82,7 @@ def test_any_field_is_valid_json_on_one_line(value: object) -> None:
     assert as_json(record(field=value))["message"] == "m"
 
 
+@settings(max_examples=30)
 @given(st.text(), st.recursive(st.none() | st.floats() | st.text() | st.integers(), st.lists))
 def test_any_text_is_valid_json_on_one_line(text: str, value: object) -> None:
     assert as_json(record("%s", text, field=value))["level"] == "info"

@@ -29,8 +29,10 @@ def job_of(process: Process, request_id: str, organization_id: UUID | None = Non
     return str(process.bulk_create.run(wanted, process.cause(request_id))[0].id)
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
-    return [vars(record) for record in caplog.records if record.name == "app.work"]
+def lines(caplog: pytest.LogCaptureFixture, *job_ids: str) -> list[dict[str, object]]:
+    """Return the lines about these jobs; a service of other tests may be at work meanwhile."""
+    found = [vars(record) for record in caplog.records if record.name == "app.work"]
+    return [each for each in found if each.get("job_id") in job_ids]
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,7 @@ def test_a_slice_is_a_line_with_its_job_and_the_request_that_asked_for_it(
     process = installation.process(provider=CountingProvider())
     job_id = job_of(process, "asked-by-me")
     work_on(process, Message("work_slice", "lookup", (job_id, 0)))
-    (line,) = lines(caplog)
+    (line,) = lines(caplog, job_id)
     assert line["command"] == "work_slice"
     assert (line["job_id"], line["slice_index"]) == (job_id, 0)
     assert (line["outcome"], line["request_id"]) == ("done", "asked-by-me")
@@ -63,7 +65,7 @@ def test_a_message_that_fails_is_a_line_for_each_attempt(
     process = installation.process(provider=provider)
     job_id = job_of(process, "asked-by-me")
     work_on(process, Message("work_slice", "lookup", (job_id, 0)))
-    assert [(each["outcome"], each["error"]) for each in lines(caplog)] == [
+    assert [(each["outcome"], each["error"]) for each in lines(caplog, job_id)] == [
         ("failed", "ZeroDivisionError")
     ] * 2
 
@@ -89,6 +91,6 @@ def test_a_line_names_the_slice_that_was_worked_on_whatever_the_message_names(
     waiting, named = job_of(process, "first", owner), job_of(process, "second", owner)
     process.projector.catch_up()
     work_on(process, Message("work_slice", "lookup", (named, 0)))
-    line = lines(caplog)[0]
+    line = lines(caplog, waiting, named)[0]
     assert (line["job_id"], line["slice_index"]) == (waiting, 0)
     assert line["request_id"] == "first"

@@ -74,7 +74,7 @@ class Both:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(False, id="transaction"),
+        pytest.param(False, id="transaction", marks=pytest.mark.soak),
         pytest.param(True, id="one-statement", marks=pytest.mark.soak),
     ],
 )

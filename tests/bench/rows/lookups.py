@@ -1,10 +1,10 @@
 """Charged lookups over HTTP beside a plain service on the same provider, tokens and checks.
 
 What a lookup costs is the processor time of every process: web, followers, broker and database. The
-plain service has the pool of connections that costs it least.
+plain service runs in one process and in two, each with the pool of connections that costs it least.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from app.settings import Settings
 from domain.accounts.organization import SCOPES
 from tests.bench.engine import on_postgres, peer_database_url
 from tests.bench.installation import environment
-from tests.bench.load import Load, Outcome
+from tests.bench.load import Load
 from tests.bench.numbers import real_numbers
 from tests.bench.partners import Partner, new_partner
 from tests.bench.peers import plain_tables
@@ -34,41 +34,41 @@ ORGANIZATIONS = 60
 CONNECTIONS = 16
 DURATION_S = 2.0
 TRIAL_S = 1.0
-PACED_S = 1.5
+PACED_S = 5.0
+PACES_PER_S = (300, 100)
 SETTLE_S = 60.0
 ISSUER = "https://bench.example"
-PACES = {"half": 0.5, "four fifths": 0.8}
-
-OURS, PLAIN, ONE_STATEMENT = "ours", "a plain service", "one in one statement"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of load: who asks, and whether each request has a key."""
+    """A kind of load: who asks, and whether each request has a key; `aim` is at full load."""
 
     name: str
+    aim: Aim
     organizations: int = 1
     keyed: bool = False
 
 
-ONE = Kind("lookup, one organization")
-KEYED = Kind("lookup with a key", keyed=True)
-MANY = Kind(f"lookup, {ORGANIZATIONS} organizations", ORGANIZATIONS)
+@dataclass(frozen=True)
+class Peer:
+    """A form of the plain service."""
+
+    name: str
+    processes: int
+    one_statement: bool = False
+
+
+ONE = Kind("lookup, one organization", Aim(ratio_max=0.8))
+KEYED = Kind("lookup with a key", Aim(ratio_max=0.8), keyed=True)
+MANY = Kind(f"lookup, {ORGANIZATIONS} organizations", Aim(ratio_max=1.1), ORGANIZATIONS)
 KINDS = (ONE, KEYED, MANY)
+SINGLE = Peer("the plain service in one process", 1)
+DOUBLE = Peer("the plain service in two processes", 2)
+ONE_STATEMENT = Peer("one statement in two processes", 2, one_statement=True)
+PEERS = (SINGLE, DOUBLE, ONE_STATEMENT)
 
-# By the kind of load and whom we stand beside.
-AIMS = {
-    (ONE, PLAIN): Aim(ratio_max=1.0),
-    (ONE, ONE_STATEMENT): Aim(ratio_max=1.3),
-    (KEYED, PLAIN): Aim(ratio_max=1.0),
-    (KEYED, ONE_STATEMENT): Aim(),
-    (MANY, PLAIN): Aim(ratio_max=1.0),
-    (MANY, ONE_STATEMENT): Aim(),
-}
-
-Best = Mapping[tuple[Kind, str], int]  # How many connections suit a plain service.
-Beside = Mapping[tuple[Kind, str], Side]
-Measured = Mapping[tuple[Kind, str], tuple[Outcome, float]]
+Pools = Mapping[Peer, int]  # How many connections suit each of its processes.
 
 
 class Installation:
@@ -95,17 +95,17 @@ class Installation:
         """Run our service."""
         port = free_port()
         with service(self.settings, port, self.directory / "service.log") as running:
-            yield self._warmed(Side(OURS, port, running.pids, self._settle))
+            yield self._warmed(Side("ours", port, running.pids, self._settle))
 
     @contextmanager
-    def plain(self, name: str, url: str, connections: int) -> Iterator[Side]:
+    def plain(self, peer: Peer, url: str, connections: int) -> Iterator[Side]:
         """Run a plain service on its database."""
         config = config_of(
-            self.container, url, connections=connections, one_statement=name == ONE_STATEMENT
+            self.container, url, connections=connections, one_statement=peer.one_statement
         )
-        port = free_port()
-        with plain_server(config, port, self.directory / "plain.log") as running:
-            yield self._warmed(Side(f"{name}, {connections} connections", port, running.pids))
+        port, log = free_port(), self.directory / "plain.log"
+        with plain_server(config, port, log, peer.processes) as running:
+            yield self._warmed(Side(f"{peer.name}, {connections} connections", port, running.pids))
 
     def plain_database(self) -> str:
         """Return a new database of the plain service, with these partners in it."""
@@ -128,32 +128,33 @@ class Installation:
 
 
 @contextmanager
-def prepared() -> Iterator[tuple[Best]]:
-    """Find out how many connections suit the plain service."""
-    best = {}
+def prepared() -> Iterator[tuple[Pools]]:
+    """Find out how many connections suit each form of the plain service."""
+    pools = {}
     if on_postgres():
         with installation() as made:
-            for name in (PLAIN, ONE_STATEMENT):
-                best |= _best(made, name)
-    yield (best,)
+            pools = {peer: _best(made, peer) for peer in PEERS}
+    yield (pools,)
 
 
-def measure(best: Best) -> Iterator[Row]:
+def measure(pools: Pools) -> Iterator[Row]:
+    if not pools:  # The plain service is on PostgreSQL.
+        return
     with installation() as made, ExitStack() as stack:
         ours = stack.enter_context(made.ours())
-        urls = {name: made.plain_database() for _, name in best}
+        urls = {peer: made.plain_database() for peer in pools}
         plain = {
-            (name, size): stack.enter_context(made.plain(name, urls[name], size))
-            for name, size in {(name, size) for (_, name), size in best.items()}
+            peer: stack.enter_context(made.plain(peer, urls[peer], size))
+            for peer, size in pools.items()
         }
-        beside = {(kind, name): plain[name, size] for (kind, name), size in best.items()}
-        fresh = _costs(made, ours, beside)
-        _analyse(made, urls.values())
-        analysed = _costs(made, ours, beside)
-        yield from _cost_rows("fresh tables", fresh)
-        yield from _cost_rows("analysed tables", analysed)
-        for kind in KINDS:
-            yield from _paced(made, kind, ours, beside, analysed)
+        for when in ("fresh tables", "analysed tables"):
+            for kind in KINDS:
+                yield from _at_full_load(made, kind, ours, plain, when)
+            for url in (made.settings["DATABASE_URL"], *urls.values()):
+                with psycopg.connect(url, autocommit=True) as database:
+                    database.execute("ANALYZE")
+        for per_s in PACES_PER_S:
+            yield from _at_a_pace(made, per_s, ours, plain)
 
 
 @contextmanager
@@ -167,60 +168,38 @@ def installation() -> Iterator[Installation]:
             made.container.close()
 
 
-def _best(made: Installation, name: str) -> Iterator[tuple[tuple[Kind, str], int]]:
-    """Try all sizes of the pool; yield for each kind of load the one that costs least."""
+def _best(made: Installation, peer: Peer) -> int:
+    """Try pools of several sizes; return the one with which all kinds of load cost least."""
     url, tried = made.plain_database(), {}
     for size in POOLS:
-        with made.plain(name, url, size) as side:
-            for kind in KINDS:
-                _, tried[kind, size] = side.bear(made.load(kind, side.port, TRIAL_S))
-    for kind in KINDS:
-        yield (kind, name), min(POOLS, key=lambda size, kind=kind: tried[kind, size])
+        with made.plain(peer, url, size) as side:
+            costs = [side.bear(made.load(kind, side.port, TRIAL_S))[1] for kind in KINDS]
+            tried[size] = sum(costs)
+    return min(tried, key=lambda size: tried[size])
 
 
-def _costs(made: Installation, ours: Side, beside: Beside) -> Measured:
-    """Let each side bear the highest load of each kind, one after the other."""
-    measured = {}
-    for kind in KINDS:
-        measured[kind, OURS] = ours.bear(made.load(kind, ours.port, DURATION_S))
-        for name in (PLAIN, ONE_STATEMENT):
-            if (kind, name) in beside:
-                side = beside[kind, name]
-                measured[kind, name] = side.bear(made.load(kind, side.port, DURATION_S))
-    return measured
-
-
-def _analyse(made: Installation, urls: Iterable[str]) -> None:
-    """Tell both databases how many rows there are now."""
-    with made.container.views.writing() as connection:
-        connection.exec_driver_sql("ANALYZE")
-    for url in urls:
-        with psycopg.connect(url, autocommit=True) as database:
-            database.execute("ANALYZE")
-
-
-def _cost_rows(when: str, measured: Measured) -> Iterator[Row]:
-    for (kind, name), aim in AIMS.items():
-        if (kind, name) in measured:
-            ours, theirs = measured[kind, OURS][1], measured[kind, name][1]
-            yield Row(f"{kind.name}, beside {name}, {when}", ours, theirs, "µs", aim)
-    ours, theirs = measured[KEYED, OURS][1], measured[ONE, OURS][1]
-    yield Row(f"{KEYED.name}, beside one without, {when}", ours, theirs, "µs", Aim(ratio_max=1.5))
-
-
-def _paced(
-    made: Installation, kind: Kind, ours: Side, beside: Beside, measured: Measured
+def _at_full_load(
+    made: Installation, kind: Kind, ours: Side, plain: Mapping[Peer, Side], when: str
 ) -> Iterator[Row]:
-    """Let us and a plain service bear shares of what the slower one of the two can."""
-    if (kind, PLAIN) not in beside:
-        return
-    highest = [measured[kind, name][0].per_s for name in (OURS, PLAIN)]
-    yield Row(f"{kind.name}, highest rate, beside {PLAIN}", *highest, "requests/s", Aim())
-    for told, share in PACES.items():
-        outcomes = [
-            side.bear(made.load(kind, side.port, PACED_S, min(highest) * share))[0]
-            for side in (ours, beside[kind, PLAIN])
-        ]
-        name = f"{kind.name}, at {told} of the lower of these rates"
-        yield Row(f"{name}, p50", *(each.p50_ms for each in outcomes), "ms", Aim())
-        yield Row(f"{name}, p99", *(each.p99_ms for each in outcomes), "ms", Aim())
+    """Let each side bear as much as it can."""
+    reached, cost = ours.bear(made.load(kind, ours.port, DURATION_S))
+    for peer, side in plain.items():
+        beside, theirs = side.bear(made.load(kind, side.port, DURATION_S))
+        name = f"{kind.name}, beside {peer.name}, {when}"
+        yield Row(name, cost, theirs, "µs", Aim() if peer.one_statement else kind.aim)
+        yield Row(f"{name}, rate", reached.per_s, beside.per_s, "requests/s", Aim())
+
+
+def _at_a_pace(
+    made: Installation, per_s: int, ours: Side, plain: Mapping[Peer, Side]
+) -> Iterator[Row]:
+    """Let each side bear the same load of one organization."""
+    times = {50: Aim(ratio_max=1.3), 99: Aim(ratio_max=1.5)} if per_s == PACES_PER_S[0] else {}
+    asked, cost = ours.bear(made.load(ONE, ours.port, PACED_S, per_s))
+    for peer in (SINGLE, DOUBLE):
+        side = plain[peer]
+        beside, theirs = side.bear(made.load(ONE, side.port, PACED_S, per_s))
+        name = f"lookup, {per_s}/s, beside {peer.name}"
+        yield Row(f"{name}, processor time", cost, theirs, "µs", Aim(ratio_max=1.3))
+        yield Row(f"{name}, p50", asked.p50_ms, beside.p50_ms, "ms", times.get(50, Aim()))
+        yield Row(f"{name}, p99", asked.p99_ms, beside.p99_ms, "ms", times.get(99, Aim()))

@@ -5,10 +5,11 @@ from contextlib import closing
 
 from app.bootstrap.container import Container
 from projections.engine.sql_views import detached
+from tests.bench.engine import on_postgres
 from tests.bench.history import append_jobs, append_lookups
 from tests.bench.installation import installation, new_organization
-from tests.bench.limits.plain import rows_of
 from tests.bench.measure import medians, rate
+from tests.bench.peers.plain_rows import PlainRows
 from tests.bench.row import Aim, Row
 
 EVENTS = 20_000
@@ -18,10 +19,13 @@ REPEATS = 5
 
 
 def measure() -> Iterator[Row]:
+    if not on_postgres():
+        return
     with installation() as container:
         _fill_log(container)
         _project(container)
-        with closing(rows_of(container)) as rows:
+        tables = [table.name for model in container.models for table in model.tables]
+        with closing(PlainRows(container.settings.database_url, tables)) as rows:
             ours, limit = medians(
                 lambda: _project(container), lambda: rows.rate(EVENTS), repeats=REPEATS
             )

@@ -1,5 +1,6 @@
 """Whatever happens to a wallet, in whatever order, its money adds up."""
 
+import os
 from uuid import UUID, uuid4
 
 import pytest
@@ -106,5 +107,7 @@ class WalletMachine(RuleBasedStateMachine):
             assert entry.amount_micros == (movement if signed else abs(movement))  # type: ignore[attr-defined]  # the same
 
 
-TestWallet = pytest.mark.slow(WalletMachine.TestCase)  # A hundred stories of forty steps.
-TestWallet.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+# Thirty stories of forty steps; three hundred with SOAK=1.
+STORIES = 300 if os.environ.get("SOAK") == "1" else 30
+TestWallet = pytest.mark.rounds(pytest.mark.slow(WalletMachine.TestCase))
+TestWallet.settings = settings(max_examples=STORIES, stateful_step_count=40, deadline=None)

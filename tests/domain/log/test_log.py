@@ -1,6 +1,5 @@
 """The log: loading, appending once, and reading up to what cannot be read."""
 
-from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 import pytest
@@ -10,7 +9,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
-from domain.log.log import CONTESTED, RACES_MAX, Log, OtherLog, Poisoned
+from domain.log.log import CONTESTED, RACES_MAX, Log, Poisoned
 from domain.lookups.number_lookup import NumberLookup
 from tests.domain.build import ORGANIZATION, cause, lookup, open_wallet
 from tests.domain.writers import Writer, everything
@@ -79,73 +78,28 @@ def test_the_loser_of_a_race_gets_a_conflict_that_names_its_stream(log: Log) -> 
     assert log.get(Organization, organization.id).price_micros == 1
 
 
-class Elsewhere:
-    """Gives a log a second server, which lacks positions that were seen: from `lost` to `to`."""
-
-    def __init__(self, log: Log, lost: int, to: int) -> None:
-        self.name, self.is_sick, self.asked = "one", False, 0
-        self._lost = range(lost, to + 1)
-        log.recorder.server = lambda: self.name  # type: ignore[attr-defined]  # As on PostgreSQL.
-        log.recorder.last_position_up_to = self._last  # type: ignore[attr-defined]  # The same.
-        self.insert = log.recorder.insert_events
-        log.recorder.insert_events = self._insert_here  # type: ignore[method-assign]  # The same.
-        log.server = "one"
-
-    def _insert_here(
-        self, stored: Sequence[StoredEvent], servers: Collection[str] = ()
-    ) -> Sequence[int] | None:
-        if {*servers} - {self.name}:
-            raise OtherLog
-        return self.insert(stored)
-
-    def _last(self, position: int) -> int:
-        self.asked += 1
-        if self.is_sick:
-            raise OperationalError
-        return self._lost.start - 1 if position in self._lost else position
-
-
 def losses(log: Log) -> list[Discontinuity.Noticed]:
     return [
         each.event for each in log.read(0, 100) if isinstance(each.event, Discontinuity.Noticed)
     ]
 
 
-def test_a_loss_is_told_though_the_new_server_was_sick_and_others_went_on(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("domain.log.log.MEET_AGAIN_S", 0.0)
+def test_a_loss_is_recorded_once_by_whoever_has_seen_more(log: Log) -> None:
     log.append(register())
-    elsewhere = Elsewhere(log, 2, 3)
-    log.append(register(), register())
-    elsewhere.name, elsewhere.is_sick = "two", True
-    elsewhere.insert([log.mapper.to_stored_event(each) for each in register().collect_events()])
-    assert log.head() == 4  # What another process has appended there.
-    elsewhere.is_sick = False
-    log.head()
+    log.recorder.last_position_up_to = lambda _: 1  # type: ignore[attr-defined]  # As on PostgreSQL.
+    for seen in (3, 1, 3):
+        log.note_loss(seen)
     assert [(each.last_position, each.seen_position) for each in losses(log)] == [(1, 3)]
-    assert log.server == "two"
 
 
-def test_who_only_appends_goes_on_with_another_server_too(log: Log) -> None:
-    log.append(register())
-    elsewhere = Elsewhere(log, 0, 0)
-    elsewhere.name = "two"
+def test_an_event_whose_predecessor_is_gone_ends_the_use_of_the_log(log: Log) -> None:
+    organization = register()
+    organization.change_price(5_000, cause(1))
+    organization.collect_events()  # They are in no log.
+    organization.change_price(6_000, cause(2))
     with pytest.raises(ServiceUnavailable):
-        log.append(register())
-    assert log.append(register()) == 2
-
-
-def test_a_server_that_cannot_be_told_is_asked_seldom_and_named_once(
-    log: Log, caplog: pytest.LogCaptureFixture
-) -> None:
-    log.append(register())
-    elsewhere = Elsewhere(log, 1, 1)
-    elsewhere.name, elsewhere.is_sick = "a standby", True
-    for _ in range(50):
-        log.head()
-    assert elsewhere.asked <= 2
-    assert len(caplog.records) == 1
+        log.append(organization)
+    assert (log.is_over, log.head()) == (True, 0)
 
 
 def test_appending_nothing_changes_nothing(log: Log) -> None:

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import select
 
+from app.books.margin import Earned, margin_of
 from domain.cost import Cost
-from projections.audit.margin import Earned, margin_of
 from projections.finance.figures import Figures
 from projections.finance.views import COSTS
 from tests.installation import Installation, Process, SetClock, numbers

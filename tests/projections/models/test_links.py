@@ -227,7 +227,7 @@ def test_links_are_counted_by_status_for_each_organization(
     [
         (ALL, ["INDEX links_by_number"]),
         (LinkFilter(status="active"), ["COVERING INDEX links_by_status"]),
-        (LinkFilter(search="8988"), ["VIRTUAL TABLE INDEX", "links_by_organization"]),
+        (LinkFilter(search="8988"), ["(organization_id=?)"]),
         (
             LinkFilter(search="no such link", also=[UUID(int=1)]),
             ["sqlite_autoindex_links_1 (id=?)"],
@@ -256,7 +256,7 @@ def test_a_page_is_found_by_indexes_alone(
             for statement, values in mine
             for line in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
         ]
-    assert len(mine) <= 4
+    assert len(mine) <= 3
     assert not [line for line in plans if re.match(r"SCAN link(s|_activations|_counts)\b", line)]
     for index in indexes:
         assert any(index in line for line in plans), plans

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from projections.audit.costs import work_of
+from app.books.postings import work_of
 from tests.support.providers.server import Answer, Request, ScriptedServer
 from tests.workers.link_checks import Books
 

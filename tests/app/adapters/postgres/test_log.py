@@ -16,7 +16,7 @@ from app.adapters.postgres.database import conninfo
 from app.adapters.postgres.lock import key_of
 from app.adapters.postgres.log import Datastore, PostgresLogRecorder
 from app.adapters.postgres.waker import CHANNEL
-from domain.log.log import NothingInserted, OtherLog
+from domain.log.log import EventsGone, NothingInserted
 from tests.installation import PATIENCE_S, wait_until
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they
@@ -98,21 +98,10 @@ def test_an_event_whose_predecessor_is_missing_is_not_inserted(
     first = event()
     second, third = (replace(first, originator_version=version) for version in (2, 3))
     recorder.insert_events([first])
-    with pytest.raises(OtherLog):
+    with pytest.raises(EventsGone):
         recorder.insert_events([event(), third])
     assert recorder.max_notification_id() == 1
     assert recorder.insert_events([second, third]) == [2, 3]  # No position was burnt.
-
-
-def test_events_are_inserted_only_where_they_were_decided_on(
-    recorder: PostgresLogRecorder,
-) -> None:
-    recorder.insert_events([event()])
-    here = recorder.server()
-    recorder.insert_events([event()], servers={here})
-    for servers in ({"elsewhere"}, {here, "elsewhere"}):
-        with pytest.raises(OtherLog):
-            recorder.insert_events([event()], servers=servers)
 
 
 def test_a_conflict_writes_nothing_and_burns_positions_only(recorder: PostgresLogRecorder) -> None:

@@ -54,7 +54,7 @@ WAYS: dict[Callable[[Process], None], tuple[str, str]] = {
     keep_answer: ("lookup_cache", "lookup_cache"),
     find_reading: ("network_readings", "network_readings"),
     keep_status: ("network_readings", "network_readings"),
-    find_number: ("network_readings", "network_number_parts"),
+    find_number: ("network_readings", "network_readings"),
     claim: ("leases", "leases"),
     give_back: ("leases", "leases"),
 }
@@ -63,6 +63,11 @@ WAYS: dict[Callable[[Process], None], tuple[str, str]] = {
 def rename(process: Process, old: str, new: str) -> None:
     with process.stores.writing() as connection:
         connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
+
+
+def move(process: Process, old: str, new: str) -> None:
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql(f"ALTER TABLE network_readings RENAME COLUMN {old} TO {new}")
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
@@ -91,11 +96,11 @@ def test_an_outage_is_two_lines_and_every_error_counts(
 def test_an_outage_of_one_use_is_not_over_while_another_one_works(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rename(process, "network_number_parts", "gone")
+    move(process, "organization_id", "gone")
     for _ in range(3):
         find_number(process)
         find_reading(process)
     assert [each.levelno for each in lines_of(caplog)] == [logging.ERROR]
-    rename(process, "gone", "network_number_parts")
+    move(process, "gone", "organization_id")
     find_number(process)
     assert [each.levelno for each in lines_of(caplog)] == [logging.ERROR, logging.WARNING]

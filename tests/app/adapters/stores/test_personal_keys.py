@@ -179,17 +179,6 @@ def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> Non
         process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
 
 
-def test_a_key_that_a_failover_has_lost_is_not_held(
-    installation: Installation, process: Process
-) -> None:
-    process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
-    with process.vault.database.writing() as connection:
-        connection.execute(text("DELETE FROM personal_keys"))
-    process.log.server = "another"
-    sealed = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
-    assert installation.process().vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
-
-
 STREAMS = [UUID(int=number * 0x1_0000_0001) for number in range(1, 9)]
 
 

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import partial
 
 import pytest
 
+from app.http.edge import replies
 from app.http.edge.paging import PAGE_MAX, PAST_ALL
+from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import KINDS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.installation import PATIENCE_S
 
 NUMBER = "+971508245915"
 DOWN = "+15005550001"
@@ -302,7 +306,12 @@ def test_an_empty_filter_is_none(spender: Tenant) -> None:
     assert reply.json["data"]["meta"]["total"] == 7
 
 
-def test_what_was_just_charged_is_read_at_once(service: Service) -> None:
+def test_what_was_just_charged_is_read_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads wait for the read model; for how long is the rule of other tests."""
+    patient = partial(wait_until_projected, wait_s=PATIENCE_S)
+    monkeypatch.setattr(replies, "wait_until_projected", patient)
     tenant = service.tenant(balance="1.00")
     for spent in range(1, 21):
         charge = tenant.look_up(NUMBER).json["meta"]["charge"]["transaction_id"]
@@ -317,6 +326,16 @@ def test_while_the_projector_stands_still_the_balance_comes_from_the_log(
     tenant = make_service().tenant(balance="3.00")
     tenant.look_up(NUMBER)
     assert tenant.balance() == "2.995"
+
+
+def test_a_charge_that_the_read_model_does_not_have_yet_is_not_called_unknown(
+    make_service: MakeService,
+) -> None:
+    tenant = make_service().tenant()
+    charge = tenant.look_up(NUMBER).json["meta"]["charge"]["transaction_id"]
+    reply = tenant.get(f"{TRANSACTIONS}/{charge}")
+    assert (reply.status_code, reply.json["error"]["details"]["retryable"]) == (503, True)
+    assert "Retry-After" in reply.headers
 
 
 def test_a_projector_that_stands_still_delays_a_read_only_a_little(

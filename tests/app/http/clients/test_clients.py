@@ -27,6 +27,9 @@ from tests.app.cli.shell import Shell
 from tests.app.http.conftest import MakeService
 from tests.servers.fixtures import missing
 
+# Each reply of `make test` is held to the same document: DescribedClient.
+pytestmark = pytest.mark.soak
+
 HERE = Path(__file__).parent
 MYPY_CACHE = HERE.parents[3] / ".mypy_cache" / "clients"
 SECONDS_MAX = 100

@@ -17,7 +17,7 @@ import pytest
 from eventsourcing.persistence import OperationalError, StoredEvent
 
 import domain.accounts.committer
-from app.http.application import create_front
+from app.http.application import Bridge, create_front
 from app.http.docs import DOCUMENT
 from app.http.edge import request_threads
 from app.http.edge.listening import bind, listen
@@ -89,7 +89,9 @@ class House:
         self.service = service
         listeners = bind("127.0.0.1", 0)
         listen(listeners, "127.0.0.1", 0)
-        self.front = create_front(service.container, listeners, many=True, finish_s=10)
+        self.front = create_front(
+            Bridge(service.container, many=True), listeners, many=True, finish_s=10
+        )
         self.port = int(self.front.addresses[0][1])
         self.begun: list[bool] = []
         self.thread = Thread(target=self.front.run)

@@ -11,7 +11,7 @@ import pytest
 
 from app.http.accounts import routes
 from app.http.accounts.table import COLUMNS
-from app.http.application import create_front
+from app.http.application import Bridge, create_front
 from app.http.edge import request_threads
 from app.http.edge.listening import bind, listen
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
@@ -19,7 +19,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
 from tests.app.http.edge.test_front import Answer, request, send
 from tests.app.http.service import Service, Tenant
-from tests.installation import numbers, wait_until
+from tests.installation import PATIENCE_S, numbers, wait_until
 
 # More than the buffers of both sockets take, so that a thread waits for the reader.
 WIDE = "x" * 500_000
@@ -38,12 +38,14 @@ def service(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Servi
 def port(service: Service) -> Iterator[int]:
     listeners = bind("127.0.0.1", 0)
     listen(listeners, "127.0.0.1", 0)
-    front = create_front(service.container, listeners, many=False, finish_s=1)
+    # However slow a thread is: what it still answers at the end nobody would close any more.
+    bridge = Bridge(service.container, many=False)
+    front = create_front(bridge, listeners, many=False, finish_s=PATIENCE_S)
     thread = Thread(target=front.run)
     thread.start()
     yield int(front.addresses[0][1])
     front.stop()
-    thread.join(10)
+    thread.join(2 * PATIENCE_S)
     assert not thread.is_alive()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.http.application import create_front
+from app.http.application import Bridge, create_front
 from app.http.docs import DOCUMENT
 from app.http.edge import front as front_module
 from app.http.edge.front import Front
@@ -30,7 +30,7 @@ def front(service: Service) -> Iterator[Front]:
     """The front of a service, in a thread."""
     listeners = bind("127.0.0.1", 0)
     listen(listeners, "127.0.0.1", 0)
-    front = create_front(service.container, listeners, many=False, finish_s=10)
+    front = create_front(Bridge(service.container, many=False), listeners, many=False, finish_s=10)
     thread = Thread(target=front.run)
     thread.start()
     yield front

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
+from app.books.statements import statements_of
 from app.http.edge.media import csv_blocks
 from app.http.finance import routes
 from app.http.finance.replies import show_statement
 from domain.cause import Cause
-from projections.audit.statements import statements_of
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
 from tests.seeds import sqlite_seed

@@ -1,6 +1,5 @@
 """Links on the scripted eSIM Go, over HTTP: bought, read, topped up, suspended, and told of."""
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -10,13 +9,14 @@ import pytest
 
 from app.adapters.remote.api import RemoteRules
 from app.bootstrap import providers
-from domain.catalogue.checked_json import FileRefused
+from domain.catalogue.file_errors import FileRefused
 from domain.cause import utc_now
 from domain.links import notifications
 from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.network import ProviderPlan
 from projections.audit.auditor import check_log
+from tests import plan_files
 from tests.app.http.buying import LINKS, Shop
 from tests.app.http.service import Service, Tenant, code_of
 from tests.plan_files import import_plans, plan
@@ -110,8 +110,7 @@ def test_an_esim_that_another_system_has_bought_is_taken_over(shop: Shop) -> Non
     entry = {"organization_id": str(shop.id), "iccid": iccid, "plans": [bought]}
 
     def take_over(**more: str) -> ImportedLinks:
-        data = json.dumps({"links": [{**entry, **more}]}).encode()
-        return parts.link_import.run(data, shop.service.cause(), dry_run=False)
+        return plan_files.take_over(parts, shop.service.cause(), {**entry, **more})
 
     with pytest.raises(FileRefused, match=r"endpoint_id: must be the ICCID on this network"):
         take_over(endpoint_id="1")

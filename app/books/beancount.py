@@ -1,0 +1,158 @@
+"""The log as a ledger of Beancount: double entry, exact to the micro-unit.
+
+An entry is dated within the month of its statement, so the balance asserted at the end of a month
+is the closing balance of the statement.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
+from app.books.reader import Selection, read_events
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet
+from domain.finance.month import Month
+from domain.finance.statement import statement_month
+from domain.log.aggregate import Event
+from domain.log.log import Log, Recorded
+from domain.money import MICROS
+from domain.months import month_of, next_month
+from projections.engine.read_model import Uses
+from projections.engine.rebuild import Progress
+
+LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)
+# Every account opens then, because an entry may be dated before earlier entries of the log.
+BEGINNING = "1970-01-01"
+LEFT_OUT = "Equity:Left-Out"  # The sum of entries outside the selection.
+
+
+@dataclass(slots=True)
+class _Book:
+    """The state of one wallet in the ledger."""
+
+    account: str
+    currency: str
+    month: str = ""  # The statement month of the newest entry.
+    written: str = ""  # The statement month of the newest entry that was written.
+    balance_micros: int = 0
+
+
+@dataclass
+class Ledger:
+    """Give it every event of `LEDGER` in order, from the first one on; it yields the text."""
+
+    selection: Selection
+    _books: dict[UUID, _Book] = field(default_factory=dict)
+    _names: dict[UUID, str] = field(default_factory=dict)
+    _opened: set[str] = field(default_factory=set)
+    _closed: str = ""
+
+    def add(self, recorded: Recorded) -> Iterator[str]:
+        """Yield what an event adds to the ledger."""
+        position, event = recorded
+        match event:
+            case Month.Closed():
+                self._closed = event.month
+            case Organization.Registered():
+                self._names[event.originator_id] = event.name
+            case Wallet.Moved():
+                yield from self._move(position, event)
+            case _:
+                if self.selection.wants(event.organization_id, event.timestamp, position):  # type: ignore[attr-defined]  # all work is for one
+                    yield from self._work(position, event)
+
+    def end(self) -> Iterator[str]:
+        """Yield the assertions of the newest month of each wallet."""
+        for book in self._books.values():
+            yield from _asserted(book)
+
+    def _move(self, position: int, entry: Wallet.Moved) -> Iterator[str]:
+        organization_id = entry.organization_id
+        book = self._books.get(organization_id)
+        if book is None:
+            account = f"{WALLETS}:{str(organization_id).upper()}"
+            book = self._books[organization_id] = _Book(account, entry.currency)
+        book.month = statement_month(entry.timestamp, book.month, self._closed)
+        if not self.selection.wants(organization_id, entry.timestamp, position):
+            return
+        if book.month > book.written:
+            yield from _asserted(book)
+        book.written = book.month
+        other, currency, micros = opposite = opposite_of(entry)
+        day, before = _day(entry.timestamp, book.month), entry.balance_micros - micros
+        yield from self._open(book.account, self._names.get(organization_id))
+        yield from self._open(other)
+        if before != book.balance_micros:
+            yield from self._open(LEFT_OUT)
+            missing = before - book.balance_micros
+            left_out = Posting(LEFT_OUT, currency, missing)
+            yield _transaction(day, "Not in this file", "", _of_wallet(book, left_out), left_out)
+        links = f" ^{entry.transaction_id}"
+        links += f" ^{entry.charge_id}" if isinstance(entry, Wallet.Refunded) else ""
+        at = _text(entry.timestamp.isoformat())
+        more = f"{links}\n  position: {position}\n  charged_at: {at}"
+        yield _transaction(day, entry.description, more, _of_wallet(book, opposite), opposite)
+        book.balance_micros = entry.balance_micros
+
+    def _work(self, position: int, event: Event) -> Iterator[str]:
+        day = _day(event.timestamp, statement_month(event.timestamp, "", self._closed))
+        for work in work_of(event):
+            postings = postings_of(work)
+            if work.cost is None or not postings:
+                continue
+            for each in postings:
+                yield from self._open(each.account)
+            more = f"\n  position: {position}"
+            more += f"\n  reference: {_text(work.reference)}" if work.reference else ""
+            told = "Provider cost, estimated" if work.cost.estimated else "Provider cost"
+            yield _transaction(day, told, more, *postings)
+
+    def _open(self, account: str, name: str | None = None) -> Iterator[str]:
+        if account not in self._opened:
+            self._opened.add(account)
+            yield f"{BEGINNING} open {account}\n" + (f"  name: {_text(name)}\n" if name else "")
+
+
+def _asserted(book: _Book) -> Iterator[str]:
+    """Yield the balance at the end of the month that was written last; exact, hence `~ 0`."""
+    if book.written:
+        amount = _exact(-book.balance_micros)
+        day = f"{next_month(book.written)}-01"  # Beancount checks at the beginning of a day.
+        yield f"{day} balance {book.account}  {amount} ~ 0 {book.currency}\n"
+
+
+def _of_wallet(book: _Book, opposite: Posting) -> Posting:
+    return Posting(book.account, opposite.currency, -opposite.micros)
+
+
+def _transaction(day: str, told: str, more: str, *postings: Posting) -> str:
+    lines = "".join(f"  {name}  {_exact(micros)} {unit}\n" for name, unit, micros in postings)
+    return f"{day} * {_text(told)}{more}\n{lines}"
+
+
+def _exact(micros: int) -> str:
+    """Write six decimals always: tools show as many as most amounts of a currency have."""
+    sign, (whole, fraction) = "-" if micros < 0 else "", divmod(abs(micros), MICROS)
+    return f"{sign}{whole}.{fraction:06d}"
+
+
+def _day(at: datetime, month: str) -> str:
+    return at.date().isoformat() if month_of(at) == month else f"{month}-01"
+
+
+def _text(words: str) -> str:
+    escaped = words.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{" ".join(escaped.split())}"'
+
+
+def ledger_lines(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:
+    """Yield the text of the ledger, in one pass through the log."""
+    ledger = Ledger(selection)
+    yield b'option "title" "Carrier Lookup, Plans and Links"\n'
+    for recorded in read_events(log, LEDGER, progress, selection.last_position):
+        for text in ledger.add(recorded):
+            yield text.encode()
+    for text in ledger.end():
+        yield text.encode()

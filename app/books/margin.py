@@ -1,0 +1,200 @@
+"""The margin: revenue, refunds and the costs of providers, from the log alone in one pass.
+
+Revenue is the sum of all charges; deposits and adjustments do not count.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from app.books.postings import COSTLY, Work, work_of
+from app.books.reader import read_events
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet, links_of
+from domain.catalogue.plan import SIMULATED
+from domain.finance.month import Month
+from domain.finance.statement import Months
+from domain.links.link import Link
+from domain.log.aggregate import Event
+from domain.log.log import Log
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from projections.engine.read_model import Uses
+from projections.engine.rebuild import Progress, ignore_progress
+
+By = Literal["day", "month", "org", "plan", "provider"]
+
+MONEY: Uses = (Wallet.Charged, Wallet.Refunded, *COSTLY)
+BESIDES: dict[By, Uses] = {  # Further events that decide the row of an entry.
+    "month": (Month.Closed, Wallet.Moved),
+    "org": (Organization.Registered,),
+    "provider": (Link.Began, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
+}
+
+
+@dataclass(slots=True)
+class Earned:
+    """The sums of one row; costs by currency and whether they are estimated."""
+
+    revenue_micros: int = 0
+    refunds_micros: int = 0
+    costs_micros: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    unknown: int = 0  # How many works of providers have no known cost.
+
+    def note(self, work: Work) -> None:
+        if work.cost is None:
+            self.unknown += work.count
+        else:
+            key = work.cost.currency, work.cost.estimated
+            self.costs_micros[key] += work.cost.amount_micros
+
+    def add(self, other: "Earned") -> None:
+        self.revenue_micros += other.revenue_micros
+        self.refunds_micros += other.refunds_micros
+        self.costs_micros.update(other.costs_micros)
+        self.unknown += other.unknown
+
+    def cost_micros(self, currency: str) -> int:
+        """Return the costs in one currency."""
+        return sum(micros for (its, _), micros in self.costs_micros.items() if its == currency)
+
+    def margin_micros(self, currency: str) -> int:
+        """Return revenue less refunds and less the costs in this currency."""
+        return self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
+
+
+class Providers:
+    """Finds the provider behind an entry; remembers only what may still be needed."""
+
+    def __init__(self, provider_of_lookup: Callable[[UUID], str | None]) -> None:
+        self._provider_of_lookup = provider_of_lookup
+        self._answered: dict[UUID, str] = {}  # By the transaction in the same commit.
+        self._networks: dict[UUID, str] = {}  # By link; without the simulated network.
+        self._prices: dict[UUID, int] = {}  # Of one item, by job, until the job ends.
+
+    def see(self, event: Event) -> None:
+        match event:
+            case NumberLookup.Answered():
+                if event.price is not None:
+                    self._answered[event.price.transaction_id] = event.provider
+            case Link.Began():
+                if event.plan.network is not None:
+                    self._networks[event.originator_id] = event.plan.network
+            case BulkJob.Created():
+                self._prices[event.originator_id] = event.item_price_micros
+            case BulkJob.Finished() | BulkJob.Cancelled():
+                self._prices.pop(event.originator_id, None)
+
+    def of_entry(self, entry: Wallet.Moved) -> str | None:
+        """Return the provider that a charge or refund is for; None for jobs and monthly fees."""
+        match entry.reference.type:
+            case "lookup":
+                known = self._answered.pop(entry.transaction_id, None)
+                return known or self._provider_of_lookup(UUID(entry.reference.id))
+            case "link" | "plan_change":
+                links = links_of(entry)
+                return self._networks.get(links[0], SIMULATED) if links else None
+            case _:
+                return None
+
+    def price_of(self, items: BulkJob.ItemsCompleted) -> int:
+        return self._prices.get(items.originator_id, 0)
+
+
+class Margin:
+    """The rows of a report; give it every event of `uses` in order.
+
+    A job is paid before any provider answers. When a provider answers items, their revenue moves to
+    its row. A closed month never changes: entries, and work too, count in the month of a statement.
+    """
+
+    def __init__(self, by: By, provider_of_lookup: Callable[[UUID], str | None]) -> None:
+        self.by = by
+        self.uses: Uses = (*MONEY, *BESIDES.get(by, ()))
+        self.rows: defaultdict[str | None, Earned] = defaultdict(Earned)
+        self.names: dict[str, str] = {}  # Of organizations or plans.
+        self.currency: str | None = None  # Of the wallets.
+        self._providers = Providers(provider_of_lookup)
+        self._months = Months()
+
+    def add(self, event: Event) -> None:
+        if self.by == "provider":
+            self._providers.see(event)
+        match event:
+            case Wallet.Charged():
+                self.currency = event.currency
+                self.rows[self._row_of(event)].revenue_micros += event.amount_micros
+            case Wallet.Refunded():
+                self.rows[self._row_of(event)].refunds_micros += event.amount_micros
+            case Wallet.Moved():
+                self._row_of(event)  # Later entries are of no earlier month.
+            case Month.Closed():
+                self._months.of(event)  # Later events are of no earlier month.
+            case Organization.Registered():
+                self.names[str(event.originator_id)] = event.name
+            case _:
+                for work in work_of(event):
+                    self._note(event, work)
+
+    def _note(self, event: Event, work: Work) -> None:
+        row = self.rows[self._row_of_work(event, work)]
+        row.note(work)
+        if self.by == "provider" and isinstance(event, BulkJob.ItemsCompleted):
+            micros = work.count * self._providers.price_of(event)
+            self.rows[None].revenue_micros -= micros
+            row.revenue_micros += micros
+
+    def _row_of(self, entry: Wallet.Moved) -> str | None:
+        match self.by:
+            case "day":
+                return entry.timestamp.date().isoformat()
+            case "month":
+                return self._months.of(entry)
+            case "org":
+                return str(entry.organization_id)
+            case "plan":
+                return self._named(entry.metadata.get("plan_id"), entry.metadata.get("plan_name"))
+            case "provider":
+                return self._providers.of_entry(entry)
+
+    def _row_of_work(self, event: Event, work: Work) -> str | None:
+        match self.by:
+            case "day":
+                return event.timestamp.date().isoformat()
+            case "month":
+                return self._months.of(event)
+            case "org":
+                return str(event.organization_id)  # type: ignore[attr-defined]  # all work is for one
+            case "plan":
+                plan = work.plan
+                return self._named(str(plan.plan_id), plan.name) if plan is not None else None
+            case "provider":
+                return work.provider
+
+    def _named(self, plan_id: str | None, name: str | None) -> str | None:
+        if plan_id is not None and name is not None:
+            self.names[plan_id] = name
+        return plan_id
+
+    @property
+    def total(self) -> Earned:
+        """The sum of all rows."""
+        total = Earned()
+        for row in self.rows.values():
+            total.add(row)
+        return total
+
+
+def margin_of(log: Log, by: By, progress: Progress = ignore_progress) -> Margin:
+    """Add up the log to its present end."""
+
+    def provider_of_lookup(stream_id: UUID) -> str | None:
+        lookup = log.find(NumberLookup, stream_id)
+        return lookup.answer.provider if lookup is not None else None
+
+    margin = Margin(by, provider_of_lookup)
+    for recorded in read_events(log, margin.uses, progress):
+        margin.add(recorded.event)
+    return margin

@@ -1,0 +1,112 @@
+"""What events post to the accounts of the books, and the work of providers that costs something.
+
+Accounts have the names that Beancount gives to their kinds. Deposits are an asset, wallets a
+liability, charges income and refunds their contra account. What providers charge is an expense, and
+a liability to them.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from domain.accounts.wallet import Wallet, kind_refunded
+from domain.catalogue.plan import SIMULATED
+from domain.cost import Cost
+from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link
+from domain.links.lost_order import LostOrder
+from domain.log.aggregate import Event
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from projections.engine.read_model import Uses
+
+WALLETS = "Liabilities:Wallets"
+COSTLY: Uses = (
+    NumberLookup.Answered,
+    BulkJob.ItemsCompleted,
+    Link.Activated,
+    Link.PlanAdded,
+    LostOrder.LeftOver,
+    Link.LeftOver,
+)
+LEFT_OVER = (LostOrder.LeftOver, Link.LeftOver)  # Nobody uses these, and we pay for them.
+_STRANGE = re.compile(r"[^A-Za-z0-9]+")
+
+
+class Posting(NamedTuple):
+    """An amount on an account, or what the account holds; above zero is a debit."""
+
+    account: str
+    currency: str
+    micros: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`count` things that a provider has done; `cost` is for all, None if it is not known.
+
+    `provider` is None for job items of earlier releases, some of which came from the cache.
+    `reference` is the provider's id of the work; lookups have none.
+    """
+
+    provider: str | None
+    count: int
+    cost: Cost | None
+    reference: str | None = None
+    plan: BoughtPlan | None = None
+
+
+def work_of(event: Event) -> list[Work]:
+    """Return the work of providers that an event records; an answer from the cache is none."""
+    match event:
+        case NumberLookup.Answered():
+            return [Work(event.provider, 1, event.cost)] if event.source == "live" else []
+        case BulkJob.ItemsCompleted(asked=None):
+            return [Work(None, len(event.indexes), None)]
+        case BulkJob.ItemsCompleted():
+            return [Work(each.provider, each.count, each.cost) for each in event.asked or ()]
+        case Link.Activated() if event.bought_at is None:  # Else it was bought elsewhere.
+            return [_bought(event.plan, event.cost, event.addon_id or event.endpoint_id)]
+        case Link.PlanAdded() | Link.PlanLeftOver():
+            return [_bought(event.plan, event.cost, event.addon_id)]
+        case Link.EndpointLeftOver(attempt=1):  # Further attempts repeat the incident.
+            return [_bought(event.plan, event.cost, event.endpoint_id)]
+        case LostOrder.LeftOver():
+            return [_bought(event.plan, event.cost, event.order_reference)]
+        case _:
+            return []
+
+
+def _bought(plan: BoughtPlan, cost: Cost | None, known_as: str | None) -> Work:
+    reference = cost.reference if cost is not None else None
+    return Work(plan.network or SIMULATED, 1, cost, reference or known_as, plan)
+
+
+def opposite_of(entry: Wallet.Moved) -> Posting:
+    """Return the posting that is opposite the wallet of an entry."""
+    match entry:
+        case Wallet.Charged():
+            account, micros = f"Income:{_word(entry.kind)}", -entry.amount_micros
+        case Wallet.Refunded():
+            account, micros = f"Income:Refunds:{_word(kind_refunded(entry))}", entry.amount_micros
+        case Wallet.Deposited():
+            account, micros = "Assets:Deposits", entry.amount_micros
+        case _:
+            account, micros = "Expenses:Adjustments", entry.amount_micros
+    return Posting(account, entry.currency, micros)
+
+
+def postings_of(work: Work) -> tuple[Posting, ...]:
+    """Return the expense and the liability for work; empty if it is free or its cost unknown."""
+    cost, name = work.cost, _word(work.provider or "unknown")
+    if cost is None or not cost.amount_micros:
+        return ()
+    return (
+        Posting(f"Expenses:Providers:{name}", cost.currency, cost.amount_micros),
+        Posting(f"Liabilities:Providers:{name}", cost.currency, -cost.amount_micros),
+    )
+
+
+def _word(name: str) -> str:
+    """Return a name as a part of an account: `monthly_link_fee` is Monthly-link-fee."""
+    return _STRANGE.sub("-", name).strip("-").capitalize()

@@ -1,0 +1,73 @@
+"""The one reader of the log for the books: events or transactions, in bounded memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.aggregates import topics_but
+from domain.log.log import Log, Recorded
+from projections.engine.read_model import Uses
+from projections.engine.rebuild import Progress, ignore_progress
+from projections.models.transactions import REPLAYED, Transaction, replayed
+
+BATCH_EVENTS_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Entries of an organization, from a position or time on, up to another.
+
+    Positions are inclusive at both ends. Of moments `since` is inclusive, `until` exclusive.
+    """
+
+    organization_id: UUID | None = None
+    since: datetime | int | None = None
+    until: datetime | int | None = None
+
+    @property
+    def last_position(self) -> int | None:
+        """The last position of the selection, if one is given."""
+        return self.until if isinstance(self.until, int) else None
+
+    def wants(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
+        """Tell whether an entry is selected."""
+        match self.since:
+            case datetime() if charged_at < self.since:
+                return False
+            case int() if position < self.since:
+                return False
+        match self.until:
+            case datetime() if charged_at >= self.until:
+                return False
+            case int() if position > self.until:
+                return False
+        return self.organization_id in {None, organization_id}
+
+
+def read_events(
+    log: Log, uses: Uses, progress: Progress = ignore_progress, until: int | None = None
+) -> Iterator[Recorded]:
+    """Yield the events of these kinds up to a position, or up to the present head.
+
+    Raises Poisoned at an event that cannot be decoded.
+    """
+    unused, after, head = topics_but(uses), 0, log.head()
+    goal = head if until is None else min(until, head)
+    while after < goal:
+        stretch = log.follow(after, BATCH_EVENTS_MAX, unused, until=goal)
+        yield from stretch.events
+        if stretch.last is None:
+            return
+        after = stretch.last.position
+        progress(after, goal)
+
+
+def read_transactions(
+    log: Log, selection: Selection, progress: Progress = ignore_progress
+) -> Iterator[tuple[Transaction, str | None]]:
+    """Yield the selected transactions, each with the operator whose command made it, if any."""
+    events = read_events(log, REPLAYED, progress, selection.last_position)
+    for entry, actor in replayed(events):
+        if selection.wants(entry.organization_id, entry.charged_at, entry.position):
+            yield entry, actor

@@ -1,0 +1,357 @@
+"""A reconciliation: compares the amounts of a file from outside with those of the log.
+
+The file is a provider's invoice or a bank's statement: CSV in UTF-8, with a byte order mark or
+without, or in UTF-16 with one, unless the caller names the encoding. Lines may come before the
+head, which is the first line that has the wanted columns. The separator (semicolon, comma or tab)
+is the first one that yields such a line. `1.234,56`, `1,234.56`, `1'234.56` and `12.50-` are
+amounts; the file as a whole decides whether its decimals follow a point or a comma.
+"""
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from app.books.postings import COSTLY, LEFT_OVER, work_of
+from app.books.reader import read_events
+from domain.accounts.wallet import Wallet
+from domain.log.log import Log
+from domain.money import AMOUNT_MICROS_MAX, MICROS
+from domain.months import month_of
+from projections.engine.rebuild import Progress, ignore_progress
+
+FILE_BYTES_MAX = 32 * 1024 * 1024
+TOLD_MAX = 20  # Errors in one report; if there are more, they probably have one cause.
+SEPARATORS = (";", ",", "\t")
+
+Period = Literal["day", "month"]
+LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
+
+Mark = Literal[".", ","]
+Row = tuple[int, list[str]]  # The number of the line, from 1, and its values.
+_Key = tuple[str, int | None]  # A reference, with its amount if several owners share it.
+
+
+class WrongFile(Exception):
+    """Raised with a line for each reason why a file cannot be read."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the values are; without a column for it, all amounts are in `currency`.
+
+    Names of columns are compared without case, spaces and underscores. `only` is a column and its
+    value: lines with another value are left out.
+    """
+
+    reference: str
+    amount: str
+    currency_column: str | None
+    currency: str
+    decimal: Mark | None = None  # None: the amounts of the file show it.
+    encoding: str | None = None
+    only: tuple[str, str] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the head must have, in the order of the fields above."""
+        named = [self.reference, self.amount, self.currency_column, (self.only or (None,))[0]]
+        return [each for each in named if each is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Theirs:
+    """One line of the file, or the sum of several lines of one reference."""
+
+    line: int
+    reference: str
+    amount_micros: int
+    currency: str
+
+
+def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
+    """Read every line that has a reference or an amount; raises WrongFile with all reasons."""
+    if len(data) > FILE_BYTES_MAX:
+        message = f"the file is larger than {FILE_BYTES_MAX} bytes"
+        raise WrongFile(message)
+    rows, places = _body(_text(data, layout.encoding), layout)
+    found: list[tuple[int, list[str]]] = []
+    for line, row in rows:
+        values = [row[place].strip() if place < len(row) else "" for place in places]
+        if layout.only is not None and values.pop() != layout.only[1]:
+            continue
+        if values[0] or values[1]:
+            found.append((line, values))
+    amounts = _amounts([(line, values[1]) for line, values in found], layout)
+    return [
+        Theirs(line, values[0], amount, values[2].upper() if values[2:] else layout.currency)
+        for (line, values), amount in zip(found, amounts, strict=True)
+    ]
+
+
+def _text(data: bytes, encoding: str | None) -> str:
+    if encoding is None:
+        wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        encoding = "utf-16" if wide else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except LookupError:
+        message = f"there is no encoding {encoding}"
+    except UnicodeDecodeError as error:
+        message = f"is not {error.encoding}: see byte {error.start}; --encoding names another one"
+    raise WrongFile(message)
+
+
+def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
+    """Return the rows below the head, and the index of each wanted column."""
+    wanted = [_plain(each) for each in layout.columns]
+    for separator in SEPARATORS:
+        rows = _rows(text, separator)
+        for index, (_, row) in enumerate(rows):
+            head = [_plain(cell) for cell in row]
+            if set(wanted) <= set(head):
+                _check_width(rows[index + 1 :], len(head))
+                return rows[index + 1 :], [head.index(each) for each in wanted]
+    message = f"no line has the columns {', '.join(map(repr, layout.columns))}"
+    raise WrongFile(message)
+
+
+def _plain(name: str) -> str:
+    """Normalize the name of a column: `start_date`, `StartDate` and `Start date` are equal."""
+    return re.sub(r"[\s_]", "", name.casefold())
+
+
+def _rows(text: str, separator: str) -> list[Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        return [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        message = f"line {reader.line_num}: {error}"
+        raise WrongFile(message) from None
+
+
+def _check_width(rows: Sequence[Row], width: int) -> None:
+    """Refuse lines with more values than columns: a decimal comma may have split a value."""
+    lines = [
+        f"line {line}: has {len(row)} values, the head has {width} columns"
+        for line, row in rows
+        if any(row[width:])
+    ]
+    if lines:
+        raise WrongFile(*lines[:TOLD_MAX])
+
+
+def _pattern(mark: Mark) -> re.Pattern[str]:
+    group = "," if mark == "." else "."
+    return re.compile(
+        rf"(?P<sign>[-+−]?)(?P<whole>[1-9][0-9]{{0,2}}(?:['’ {group}][0-9]{{3}})+|[0-9]{{1,12}})"
+        rf"(?:{re.escape(mark)}(?P<fraction>[0-9]{{1,6}})0*)?(?P<end>-?)"
+    )
+
+
+PATTERNS: dict[Mark, re.Pattern[str]] = {".": _pattern("."), ",": _pattern(",")}
+
+
+def _micros(text: str, mark: Mark) -> int | None:
+    """Read one amount; None if it is none. No-break spaces count as spaces."""
+    match = PATTERNS[mark].fullmatch(text.replace("\u00a0", " ").replace("\u202f", " "))
+    if match is None or (match["sign"] and match["end"]):
+        return None
+    whole = int(re.sub(r"[^0-9]", "", match["whole"]))
+    micros = whole * MICROS + int((match["fraction"] or "").ljust(6, "0"))
+    negative = match["sign"] in {"-", "−"} or bool(match["end"])
+    return None if micros > AMOUNT_MICROS_MAX else -micros if negative else micros
+
+
+def _amounts(cells: Sequence[tuple[int, str]], layout: Layout) -> list[int]:
+    marks: list[Mark] = [".", ","] if layout.decimal is None else [layout.decimal]
+    readings = [[_micros(text, mark) for _, text in cells] for mark in marks]
+    best, *other = sorted(readings, key=lambda reading: reading.count(None))
+    wrong = [(cell, "is no amount") for cell, one in zip(cells, best, strict=True) if one is None]
+    if not wrong and other and None not in other[0]:
+        pairs = zip(cells, best, other[0], strict=True)
+        why = "can be read in two ways; --decimal says which"
+        wrong = [(cell, why) for cell, one, another in pairs if one != another]
+    if wrong:
+        place = f"column {layout.amount}"
+        told = [f"line {line}, {place}: {text[:40]!r} {why}" for (line, text), why in wrong]
+        raise WrongFile(*told[:TOLD_MAX])
+    return [micros for micros in best if micros is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What the log knows under a reference; `amount_micros` is None for a cost that is not known.
+
+    `position` and `at` are those of its first event. `left_over`: nobody uses what it paid for.
+    """
+
+    position: int
+    at: datetime
+    reference: str
+    amount_micros: int | None
+    currency: str | None
+    left_over: bool = False
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """How many references agree, and those that do not; `left_over` may be of both."""
+
+    matched: int
+    missing_here: list[Theirs]
+    missing_there: list[Ours]
+    different: list[tuple[Theirs, Ours]]
+    left_over: list[Ours]
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing_here or self.missing_there or self.different)
+
+
+def reconcile(
+    theirs: Sequence[Theirs],
+    ours: Iterable[Ours],
+    month: str | None = None,
+    shared: Container[str] = (),
+) -> Reconciliation:
+    """Compare the sums of each reference. With a month, theirs may lack ours of other months.
+
+    Of a `shared` reference each amount is compared by itself, so that too much of one owner does
+    not make up for too little of another.
+    """
+    there = _by_reference(theirs, shared)
+    named = {each.reference for each in theirs}
+    here: dict[_Key, Ours] = {}
+    for each in ours:
+        if month is None or each.reference in named or month_of(each.at) == month:
+            key = _key_of(each, shared)
+            before = here.get(key)
+            here[key] = each if before is None else _sum(before, each)
+    both = [(each, here[name]) for name, each in there.items() if name in here]
+    different = [
+        (a, b) for a, b in both if (a.amount_micros, a.currency) != (b.amount_micros, b.currency)
+    ]
+    nameless = [each for each in theirs if not each.reference]
+    return Reconciliation(
+        matched=len(both) - len(different),
+        missing_here=[*(each for name, each in there.items() if name not in here), *nameless],
+        missing_there=[each for name, each in here.items() if name not in there],
+        different=different,
+        left_over=[each for each in here.values() if each.left_over],
+    )
+
+
+def _key_of(each: Theirs | Ours, shared: Container[str]) -> _Key:
+    return each.reference, each.amount_micros if each.reference in shared else None
+
+
+def _by_reference(theirs: Iterable[Theirs], shared: Container[str]) -> dict[_Key, Theirs]:
+    """Add up the lines of each reference, such as an order and its credit."""
+    found: dict[_Key, Theirs] = {}
+    for each in theirs:
+        key = _key_of(each, shared)
+        before = found.get(key)
+        if before is not None and before.currency != each.currency:
+            message = (
+                f"line {each.line}: line {before.line} has this reference in {before.currency}"
+            )
+            raise WrongFile(message)
+        if before is not None:
+            micros = before.amount_micros + each.amount_micros
+            found[key] = replace(before, amount_micros=micros)
+        elif each.reference:
+            found[key] = each
+    return found
+
+
+def _sum(one: Ours, other: Ours) -> Ours:
+    if one.amount_micros is None or other.amount_micros is None or one.currency != other.currency:
+        return replace(one, amount_micros=None, currency=None)
+    return replace(one, amount_micros=one.amount_micros + other.amount_micros)
+
+
+def costs_of(
+    log: Log, provider: str, period: Period | None = None, progress: Progress = ignore_progress
+) -> Iterator[Ours]:
+    """Yield the costs of a provider's work by the provider's id of it; lookups have none.
+
+    With a period all work that is not free is yielded, and its day or month is the reference.
+    """
+    for position, event in read_events(log, COSTLY, progress):
+        for work in work_of(event):
+            micros = None if work.cost is None else work.cost.amount_micros
+            reference, left = work.reference, isinstance(event, LEFT_OVER)
+            if period is not None:
+                when = event.timestamp.isoformat()[: LENGTHS[period]]
+                reference, left = None if micros == 0 else when, False
+            if work.provider == provider and reference is not None:
+                currency = None if work.cost is None else work.cost.currency
+                yield Ours(position, event.timestamp, reference, micros, currency, left)
+
+
+def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours]:
+    """Yield every deposit, of all organizations."""
+    for position, event in read_events(log, (Wallet.Deposited,), progress):
+        if isinstance(event, Wallet.Deposited):
+            micros, currency = event.amount_micros, event.currency
+            yield Ours(position, event.timestamp, event.reference.id, micros, currency)
+
+
+def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
+    """Replace the times that lines have as reference by their day or month; raises WrongFile.
+
+    Lines without an amount are left out: some providers list the days without use too.
+    """
+    found, wrong = [], []
+    for each in theirs:
+        try:
+            day = datetime.fromisoformat(each.reference).isoformat()
+        except ValueError:
+            wrong.append(f"line {each.line}: {each.reference[:40]!r} is no date such as 2026-01-31")
+        else:
+            if each.amount_micros:
+                found.append(replace(each, reference=day[: LENGTHS[period]]))
+    if wrong:
+        raise WrongFile(*wrong[:TOLD_MAX])
+    return found
+
+
+def reconcile_deposits(
+    log: Log,
+    lines: Sequence[Theirs],
+    month: str | None = None,
+    progress: Progress = ignore_progress,
+) -> Reconciliation:
+    """Compare a bank's statement with the deposits.
+
+    What the bank has paid to others is left out, but not what it took back of a deposit. A
+    reference is shared if several organizations use it; within one each is unique.
+    """
+    ours = [*deposits_of(log, progress)]
+    uses = Counter(each.reference for each in ours)
+    theirs = [each for each in lines if each.amount_micros > 0 or each.reference in uses]
+    shared = {name for name, count in uses.items() if count > 1}
+    return reconcile(theirs, ours, month, shared)
+
+
+def reconcile_costs(  # noqa: PLR0913  # Each is what the comparison needs.
+    log: Log,
+    lines: Sequence[Theirs],
+    provider: str,
+    period: Period | None = None,
+    month: str | None = None,
+    progress: Progress = ignore_progress,
+) -> Reconciliation:
+    """Compare a provider's invoice with its work, by reference, or by day or month."""
+    theirs = lines if period is None else by_period(lines, period)
+    return reconcile(theirs, costs_of(log, provider, period, progress), month)

@@ -1,0 +1,533 @@
+"""The commands of `audit` that read the books: statements, accounts, margin, and their exports."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, Literal
+from uuid import UUID
+
+import click
+import msgspec
+
+from app.books.beancount import ledger_lines
+from app.books.margin import By, Earned, Margin, margin_of
+from app.books.postings import Posting
+from app.books.reader import Selection, read_transactions
+from app.books.reconcile import (
+    FILE_BYTES_MAX,
+    Layout,
+    Ours,
+    Reconciliation,
+    Theirs,
+    WrongFile,
+    read_amounts,
+    reconcile_costs,
+    reconcile_deposits,
+)
+from app.books.statements import MonthsStatements, balance_of, statements_of
+from app.books.trial_balance import TrialBalance, month_balance
+from app.books.trial_balance import trial_balance as add_up
+from app.bootstrap.container import Container
+from app.bootstrap.providers import INVOICES, LOOKUPS, NETWORKS
+from app.cli.arguments import (
+    Month,
+    at_option,
+    month_option,
+    organization_argument,
+    out_option,
+    selecting,
+)
+from app.cli.installation import installation, require_organization
+from app.cli.output import (
+    Refusals,
+    as_json_option,
+    named,
+    show,
+    show_list,
+    show_parts,
+    show_stream,
+    watched,
+    written,
+)
+from app.http.accounts.replies import show_transaction
+from app.http.accounts.table import COLUMNS, cells
+from app.http.edge.media import csv_blocks
+from app.http.finance import page
+from app.http.finance.replies import Statement, show_statement
+from app.processes.importing import range_of
+from domain.accounts.organization import Organization
+from domain.errors import NotPossible
+from domain.log.log import Log
+from domain.money import format_amount
+from domain.months import month_of
+from projections.audit.export import Export
+from projections.engine.rebuild import Progress
+
+Facts = dict[str, Any]
+Form = Literal["jsonl", "csv", "beancount"]
+
+NO_STATEMENT = "no statement: the organization had no transaction by then, or the month is to come"
+NO_WALLET = "this organization had no wallet then"
+ONE_OR_ALL = "give ORG and YYYY-MM, or --all YYYY-MM and --out DIR; one with --out needs --format"
+AT_OR_MONTH = "give --at or --month"
+ONE_OF_BOTH = "name the provider by --provider, or say --deposits"
+NO_FACTS = "--json needs --out: without it the standard output is the export"
+PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
+ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
+
+
+@contextmanager
+def _reading(
+    organization_id: UUID | None = None, what: str = "Reading", *, same_log: bool = True
+) -> Iterator[tuple[Container, Progress]]:
+    """Lend the installation and its progress line; an organization that is named must exist."""
+    with installation(same_log=same_log) as container, watched(what) as progress:
+        require_organization(container, organization_id)
+        yield container, progress
+
+
+@click.command()
+@click.argument("organization_id", metavar="[ORG", type=click.UUID, required=False)
+@click.argument("month", metavar="YYYY-MM]", type=Month(), required=False)
+@click.option("--all", "every", type=Month(), help="The statements of all organizations.")
+@click.option("--format", "form", type=click.Choice(["csv", "html"]), help="As it can be sent.")
+@out_option("A directory for --all, a file for one to send.", may_be_directory=True)
+@as_json_option
+def statement(  # noqa: PLR0913  # Its options.
+    *,
+    organization_id: UUID | None,
+    month: datetime | None,
+    every: datetime | None,
+    form: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Make the statement of a month from the log, as the organization gets it.
+
+    With --format a page or a table with totals, on standard output or in the file of --out; the
+    page names the ISSUER. With --all one file for each organization in the directory of --out,
+    ORG-YYYY-MM.json or of the --format, in one pass through the log.
+    """
+    if every is not None and out is not None and organization_id is None:
+        _write_all(month_of(every), out, form, as_json=as_json)
+    elif every is not None or organization_id is None or month is None:
+        raise click.UsageError(ONE_OR_ALL)
+    elif form is not None and not as_json:
+        _write_one(organization_id, month_of(month), out, form)
+    elif form is None and out is None:
+        _show_one(organization_id, month_of(month), as_json=as_json)
+    else:
+        raise click.UsageError(ONE_OR_ALL)
+
+
+def _show_one(organization_id: UUID, month: str, *, as_json: bool) -> None:
+    with _reading(organization_id, same_log=False) as (container, progress):
+        facts = msgspec.to_builtins(_one(container, organization_id, month, progress))
+    lines = facts["lines"]
+    show(facts if as_json else {**facts, "lines": len(lines)}, as_json=as_json)
+    if lines and not as_json:
+        click.echo()
+        show_list(lines, as_json=False)
+
+
+def _write_one(organization_id: UUID, month: str, out: Path | None, form: str) -> None:
+    with _reading(organization_id, same_log=False) as (container, progress):
+        text = _as_sent(container, _one(container, organization_id, month, progress), form)
+    with written(out) as target:
+        target.write(text)
+
+
+def _write_all(month: str, out: Path, form: str | None, *, as_json: bool) -> None:
+    with _reading(same_log=False) as (container, progress):
+        found = statements_of(container.log, month, progress=progress)
+        out.mkdir(parents=True, exist_ok=True)
+        for each in _shown(container, found):
+            file = out / f"{each.organization}-{month}.{form or 'json'}"
+            with written(file) as target:
+                target.write(_as_sent(container, each, form))
+    told = {"month": month, "final": found.is_final, "statements": len(found.statements)}
+    show({**told, "out": str(out)}, as_json=as_json)
+
+
+def _one(container: Container, organization_id: UUID, month: str, progress: Progress) -> Statement:
+    found = statements_of(container.log, month, organization_id, progress)
+    if not found.statements:
+        raise NotPossible(NO_STATEMENT)
+    (shown,) = _shown(container, found)
+    return shown
+
+
+def _shown(container: Container, found: MonthsStatements) -> Iterator[Statement]:
+    checkpoint = container.statement_checkpoint(found.closed_at)
+    for each in found.statements:
+        yield show_statement(each, is_final=found.is_final, checkpoint=checkpoint)
+
+
+def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
+    if form is None:
+        return msgspec.json.encode(shown) + b"\n"
+    if form == "csv":
+        rows = [*page.statement_rows(shown), *page.total_rows(shown)]
+        return b"".join(csv_blocks(page.COLUMNS, rows))
+    owner = container.log.find(Organization, shown.organization)
+    name, issuer = owner.name if owner is not None else "", container.settings.issuer
+    return page.statement_page(shown, name, issuer).encode()
+
+
+@click.command()
+@organization_argument
+@at_option
+@as_json_option
+def balance(*, organization_id: UUID, at: datetime | int | None, as_json: bool) -> None:
+    """Tell what a wallet holds, or held, by its entries in the log.
+
+    `position` is that of the last entry that counts. An entry that is dated before the one ahead
+    of it counts as of that one.
+    """
+    with _reading(organization_id, same_log=False) as (container, progress):
+        found = balance_of(container.log, organization_id, at, progress)
+        if found is None:
+            raise NotPossible(NO_WALLET)
+    facts = {
+        "organization": found.organization_id,
+        "balance": format_amount(found.balance_micros),
+        "currency": found.currency,
+        "position": found.position,
+    }
+    show(facts, as_json=as_json)
+
+
+@click.command()
+@selecting
+@as_json_option
+def replay(*, selection: Selection, as_json: bool) -> None:
+    """Print every transaction in the order of the log, with who made it by a command.
+
+    Times are those of `charged_at`.
+    """
+    with _reading(selection.organization_id, same_log=False) as (container, progress):
+        names = container.operators.names()
+        rows = (
+            {
+                "organization": str(entry.organization_id),
+                **msgspec.to_builtins(show_transaction(entry)),
+                "actor": actor,
+            }
+            for entry, actor in read_transactions(container.log, selection, progress)
+        )
+        told = (named(row, "actor", names, as_json=as_json) for row in rows)
+        show_stream(told, _line, as_json=as_json)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    amount = f"{'-' if row['direction'] == 'debit' else '+'}{row['amount']}"
+    facts = (row["position"], row["charged_at"], row["organization"], row["sequence"], row["kind"])
+    told = (amount, row["currency"], row["balance_after"], row["id"], row["actor"] or "-")
+    return "  ".join(map(str, (*facts, *told)))
+
+
+@click.command()
+@click.option(
+    "--by",
+    type=click.Choice(["day", "month", "org", "plan", "provider"]),
+    default="month",
+    show_default=True,
+    help="What each row is about.",
+)
+@as_json_option
+def margin(*, by: By, as_json: bool) -> None:
+    """Tell what was earned: revenue, refunds, costs of providers, and what is left.
+
+    Left is the margin in the currency of the wallets, of which other costs and those that are not
+    known have yet to be taken. `unknown` counts the latter.
+    """
+    with _reading(what="Adding up") as (container, progress):
+        found = margin_of(container.log, by, progress)
+        currency = found.currency or container.settings.currency
+    keys = [key for key, row in found.rows.items() if row != Earned()]
+    rows = [
+        _margin_row(found, key, currency)
+        for key in sorted(keys, key=lambda key: (key is None, key or ""))
+    ]
+    total = _earned(found.total, currency)
+    if as_json:
+        show({"by": by, "currency": currency, "data": rows, "total": total}, as_json=True)
+    else:
+        last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
+        show_list([*rows, *last], as_json=False)
+
+
+def _margin_row(found: Margin, key: str | None, currency: str) -> Facts:
+    name = {"name": found.names.get(key or "")} if found.by in {"org", "plan"} else {}
+    return {found.by: key, **name, **_earned(found.rows[key], currency)}
+
+
+def _earned(row: Earned, currency: str) -> Facts:
+    others = sorted({its for its, _ in row.costs_micros} - {currency})
+    return {
+        "revenue": format_amount(row.revenue_micros),
+        "refunds": format_amount(row.refunds_micros),
+        "cost": format_amount(row.cost_micros(currency)),
+        "estimated": format_amount(row.costs_micros[currency, True]),
+        "other_costs": [_money(row.cost_micros(its), its) for its in others],
+        "unknown": row.unknown,
+        "margin": format_amount(row.margin_micros(currency)),
+    }
+
+
+@click.command(name="trial-balance")
+@at_option
+@month_option("Of a month, by the cut-off of the statements.")
+@as_json_option
+@click.pass_context
+def trial_balance(
+    context: click.Context, *, at: datetime | int | None, month: datetime | None, as_json: bool
+) -> None:
+    """Show every account with what it holds; exits with 1 when a currency does not sum to zero.
+
+    Wallets are owed to the organizations, and are the sum of the balances that their newest entries
+    state. All other accounts are sums of amounts.
+
+    With --month each account has its opening, its movement in the month and its closing, above zero
+    for a debit. They are those of the statements of this month.
+    """
+    if at is not None and month is not None:
+        raise click.UsageError(AT_OR_MONTH)
+    facts: Facts = {}
+    with _reading(what="Adding up") as (container, progress):
+        if month is None:
+            found = add_up(container.log, at, progress)
+            lines, unknown = [*map(_account, found.lines)], found.unknown
+        else:
+            its = month_balance(container.log, month_of(month), progress)
+            found, unknown = its.closing, its.closing.unknown - its.opening.unknown
+            lines = [_account_in_month(*each) for each in its.lines]
+            facts = {"month": month_of(month), "final": its.is_final}
+    differences = _differences(found)
+    facts |= {"ok": not differences, "position": found.position}
+    facts |= {"unknown_costs": unknown, "differences": differences}
+    if as_json:
+        show({**facts, "data": lines}, as_json=True)
+    else:
+        show_list(lines, as_json=False)
+        show(facts, as_json=False)
+    if differences:
+        context.exit(1)
+
+
+def _differences(found: TrialBalance) -> list[Facts]:
+    return [_money(micros, currency) for currency, micros in found.differences.items() if micros]
+
+
+def _account(line: Posting) -> Facts:
+    debit, credit = max(line.micros, 0), max(-line.micros, 0)
+    amounts = {"debit": format_amount(debit), "credit": format_amount(credit)}
+    return {"account": line.account, "currency": line.currency, **amounts}
+
+
+def _account_in_month(opening: Posting, closing: Posting) -> Facts:
+    return {
+        "account": closing.account,
+        "currency": closing.currency,
+        "opening": format_amount(opening.micros),
+        "movement": format_amount(closing.micros - opening.micros),
+        "closing": format_amount(closing.micros),
+    }
+
+
+class Only(click.ParamType[tuple[str, str], str]):
+    """A column and the value that a line must have there."""
+
+    name = "column=value"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        column, sign, wanted = value.partition("=")
+        if not (column and sign):
+            self.fail(f"{value!r} is not a column and a value such as Category=lookups", param, ctx)
+        return column, wanted
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@click.option(
+    "--provider",
+    type=click.Choice([*LOOKUPS, *NETWORKS]),
+    help="Compare an invoice with what this provider takes.",
+)
+@click.option("--deposits", is_flag=True, help="Compare a bank's statement with the deposits.")
+@month_option("Expect only what is of this month in the file.")
+@click.option("--by", type=click.Choice(["day", "month"]), help="Compare sums; see below.")
+@click.option("--reference", help="The column of it; default: reference.")
+@click.option("--amount", help="The column of it; default: amount.")
+@click.option("--currency-column", help="The column of currencies.")
+@click.option("--currency", help="That of all amounts; default: CURRENCY.")
+@click.option("--only", type=Only(), help="Only lines with this value in that column.")
+@click.option("--decimal", type=click.Choice(["point", "comma"]), help="Default: the file tells.")
+@click.option("--encoding", help="Default: UTF-8, or UTF-16 with its mark.")
+@as_json_option
+@click.pass_context
+def reconcile(  # noqa: PLR0913  # Each argument is an option of the command.
+    context: click.Context,
+    /,
+    *,
+    file: IO[bytes],
+    provider: str | None,
+    deposits: bool,
+    month: datetime | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Compare a CSV file of references and amounts with the log; `-` is the standard input.
+
+    Tells what is missing there or here, and what has another amount; then exits with 1. Also
+    tells what nobody has, though a network takes its price. Lines of one reference are added up,
+    but for deposits of several organizations under one, which need a line each.
+    Of a bank's statement only what was paid in counts, and what went back of it. With --by the
+    references are dates, and what a provider takes is added up by day or month (UTC), also for
+    lookups, which have no reference.
+    """
+    if deposits == (provider is not None):
+        raise click.UsageError(ONE_OF_BOTH)
+    known = INVOICES.get(provider or "", {})
+    options: Facts = {n: known.get(n) if value is None else value for n, value in given.items()}
+    data = file.read(FILE_BYTES_MAX + 1)
+    wanted = month_of(month) if month is not None else None
+    with _reading() as (container, progress):
+        layout = _layout(container.settings.currency, **options)
+        try:
+            theirs = read_amounts(data, layout)
+            if provider is None:
+                found = reconcile_deposits(container.log, theirs, wanted, progress)
+            else:
+                by = options["by"]
+                found = reconcile_costs(container.log, theirs, provider, by, wanted, progress)
+        except WrongFile as wrong:
+            raise Refusals(wrong.lines) from wrong
+    _show_reconciliation(found, as_json=as_json)
+    if not found.ok:
+        context.exit(1)
+
+
+def _layout(own: str, **options: Any) -> Layout:
+    return Layout(
+        reference=options["reference"] or "reference",
+        amount=options["amount"] or "amount",
+        currency_column=options["currency_column"],
+        currency=options["currency"] or own,
+        decimal={None: None, "point": ".", "comma": ","}[options["decimal"]],
+        encoding=options["encoding"],
+        only=options["only"],
+    )
+
+
+def _show_reconciliation(found: Reconciliation, *, as_json: bool) -> None:
+    rows: dict[str, Sequence[Facts]] = {
+        "missing_here": [
+            {"line": each.line, "reference": each.reference, **_amount(each)}
+            for each in found.missing_here
+        ],
+        "missing_there": [*map(_missing, found.missing_there)],
+        "different": [
+            {
+                "line": theirs.line,
+                "position": ours.position,
+                "reference": ours.reference,
+                "there": _amount(theirs),
+                "here": _amount(ours),
+            }
+            for theirs, ours in found.different
+        ],
+        "left_over": [*map(_missing, found.left_over)],
+    }
+    show_parts({"ok": found.ok, "matched": found.matched}, rows, as_json=as_json)
+
+
+def _missing(ours: Ours) -> Facts:
+    place = {"position": ours.position, "at": ours.at, "reference": ours.reference}
+    return {**place, **_amount(ours)}
+
+
+def _amount(each: Theirs | Ours) -> Facts:
+    return _money(each.amount_micros, each.currency)
+
+
+def _money(micros: int | None, currency: str | None) -> Facts:
+    return {"amount": None if micros is None else format_amount(micros), "currency": currency}
+
+
+@click.command(name="export")
+@click.option("--format", "form", type=click.Choice(["jsonl", "csv", "beancount"]), default="jsonl")
+@selecting
+@out_option("Write it here.")
+@as_json_option
+def export_log(*, form: Form, selection: Selection, out: Path | None, as_json: bool) -> None:
+    """Write the log as lines of JSON, or what it says about money in other forms.
+
+    jsonl: a line for each event with its place, its stored bytes, and its leaf. Beside a part goes
+    FILE.range.json with what an auditor needs of the tree before it. csv: every transaction in the
+    order of the log. beancount: a ledger in double entry.
+
+    To the standard output, or with --out to a file that is there only once it is whole.
+    """
+    if out is None and as_json:
+        raise click.UsageError(NO_FACTS)
+    if form == "jsonl":
+        first, last = _positions(selection)
+        if out is None and (first is not None or last is not None):
+            raise click.UsageError(PART)
+        facts = _export_events(first, last, out)
+    else:
+        _export_entries(_table if form == "csv" else ledger_lines, selection, out)
+        facts = {"format": form}
+    if out is not None:
+        show(facts, as_json=as_json)
+
+
+def _positions(selection: Selection) -> tuple[int | None, int | None]:
+    first, last = selection.since, selection.until
+    if isinstance(first, datetime) or isinstance(last, datetime) or selection.organization_id:
+        raise click.UsageError(ALL_EVENTS)
+    return first, last
+
+
+def _export_entries(
+    make: Callable[[Log, Selection, Progress], Iterator[bytes]],
+    selection: Selection,
+    out: Path | None,
+) -> None:
+    with (
+        _reading(selection.organization_id, "Exporting") as (container, progress),
+        written(out) as file,
+    ):
+        file.writelines(make(container.log, selection, progress))
+
+
+def _table(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:
+    """Yield the transactions as partners get them, with their organization and their actor."""
+    rows = (
+        (entry.organization_id, *cells(entry), actor)
+        for entry, actor in read_transactions(log, selection, progress)
+    )
+    return csv_blocks(("organization", *COLUMNS, "actor"), rows)
+
+
+def _export_events(first: int | None, last: int | None, out: Path | None) -> Facts:
+    with _reading(what="Exporting") as (container, progress):
+        head = container.log.head()
+        export = Export(container.log, head if last is None else min(last, head), progress)
+        before = export.skip_to(first or 1)
+        if out is not None:
+            range_of(out).unlink(missing_ok=True)  # Of an earlier export by this name.
+            if first is not None or last is not None:
+                with written(range_of(out)) as file:
+                    file.write(msgspec.json.encode(before) + b"\n")
+        with written(out) as file:
+            file.writelines(export.lines())
+    facts = {"events": export.events, "position": export.position}
+    return {**facts, "size": export.tree.size, "root": export.tree.root().hex()}
+
+
+COMMANDS = (statement, balance, replay, margin, trial_balance, reconcile, export_log)

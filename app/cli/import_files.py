@@ -1,0 +1,418 @@
+"""The JSON files of operators, plans and links, read as entries or refused with every mistake.
+
+The fields are stricter than marshmallow's own: no number is read from a string, nor the reverse.
+"""
+
+import re
+from codecs import BOM_UTF8
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from json import JSONDecodeError
+from typing import Any, TypeVar
+from uuid import UUID
+
+from marshmallow import Schema, ValidationError, fields, validate
+
+from domain import strict_json
+from domain.catalogue.file_errors import FILE, FileRefused, Path, Problem, Wrong, lines_of, repeated
+from domain.catalogue.matching import PLANS_MAX, PlanEntry, place_of
+from domain.catalogue.plan import (
+    COVERAGE_TYPES,
+    DATA_MB,
+    DATA_MB_MAX,
+    LATER_PRICES_MAX,
+    SIMULATED,
+    TEXT,
+    VALIDITY_DAYS,
+    VALIDITY_DAYS_MAX,
+    CountryCoverage,
+    LaterPrice,
+    MobileOperator,
+    PlanTerms,
+    SponsorProfile,
+    coverage_type_of,
+    is_text,
+    why_below_cost,
+)
+from domain.cost import Cost
+from domain.links.esim import ICCID
+from domain.links.importing import LINKS_MAX, LinkEntry, PlanBought
+from domain.links.importing import place_of as place_of_link
+from domain.money import CURRENCIES, parse_amount
+from domain.regions import is_country
+
+FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
+# Short enough for a QR code of every error correction level.
+CONFIRMATION = re.compile(r"[!-~]{1,64}", re.ASCII)
+LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[!-~]*)?", re.ASCII)
+
+AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
+COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
+CURRENCY = "must be a currency code of ISO 4217, such as EUR"
+MOMENT = "must be a time with its offset, such as 2026-12-01T00:00:00Z"
+TWICE = "stands here twice"
+DIVIDE = "divide the file, what it lacks stays as it is"
+NO_OBJECT = "must be an object"
+WHOLE = ("_schema", [NO_OBJECT])  # So marshmallow says it of a schema.
+
+T = TypeVar("T")
+
+
+class TwiceNamed(dict[str, Any]):
+    """A JSON object with repeated members, in which two readers would see different values."""
+
+    def __init__(self, pairs: strict_json.Pairs) -> None:
+        super().__init__(pairs)
+        counts = Counter(name for name, _ in pairs)
+        self.names = sorted(name for name, count in counts.items() if count > 1)
+
+
+class Object(Schema):
+    """An object that has no unknown members."""
+
+    error_messages = {"unknown": "is unknown", "type": NO_OBJECT}  # noqa: RUF012  # As marshmallow declares it.
+
+
+def _options(rule: str, *, optional: bool) -> dict[str, Any]:
+    messages = {"required": "is missing", "null": rule, "invalid": rule}
+    absent = {"allow_none": True, "load_default": None} if optional else {"required": True}
+    return {"error_messages": messages, **absent}
+
+
+class Value(fields.Field[Any]):
+    """A value that `read` converts, or refuses by an error; `rule` says what it must be."""
+
+    def __init__(
+        self, rule: str, read: Callable[[Any], Any], *, optional: bool = False, **options: Any
+    ) -> None:
+        super().__init__(**{**_options(rule, optional=optional), **options})
+        self.rule, self.read = rule, read
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
+        try:
+            return self.read(value)
+        except (AttributeError, TypeError, ValueError, OverflowError):
+            raise ValidationError(self.rule) from None
+
+
+class One(fields.Nested):
+    """An object that is loaded as what `make` returns."""
+
+    def __init__(
+        self, make: Callable[..., Any], schema: type[Object], *, optional: bool = False
+    ) -> None:
+        super().__init__(schema, **_options(NO_OBJECT, optional=optional))
+        self.make = make
+
+    def _deserialize(self, *value: Any, **options: Any) -> Any:
+        return self.make(**super()._deserialize(*value, **options))
+
+
+def many(item: fields.Field[Any], *rules: validate.Validator, optional: bool = False) -> Any:
+    """Return a field for a list."""
+    return fields.List(item, validate=rules, **_options("must be a list", optional=optional))
+
+
+def checked(rule: str, fits: Callable[[Any], object], **options: Any) -> Value:
+    """Return a field for a value that is kept as it is, if it fits."""
+
+    def read(value: Any) -> Any:
+        if not fits(value):
+            raise ValueError
+        return value
+
+    return Value(rule, read, **options)
+
+
+def one_of(*choices: str, optional: bool = True) -> Value:
+    """Return a field for one of these texts."""
+    return checked(f"must be one of: {', '.join(choices)}", choices.__contains__, optional=optional)
+
+
+def _read_id(value: Any) -> UUID:
+    parsed = UUID(value)
+    if str(parsed) != value.lower():  # Python reads other spellings too.
+        raise ValueError
+    return parsed
+
+
+def _read_moment(value: Any) -> datetime:
+    found = datetime.fromisoformat(value)
+    if found.tzinfo is None:
+        raise ValueError
+    return found.astimezone(UTC)
+
+
+def _is_whole(highest: int, value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= highest
+
+
+amount = partial(Value, AMOUNT, parse_amount)  # A string; it is loaded as micro-units.
+identifier = partial(Value, "must be a UUID", _read_id)
+moment = partial(Value, MOMENT, _read_moment)
+text = partial(checked, TEXT, is_text)
+
+
+class _Profile(Object):
+    id = text()
+    name = text()
+    color = text()
+
+
+class _Operator(Object):
+    name = text()
+    network_types = many(text())
+
+
+class _Country(Object):
+    country_code = checked(COUNTRY, is_country)
+    operators = many(One(MobileOperator, _Operator))
+
+
+class _LaterPrice(Object):
+    starts_at = moment(data_key="from")
+    retail_price_micros = amount(data_key="retail_price")
+
+
+class _Plan(Object):
+    name = text()
+    retail_price = amount(allow_none=True)
+    data_mb = checked(DATA_MB, partial(_is_whole, DATA_MB_MAX))
+    validity_days = checked(VALIDITY_DAYS, partial(_is_whole, VALIDITY_DAYS_MAX))
+    sponsor_profiles = many(One(SponsorProfile, _Profile))
+    coverage = many(
+        One(CountryCoverage, _Country),
+        validate.Length(min=1, error="must have at least one country"),
+    )
+    id = identifier(optional=True)
+    provider_plan_id = text(optional=True)
+    coverage_type = one_of(*COVERAGE_TYPES)
+    later_prices = many(
+        One(LaterPrice, _LaterPrice),
+        validate.Length(max=LATER_PRICES_MAX, error="must be at most {max}"),
+        optional=True,
+    )
+    cost = amount(optional=True)
+    cost_currency = checked(CURRENCY, CURRENCIES.__contains__, optional=True)
+    organization_id = identifier(optional=True)
+    excluded_organizations = many(identifier(), optional=True)
+    enabled = checked("must be true or false", lambda it: isinstance(it, bool), optional=True)
+
+
+class _PlanBought(Object):
+    plan_id = identifier()
+    bought_at = moment()
+    addon_id = text(optional=True)
+
+
+class _Link(Object):
+    organization_id = identifier()
+    iccid = checked("must be 18 to 22 digits", ICCID.fullmatch)
+    plans = many(
+        One(PlanBought, _PlanBought), validate.Length(min=1, error="must have at least one plan")
+    )
+    endpoint_id = text(optional=True)
+    name = text(optional=True)
+    sponsor_profile = One(SponsorProfile, _Profile, optional=True)
+    lpa = checked("must be LPA:1$host$matching-id", LPA.fullmatch, optional=True)
+    confirmation_code = checked(
+        "must be 1 to 64 visible ASCII characters", CONFIRMATION.fullmatch, optional=True
+    )
+
+
+def read_plan_file(
+    data: bytes, currency: str, networks: Sequence[str] = (SIMULATED,), *, below_cost: bool = False
+) -> list[PlanEntry]:
+    """Read a plan file; raises FileRefused with every error. The first network is the default.
+
+    `below_cost`: whether a plan may be sold for less than its network charges.
+    """
+    its_currency = f"must be {currency}, the currency of this installation"
+    schema = _Plan.from_dict(
+        {
+            "currency": checked(its_currency, lambda its: its == currency),
+            "network": one_of(*networks),
+        }
+    )()
+
+    def read(index: int, value: Any) -> PlanEntry:
+        said = schema.load(value)
+        terms = _terms(said, networks[0])
+        if problems := _contradictions(said) or ([] if below_cost else _losses(terms)):
+            raise Wrong(*problems)
+        return PlanEntry(
+            index=index,
+            id=said["id"],
+            organization_id=said["organization_id"],
+            terms=terms,
+            enabled=said["enabled"],
+            excluded=said["excluded_organizations"],
+            names_network=said["network"] is not None,
+        )
+
+    def place(index: int, value: Any) -> str:
+        name = value.get("name") if isinstance(value, dict) else None
+        return place_of(index, name if is_text(name) else None)
+
+    return _read_entries(data, "plans", PLANS_MAX, read, place)
+
+
+def _terms(said: Mapping[str, Any], first_network: str) -> PlanTerms:
+    cost, network = said["cost"], said["network"] or first_network
+    countries = [each.country_code for each in said["coverage"]]
+    return PlanTerms(
+        name=said["name"],
+        provider_plan_id=said["provider_plan_id"],
+        retail_price_micros=said["retail_price"] or 0,
+        currency=said["currency"],
+        data_mb=said["data_mb"],
+        validity_days=said["validity_days"],
+        coverage_type=said["coverage_type"] or coverage_type_of(countries),
+        sponsor_profiles=said["sponsor_profiles"],
+        coverage=said["coverage"],
+        cost=None if cost is None else Cost(cost, said["cost_currency"] or said["currency"]),
+        network=None if network == SIMULATED else network,  # Once it was the only one.
+        later_prices=said["later_prices"] or None,
+        unpriced=said["retail_price"] is None,
+    )
+
+
+def _contradictions(said: Mapping[str, Any]) -> list[Problem]:
+    """Find values that are valid alone but contradict others."""
+    countries = (each.country_code for each in said["coverage"])
+    profiles = (each.id for each in said["sponsor_profiles"])
+    problems = [
+        *repeated((("coverage", i, "country_code"), code) for i, code in enumerate(countries)),
+        *repeated((("sponsor_profiles", i, "id"), each) for i, each in enumerate(profiles)),
+    ]
+    if said["organization_id"] is not None and said["excluded_organizations"]:
+        message = "must be empty beside an organization_id, since nobody else sees the plan"
+        problems.append((("excluded_organizations",), message))
+    if said["cost_currency"] is not None and said["cost"] is None:
+        problems.append((("cost_currency",), "needs a cost beside it"))
+    if said["retail_price"] is None and (said["enabled"] or said["later_prices"]):
+        message = "is needed for a plan that is enabled or has prices to come"
+        problems.append((("retail_price",), message))
+    starts = [each.starts_at for each in said["later_prices"] or ()]
+    if any(one >= other for one, other in pairwise(starts)):
+        problems.append((("later_prices",), "must be in the order of time, each once"))
+    return problems
+
+
+def _losses(terms: PlanTerms) -> list[Problem]:
+    """Refuse prices below the cost."""
+    prices: list[tuple[Path, int]] = [
+        (("later_prices", index, "retail_price"), each.retail_price_micros)
+        for index, each in enumerate(terms.later_prices or ())
+    ]
+    if not terms.unpriced:
+        prices.insert(0, (("retail_price",), terms.retail_price_micros))
+    return [(path, why_below_cost(terms.cost)) for path, price in prices if terms.loses(price)]
+
+
+def read_link_file(data: bytes, networks: Sequence[str]) -> list[LinkEntry]:
+    """Read a file of links that were issued elsewhere; the first network is the default.
+
+    Raises FileRefused with every error.
+    """
+    schema = _Link.from_dict({"network": one_of(*networks)})()
+
+    def read(_: int, value: Any) -> LinkEntry:
+        said = schema.load(value)
+        return LinkEntry(**{**said, "network": said["network"] or networks[0]})
+
+    entries = _read_entries(data, "links", LINKS_MAX, read, lambda index, _: place_of_link(index))
+    if lines := lines_of(FILE, [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")]):
+        raise FileRefused(lines)
+    return entries
+
+
+def _repeated(entries: Sequence[LinkEntry], name: str) -> list[Problem]:
+    """Find values that two links of one network share but must not."""
+    given = [(index, each.network, getattr(each, name)) for index, each in enumerate(entries)]
+    return repeated((("links", i, name), (net, its)) for i, net, its in given if its is not None)
+
+
+def _read_entries(
+    data: bytes,
+    name: str,
+    most: int,
+    read: Callable[[int, Any], T],
+    place: Callable[[int, Any], str],
+) -> list[T]:
+    """Read a file of one list; raises FileRefused with every mistake of its entries."""
+    entries: list[T] = []
+    lines: list[str] = []
+    for index, value in enumerate(_list_in(data, name, most)):
+        problems = [*_repeats(value)]
+        try:
+            entries.append(read(index, value))
+        except ValidationError as error:
+            problems += _problems(error.messages)
+        except Wrong as wrong:
+            problems += wrong.problems
+        lines += lines_of(place(index, value), problems)
+    if lines:
+        raise FileRefused(lines)
+    return entries
+
+
+def _list_in(data: bytes, name: str, most: int) -> list[Any]:
+    """Return the list that a file holds under a name."""
+    if len(data) > FILE_BYTES_MAX:
+        raise FileRefused([f"{FILE}: is larger than {FILE_BYTES_MAX} bytes"])
+    fits = validate.Length(max=most, error=f"must be at most {{max}}: {DIVIDE}")
+    schema = Object.from_dict({name: many(fields.Raw(allow_none=True), fits)})()
+    parsed, found = _parse(data), list[Any]()
+    problems: list[Problem] = []
+    if isinstance(parsed, TwiceNamed):
+        problems += (((each,), TWICE) for each in parsed.names)
+    try:
+        found = schema.load(parsed)[name]
+    except ValidationError as error:
+        problems += _problems(error.messages)
+    if problems:
+        raise FileRefused(lines_of(FILE, problems))
+    return found
+
+
+def _parse(data: bytes) -> Any:
+    """Parse RFC 8259 JSON in UTF-8, a byte order mark in front allowed."""
+    try:
+        return strict_json.parse(data.removeprefix(BOM_UTF8), _object)
+    except UnicodeDecodeError as error:
+        why = f"is not UTF-8: see byte {error.start}"
+    except JSONDecodeError as error:
+        why = f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"
+    except ValueError:  # A constant, or more digits or depth than anybody needs.
+        why = "is not JSON that can be read"
+    raise FileRefused([f"{FILE}: {why}"])
+
+
+def _object(pairs: strict_json.Pairs) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else TwiceNamed(pairs)
+
+
+def _repeats(value: Any) -> Iterator[Problem]:
+    """Find every member of an object that stands there twice, however deep the object is."""
+    left: deque[tuple[Path, Any]] = deque([((), value)])
+    while left:
+        path, each = left.popleft()
+        if isinstance(each, TwiceNamed):
+            yield from (((*path, name), TWICE) for name in each.names)
+        if isinstance(each, dict | list):
+            parts = each.items() if isinstance(each, dict) else enumerate(each)
+            left.extend(((*path, part), inner) for part, inner in parts)
+
+
+def _problems(messages: Any, path: Path = ()) -> Iterator[Problem]:
+    """Flatten what marshmallow says."""
+    if isinstance(messages, Mapping):
+        for name, inner in messages.items():
+            yield from _problems(inner, path if (name, inner) == WHOLE else (*path, name))
+    else:
+        yield from ((path, message) for message in messages)

@@ -1,0 +1,85 @@
+"""The one loop that begins anew: a container lives with one server of the database.
+
+When another server answers (a failover), or events that were read are gone, everything that this
+process remembers of the log may be wrong. Nothing of it is corrected. The process builds another
+container, which records a loss in the log, and lets it take the place of the old one, which ends.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from threading import Event, Thread
+
+from eventsourcing.persistence import PersistenceError
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.bootstrap.container import Container
+from domain.errors import ServiceUnavailable
+from projections.engine.complaint import Complaint
+
+LOOK_S = 0.2
+AGAIN_S = 1.0  # Between two tries, while the new server takes no writes yet.
+
+# Begins the work of a container in this process; returns what ends it.
+Begin = Callable[[Container], Callable[[], object]]
+
+logger = logging.getLogger(__name__)
+
+
+class Lives:
+    """The container of this process, and what works with it."""
+
+    def __init__(self, container: Container) -> None:
+        self.now = container
+        self._begins: list[Begin] = []
+        self._ends: list[Callable[[], object]] = []
+        self._stop = Event()
+        self._thread = Thread(target=self._keep, name="lives", daemon=True)
+
+    def start(self, *begins: Begin) -> None:
+        """Begin work, now and with each container to come."""
+        self._begins = [*begins]
+        self._ends = [begin(self.now) for begin in begins]
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End all work, then the container."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        _end(self.now, self._ends)
+
+    def _keep(self) -> None:
+        while not self._stop.wait(LOOK_S):
+            if self.now.log.is_over:
+                self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        began_s, old, ends = time.monotonic(), self.now, self._ends
+        logger.warning("another server of the database answers: this process begins anew")
+        trouble = Complaint("the new server", expected=Exception)
+        while not self._stop.is_set():
+            following = old.anew()
+            try:
+                following.log.note_loss(old.log.seen)
+                following.complete()
+                following.clock_check.check()  # Another server has another clock.
+                self._ends = [begin(following) for begin in self._begins]
+            except (ServiceUnavailable, PersistenceError, SQLAlchemyError) as error:
+                trouble.of(error)
+                following.close()
+                self._stop.wait(AGAIN_S)
+            else:
+                self.now = following
+                logger.warning("began anew after %.1f s", time.monotonic() - began_s)
+                # Threads that wait for the old server end late, and nobody waits for them.
+                Thread(target=_end, args=(old, ends), name="end of the old life").start()
+                return
+
+
+def _end(container: Container, ends: list[Callable[[], object]]) -> None:
+    try:
+        for end in ends:
+            end()
+    finally:
+        container.close()

@@ -1,0 +1,252 @@
+"""Margin and trial balance: every way to add the log up gives the same money."""
+
+from datetime import timedelta
+from typing import get_args
+from uuid import UUID
+
+import pytest
+from msgspec.structs import replace
+
+from app.books.margin import By, Earned, margin_of
+from app.books.statements import statements_of
+from app.books.trial_balance import TrialBalance, month_balance, trial_balance
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.cost import Cost
+from domain.finance.month import Month
+from domain.months import first_instant, months_before
+from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
+from tests.projections.a_year import Year
+from tests.projections.histories import Life, create_job, finish_job, forge, look_up
+from tests.projections.link_steps import LinkSteps, bought
+from tests.workers.fees import moment
+
+pytestmark = pytest.mark.any_database
+REFUNDS = "Income:Refunds"
+EVERY: tuple[By, ...] = get_args(By)
+EUROPE = replace(bought("Europe", "4.00"), cost=Cost(1_500_000, "USD"))
+ASIA = replace(bought("Asia", "6.00"), cost=Cost(2_000_000, "EUR"), network="far")
+
+
+def sums(balance: TrialBalance) -> dict[tuple[str, str], int]:
+    return {(line.account, line.currency): line.micros for line in balance.lines}
+
+
+@pytest.fixture
+def trade(installation: Installation) -> tuple[Process, UUID]:
+    """A lookup, a job of three items with one that fails, and three links with one that fails."""
+    installation.environment["COST_PER_LOOKUP"] = "offline=0.001"
+    process = installation.process(SetClock())
+    acme = process.organization("100.00")
+    look_up(process, acme)
+    finish_job(process, create_job(process, acme, [*numbers(2), "+15005550001"]))
+    LinkSteps(process, acme, plan=EUROPE).activate()
+    LinkSteps(process, acme, plan=ASIA).activate()
+    LinkSteps(process, acme, plan=ASIA).reserve().begin().fail()
+    return process, acme
+
+
+def test_each_row_has_its_revenue_refunds_and_costs(trade: tuple[Process, UUID]) -> None:
+    process, acme = trade
+    by_plan = margin_of(process.log, "plan")
+    assert by_plan.names == {str(EUROPE.plan_id): "Europe", str(ASIA.plan_id): "Asia"}
+    assert by_plan.rows == {
+        None: Earned(20_000, 5_000, {("USD", True): 3_000}),
+        str(EUROPE.plan_id): Earned(4_000_000, 0, {("USD", True): 1_500_000}),
+        str(ASIA.plan_id): Earned(12_000_000, 6_000_000, {("EUR", True): 2_000_000}),
+    }
+    assert by_plan.total.margin_micros("USD") == 16_020_000 - 6_005_000 - 1_503_000
+    by_org = margin_of(process.log, "org")
+    assert by_org.names == {str(acme): "Acme"}
+    assert by_org.rows == {str(acme): by_plan.total}
+
+
+def test_the_revenue_of_a_job_is_with_the_provider_that_has_answered(
+    trade: tuple[Process, UUID],
+) -> None:
+    rows = margin_of(trade[0].log, "provider").rows
+    assert rows == {
+        "offline": Earned(5_000 + 2 * 5_000, 0, {("USD", True): 3_000}),
+        None: Earned(5_000, 5_000),  # The item that nobody has answered.
+        "simulated": Earned(4_000_000, 0, {("USD", True): 1_500_000}),
+        "far": Earned(12_000_000, 6_000_000, {("EUR", True): 2_000_000}),
+    }
+
+
+def test_the_accounts_are_those_of_the_trade(trade: tuple[Process, UUID]) -> None:
+    process, acme = trade
+    balance = trial_balance(process.log)
+    wallet = process.log.find(Wallet, wallet_id(acme))
+    assert wallet is not None
+    assert sums(balance) == {
+        ("Assets:Deposits", "USD"): 100_000_000,
+        ("Liabilities:Wallets", "USD"): -wallet.balance_micros,
+        ("Income:Lookup", "USD"): -5_000,
+        ("Income:Bulk-lookup", "USD"): -15_000,
+        ("Income:Refunds:Bulk-lookup", "USD"): 5_000,
+        ("Income:Activation", "USD"): -16_000_000,
+        ("Income:Refunds:Activation", "USD"): 6_000_000,
+        ("Expenses:Providers:Offline", "USD"): 3_000,
+        ("Liabilities:Providers:Offline", "USD"): -3_000,
+        ("Expenses:Providers:Simulated", "USD"): 1_500_000,
+        ("Liabilities:Providers:Simulated", "USD"): -1_500_000,
+        ("Expenses:Providers:Far", "EUR"): 2_000_000,
+        ("Liabilities:Providers:Far", "EUR"): -2_000_000,
+    }
+    assert balance.differences == {"USD": 0, "EUR": 0}
+
+
+def test_what_is_not_known_to_cost_anything_is_counted(process: Process) -> None:
+    acme = process.organization()
+    look_up(process, acme)
+    finish_job(process, create_job(process, acme, numbers(2)))
+    LinkSteps(process, acme).activate()
+    for by in EVERY:
+        assert margin_of(process.log, by).total.unknown == 4
+    assert trial_balance(process.log).unknown == 4
+
+
+def test_an_answer_of_the_cache_is_no_work_of_the_provider(installation: Installation) -> None:
+    process = installation.process(provider=CountingProvider(remote=True))
+    acme = process.organization()
+    for _ in range(2):
+        look_up(process, acme)
+    assert margin_of(process.log, "provider").rows == {"counting": Earned(10_000, unknown=1)}
+
+
+@pytest.mark.parametrize("seed", [31, 32])
+def test_however_a_history_is_added_up_it_gives_the_same(process: Process, seed: int) -> None:
+    life = Life(process, seed)
+    life.go_on(60)
+    life.finish()
+    totals = [margin_of(process.log, by).total for by in EVERY]
+    assert all(total == totals[0] for total in totals)
+    accounts = sums(trial_balance(process.log))
+    income = sum(
+        micros
+        for (name, _), micros in accounts.items()
+        if name.startswith("Income") and not name.startswith(REFUNDS)
+    )
+    assert (totals[0].revenue_micros, bool(income)) == (-income, True)
+    for position in range(0, process.log.head() + 1, 7):
+        assert not any(trial_balance(process.log, position).differences.values())
+
+
+def test_what_months_have_earned_is_what_their_statements_say(installation: Installation) -> None:
+    clock = SetClock(moment("2026-01-20"))
+    process = installation.process(clock)
+    year = Year(process, clock, 7)
+    while clock.now < moment("2026-09-10"):
+        year.trade()
+    rows = margin_of(process.log, "month").rows
+    assert len(rows) > 6
+    for month, row in rows.items():
+        statements = statements_of(process.log, str(month)).statements
+        lines = [line for each in statements for line in each.lines.items()]
+        assert row.refunds_micros == sum(it.credit_micros for kind, it in lines if kind == "refund")
+        charged = sum(it.debit_micros for kind, it in lines if kind != "adjustment")
+        assert row.revenue_micros == charged
+    assert all(
+        margin_of(process.log, by).total == margin_of(process.log, "month").total for by in EVERY
+    )
+    assert trial_balance(process.log).differences == {"USD": 0}
+
+
+def test_a_charge_is_of_no_earlier_month_than_the_deposit_before_it(
+    installation: Installation,
+) -> None:
+    clock = SetClock(moment("2026-04-01"))
+    process = installation.process(clock)
+    acme = process.organization("1.00")
+    clock.forward(hours=-1)
+    look_up(process, acme)
+    rows = margin_of(process.log, "month").rows
+    assert {month: row.revenue_micros for month, row in rows.items()} == {
+        "2026-04": 5_000,
+        "2026-03": 0,  # When the provider has worked.
+    }
+
+
+def test_a_closed_month_ties_to_its_statements(installation: Installation) -> None:
+    installation.environment["COST_PER_LOOKUP"] = "offline=0.001"
+    clock = SetClock(moment("2026-01-20"))
+    process = installation.process(clock)
+    year = Year(process, clock, 11)
+    while clock.now < moment("2026-05-10"):
+        year.trade()
+    acme = process.organization("1.00")
+    process.log.append(Month.close("2026-05", process.cause()))
+    look_up(process, acme)  # A late entry behind the close: it is of June.
+    before: dict[tuple[str, str], int] = {}
+    for month in months_before("2025-12", "2026-07"):
+        found = month_balance(process.log, month)
+        books = statements_of(process.log, month)
+        moved = {line.account: line.micros - before.micros for before, line in found.lines}
+        closing = {line[:2]: line.micros for _, line in found.lines}
+        assert found.is_final is books.is_final
+        assert not any(found.closing.differences.values())
+        opening = {line[:2]: line.micros for line, _ in found.lines}
+        assert {key: micros for key, micros in opening.items() if key in before} == before
+        assert closing.get(("Liabilities:Wallets", "USD"), 0) == -sum(
+            each.closing_micros for each in books.statements
+        )
+        lines = [line for each in books.statements for line in each.lines.items()]
+        for kind in {*(kind for kind, _ in lines)} - {"refund", "deposit", "adjustment"}:
+            charged = sum(line.debit_micros for its, line in lines if its == kind)
+            assert moved[f"Income:{kind.replace('_', '-').capitalize()}"] == -charged
+        refunds = sum(micros for name, micros in moved.items() if name.startswith(REFUNDS))
+        assert refunds == sum(line.credit_micros for its, line in lines if its == "refund")
+        before = closing
+    assert before == sums(trial_balance(process.log))
+    may = sums(trial_balance(process.log, first_instant("2026-06")))
+    june = {line[:2]: line.micros for line, _ in found.lines}
+    assert may["Liabilities:Wallets", "USD"] == june["Liabilities:Wallets", "USD"] + 5_000
+
+
+def test_a_balance_that_was_rewritten_does_not_sum_to_zero(process: Process) -> None:
+    acme = process.organization("1.00")
+    look_up(process, acme)
+    before = trial_balance(process.log)
+    newest = process.log.history(wallet_id(acme))[-1]
+    assert isinstance(newest, Wallet.Charged)
+    forged = {**vars(newest), "originator_version": 4, "sequence": 3, "balance_micros": 900_000}
+    forge(process, Wallet.Charged(**forged))
+    assert trial_balance(process.log).differences == {"USD": 90_000}
+    assert trial_balance(process.log, before.position).differences == {"USD": 0}
+
+
+def test_accounts_are_as_they_were_at_a_moment(installation: Installation) -> None:
+    clock = SetClock()
+    process, noon = installation.process(clock), clock.now
+    acme = process.organization("1.00")
+    clock.forward(hours=1)
+    look_up(process, acme)
+    clock.now -= timedelta(hours=2)
+    look_up(process, acme)  # Dated before the one ahead of it.
+    then = trial_balance(process.log, noon)
+    assert then.unknown == 1, "what the provider did in the second lookup"
+    assert sums(then) == {
+        ("Assets:Deposits", "USD"): 1_000_000,
+        ("Liabilities:Wallets", "USD"): -1_000_000,
+    }
+    assert (
+        sums(trial_balance(process.log, noon + timedelta(hours=1)))["Liabilities:Wallets", "USD"]
+        == -990_000
+    )
+
+
+def test_nothing_is_earned_in_a_month_that_is_closed(installation: Installation) -> None:
+    clock = SetClock()
+    process = installation.process(clock)
+    acme = process.organization("1.00")
+    look_up(process, acme)
+    month = clock.now.strftime("%Y-%m")
+    process.log.append(Month.close(month, process.cause()))
+    look_up(process, acme)  # Its time says otherwise.
+    rows = margin_of(process.log, "month").rows
+    assert [rows[each].revenue_micros for each in sorted(rows, key=str)] == [5_000, 5_000]
+    assert [rows[each].unknown for each in sorted(rows, key=str)] == [1, 1]
+    assert min(rows, key=str) == month
+    by_day = margin_of(process.log, "day").rows
+    assert {day: row.revenue_micros for day, row in by_day.items()} == {
+        clock.now.date().isoformat(): 10_000
+    }
