@@ -7,7 +7,6 @@ from threading import Event
 
 import pytest
 
-from app.processes.demo import prepare_demo
 from domain.cause import Cause
 from domain.lookups.bulk_commands import BulkRequest
 from tests.installation import numbers, wait_until
@@ -52,7 +51,8 @@ def readiness(partner: Partner) -> tuple[int, list[str]]:
 def ask_behind_their_back(system: System) -> int:
     """Have a right clock ask for a job, and ring for it; return the head of the log."""
     parts = system.container
-    owner = prepare_demo(parts).organization
+    with parts.views.reading() as connection:
+        owner = parts.organizations.all(connection)[0].id
     request = BulkRequest(owner, JOB["phone_numbers"], 5_000, "USD", None)
     job, _ = parts.bulk_create.run(request, Cause(parts.clock(), "scenario"))
     parts.publisher.publish(slice_message(job.id, 0))
