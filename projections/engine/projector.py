@@ -93,9 +93,10 @@ class Projector:
     def _rebuild_lost(self) -> None:
         """Rebuild the read models that have projected events that a failover has lost.
 
-        Usually there are none: tables in the database of the log have lost the same commits.
+        Usually there are none: tables in the database of the log have lost the same commits. Tables
+        of another version are left alone.
         """
-        known = self._positions.all(self._database)
+        known = {place.name for place in self._look()}
         models = [self._models[name] for name in known if name in self._models]
         lost = models_to_rebuild(self._log, self._database, self._positions, models)
         if lost:

@@ -1,6 +1,7 @@
 """The rules of an Idempotency-Key, each tested once for the commands of all operations."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -402,7 +403,7 @@ def test_what_a_dead_process_left_undone_is_given_up_once_its_deadline_has_passe
 def test_an_outcome_whose_personal_data_was_erased_is_gone(operation: Operation) -> None:
     operation.ask()
     now = operation.process.clock()
-    erase_months(operation.process.vault, month_of(now.replace(year=now.year + 1)))
+    erase_months(operation.process.vault, month_of(now + timedelta(days=366)))
     for process in (operation.process, operation.other):
         with pytest.raises(NotFound):
             operation.ask(process=process)

@@ -346,10 +346,14 @@ def engine_for(
 
     def connect() -> BoundedConnection:
         connection = BoundedConnection.open(target, session)
-        if pin is not None:
-            pin.look(connection)
-            connection.require = pin.require
-        connection.autocommit = False
+        try:
+            if pin is not None:
+                pin.look(connection)
+                connection.require = pin.require
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     engine = create_engine(

@@ -237,7 +237,7 @@ def test_retry_after_is_waited_for_within_the_time(make_api: MakeApi, tiny: Tiny
     "headers",
     [
         {"Retry-After": "60"},
-        {"Retry-After": format_datetime(utc_now().replace(year=2100), usegmt=True)},
+        {"Retry-After": format_datetime(utc_now().replace(year=2100, day=1), usegmt=True)},
         {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60"},
         {"X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": "4102444800"},
     ],
