@@ -15,6 +15,7 @@ from threading import Event
 from time import monotonic
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 import psycopg
 import time_machine
@@ -153,6 +154,18 @@ class House:
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return done.exit_code, done.stdout_bytes.decode(), done.stderr
+
+    def lose_database(self) -> None:
+        """Take the database away from the service, for good."""
+        if self.database.startswith("sqlite:"):
+            for file in self.home.glob("service*.db*"):
+                file.unlink()
+            return
+        name = urlsplit(self.database).path[1:]
+        with psycopg.connect(self.database, dbname="postgres", autocommit=True) as server:
+            server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            ends = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+            server.execute(ends, (name,))
 
     def connect(self) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)

@@ -108,3 +108,8 @@ def pretty(value: Any, indent: str = "", lead: int = 0) -> str:
     first, last = "{}" if isinstance(value, dict) else "[]"
     return "\n".join([first, ",\n".join(lines), indent + last])
 
+
+
+def in_order(value: Any) -> Any:
+    """Return JSON with its names sorted and nothing masked."""
+    return json.loads(json.dumps(value, sort_keys=True))

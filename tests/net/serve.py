@@ -12,20 +12,21 @@ from pathlib import Path
 import time_machine
 
 
-def run() -> int:
-    """Run one command of the service; the arguments are those of `python -m app`."""
-    file = Path(os.environ.pop("NET_CLOCK"))
+def follow() -> None:
+    """Live by the clock of the tests from now on."""
+    file = Path(os.environ["NET_CLOCK"])
     clock = time_machine.travel(time.time()).start()
 
-    def follow(*_: object) -> None:
+    def read(*_: object) -> None:
         clock.move_to(time_machine.escape_hatch.time.time() + float(file.read_text()))
 
+    read()
+    signal.signal(signal.SIGUSR1, read)
+
+
+if __name__ != "tests.net.serve":  # Also in the workers of `web`, which import this by another name.
     follow()
-    signal.signal(signal.SIGUSR1, follow)
-    from app.cli.root import main  # noqa: PLC0415  # By the clock that is set now.
-
-    return main()
-
-
 if __name__ == "__main__":
-    sys.exit(run())
+    from app.cli.root import main  # By the clock that is set now.
+
+    sys.exit(main())
