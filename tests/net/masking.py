@@ -28,17 +28,18 @@ NUMBERED = {
     "etag": r'(W/"[^"]+")',
     "client": r"(\bcl_[0-9a-f]{24,32}\b)",
     "code": r"(?:\$|%24)([A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}\b)",
-    "id": r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b)",
+    "id": r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|\b[0-9a-f]{32}\b)",
     "iccid": r"(\b89883999\d{11}\b)",
     "msisdn": r"(\+883999\d{9}\b)",
     "endpoint": r"(\b(?:ep|ad)-[0-9a-f]{20}\b)",
-    "hash": r"(\b[0-9a-f]{64}\b|(?<![\w+/])[A-Za-z0-9+/]{43}=(?![\w=])|(?<![\w+/])[\w-]{43}(?![\w=-]))",
+    "hash": r"(\b[0-9a-f]{64}\b|(?<![\w+/])(?:[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{58,}={0,2}|[\w-]{43})(?![\w=-]))",
 }
 # Of headers and of what commands print.
 FLEETING = {
     r"(\bt=)\d+": r"\1<seconds>",
     r"(^retry-after: )(?!1$|2$|5$)\d+": r"\1<seconds>",
     r"\bos:[a-z_][\w-]*": "<user>",
+    r"\bby key [0-9a-f]{8}\b": "by key <key>",
 }
 # In JSON by the name that a value has: its place in the log, which others write to meanwhile; what
 # takes as long as it takes; and what the simulated network draws by the ICCID.
@@ -46,6 +47,7 @@ POSITION = re.compile(r"([a-z_]*position|size|index)$")
 DURATION = re.compile(r"[a-z_]*_ms$")
 EPOCH = {"iat", "exp", "nbf"}
 DRAWN = {"confirmation_code"}
+UNORDERED = {"charged_link_ids"}  # They come in the order of the ids themselves.
 
 
 @dataclass
@@ -68,7 +70,7 @@ class Masks:
     def mask(self, text: str) -> str:
         """Return a text as it stands in a recording."""
         for found, name in self.plain.items():
-            text = text.replace(found, f"<{name}>")
+            text = text.replace(found, f"<{name}>").replace(found.upper(), f"<{name}>")
         text = re.sub(TIME, lambda match: self._time(match[0]), text)
         for kind, pattern in NUMBERED.items():
             text = re.sub(pattern, self._numbering(kind), text)
@@ -82,6 +84,8 @@ class Masks:
         match value:
             case dict():
                 return {each: self.tree(value[each], each) for each in sorted(value)}
+            case list() if name in UNORDERED:
+                return sorted(self.mask(each) for each in value)
             case list():
                 return [self.tree(each, name) for each in value]
             case _ if name in DRAWN:
@@ -90,6 +94,8 @@ class Masks:
                 return value
             case int() | float() if POSITION.match(name):
                 return self._name("position", str(value))
+            case str() if name == "key_id":
+                return self._name("key", value)
             case int() | float() if DURATION.match(name):
                 return "<ms>"
             case int() if name in EPOCH:
@@ -107,11 +113,14 @@ class Masks:
         places = {index for index, name in enumerate(head) if name.endswith("position")}
         return [head] + [
             [
-                self._name("position", cell) if index in places and cell else cell
+                self._name("position", cell) if index in places and cell else self._cell(cell)
                 for index, cell in enumerate(row)
             ]
             for row in others
         ]
+
+    def _cell(self, text: str) -> str:
+        return json.dumps(self.tree(text)) if text.startswith('{"') else text
 
     def _numbering(self, kind: str) -> Replace:
         def replace(match: re.Match[str]) -> str:
@@ -121,7 +130,7 @@ class Masks:
         return replace
 
     def _name(self, kind: str, value: str) -> str:
-        seen = self._seen.setdefault(kind, {})
+        seen, value = self._seen.setdefault(kind, {}), value.lower()
         return f"<{kind} {seen.setdefault(value, len(seen) + 1)}>"
 
     def _epoch(self, match: re.Match[str]) -> str:
