@@ -65,6 +65,7 @@ class Masks:
 
     moments: list[Moment] = field(default_factory=list)
     plain: dict[str, str] = field(default_factory=dict)
+    fleeting: dict[str, str] = field(default_factory=lambda: dict(FLEETING))
     _seen: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def mask(self, text: str) -> str:
@@ -75,7 +76,7 @@ class Masks:
         for kind, pattern in NUMBERED.items():
             text = re.sub(pattern, self._numbering(kind), text)
         text = re.sub(r"(webhook-timestamp: )(\d{10})\b", self._epoch, text)
-        for pattern, instead in FLEETING.items():
+        for pattern, instead in self.fleeting.items():
             text = re.sub(pattern, instead, text, flags=re.MULTILINE)
         return text
 

@@ -54,14 +54,14 @@ def test_organizations_and_clients(net: Net) -> None:
 
 def test_operators_and_what_another_must_approve(net: Net) -> None:
     acme = net.quietly("org", "create", "--name", "Acme")["id"]
-    ann = net.run("operator", "create", "Ann", "--may", "money,approve,catalogue,keys,audit")
+    ann = net.run("operator", "create", "ann", "--may", "money,approve,catalogue,keys,audit")
     key = {"OPERATOR_KEY": ann["key"]}
     net.run("operator", "list")
     net.run("wallet", "deposit", acme, "50", "--reference", "bank-1")
     net.run("wallet", "deposit", acme, "50", "--reference", "bank-1", OPERATOR_KEY="opk_wrong")
     net.run("wallet", "deposit", acme, "50", "--reference", "bank-1", **key)
-    bob = net.run("operator", "create", "Bob", "--may", "approve", **key)
-    eve = net.run("operator", "create", "Eve", "--may", "money", **key)
+    bob = net.run("operator", "create", "bob", "--may", "approve", **key)
+    eve = net.run("operator", "create", "eve", "--may", "money", **key)
     net.run("wallet", "deposit", acme, "5", "--reference", "bank-2", OPERATOR_KEY=bob["key"])
     net.run("operator", "approvals", "20.00", **key)
     net.run("operator", "approvals", "none", **key)
@@ -93,7 +93,8 @@ def test_operators_and_what_another_must_approve(net: Net) -> None:
 
 def test_keys(net: Net) -> None:
     net.run("keys", "list")
-    for kind in ("signing", "pepper", "webhook", "checkpoint"):
+    net.quietly("keys", "rotate")
+    for kind in ("signing", "pepper", "webhooks", "checkpoints"):
         net.run("keys", "rotate", kind)
     net.run("keys", "rotate", "front-door")
     listed = net.run("keys", "list")["data"]
@@ -167,8 +168,12 @@ def test_links_that_were_issued_elsewhere(net: Net) -> None:
     net.quietly("plans", "import", net.file("plans.json", json.dumps({"plans": plans})))
     one = net.quietly("plans", "list")["data"][0]["id"]
     net.run("links", "import", net.file("links.csv", "iccid\n1\n"))
-    link = {"organization_id": acme, "iccid": "89883999000000000011", "plan_id": one, "endpoint_id": "ep-1"}
-    net.run("links", "import", net.file("links.json", json.dumps({"links": [link]})), "--dry-run")
+    bought = {"plan_id": one, "bought_at": "2026-03-01T10:00:00Z"}
+    link = {"organization_id": acme, "iccid": "89883999000000000011", "plans": [bought]}
+    file = net.file("links.json", json.dumps({"links": [link]}))
+    net.run("links", "import", file, "--dry-run")
+    net.run("links", "import", file)
+    net.run("links", "import", net.file("wrong.json", json.dumps({"links": [{**link, "plans": []}]})))
     net.run("links", "import", net.file("empty.json", json.dumps({"links": []})))
 
 
@@ -223,6 +228,7 @@ def test_settings_and_doctor(net: Net) -> None:
     net.run("org", "create", "--name", "A", CURRENCY="EUR")
     for process in ("worker", "dispatcher", "clock", "web"):
         net.print(process)
+    net.run("org", "create", "--name", "B", CURRENCY="USD")
     net.run("serve", CURRENCY="XXX")
     net.print("projector", DATABASE_URL="mysql://x")
     net.run("finance", DATABASE_URL=f"sqlite:///{net.house.home}/none.db")

@@ -1,0 +1,100 @@
+"""What partners see of a remote lookup provider and of an order network, played by servers here."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.net.house import House, house
+from tests.net.net import Net
+from tests.net.test_plans import own_plans
+from tests.plan_files import plan
+from tests.seeds import Seed
+from tests.support.providers.esimgo import KEY, EsimGoServer, signature
+from tests.support.providers.server import FaultKind
+from tests.support.providers.telnyx import ScriptedTelnyx, carrier
+
+BUNDLE, MORE = "esim_1GB_7D_FR_V2", "esim_3GB_30D_FR_V2"
+NUMBER = "+14155552671"
+
+
+@pytest.fixture(scope="module")
+def telnyx() -> Iterator[ScriptedTelnyx]:
+    with ScriptedTelnyx() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def connected(tmp_path_factory: pytest.TempPathFactory, migrated: Seed, telnyx: ScriptedTelnyx) -> Iterator[House]:
+    home = tmp_path_factory.mktemp("connected")
+    settings = {
+        "SANDBOX": "false",
+        "LOOKUP_PROVIDER": "telnyx",
+        "NETWORK_PROVIDER": "simulated,esimgo",
+        "ESIMGO_API_KEY": KEY,
+        "PRICE_PER_LOOKUP": "0.02",
+        "COST_PER_LOOKUP": "telnyx=0.01 EUR",
+        **telnyx.settings,
+    }
+    with EsimGoServer(lambda: made.clock.now) as esimgo, house(home, migrated, ESIMGO_URL=esimgo.url, **settings) as made:
+        made.esimgo = esimgo  # type: ignore[attr-defined]  # For the scenarios of this file.
+        yield made.start("serve")
+
+
+@pytest.fixture(name="house")
+def house_of_these(connected: House) -> House:
+    return connected
+
+
+def test_answers_are_kept_and_outages_are_not(net: Net, telnyx: ScriptedTelnyx) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    telnyx.know(NUMBER, carrier=carrier("mobile", "Scripted Mobile"))
+    acme.post("/number-lookup", {"phone_number": NUMBER})
+    acme.post("/number-lookup", {"phone_number": NUMBER})
+    acme.post(f"/number-lookup?max_age=0&phone_number=%2B{NUMBER[1:]}")
+    rival.post("/number-lookup", {"phone_number": NUMBER})
+    telnyx.fault(FaultKind.SERVER_ERROR, times=3)
+    acme.post("/number-lookup", {"phone_number": "+447400123456"})
+    telnyx.heal()
+    acme.get("/v1/transactions")
+
+
+def test_an_order_network(net: Net) -> None:
+    acme, esimgo = net.partner(), net.house.esimgo  # type: ignore[attr-defined]  # See above.
+    for name in (BUNDLE, MORE):
+        esimgo.offer(name)
+    own_plans(acme, *(plan(name, network="esimgo", provider_plan_id=name, data_mb=1000) for name in (BUNDLE, MORE)))
+    bought = acme.post("/v1/links", {"plan_id": acme.plan(BUNDLE)}).data
+    one = f"/v1/links/{bought['id']}"
+    acme.get(one)
+    acme.post(f"{one}/cancel")
+    removed = acme.data(one)["activations"][0]["id"]
+    acme.call("PUT", f"{one}/plans", {"remove": [removed]})
+    acme.call("PUT", f"{one}/plans", {"add": [acme.plan(MORE)]})
+    acme.post(f"{one}/suspend")
+    acme.get(f"{one}/network-status?live=true")
+    for fault, method, path in (("esim", "POST", "reactivate"), ("esim", "POST", "suspend")):
+        esimgo.fault(FaultKind.SERVER_ERROR, times=9)
+        acme.call(method, f"{one}/{path}")
+        esimgo.heal()
+    acme.post(f"{one}/reactivate")
+    body = json.dumps({"iccid": bought["iccid"], "alertType": "Utilisation"}).encode()
+    nobody = net.stranger()
+    nobody.post("/networks/esimgo/notifications", body=body, Content_Type="application/json")
+    signed = {name.replace("-", "_"): value for name, value in signature(body).items()}
+    nobody.post("/networks/esimgo/notifications", body=body, Content_Type="application/json", **signed)
+    esimgo.fault(FaultKind.SERVER_ERROR, times=9)
+    acme.call("DELETE", one)
+    esimgo.heal()
+    acme.call("DELETE", one)
+    acme.get("/v1/transactions")
+
+
+def test_providers_are_checked_and_drained(net: Net) -> None:
+    net.run("providers", "check")
+    net.run("providers", "drain", "telnyx")
+    acme = net.partner()
+    net.until(lambda: acme.ask("POST", "/number-lookup", {"phone_number": "+4915112345678"}).status == 503)
+    acme.post("/number-lookup", {"phone_number": "+4915112345678"})
+    net.run("providers", "resume", "telnyx")
+    net.run("plans", "sync", "esimgo", "--dry-run")
