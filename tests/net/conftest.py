@@ -46,14 +46,14 @@ def receiver(net: Net) -> Iterator[Receiver]:
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """Compare what a scenario has recorded, also when it could not go on to its end."""
-    scenario = pyfuncitem.funcargs.get("net")
+    scenario: Net | None = pyfuncitem.funcargs.get("net")
+    if scenario is None:
+        return (yield)
     try:
         result = yield
     except Exception as error:
-        if isinstance(scenario, Net):
-            stopped = f"The scenario stopped: {error!r}\nSo far:\n{scenario.recording.difference()}"
-            raise AssertionError(stopped) from error
-        raise
-    if isinstance(scenario, Net) and (found := scenario.recording.check()):
+        stopped = f"The scenario stopped: {error!r}\nSo far:\n{scenario.recording.difference()}"
+        raise AssertionError(stopped) from error
+    if found := scenario.recording.check():
         pytest.fail(found, pytrace=False)
     return result

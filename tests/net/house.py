@@ -88,9 +88,7 @@ class Clock:
 class House:
     """An installation: `serve` in a process of its own once it is started, and its commands."""
 
-    def __init__(
-        self, home: Path, database: str, now: datetime = BEGINS, **settings: str
-    ) -> None:
+    def __init__(self, home: Path, database: str, now: datetime = BEGINS, **settings: str) -> None:
         self.home = home
         self.database = database
         self.clock = Clock(home / "clock", database, now)
@@ -129,10 +127,10 @@ class House:
     def stop(self) -> None:
         """End it as a supervisor does; whatever was going on, it ends well."""
         if self._process is not None:
-            self._process.terminate()
-            self._process.communicate(timeout=PATIENCE_S)
-            assert self._process.returncode == 0, (self.home / "serve.log").read_text()
-            self._process = None
+            process, self._process = self._process, None
+            process.terminate()
+            process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0, (self.home / "serve.log").read_text()
 
     def move(self, now: datetime) -> None:
         """Let it be another time, in the service too."""
@@ -142,7 +140,10 @@ class House:
             wait_for(lambda: abs(self._told_now() - self.clock.now) < timedelta(seconds=30))
 
     def command(
-        self, *arguments: object, input: str | None = None, **settings: str  # noqa: A002 - As click calls it.
+        self,
+        *arguments: object,
+        answers: str | None = None,
+        **settings: str,
     ) -> tuple[int, str, str]:
         """Run `python -m app …` in this process: exit status, standard output and error."""
         from app.cli.root import PROGRAM, cli  # noqa: PLC0415 - The table of all commands.
@@ -150,7 +151,7 @@ class House:
         words = [*map(str, arguments)]
         moved = time_machine.travel(self.clock.now)
         with patch.dict(os.environ, {**self.environment, **settings}, clear=True), moved:
-            done = CliRunner().invoke(cli, words, input, prog_name=PROGRAM)
+            done = CliRunner().invoke(cli, words, answers, prog_name=PROGRAM)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return done.exit_code, done.stdout_bytes.decode(), done.stderr
@@ -171,7 +172,7 @@ class House:
         return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
 
     def send(self, sent: bytes, *, half: bool = False) -> bytes:
-        """Send bytes that no client would, and read until the service closes; `half`: wait for it."""
+        """Send bytes that no client would; read until the service closes, `half`: by itself."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as connection:
             connection.sendall(sent)
             if not half:
@@ -194,7 +195,7 @@ class House:
         connection.request("GET", "/number-lookup/health")
         told = json.loads(connection.getresponse().read())
         connection.close()
-        return datetime.fromisoformat(told["timestamp"].replace("Z", "+00:00"))
+        return datetime.fromisoformat(told["timestamp"])
 
 
 @contextmanager
@@ -208,5 +209,3 @@ def house(home: Path, seed: Any, **options: Any) -> Iterator[House]:
     finally:
         made.stop()
         seed.drop(database)
-
-

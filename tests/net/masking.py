@@ -32,7 +32,10 @@ NUMBERED = {
     "iccid": r"(\b89883999\d{11}\b)",
     "msisdn": r"(\+883999\d{9}\b)",
     "endpoint": r"(\b(?:ep|ad)-[0-9a-f]{20}\b)",
-    "hash": r"(\b[0-9a-f]{64}\b|(?<![\w+/])(?:[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{58,}={0,2}|[\w-]{43})(?![\w=-]))",
+    "hash": (
+        r"(\b[0-9a-f]{64}\b"
+        r"|(?<![\w+/])(?:[A-Za-z0-9+/]{43}=|[A-Za-z0-9+/]{58,}={0,2}|[\w-]{43})(?![\w=-]))"
+    ),
 }
 # Of headers and of what commands print.
 FLEETING = {
@@ -61,7 +64,7 @@ class Moment:
 
 @dataclass
 class Masks:
-    """What one scenario has masked so far. `plain` holds texts of its surroundings by their names."""
+    """What one scenario has masked so far. `plain` names texts of its surroundings."""
 
     moments: list[Moment] = field(default_factory=list)
     plain: dict[str, str] = field(default_factory=dict)
@@ -93,20 +96,22 @@ class Masks:
                 return f"<{name}>"
             case bool() | None:
                 return value
-            case int() | float() if POSITION.match(name):
-                return self._name("position", str(value))
-            case str() if name == "key_id":
-                return self._name("key", value)
-            case int() | float() if DURATION.match(name):
-                return "<ms>"
-            case int() if name in EPOCH:
-                return self._told(datetime.fromtimestamp(value, UTC))
-            case str() if value.startswith('{"'):
-                return self.tree(json.loads(value))
             case str():
-                return self.mask(value)
+                return self._text(value, name)
             case _:
-                return value
+                return self._number(value, name)
+
+    def _text(self, value: str, name: str) -> Any:
+        if name == "key_id":
+            return self._name("key", value)
+        return self.tree(json.loads(value)) if value.startswith('{"') else self.mask(value)
+
+    def _number(self, value: float, name: str) -> Any:
+        if POSITION.match(name):
+            return self._name("position", str(value))
+        if name in EPOCH:
+            return self._told(datetime.fromtimestamp(value, UTC))
+        return "<ms>" if DURATION.match(name) else value
 
     def columns(self, rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
         """Return the rows of a table with the positions in it numbered."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
@@ -50,7 +50,7 @@ class Net:
         self.begin("now")
 
     def begin(self, name: str, at: datetime | None = None) -> None:
-        """Begin a moment of the story, which recordings call by this name; perhaps move the clock."""
+        """Begin a moment of the story under a name for recordings; perhaps move the clock."""
         if at is not None:
             self.house.move(at)
         now = self.house.clock.now
@@ -85,7 +85,13 @@ class Net:
             title = " ".join(f'"{word}"' if " " in str(word) else str(word) for word in words)
             given = [f"{name}={value}" for name, value in options.items() if name.isupper()]
             complaint = "".join(f"stderr: {line}\n" for line in err.splitlines())
-            self.note(title, *given, f"-> {status}", told_json(out, self.masks) if as_json else out, complaint)
+            self.note(
+                title,
+                *given,
+                f"-> {status}",
+                told_json(out, self.masks) if as_json else out,
+                complaint,
+            )
         return json.loads(out) if as_json and out.startswith("{") else out
 
     # Requests.
@@ -100,7 +106,7 @@ class Net:
         return Partner(self, name, client, made["id"])
 
     def demo(self) -> "Partner":
-        """Return the client of the demo, whose id and link ids are the same in every installation."""
+        """Return the client of the demo, whose ids are the same in every installation."""
         demo = self.house.demo
         return Partner(self, "demo", demo, demo["organization"])
 
@@ -128,7 +134,9 @@ class Net:
         received = self.house.send(sent, half=half)
         head, _, body = received.partition(b"\r\n\r\n")
         line, *fields = head.decode("latin-1").split("\r\n")
-        pairs = [(name.lower(), value) for name, _, value in (each.partition(": ") for each in fields)]
+        pairs = [
+            (name.lower(), value) for name, _, value in (each.partition(": ") for each in fields)
+        ]
         status = " ".join(line.split(" ")[1:2])
         told = told_body(dict(pairs), body, self.masks)
         self.note(title, f"-> {status or 'closed without a reply'}", told_headers(pairs), told)
@@ -177,7 +185,7 @@ class Partner:
             self._token = reply.json["access_token"], moment
         return {"Authorization": f"Bearer {self._token[0]}"}
 
-    def ask(self, method: str, path: str, json: Any = None, **headers: str) -> Reply:  # noqa: A002 - As clients of HTTP call it.
+    def ask(self, method: str, path: str, json: Any = None, **headers: str) -> Reply:
         """Send a request that is not recorded."""
         return self._call(method, path, json, None, headers)[0]
 
@@ -219,7 +227,7 @@ class Partner:
     def get(self, path: str, **headers: str) -> Reply:
         return self.call("GET", path, **headers)
 
-    def post(self, path: str, json: Any = None, **headers: Any) -> Reply:  # noqa: A002 - As above.
+    def post(self, path: str, json: Any = None, **headers: Any) -> Reply:
         return self.call("POST", path, json, **headers)
 
     def data(self, path: str) -> Any:
@@ -231,7 +239,9 @@ class Partner:
     def plan(self, called: str) -> str:
         """Return the id of a plan by its name or what the network calls it; not recorded."""
         plans = self.data("/v1/plans?per_page=100")["data"]
-        return str(next(each["id"] for each in plans if called in {each["name"], each["provider_plan_id"]}))
+        return str(
+            next(each["id"] for each in plans if called in {each["name"], each["provider_plan_id"]})
+        )
 
     def buy(self, called: str = "Germany 3 GB", **body: Any) -> dict[str, Any]:
         """Buy a link and return it; not recorded."""
@@ -270,7 +280,7 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                with receiver._lock:  # noqa: SLF001 - Its own.
+                with receiver._lock:
                     receiver.came.append((self.path, headers, body))
                 self.send_response(receiver.status)
                 self.send_header("Content-Length", "0")
@@ -302,7 +312,12 @@ class Receiver:
             given = headers["webhook-signature"].split(" ")
             fits = [f"v1,{_signature(secret, signed)}" in given for secret in secrets]
             checked = f"signatures: {len(given)}, of the secrets {fits}"
-            net.note(f"a webhook to {path}", told_headers(told.items()), told_json(body.decode(), net.masks), checked)
+            net.note(
+                f"a webhook to {path}",
+                told_headers(told.items()),
+                told_json(body.decode(), net.masks),
+                checked,
+            )
 
 
 def _signature(secret: str, signed: bytes) -> str:

@@ -18,7 +18,9 @@ def main() -> int:
         shutil.rmtree(RECORDINGS, ignore_errors=True)
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile"]
     chosen = [*(named or ["tests/net"]), "-k", "not postgresql"]
-    return subprocess.run([*command, *chosen], env={**os.environ, RENEW: "1"}, check=False).returncode
+    return subprocess.run(
+        [*command, *chosen], env={**os.environ, RENEW: "1"}, check=False
+    ).returncode
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def told_headers(headers: Iterable[tuple[str, str]]) -> str:
 
 
 def told_body(headers: Mapping[str, str], body: bytes, masks: Masks) -> str:
-    """Return a body as text: JSON with sorted names, other text as it is, an image by its digest."""
+    """Return a body as text: JSON in order, other text as it is, an image by its digest."""
     if headers.get("content-encoding") == "gzip":
         body = gzip.decompress(body)
     kind = headers.get("content-type", "").partition(";")[0]
@@ -107,7 +107,6 @@ def pretty(value: Any, indent: str = "", lead: int = 0) -> str:
     lines = [f"{inner}{name}{pretty(each, inner, len(name))}" for name, each in names]
     first, last = "{}" if isinstance(value, dict) else "[]"
     return "\n".join([first, ",\n".join(lines), indent + last])
-
 
 
 def in_order(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """`python -m app …` by a clock that the tests move: the only place that starts the service.
 
-The file that NET_CLOCK names holds by how many seconds its clock is ahead; SIGUSR1 has it read anew.
+The file that NET_CLOCK names says how many seconds its clock is ahead; SIGUSR1 has it read anew.
 """
 
 import os
@@ -24,7 +24,9 @@ def follow() -> None:
     signal.signal(signal.SIGUSR1, read)
 
 
-if __name__ != "tests.net.serve":  # Also in the workers of `web`, which import this by another name.
+if (
+    __name__ != "tests.net.serve"
+):  # Also in the workers of `web`, which import this by another name.
     follow()
 if __name__ == "__main__":
     from app.cli.root import main  # By the clock that is set now.

@@ -22,22 +22,24 @@ def aging(tmp_path: Path, migrated: Seed) -> Iterator[House]:
 
 
 def test_plans_are_used_up_and_expire(net: Net, receiver: Receiver) -> None:
-    acme = net.partner()
-    hook = acme.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/aging"}).data
-    one = f"{LINKS}/{acme.buy('Germany 3 GB', name='car 7')['id']}"
+    demo = net.demo()  # What its devices do is drawn by ids that are always the same.
+    hook = demo.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/aging"}).data
+    plan = demo.plan("Germany 3 GB")
+    body = {"plan_id": plan, "name": "car 7"}
+    one = f"{LINKS}/{demo.ask('POST', LINKS, body, Idempotency_Key='k-1').data['id']}"
     told = ["link.activated", "link.installed", "link.usage", "link.usage", "link.usage"]
     net.run("sandbox", "advance", 24 * 29 + 12)  # The plan is used up; it ends within a day.
     net.until(lambda: len(receiver.came) >= len(told))
-    acme.get(one)
-    acme.get(LINKS)
-    acme.get(f"{one}/network-status?live=true")
-    acme.post(f"{one}/cancel")
+    demo.get(one)
+    demo.get(LINKS)
+    demo.get(f"{one}/network-status?live=true")
+    demo.post(f"{one}/cancel")
     net.run("sandbox", "advance", 24)
-    net.until(lambda: acme.data(one)["activations"][0]["status"] == "expired")
-    acme.get(one)
+    net.until(lambda: demo.data(one)["activations"][0]["status"] == "expired")
+    demo.get(one)
     receiver.record(net, "/aging", len(told), hook["secret"])
-    acme.call("PUT", f"{one}/plans", {"add": [acme.plan("Germany 3 GB")]})
-    acme.get(one)
+    demo.call("PUT", f"{one}/plans", {"add": [plan]})
+    demo.get(one)
 
 
 def test_a_creation_that_takes_too_long(net: Net, receiver: Receiver) -> None:

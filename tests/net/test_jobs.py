@@ -126,3 +126,16 @@ def test_nobody_sees_the_job_of_another(net: Net) -> None:
     rival.get(job)
     rival.get(f"{job}/results")
     rival.call("DELETE", job)
+
+
+def test_operators_see_and_cancel_jobs(net: Net) -> None:
+    acme = net.partner()
+    done = acme.job("+14155552671")["job_id"]
+    body = {"phone_numbers": ["+15005550002"]}
+    slow = acme.ask("POST", PATH, body).data["job_id"]
+    net.run("jobs", "cancel", slow)
+    net.run("jobs", "cancel", slow)
+    net.run("jobs", "cancel", done)
+    net.run("jobs", "list", "--org", acme.id)
+    acme.get(f"{PATH}/{slow}")
+    acme.get("/v1/wallet")

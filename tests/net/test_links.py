@@ -3,6 +3,7 @@
 from typing import Any
 
 from tests.net.net import Net, Partner
+from tests.net.recording import pretty
 from tests.net.test_plans import own_plans
 from tests.plan_files import covering, plan, profile
 
@@ -179,14 +180,37 @@ def test_plan_changes_that_are_refused(net: Net) -> None:
 def test_plan_changes_that_fail_give_the_money_back(net: Net) -> None:
     acme = net.partner()
     sponsor = [{"id": "sp-atlas", "name": "Atlas", "color": "#1F6FEB"}]
-    failing = ("sandbox-no-endpoint", "sandbox-provider-error", "sandbox-no-esim", "sandbox-lost-reply")
-    own_plans(acme, *(plan(f"my {each}", provider_plan_id=each, retail_price="2.00", sponsor_profiles=sponsor) for each in failing))
+    failing = (
+        "sandbox-no-endpoint",
+        "sandbox-provider-error",
+        "sandbox-no-esim",
+        "sandbox-lost-reply",
+    )
+    own_plans(
+        acme,
+        *(
+            plan(f"my {each}", provider_plan_id=each, retail_price="2.00", sponsor_profiles=sponsor)
+            for each in failing
+        ),
+    )
     link = acme.buy()
     one = acme.data(f"{PATH}/{link['id']}")["activations"][0]["id"]
     change(acme, link, key="k-1", add=["sandbox-provider-error"])
     change(acme, link, key="k-1", add=["Germany 3 GB"])
-    change(acme, link, key="k-2", remove=[one], add=["Germany 10 GB", "sandbox-no-endpoint", "Germany 3 GB"])
-    change(acme, link, key="k-2", remove=[one], add=["Germany 10 GB", "sandbox-no-endpoint", "Germany 3 GB"])
+    change(
+        acme,
+        link,
+        key="k-2",
+        remove=[one],
+        add=["Germany 10 GB", "sandbox-no-endpoint", "Germany 3 GB"],
+    )
+    change(
+        acme,
+        link,
+        key="k-2",
+        remove=[one],
+        add=["Germany 10 GB", "sandbox-no-endpoint", "Germany 3 GB"],
+    )
     change(acme, link, key="k-2", add=["Germany 3 GB"])
     change(acme, link, add=["sandbox-no-esim"])
     change(acme, link, add=["sandbox-lost-reply"])
@@ -214,15 +238,21 @@ def test_a_link_is_suspended_and_comes_back(net: Net) -> None:
     acme.post(f"{one}/suspend", body="x", Content_Type="text/plain")
     acme.post(f"{PATH}/{MISSING}/suspend")
     acme.post(f"{PATH}/nonsense/reactivate")
-    net.run("links", "suspend", one.rsplit("/")[-1])
-    net.run("links", "reactivate", one.rsplit("/")[-1])
+    net.run("links", "suspend", one.rpartition("/")[2])
+    net.run("links", "reactivate", one.rpartition("/")[2])
     acme.get(one)
 
 
 def test_a_link_is_renamed(net: Net) -> None:
     acme = net.partner()
     one = f"{PATH}/{acme.buy(name='car 7')['id']}"
-    for body in ({"name": "car 8 (Zoë)"}, {"name": None}, {}, {"name": 8}, {"name": "x" * 256, "status": "active"}):
+    for body in (
+        {"name": "car 8 (Zoë)"},
+        {"name": None},
+        {},
+        {"name": 8},
+        {"name": "x" * 256, "status": "active"},
+    ):
         acme.call("PATCH", one, body)
     acme.get(one)
     acme.call("PATCH", f"{PATH}/{MISSING}", {"name": "x"})
@@ -306,9 +336,16 @@ def test_links_are_listed_and_found(net: Net) -> None:
         net.masks.plain[links[0]["iccid"][-8:]] = "end of an ICCID"
         told = reply.json.get("data") or reply.json
         for each in told.get("data", []):
-            for name in ("lpa_profile", "apple_activation_url", "android_activation_url", "capabilities", "sponsor_profile"):
+            for name in (
+                "lpa_profile",
+                "apple_activation_url",
+                "android_activation_url",
+                "capabilities",
+                "sponsor_profile",
+            ):
                 assert each.pop(name)
         net.note(f"GET {PATH}{query}, in short", f"-> {reply.status}", _short(net, told))
+    acme.get(f"{PATH}?status=lost&page=0")
     rival.get(PATH)
     for path in ("", "/history", "/qr", "/network-status", "/topup-plans"):
         rival.get(f"{PATH}/{links[0]['id']}{path}")
@@ -319,8 +356,6 @@ def test_links_are_listed_and_found(net: Net) -> None:
 
 
 def _short(net: Net, told: Any) -> str:
-    from tests.net.recording import pretty
-
     return pretty(net.masks.tree(told))
 
 

@@ -114,3 +114,27 @@ def test_nobody_sees_the_lookup_of_another(net: Net) -> None:
     rival.get(f"{PATH}/lookups/{found['lookup_id']}")
     rival.get(f"/v1/transactions/{found['charge']['transaction_id']}")
     acme.get(f"/v1/transactions/{found['charge']['transaction_id']}")
+
+
+def test_what_is_erased_is_gone(net: Net) -> None:
+    acme = net.partner()
+    lookup = acme.look_up()["meta"]["lookup_id"]
+    job = acme.job("+14155552671", "+447400123456")["job_id"]
+    link = acme.buy(name="Zoe's phone")["id"]
+    found = acme.look_up("+447400123456")["meta"]["lookup_id"]
+    erase = ("privacy", "erase")
+    net.run(*erase, "--lookup", lookup, "--dry-run")
+    net.run(*erase, "--lookup", lookup)
+    net.run(*erase, "--lookup", lookup)
+    net.run(*erase, "--job", job)
+    net.run(*erase, "--link", link)
+    net.run(*erase, "--org", acme.id, "--number", "+447400123456", "--dry-run")
+    net.run(*erase, "--org", acme.id, "--number", "+447400123456")
+    gone = (f"{PATH}/lookups/{lookup}", f"{PATH}/lookups/{found}", f"{PATH}/bulk/{job}")
+    for path in gone:
+        net.until(lambda path=path: acme.ask("GET", path).status == 404)
+        acme.get(path)
+    acme.get(f"{PATH}/bulk/{job}/results")
+    net.until(lambda: not acme.data(f"/v1/links/{link}")["name"])
+    acme.get(f"/v1/links/{link}")
+    acme.get("/v1/transactions")

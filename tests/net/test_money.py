@@ -1,4 +1,4 @@
-"""Wallet, account, transactions, usage and statements as partners see them; deposits by machines."""
+"""Wallet, account, transactions, usage and statements as partners see them; deposits."""
 
 from tests.net.net import Net, Partner
 
@@ -13,7 +13,9 @@ def shopping(net: Net) -> Partner:
     link = acme.buy("Germany 3 GB")
     acme.ask("PUT", f"/v1/links/{link['id']}/plans", {"add": [acme.plan("Germany 10 GB")]})
     acme.ask("POST", "/v1/links", {"plan_id": acme.plan("sandbox-no-endpoint")})
-    net.quietly("wallet", "adjust", acme.id, "-1.50", "--reference", "a-1", "--reason", "a correction")
+    net.quietly(
+        "wallet", "adjust", acme.id, "-1.50", "--reference", "a-1", "--reason", "a correction"
+    )
     return acme
 
 
@@ -114,6 +116,8 @@ def test_a_payment_service_deposits(net: Net) -> None:
     bank.post("/v1/deposits", body | {"organization": MISSING, "reference": "pay-2"})
     bank.post("/v1/deposits", body | {"organization": walletless.id, "reference": "pay-3"})
     bank.post("/v1/deposits", {})
+    bank.post("/v1/deposits", body="{", Content_Type="application/json")
+    bank.post("/v1/deposits", body="x", Content_Type="text/plain")
     acme.post("/v1/deposits", body)
     acme.get("/v1/wallet")
     acme.get("/v1/transactions")
@@ -132,9 +136,15 @@ def test_operators_move_money(net: Net) -> None:
     net.run("wallet", "adjust", acme.id, "-2.25", "--reference", "a-1", "--reason", "another")
     net.run("wallet", "adjust", acme.id, "-200", "--reference", "a-2", "--reason", "too much")
     net.run("wallet", "adjust", acme.id, "1.00", "--reference", "a-3", "--reason", "a gift")
-    net.run("wallet", "refund", charge, "--reference", "r-1", "--reason", "wrong", "--amount", "0.002")
-    net.run("wallet", "refund", charge, "--reference", "r-1", "--reason", "wrong", "--amount", "0.002")
-    net.run("wallet", "refund", charge, "--reference", "r-2", "--reason", "wrong", "--amount", "0.004")
+    net.run(
+        "wallet", "refund", charge, "--reference", "r-1", "--reason", "wrong", "--amount", "0.002"
+    )
+    net.run(
+        "wallet", "refund", charge, "--reference", "r-1", "--reason", "wrong", "--amount", "0.002"
+    )
+    net.run(
+        "wallet", "refund", charge, "--reference", "r-2", "--reason", "wrong", "--amount", "0.004"
+    )
     net.run("wallet", "refund", charge, "--reference", "r-3", "--reason", "the rest")
     net.run("wallet", "refund", charge, "--reference", "r-4", "--reason", "again")
     net.run("wallet", "refund", MISSING, "--reference", "r-5", "--reason", "nothing")

@@ -52,7 +52,12 @@ def test_one_plan_its_coverage_and_the_regions(net: Net) -> None:
 
 def test_who_sees_which_plan(net: Net) -> None:
     acme, rival = net.partner(), net.partner(name="Rival")
-    own_plans(acme, plan("Own"), plan("Off", enabled=False), plan("Wide", coverage=covering("DE", "FR", "US", operators=2), data_mb=1500))
+    own_plans(
+        acme,
+        plan("Own"),
+        plan("Off", enabled=False),
+        plan("Wide", coverage=covering("DE", "FR", "US", operators=2), data_mb=1500),
+    )
     own = acme.plan("Own")
     acme.get(f"{PATH}/{own}")
     acme.get(f"{PATH}/{acme.plan('Wide')}/coverage")

@@ -25,7 +25,9 @@ def telnyx() -> Iterator[ScriptedTelnyx]:
 
 
 @pytest.fixture(scope="module")
-def connected(tmp_path_factory: pytest.TempPathFactory, migrated: Seed, telnyx: ScriptedTelnyx) -> Iterator[House]:
+def connected(
+    tmp_path_factory: pytest.TempPathFactory, migrated: Seed, telnyx: ScriptedTelnyx
+) -> Iterator[House]:
     home = tmp_path_factory.mktemp("connected")
     settings = {
         "SANDBOX": "false",
@@ -36,7 +38,10 @@ def connected(tmp_path_factory: pytest.TempPathFactory, migrated: Seed, telnyx: 
         "COST_PER_LOOKUP": "telnyx=0.01 EUR",
         **telnyx.settings,
     }
-    with EsimGoServer(lambda: made.clock.now) as esimgo, house(home, migrated, ESIMGO_URL=esimgo.url, **settings) as made:
+    with (
+        EsimGoServer(lambda: made.clock.now) as esimgo,
+        house(home, migrated, ESIMGO_URL=esimgo.url, **settings) as made,
+    ):
         made.esimgo = esimgo  # type: ignore[attr-defined]  # For the scenarios of this file.
         yield made.start("serve")
 
@@ -63,7 +68,13 @@ def test_an_order_network(net: Net) -> None:
     acme, esimgo = net.partner(), net.house.esimgo  # type: ignore[attr-defined]  # See above.
     for name in (BUNDLE, MORE):
         esimgo.offer(name)
-    own_plans(acme, *(plan(name, network="esimgo", provider_plan_id=name, data_mb=1000) for name in (BUNDLE, MORE)))
+    own_plans(
+        acme,
+        *(
+            plan(name, network="esimgo", provider_plan_id=name, data_mb=1000)
+            for name in (BUNDLE, MORE)
+        ),
+    )
     bought = acme.post("/v1/links", {"plan_id": acme.plan(BUNDLE)}).data
     one = f"/v1/links/{bought['id']}"
     acme.get(one)
@@ -73,16 +84,18 @@ def test_an_order_network(net: Net) -> None:
     acme.call("PUT", f"{one}/plans", {"add": [acme.plan(MORE)]})
     acme.post(f"{one}/suspend")
     acme.get(f"{one}/network-status?live=true")
-    for fault, method, path in (("esim", "POST", "reactivate"), ("esim", "POST", "suspend")):
+    for change in ("reactivate", "suspend"):
         esimgo.fault(FaultKind.SERVER_ERROR, times=9)
-        acme.call(method, f"{one}/{path}")
+        acme.post(f"{one}/{change}")
         esimgo.heal()
     acme.post(f"{one}/reactivate")
     body = json.dumps({"iccid": bought["iccid"], "alertType": "Utilisation"}).encode()
     nobody = net.stranger()
     nobody.post("/networks/esimgo/notifications", body=body, Content_Type="application/json")
     signed = {name.replace("-", "_"): value for name, value in signature(body).items()}
-    nobody.post("/networks/esimgo/notifications", body=body, Content_Type="application/json", **signed)
+    nobody.post(
+        "/networks/esimgo/notifications", body=body, Content_Type="application/json", **signed
+    )
     esimgo.fault(FaultKind.SERVER_ERROR, times=9)
     acme.call("DELETE", one)
     esimgo.heal()
@@ -94,7 +107,9 @@ def test_providers_are_checked_and_drained(net: Net) -> None:
     net.run("providers", "check")
     net.run("providers", "drain", "telnyx")
     acme = net.partner()
-    net.until(lambda: acme.ask("POST", "/number-lookup", {"phone_number": "+4915112345678"}).status == 503)
+    net.until(
+        lambda: acme.ask("POST", "/number-lookup", {"phone_number": "+4915112345678"}).status == 503
+    )
     acme.post("/number-lookup", {"phone_number": "+4915112345678"})
     net.run("providers", "resume", "telnyx")
     net.run("plans", "sync", "esimgo", "--dry-run")

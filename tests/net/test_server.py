@@ -8,7 +8,16 @@ HOST = b"Host: api.example\r\n"
 
 def test_routes_and_methods_that_are_not_there(net: Net) -> None:
     acme, nobody = net.partner(), net.stranger()
-    for path in ("/nowhere", "/v1", "/v1/", "/v1/wallet/", "/v1/links/a%2Fb", "/v1/links/%5C", "/V1/wallet", "//v1/wallet"):
+    for path in (
+        "/nowhere",
+        "/v1",
+        "/v1/",
+        "/v1/wallet/",
+        "/v1/links/a%2Fb",
+        "/v1/links/%5C",
+        "/V1/wallet",
+        "//v1/wallet",
+    ):
         acme.get(path)
     nobody.get("/nowhere")
     for method, path in (
@@ -68,20 +77,34 @@ def test_bytes_that_are_no_request(net: Net) -> None:
         "a folded header": b"GET /livez HTTP/1.1\r\n" + HOST + b"X: a\r\n folded: b\r\n\r\n",
         "a header without a colon": b"GET /livez HTTP/1.1\r\n" + HOST + b"bad header\r\n\r\n",
         "a length that is no number": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: x\r\n\r\n",
-        "two lengths": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
-        "a length and chunks": b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "broken chunks": b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "two lengths": b"POST / HTTP/1.1\r\n"
+        + HOST
+        + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "a length and chunks": b"POST / HTTP/1.1\r\n"
+        + HOST
+        + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "broken chunks": b"POST / HTTP/1.1\r\n"
+        + HOST
+        + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
         "an unknown method": b"BREW /livez HTTP/1.1\r\n" + HOST + b"\r\n",
         "a tunnel": b"CONNECT a.example:443 HTTP/1.1\r\n" + HOST + b"\r\n",
-        "another transfer encoding": b"GET /livez HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: gzip\r\n\r\n",
-        "an announced body of two mebibytes": b"POST /number-lookup HTTP/1.1\r\n" + HOST + b"Content-Length: 2097152\r\n\r\n",
+        "another transfer encoding": b"GET /livez HTTP/1.1\r\n"
+        + HOST
+        + b"Transfer-Encoding: gzip\r\n\r\n",
+        "an announced body of two mebibytes": b"POST /number-lookup HTTP/1.1\r\n"
+        + HOST
+        + b"Content-Length: 2097152\r\n\r\n",
         "a long target": b"GET /?" + b"x" * 200_000,
         "a long header": b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"x" * 200_000,
         "many headers": b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 200 + b"\r\n",
         "HTTP/1.0": b"GET /livez HTTP/1.0\r\n\r\n",
-        "an absolute target": b"GET http://api.example/livez HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n",
+        "an absolute target": b"GET http://api.example/livez HTTP/1.1\r\n"
+        + HOST
+        + b"Connection: close\r\n\r\n",
         "all of the server": b"OPTIONS * HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n",
-        "chunks": b"POST /number-lookup HTTP/1.1\r\n" + HOST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        "chunks": b"POST /number-lookup HTTP/1.1\r\n"
+        + HOST
+        + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
         "broken bytes for the token": b"POST /auth/token HTTP/1.1\r\nbad header\r\n\r\n",
     }.items():
         net.send(f"bytes: {title}", sent)
@@ -89,7 +112,11 @@ def test_bytes_that_are_no_request(net: Net) -> None:
 
 def test_requests_that_do_not_come_to_their_end(net: Net) -> None:
     net.send("half a head", b"GET /livez HTTP/1.1\r\nHost: a", half=True)
-    net.send("half a body", b"POST /auth/token HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\ngrant", half=True)
+    net.send(
+        "half a body",
+        b"POST /auth/token HTTP/1.1\r\n" + HOST + b"Content-Length: 9\r\n\r\ngrant",
+        half=True,
+    )
 
 
 def test_documents_and_probes(net: Net) -> None:
@@ -98,7 +125,9 @@ def test_documents_and_probes(net: Net) -> None:
         nobody.get(path)
     document = nobody.ask("GET", "/openapi.json")
     told = pretty(in_order(document.json))
-    net.note("GET /openapi.json", f"-> {document.status}", told_headers(document.headers.items()), told)
+    net.note(
+        "GET /openapi.json", f"-> {document.status}", told_headers(document.headers.items()), told
+    )
     assert net.quietly("openapi") == document.json
     for path in ("/docs", "/docs/", "/docs/nothing", "/metrics"):
         reply = nobody.ask("GET", path)

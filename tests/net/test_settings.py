@@ -65,7 +65,12 @@ def test_no_base_plan_is_configured(net: Net) -> None:
 
 def test_paths_and_urls(net: Net) -> None:
     acme, nobody = net.partner(), net.stranger()
-    for path in ("/livez", "/bappy/livez", "/bappy/v1/wallet", "/.well-known/oauth-authorization-server"):
+    for path in (
+        "/livez",
+        "/bappy/livez",
+        "/bappy/v1/wallet",
+        "/.well-known/oauth-authorization-server",
+    ):
         nobody.get(path)
     acme.get("/bappy/v1/wallet")
     form = f"grant_type=client_credentials&client_id={acme.client_id}&client_secret={acme.secret}"
@@ -93,5 +98,7 @@ def test_a_held_copy(net: Net) -> None:
         acme.call(method, path, body)
     net.run("wallet", "deposit", acme.id, "1", "--reference", "bank-2")
     net.run("installation", "release")
-    net.until(lambda: acme.ask("PATCH", "/v1/account", {"low_balance_threshold": None}).status == 200)
+    net.until(
+        lambda: acme.ask("PATCH", "/v1/account", {"low_balance_threshold": None}).status == 200
+    )
     acme.call("PATCH", "/v1/account", {"low_balance_threshold": "1"})

@@ -9,7 +9,13 @@ from tests.net.net import Net, Partner
 FORM = "application/x-www-form-urlencoded"
 
 
-def ask(partner: Partner, token_path: str = "/auth/token", *, headers: dict[str, str] | None = None, **form: str) -> None:
+def ask(
+    partner: Partner,
+    token_path: str = "/auth/token",
+    *,
+    headers: dict[str, str] | None = None,
+    **form: str,
+) -> None:
     """Ask for a token as somebody who has none."""
     nobody = partner.net.stranger()
     nobody.post(token_path, body=urlencode(form), **({"Content_Type": FORM} | (headers or {})))
@@ -79,7 +85,11 @@ def test_who_is_not_let_in(net: Net) -> None:
     acme.get("/v1/wallet", Authorization=f"Bearer {forged}")
     unsigned = base64.urlsafe_b64encode(b'{"alg":"none","typ":"at+jwt"}').decode().rstrip("=")
     acme.get("/v1/wallet", Authorization=f"Bearer {unsigned}.{claims}.{signature}")
-    stray = base64.urlsafe_b64encode(b'{"alg":"ES256","typ":"at+jwt","kid":"none"}').decode().rstrip("=")
+    stray = (
+        base64.urlsafe_b64encode(b'{"alg":"ES256","typ":"at+jwt","kid":"none"}')
+        .decode()
+        .rstrip("=")
+    )
     acme.get("/v1/wallet", Authorization=f"Bearer {stray}.{claims}.{signature}")
     narrow = acme.token(scope="lookup").json["access_token"]
     acme.get("/v1/wallet", Authorization=f"Bearer {narrow}")

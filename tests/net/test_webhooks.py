@@ -79,7 +79,9 @@ def test_what_is_told_of_jobs_and_money(net: Net, receiver: Receiver) -> None:
 def test_what_is_told_of_links(net: Net, receiver: Receiver) -> None:
     acme = net.partner()
     sponsor = [{"id": "sp-atlas", "name": "Atlas", "color": "#1F6FEB"}]
-    own_plans(acme, plan("failing", provider_plan_id="sandbox-no-endpoint", sponsor_profiles=sponsor))
+    own_plans(
+        acme, plan("failing", provider_plan_id="sandbox-no-endpoint", sponsor_profiles=sponsor)
+    )
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/links"}).data
     link = acme.buy(name="car 7")
     one = f"/v1/links/{link['id']}"
@@ -108,7 +110,9 @@ def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None
     receiver.record(net, "/two", 1, made["secret"], newer["secret"])
 
 
-def test_a_delivery_that_fails_is_repeated_and_sent_again_by_hand(net: Net, receiver: Receiver) -> None:
+def test_a_delivery_that_fails_is_repeated_and_sent_again_by_hand(
+    net: Net, receiver: Receiver
+) -> None:
     acme = net.partner()
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/down"}).data
     one = f"{PATH}/{made['id']}"
@@ -136,8 +140,9 @@ def test_an_endpoint_that_is_gone_is_disabled(net: Net, receiver: Receiver) -> N
     acme.post(f"{one}/test")
     net.until(lambda: not acme.data(one)["enabled"])
     acme.get(one)
-    acme.get(f"{one}/deliveries")
+    told = acme.get(f"{one}/deliveries").data["data"][0]["id"]
     acme.post(f"{one}/test")
+    acme.post(f"{one}/deliveries/{told}/redeliver")
     acme.call("PATCH", one, {"enabled": True})
     net.run("webhooks", "disable", made["id"])
     net.run("webhooks", "disable", made["id"])

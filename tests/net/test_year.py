@@ -24,6 +24,7 @@ from tests.seeds import Seed
 
 ROOT = Path(__file__).parents[2]
 
+
 @dataclass
 class Year:
     """A house with its year, the organizations by their names, and the moments of it."""
@@ -46,7 +47,9 @@ class Story:
     def __init__(self, net: Net) -> None:
         self.net = net
         self.house = net.house
-        made = [net.quietly("org", "create", "--name", f"Org {n}", "--price", "0.02") for n in "123"]
+        made = [
+            net.quietly("org", "create", "--name", f"Org {n}", "--price", "0.02") for n in "123"
+        ]
         self.north, self.south, self.west = (self.client(each["id"]) for each in made)
 
     def client(self, organization: str) -> Partner:
@@ -81,28 +84,54 @@ class Story:
         self.net.until(lambda: partner.data(path)["meta"]["total"] == count, f"{count} fees")
 
     def play(self) -> None:
-        net, north, south, west = self.net, self.north, self.south, self.west
+        self.open_shop()
+        self.january()
+        self.february()
+        self.march()
+        self.summer()
+        self.end()
+
+    def open_shop(self) -> None:
+        net, north = self.net, self.north
         plans = [
             plan("Germany", cost="2.10", retail_price="4.50", coverage=covering("DE", operators=2)),
-            plan("Europe", cost="5.00", cost_currency="EUR", retail_price="9.99", data_mb=5000, validity_days=30, coverage=covering("DE", "FR", "ES")),
-            plan("Failing", cost="1.00", retail_price="1.00", provider_plan_id="sandbox-no-endpoint"),
-            plan("Down", cost="1.00", retail_price="1.00", provider_plan_id="sandbox-provider-error"),
+            plan(
+                "Europe",
+                cost="5.00",
+                cost_currency="EUR",
+                retail_price="9.99",
+                data_mb=5000,
+                validity_days=30,
+                coverage=covering("DE", "FR", "ES"),
+            ),
+            plan(
+                "Failing", cost="1.00", retail_price="1.00", provider_plan_id="sandbox-no-endpoint"
+            ),
+            plan(
+                "Down", cost="1.00", retail_price="1.00", provider_plan_id="sandbox-provider-error"
+            ),
             plan("Lost", cost="1.00", retail_price="2.00", provider_plan_id="sandbox-lost-reply"),
             plan("Slow", cost="1.00", retail_price="3.00", provider_plan_id="sandbox-slow"),
         ]
         net.quietly("plans", "import", net.file("plans.json", json.dumps({"plans": plans})))
         net.until(lambda: len(north.data("/v1/plans")["data"]) == len(plans))
+
+    def january(self) -> None:
+        net, north, south, west = self.net, self.north, self.south, self.west
         self.deposit(north, "200.00", "bank-north-1")
         self.deposit(south, "20.00", "bank-south-1")
         self.deposit(west, "50.00", "bank-west-1")
         net.quietly("org", "set", north.id, "--monthly-link-fee", "0.75")
         net.quietly("org", "set", south.id, "--monthly-link-fee", "2.50")
-        first, second = self.buy(north, "Germany"), self.buy(north, "Europe")
+        first = self.first = self.buy(north, "Germany")
+        self.second = self.buy(north, "Europe")
         self.buy(south, "Europe")
         north.look_up()
         north.job("+14155552671", "+447400123456", "+15005550001")
         assert self.top_up(north, first, "Germany", "Europe") == 200
 
+    def february(self) -> None:
+        net, north, south, west = self.net, self.north, self.south, self.west
         self.at("2025-02-03 09:00")
         self.close("2025-01")
         self.until_charged(north, 1)
@@ -110,22 +139,28 @@ class Story:
         self.buy(north, "Failing", 502)
         self.buy(west, "Down", 502)
         self.buy(west, "Lost")
-        assert self.top_up(north, second, "Germany", "Failing", "Europe") == 502
+        assert self.top_up(north, self.second, "Germany", "Failing", "Europe") == 502
         charge = south.look_up()["meta"]["charge"]["transaction_id"]
         net.quietly("wallet", "refund", charge, "--reference", "r-1", "--reason", "by mistake")
         self.buy(north, "Slow", 502)
         net.until(lambda: not net.quietly("links", "list", "--unfinished")["data"])
 
+    def march(self) -> None:
+        net, north, west = self.net, self.north, self.west
         self.at("2025-03-05 09:00")
         self.close("2025-02")
         self.until_charged(north, 2)
-        self.until_charged(south, 2)
+        self.until_charged(self.south, 2)
         bought = self.buy(west, "Germany")
         assert west.ask("POST", f"/v1/links/{bought['id']}/cancel").status == 200
-        assert north.ask("DELETE", f"/v1/links/{first['id']}").status == 200
-        net.quietly("wallet", "adjust", west.id, "-7.50", "--reference", "a-1", "--reason", "a fine")
+        assert north.ask("DELETE", f"/v1/links/{self.first['id']}").status == 200
+        net.quietly(
+            "wallet", "adjust", west.id, "-7.50", "--reference", "a-1", "--reason", "a fine"
+        )
         net.quietly("plans", "price", north.plan("Germany"), "4.75")
 
+    def summer(self) -> None:
+        net, north, south, west = self.net, self.north, self.south, self.west
         self.at("2025-06-15 12:00")
         self.close("2025-03", "2025-04", "2025-05")
         self.until_charged(north, 5)
@@ -141,17 +176,22 @@ class Story:
         net.until(lambda: west.ask("GET", "/v1/wallet").status == 200)
         west.job("+14155552671", "+14155552672", "+14155552673", "+14155552674")
 
+    def end(self) -> None:
         self.at("2026-01-04 10:00")
         self.close(*(f"2025-{month:02}" for month in range(7, 13)))
-        self.until_charged(north, 12)
-        self.until_charged(south, 10)  # It has not enough for the other two.
-        net.quietly("audit", "checkpoint", "--out", self.house.home / "checkpoint")
+        self.until_charged(self.north, 12)
+        self.until_charged(self.south, 10)  # It has not enough for the other two.
+        self.net.quietly("audit", "checkpoint", "--out", self.house.home / "checkpoint")
         self.house.stop()
 
 
 @pytest.fixture(scope="module")
 def year(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Year]:
-    settings = {"PRICE_PER_LOOKUP": "0.005", "COST_PER_LOOKUP": "offline=0.001", "PROVISIONING_DEADLINE_S": "4"}
+    settings = {
+        "PRICE_PER_LOOKUP": "0.005",
+        "COST_PER_LOOKUP": "offline=0.001",
+        "PROVISIONING_DEADLINE_S": "4",
+    }
     begins = datetime(2025, 1, 15, 9, tzinfo=UTC)
     with house(tmp_path_factory.mktemp("year"), migrated, now=begins, **settings) as made:
         made.start("serve")
@@ -181,7 +221,16 @@ def test_balances_and_the_stream(net: Net, year: Year) -> None:
         net.run("audit", "balance", partner.id)
         net.run("audit", "balance", partner.id, "--at", "2025-03-01T00:00:00Z")
     net.run("audit", "replay")
-    net.run("audit", "replay", "--org", year.partners["west"].id, "--from", "2025-03-01", "--to", "2025-07-01")
+    net.run(
+        "audit",
+        "replay",
+        "--org",
+        year.partners["west"].id,
+        "--from",
+        "2025-03-01",
+        "--to",
+        "2025-07-01",
+    )
     net.print("audit", "replay", "--org", year.partners["west"].id)
 
 
@@ -213,7 +262,17 @@ def test_a_bank_and_a_provider_are_reconciled(net: Net, year: Year) -> None:
     bank = "reference,amount\nbank-north-1,200.00\nbank-south-1,21.00\nbank-east-1,5.00\n"
     net.run("audit", "reconcile", net.file("bank.csv", bank), "--deposits")
     invoice = "date,amount\n2025-01-31,0.004\n2025-07-31,0.005\n"
-    net.run("audit", "reconcile", net.file("invoice.csv", invoice), "--provider", "offline", "--by", "month", "--reference", "date")
+    net.run(
+        "audit",
+        "reconcile",
+        net.file("invoice.csv", invoice),
+        "--provider",
+        "offline",
+        "--by",
+        "month",
+        "--reference",
+        "date",
+    )
 
 
 def exported(net: Net, form: str) -> str:
@@ -239,7 +298,13 @@ def test_an_export_is_imported_and_verified_by_strangers(net: Net, year: Year) -
     file = net.file("log.jsonl", exported(net, "jsonl"))
     note = (year.house.home / "checkpoint").read_text()
     net.note("audit checkpoint", note)
-    command = [sys.executable, ROOT / "docs/verifier/verify.py", file, "--checkpoint", year.house.home / "checkpoint"]
+    command = [
+        sys.executable,
+        ROOT / "docs/verifier/verify.py",
+        file,
+        "--checkpoint",
+        year.house.home / "checkpoint",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     net.note("verify.py", f"-> {done.returncode}", done.stdout, done.stderr)
     charge = net.quietly("audit", "replay", "--org", year.partners["north"].id)["data"][3]["id"]
