@@ -43,11 +43,12 @@ FLEETING = {
     r"(^retry-after: )(?!1$|2$|5$)\d+": r"\1<seconds>",
     r"\bos:[a-z_][\w-]*": "<user>",
     r"\bby key [0-9a-f]{8}\b": "by key <key>",
+    r"\blog positions \d+ to \d+": "log positions <from> to <to>",
 }
 # In JSON by the name that a value has: its place in the log, which others write to meanwhile; what
 # takes as long as it takes; and what the simulated network draws by the ICCID.
 POSITION = re.compile(r"([a-z_]*position|size|index)$")
-DURATION = re.compile(r"[a-z_]*_ms$")
+DURATION = re.compile(r"([a-z_]*_ms|clock_offset_seconds)$")
 EPOCH = {"iat", "exp", "nbf"}
 DRAWN = {"confirmation_code"}
 UNORDERED = {"charged_link_ids"}  # They come in the order of the ids themselves.
@@ -111,7 +112,7 @@ class Masks:
             return self._name("position", str(value))
         if name in EPOCH:
             return self._told(datetime.fromtimestamp(value, UTC))
-        return "<ms>" if DURATION.match(name) else value
+        return "<duration>" if DURATION.match(name) else value
 
     def columns(self, rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
         """Return the rows of a table with the positions in it numbered."""

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from tests.net.house import House, wait_for
 from tests.net.masking import Moment
@@ -40,17 +40,29 @@ class Net:
     """One scenario on a house. What it does is recorded unless a method says otherwise."""
 
     def __init__(self, house: House, file: Path) -> None:
-        self.house = house
         self.recording = Recording(file)
         self.masks = self.recording.masks
-        self.masks.plain[str(house.home)] = "home"
-        self.masks.plain[house.database] = "database"
-        self.masks.plain[f"127.0.0.1:{house.port}"] = "service"
-        self._asked = 0
+        self.enter(house)
+
+    def enter(self, house: House) -> None:
+        """Play on in this house, whose clock may tell another time."""
+        self.house = house
+        database = urlsplit(house.database)
+        named = f"{database.path[1:]} on {database.hostname}:{database.port}"
+        self.masks.plain |= {
+            house.database: "database",
+            str(house.home / "service.db"): "place of the database",
+            named: "place of the database",
+            str(house.home): "home",
+            f"127.0.0.1:{house.port}": "service",
+        }
+        self.masks.moments.clear()
         self.begin("now")
 
     def begin(self, name: str, at: datetime | None = None) -> None:
         """Begin a moment of the story under a name for recordings; perhaps move the clock."""
+        if self.masks.moments:
+            self.masks.moments[-1].end = self.house.clock.now
         if at is not None:
             self.house.move(at)
         now = self.house.clock.now
@@ -68,7 +80,7 @@ class Net:
 
     def quietly(self, *arguments: object, **options: Any) -> Any:
         """Run a command that must succeed and is not recorded."""
-        status, out, err = self.house.command(*arguments, "--json", **options)
+        status, out, err = self.house.command(*arguments, "--json", quick=True, **options)
         assert status == 0, (arguments, out, err)
         return json.loads(out)
 
@@ -103,7 +115,10 @@ class Net:
         if balance:
             self.quietly("wallet", "deposit", made["id"], balance, "--reference", "bank-1")
         client = self.quietly("client", "create", "--org", made["id"])
-        return Partner(self, name, client, made["id"])
+        partner = Partner(self, name, client, made["id"])
+        if balance:
+            partner.until_seen("bank-1")
+        return partner
 
     def demo(self) -> "Partner":
         """Return the client of the demo, whose ids are the same in every installation."""
@@ -236,6 +251,11 @@ class Partner:
         assert reply.status == 200, reply.body
         return reply.json["data"]
 
+    def until_seen(self, text: str) -> None:
+        """Wait until a text stands in the transactions, after a command has written it."""
+        path = "/v1/transactions"
+        self.net.until(lambda: text in self.ask("GET", path).body.decode(), text)
+
     def plan(self, called: str) -> str:
         """Return the id of a plan by its name or what the network calls it; not recorded."""
         plans = self.data("/v1/plans?per_page=100")["data"]
@@ -299,14 +319,19 @@ class Receiver:
         self._thread.join()
         self._server.server_close()
 
-    def record(self, net: Net, path: str, count: int, *secrets: str) -> None:
-        """Wait until so much has come to a path, and record it by its place in the log."""
+    def wait(self, path: str, count: int) -> list[tuple[str, dict[str, str], bytes]]:
+        """Wait until so much has come to a path, and return it."""
 
         def come() -> list[tuple[str, dict[str, str], bytes]]:
-            return [each for each in self.came if each[0] == path]
+            found = [each for each in self.came if each[0] == path]
+            return found if len(found) >= count else []
 
-        net.until(lambda: len(come()) >= count, f"{count} deliveries to {path}")
-        for _, headers, body in sorted(come(), key=lambda each: _place(each[2])):
+        found: list[tuple[str, dict[str, str], bytes]] = wait_for(come, f"{count} webhooks")
+        return found
+
+    def record(self, net: Net, path: str, count: int, *secrets: str) -> None:
+        """Wait until so much has come to a path, and record it by its place in the log."""
+        for _, headers, body in sorted(self.wait(path, count), key=lambda each: _place(each[2])):
             told = {name: value for name, value in headers.items() if name != "host"}
             signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
             given = headers["webhook-signature"].split(" ")

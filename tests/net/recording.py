@@ -33,6 +33,10 @@ class Recording:
         lines = [part.rstrip("\n") for part in parts if part]
         self._blocks.append(self.masks.mask("\n".join([f"== {title}", *lines, ""])))
 
+    def keep(self, title: str, text: str) -> None:
+        """Write down what is the same everywhere, and so needs no mask."""
+        self._blocks.append(f"== {title}\n{text}\n")
+
     @property
     def text(self) -> str:
         return "\n".join(self._blocks)
@@ -56,6 +60,8 @@ class Recording:
 def told_headers(headers: Iterable[tuple[str, str]]) -> str:
     """Return the headers that somebody may rely on, in a fixed order, names in lower case."""
     pairs = sorted((name.lower(), value) for name, value in headers)
+    # The methods of a path have no order.
+    pairs = [(n, ", ".join(sorted(v.split(", "))) if n == "allow" else v) for n, v in pairs]
     return "\n".join(f"{name}: {value}" for name, value in pairs if name not in DROPPED)
 
 

@@ -121,7 +121,7 @@ def doomed(tmp_path: Path, migrated: Seed) -> Iterator[House]:
 
 
 def test_without_a_database(doomed: House, net: Net) -> None:
-    net.house = doomed
+    net.enter(doomed)
     demo, nobody = net.demo(), net.stranger()
     demo.ask("GET", "/v1/account")
     doomed.lose_database()

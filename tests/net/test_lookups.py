@@ -53,7 +53,7 @@ def test_inputs_that_are_refused(net: Net) -> None:
     acme.post(PATH, body="+14155552671", Content_Type="text/plain")
     acme.post(PATH, body='\ufeff{"phone_number": "+14155552671"}', Content_Type="application/json")
     acme.post(f"{PATH}?phone_number=%2B14155552671", Idempotency_Key="a b\tc")
-    acme.post(f"{PATH}?phone_number=%2B14155552671", Idempotency_Key="k" * 256)
+    acme.post(f"{PATH}?phone_number=%2B14155552671", Idempotency_Key="k-" * 128)
     acme.get(PATH)
     acme.get(f"{PATH}/lookups/nonsense")
     acme.get(f"{PATH}/lookups/8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")

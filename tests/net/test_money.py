@@ -16,6 +16,7 @@ def shopping(net: Net) -> Partner:
     net.quietly(
         "wallet", "adjust", acme.id, "-1.50", "--reference", "a-1", "--reason", "a correction"
     )
+    acme.until_seen("a correction")
     return acme
 
 
@@ -148,6 +149,7 @@ def test_operators_move_money(net: Net) -> None:
     net.run("wallet", "refund", charge, "--reference", "r-3", "--reason", "the rest")
     net.run("wallet", "refund", charge, "--reference", "r-4", "--reason", "again")
     net.run("wallet", "refund", MISSING, "--reference", "r-5", "--reason", "nothing")
+    acme.until_seen("the rest")
     acme.get("/v1/transactions")
     acme.get("/v1/wallet")
     net.run("wallet", "open", acme.id)
