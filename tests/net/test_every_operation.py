@@ -128,6 +128,9 @@ def test_without_a_database(doomed: House, net: Net) -> None:
     net.until(lambda: demo.ask("GET", "/v1/account").status == 503)
     for path in ("/livez", "/number-lookup/health", "/.well-known/jwks.json"):
         nobody.get(path)
+    ready = nobody.ask("GET", "/readyz")
+    shown = {name: ready.json[name] for name in ("ok", "database", "signing_keys")}
+    net.note("GET /readyz (nobody)", f"-> {ready.status}", f"but for its words: {shown}")
     kind = "application/x-www-form-urlencoded"
     form = f"grant_type=client_credentials&client_id={demo.client_id}&client_secret={demo.secret}"
     nobody.post("/auth/token", body=form, Content_Type=kind)

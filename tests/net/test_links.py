@@ -328,12 +328,11 @@ def test_links_are_listed_and_found(net: Net) -> None:
         "?search=CAR%203",
         "?search=100%25",
         "?search=_",
-        f"?search={links[0]['iccid'][-8:]}&sort=up",
+        f"?search={links[0]['iccid']}&sort=up",
         f"?search={links[0]['id']}",
         "?page=0&per_page=x",
     ):
         reply = acme.ask("GET", f"{PATH}{query}")
-        net.masks.plain[links[0]["iccid"][-8:]] = "end of an ICCID"
         told = reply.json.get("data") or reply.json
         for each in told.get("data", []):
             for name in (
