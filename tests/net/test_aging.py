@@ -29,7 +29,8 @@ def test_plans_are_used_up_and_expire(net: Net, receiver: Receiver) -> None:
     one = f"{LINKS}/{demo.ask('POST', LINKS, body, Idempotency_Key='k-1').data['id']}"
     told = ["link.activated", "link.installed", "link.usage", "link.usage", "link.usage"]
     net.run("sandbox", "advance", 24 * 29 + 12)  # The plan is used up; it ends within a day.
-    net.until(lambda: len(receiver.came) >= len(told))
+    net.until(lambda: demo.data(one)["data_used_mb"] == 3_000)
+    receiver.wait("/aging", len(told))
     demo.get(one)
     demo.get(LINKS)
     demo.get(f"{one}/network-status?live=true")

@@ -309,7 +309,7 @@ def test_the_qr_code_of_a_link(net: Net) -> None:
 
 
 def test_links_are_listed_and_found(net: Net) -> None:
-    acme, rival = net.partner(), net.partner(name="Rival")
+    acme = net.partner()
     own_plans(acme, plan("100% Greece", coverage=covering("GR"), retail_price="1.00"))
     links = [acme.buy("100% Greece", name=f"car {index}") for index in range(5)]
     acme.ask("DELETE", f"{PATH}/{links[1]['id']}")
@@ -345,13 +345,18 @@ def test_links_are_listed_and_found(net: Net) -> None:
                 assert each.pop(name)
         net.note(f"GET {PATH}{query}, in short", f"-> {reply.status}", _short(net, told))
     acme.get(f"{PATH}?status=lost&page=0")
+    net.run("links", "list", "--org", acme.id)
+
+
+def test_nobody_sees_the_link_of_another(net: Net) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    link = acme.buy()["id"]
     rival.get(PATH)
     for path in ("", "/history", "/qr", "/network-status", "/topup-plans"):
-        rival.get(f"{PATH}/{links[0]['id']}{path}")
+        rival.get(f"{PATH}/{link}{path}")
         acme.get(f"{PATH}/89883999012345678901{path}")
-    rival.call("PATCH", f"{PATH}/{links[0]['id']}", {"name": "mine"})
-    rival.call("DELETE", f"{PATH}/{links[0]['id']}")
-    net.run("links", "list", "--org", acme.id)
+    rival.call("PATCH", f"{PATH}/{link}", {"name": "mine"})
+    rival.call("DELETE", f"{PATH}/{link}")
 
 
 def _short(net: Net, told: Any) -> str:

@@ -73,6 +73,8 @@ def test_what_is_told_of_jobs_and_money(net: Net, receiver: Receiver) -> None:
     receiver.wait("/all", 3)
     acme.ask("PATCH", "/v1/account", {"low_balance_threshold": "20.00"})
     receiver.record(net, "/all", 4, made["secret"])
+    listed = f"{PATH}/{made['id']}/deliveries"
+    net.until(lambda: {each["status"] for each in acme.data(listed)["data"]} == {"delivered"})
     acme.get(f"{PATH}/{made['id']}/deliveries")
     acme.get(f"{PATH}/{made['id']}/deliveries?per_page=3&page=2")
     acme.get(f"{PATH}/{made['id']}/deliveries?per_page=0")
