@@ -29,7 +29,6 @@ NOTE = (
 NUMBERED = {
     "token": r"(eyJ[\w-]+\.[\w-]+\.[\w-]+)",
     "secret": r"(whsec_[\w+/=]+|cls_[\w-]{43}|opk_[0-9a-f]{32}_[\w-]{43})",
-    "signature": r"(v1,[\w+/=]{43,}|v1a,[\w+/=]{43,})",
     "etag": r'(W/"[^"]+")',
     "client": r"(\bcl_[0-9a-f]{24,32}\b)",
     "code": r"(?:\$|%24)([A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}\b)",
@@ -44,6 +43,7 @@ NUMBERED = {
 }
 # Of headers and of what commands print.
 FLEETING = {
+    r"\bv1,[\w+/=]{43,}": "<signature>",  # Two of one second are the same.
     r"(\bt=)\d+": r"\1<seconds>",
     r"(^ratelimit-policy: .*\nretry-after: )\d+": r"\1<seconds>",
     r"(^retry-after: )\d{2,}": r"\1<seconds>",
@@ -53,7 +53,8 @@ FLEETING = {
 }
 # In JSON by the name that a value has: its place in the log, which others write to meanwhile; what
 # takes as long as it takes; and what the simulated network draws by the ICCID.
-POSITION = re.compile(r"([a-z_]*position|size|index)$")
+POSITION = re.compile(r"([a-z_]*position|trusted)$")
+SIZES = {"size", "index"}  # Of the tree over the log, which has no gaps as positions have.
 DURATION = re.compile(r"([a-z_]*_ms|clock_offset_seconds)$")
 EPOCH = {"iat", "exp", "nbf"}
 KEYS = {"key_id", "kid"}
@@ -118,6 +119,8 @@ class Masks:
     def _number(self, value: float, name: str) -> Any:
         if POSITION.match(name):
             return self._name("position", str(value))
+        if name in SIZES:
+            return self._name("size", str(value))
         if name in EPOCH:
             return self._told(datetime.fromtimestamp(value, UTC))
         return "<duration>" if DURATION.match(name) else value

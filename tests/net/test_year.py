@@ -24,6 +24,12 @@ from tests.seeds import Seed
 
 ROOT = Path(__file__).parents[2]
 
+# PostgreSQL leaves gaps between positions, so they are masked in what people read too.
+POSITIONS = {
+    r"\b(positions?:? +|up to )\d+\b": r"\1<position>",
+    r"^\d+(  <\d{4}-)": r"<position>\1",
+}
+
 
 @dataclass
 class Year:
@@ -36,6 +42,7 @@ class Year:
     def of(self, net: Net) -> Net:
         """Have a scenario tell times and organizations as the year does."""
         net.masks.moments = [*self.moments, *net.masks.moments]
+        net.masks.fleeting |= POSITIONS
         for name, partner in self.partners.items():
             net.masks.plain[partner.id] = name
         return net
