@@ -25,6 +25,7 @@ NOTE = (
     r"api\.example\n\d+\n[A-Za-z0-9+/]{43}=\nposition \d+\ntime \S+\n"
     r"\n— api\.example [A-Za-z0-9+/]+=*"
 )
+SIGNATURE = r"\bv1,[\w+/]{43}="  # Two of one second are the same.
 # By kind, the first that fits: a pattern whose group is replaced.
 NUMBERED = {
     "token": r"(eyJ[\w-]+\.[\w-]+\.[\w-]+)",
@@ -43,7 +44,6 @@ NUMBERED = {
 }
 # Of headers and of what commands print.
 FLEETING = {
-    r"\bv1,[\w+/=]{43,}": "<signature>",  # Two of one second are the same.
     r"(\bt=)\d+": r"\1<seconds>",
     r"(^ratelimit-policy: .*\nretry-after: )\d+": r"\1<seconds>",
     r"(^retry-after: )\d{2,}": r"\1<seconds>",
@@ -85,6 +85,7 @@ class Masks:
         for found, name in self.plain.items():
             text = text.replace(found, f"<{name}>").replace(found.upper(), f"<{name}>")
         text = re.sub(NOTE, "<signed note>", text)
+        text = re.sub(SIGNATURE, "<signature>", text)
         text = re.sub(TIME, lambda match: self._time(match[0]), text)
         for kind, pattern in NUMBERED.items():
             text = re.sub(pattern, self._numbering(kind), text)

@@ -34,6 +34,7 @@ def connected(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Itera
     with ScriptedTelnyx() as telnyx, EsimGoServer(lambda: made.clock.now) as esimgo:
         settings = {
             "SANDBOX": "false",
+            "PROVISIONING_DEADLINE_S": "5",
             "LOOKUP_PROVIDER": "telnyx",
             "NETWORK_PROVIDER": "simulated,esimgo",
             "ESIMGO_API_KEY": KEY,

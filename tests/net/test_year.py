@@ -19,14 +19,14 @@ from tests.net.house import House, house
 from tests.net.masking import Moment
 from tests.net.net import Net, Partner
 from tests.net.recording import told_csv, told_json
-from tests.plan_files import covering, plan
+from tests.plan_files import covering, plan, profile
 from tests.seeds import Seed
 
 ROOT = Path(__file__).parents[2]
 
 # PostgreSQL leaves gaps between positions, so they are masked in what people read too.
 POSITIONS = {
-    r"\b(positions?:? +|up to )\d+\b": r"\1<position>",
+    r"(?<!<)\b(positions?:? +|up to )\d+\b": r"\1<position>",
     r"^\d+(  <\d{4}-)": r"<position>\1",
 }
 
@@ -46,6 +46,11 @@ class Year:
         for name, partner in self.partners.items():
             net.masks.plain[partner.id] = name
         return net
+
+
+def alone(called: str, **terms: Any) -> dict[str, Any]:
+    """Return a plan on a sponsor profile of its own."""
+    return plan(called, sponsor_profiles=[profile(f"sp-{called}")], **terms)
 
 
 class Story:
@@ -111,14 +116,11 @@ class Story:
                 validity_days=30,
                 coverage=covering("DE", "FR", "ES"),
             ),
-            plan(
-                "Failing", cost="1.00", retail_price="1.00", provider_plan_id="sandbox-no-endpoint"
-            ),
-            plan(
-                "Down", cost="1.00", retail_price="1.00", provider_plan_id="sandbox-provider-error"
-            ),
-            plan("Lost", cost="1.00", retail_price="2.00", provider_plan_id="sandbox-lost-reply"),
-            plan("Slow", cost="1.00", retail_price="3.00", provider_plan_id="sandbox-slow"),
+            plan("Failing", retail_price="1.00", provider_plan_id="sandbox-no-endpoint"),
+            # An eSIM of these comes back late, so no other plan may take it.
+            alone("Down", retail_price="1.00", provider_plan_id="sandbox-provider-error"),
+            alone("Lost", retail_price="2.00", provider_plan_id="sandbox-lost-reply"),
+            alone("Slow", retail_price="3.00", provider_plan_id="sandbox-slow"),
         ]
         net.quietly("plans", "import", net.file("plans.json", json.dumps({"plans": plans})))
         net.until(lambda: len(north.data("/v1/plans")["data"]) == len(plans))
