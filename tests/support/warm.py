@@ -33,6 +33,7 @@ REQUEST_BYTES_MAX = 1 << 17
 SET_CHILD_SUBREAPER = 36  # Of prctl(2): whose parent has ended becomes a child of the caller.
 # Those of the environment, which act before any code of ours, are for a new interpreter.
 INTERPRETER = "PYTHON"
+COPIED = {"app", "tests.net.serve"}
 
 
 def start(
@@ -44,7 +45,7 @@ def start(
     changed = dict(env.items() - os.environ.items())
     new = (
         sys.platform != "linux"
-        or module != "app"  # Such a one replaces parts of the service before they are imported.
+        or module not in COPIED  # Others replace parts of the service before they are imported.
         or "SOAK" in os.environ
         or "preexec_fn" in options
         or clock.PRELOAD in changed

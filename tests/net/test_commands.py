@@ -1,0 +1,270 @@
+"""The commands of operators, each on an installation of its own that does not serve."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.installation import sqlite_only
+from tests.net.house import House, house
+from tests.net.net import Net
+from tests.plan_files import plan
+from tests.seeds import Seed
+
+MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
+
+
+@pytest.fixture(name="house")
+def desk(tmp_path: Path, migrated: Seed) -> Iterator[House]:
+    with house(tmp_path / "desk", migrated) as made:
+        yield made
+
+
+def test_organizations_and_clients(net: Net) -> None:
+    made = net.run(
+        "org", "create", "--name", "Acme", "--price", "0.01", "--monthly-link-fee", "1.5"
+    )
+    net.run("org", "create", "--name", "Walletless", "--no-wallet")
+    net.run("org", "list")
+    net.print("org", "list")
+    net.run("org", "suspend", made["id"])
+    net.run("org", "deactivate", made["id"])
+    net.run("org", "activate", made["id"])
+    net.run("org", "suspend", MISSING)
+    net.run("org", "activate", "nonsense")
+    net.run("org", "set", made["id"], "--price", "default", "--rate-limit", "60", "--lookup", "off")
+    net.run("org", "create")
+    net.run("org", "create", "--name", "Bad", "--price", "-1")
+    client = net.run("client", "create", "--org", made["id"], "--scope", "wallet")
+    net.run("client", "create", "--m2m")
+    net.run("client", "create")
+    net.run("client", "create", "--org", MISSING)
+    net.run("client", "create", "--org", made["id"], "--scope", "everything")
+    net.run("client", "rotate-secret", client["client_id"])
+    net.run("client", "list")
+    net.run("client", "revoke", client["client_id"])
+    net.run("client", "revoke", client["client_id"])
+    net.run("client", "rotate-secret", client["client_id"])
+    net.run("client", "revoke", "cl_nobody")
+    net.print("client", "list")
+    net.run("wallet", "show", made["id"])
+    net.run("wallet", "open", made["id"])
+    net.run("nonsense")
+    net.print("org", "--help")
+    net.print("--help")
+
+
+def test_operators_and_what_another_must_approve(net: Net) -> None:
+    acme = net.quietly("org", "create", "--name", "Acme")["id"]
+    ann = net.run("operator", "create", "ann", "--may", "money,approve,catalogue,keys,audit")
+    key = {"OPERATOR_KEY": ann["key"]}
+    net.run("operator", "list")
+    net.run("wallet", "deposit", acme, "50", "--reference", "bank-1")
+    net.run("wallet", "deposit", acme, "50", "--reference", "bank-1", OPERATOR_KEY="opk_wrong")
+    net.run("wallet", "deposit", acme, "50", "--reference", "bank-1", **key)
+    bob = net.run("operator", "create", "bob", "--may", "approve", **key)
+    eve = net.run("operator", "create", "eve", "--may", "money", **key)
+    net.run("wallet", "deposit", acme, "5", "--reference", "bank-2", OPERATOR_KEY=bob["key"])
+    net.run("operator", "approvals", "20.00", **key)
+    net.run("operator", "approvals", "none", **key)
+    asked = {"OPERATOR_KEY": eve["key"]}
+    net.run("wallet", "adjust", acme, "-25", "--reference", "a-1", "--reason", "a fine", **asked)
+    net.run("wallet", "adjust", acme, "30", "--reference", "a-2", "--reason", "a gift", **asked)
+    net.run("wallet", "deposit", acme, "21", "--reference", "bank-3", **asked)
+    net.run("wallet", "adjust", acme, "-2", "--reference", "a-3", "--reason", "small", **asked)
+    listed = net.run("wallet", "adjustments", "list")
+    ids = [each.get("id") or each.get("adjustment_id") for each in listed["data"]]
+    net.run("wallet", "adjustments", "approve", ids[0], **asked)
+    net.run("wallet", "adjustments", "approve", ids[0], OPERATOR_KEY=bob["key"])
+    net.run("wallet", "adjustments", "reject", ids[1], **key)
+    net.run("wallet", "adjustments", "approve", ids[1], **key)
+    net.run("wallet", "adjustments", "reject", MISSING, **key)
+    net.run("wallet", "adjustments", "list")
+    net.run("wallet", "show", acme)
+    newer = net.run("operator", "rotate-key", bob["id"], OPERATOR_KEY=bob["key"])
+    net.run("operator", "rotate-key", MISSING, **key)
+    net.run("operator", "revoke", bob["id"], **key)
+    net.run("operator", "revoke", bob["id"], **key)
+    net.run("operator", "list", OPERATOR_KEY=newer["key"])
+    net.run("operator", "acts")
+    net.run("audit", "replay", "--org", acme)
+    net.run("audit", "verify")
+    net.run("operator", "create", "", "--may", "fly", **key)
+
+
+def test_keys(net: Net) -> None:
+    net.run("keys", "list")
+    net.quietly("keys", "rotate")
+    for kind in ("signing", "pepper", "webhooks", "checkpoints"):
+        net.run("keys", "rotate", kind)
+    net.run("keys", "rotate", "front-door")
+    listed = net.run("keys", "list")["data"]
+    first = next(iter(each for each in listed if "signing" in str(each.values())), listed[0])
+    name = next(
+        str(value) for key, value in first.items() if key in {"key", "id", "kid", "key_id", "name"}
+    )
+    net.run("keys", "revoke", name)
+    net.run("keys", "revoke", name, "--yes")
+    net.run("keys", "revoke", "nonsense", "--yes")
+
+
+def test_the_catalogue(net: Net) -> None:
+    acme = net.quietly("org", "create", "--name", "Acme")["id"]
+    plans = [plan("One"), plan("Two", cost="9.00"), plan("Three", organization_id=acme)]
+    file = net.file("plans.json", json.dumps({"plans": plans}))
+    net.run("plans", "import", file)
+    net.run("plans", "import", file, "--below-cost")
+    listed = net.run("plans", "list")
+    net.print("plans", "list")
+    one = listed["data"][0]["id"]
+    net.run("plans", "disable", one)
+    net.run("plans", "disable", one)
+    net.run("plans", "enable", one)
+    net.run("plans", "exclude", one, acme)
+    net.run("plans", "exclude", one, MISSING)
+    net.run("plans", "include", one, acme)
+    net.run("plans", "price", one, "5.00", "--from", "2026-04-01")
+    net.run("plans", "price", one, "5.00", "--from", "2026-01-01")
+    net.run("plans", "price", one, "free")
+    net.run("plans", "price", MISSING, "1.00")
+    net.run("plans", "disable", MISSING)
+    net.run("plans", "sync", "simulated", "--dry-run")
+    net.run("plans", "sync", "esimgo")
+
+
+def test_work_that_waits(net: Net) -> None:
+    for command in (
+        ("jobs", "list"),
+        ("jobs", "list", "--unfinished"),
+        ("jobs", "retry"),
+        ("jobs", "cancel", MISSING),
+        ("links", "list"),
+        ("links", "retry"),
+        ("links", "show", MISSING),
+        ("links", "show", "nonsense"),
+        ("links", "suspend", MISSING),
+        ("links", "reactivate", MISSING),
+        ("links", "end", MISSING),
+        ("webhooks", "list"),
+        ("webhooks", "redeliver", MISSING, MISSING),
+        ("webhooks", "disable", MISSING),
+        ("dead-letters", "list"),
+        ("dead-letters", "replay"),
+        ("dead-letters", "purge", "--yes"),
+        ("projections", "status"),
+        ("projections", "rebuild", "wallets"),
+        ("projections", "rebuild", "nonsense"),
+        ("projections", "rebuild", "--all"),
+        ("sandbox", "advance", "24"),
+        ("sandbox", "advance", "0"),
+        ("months", "close", "2026-02"),
+        ("months", "close", "2026-03"),
+        ("migrate",),
+    ):
+        net.run(*command)
+    net.run("sandbox", "advance", "24", SANDBOX="false")
+
+
+def test_links_that_were_issued_elsewhere(net: Net) -> None:
+    acme = net.quietly("org", "create", "--name", "Acme")["id"]
+    plans = [plan("One")]
+    net.quietly("plans", "import", net.file("plans.json", json.dumps({"plans": plans})))
+    one = net.quietly("plans", "list")["data"][0]["id"]
+    net.run("links", "import", net.file("links.csv", "iccid\n1\n"))
+    bought = {"plan_id": one, "bought_at": "2026-03-01T10:00:00Z"}
+    link = {"organization_id": acme, "iccid": "89883999000000000011", "plans": [bought]}
+    file = net.file("links.json", json.dumps({"links": [link]}))
+    net.run("links", "import", file, "--dry-run")
+    net.run("links", "import", file)
+    net.run(
+        "links", "import", net.file("wrong.json", json.dumps({"links": [{**link, "plans": []}]}))
+    )
+    net.run("links", "import", net.file("empty.json", json.dumps({"links": []})))
+
+
+def test_providers(net: Net) -> None:
+    net.run("providers", "check")
+    net.run("providers", "check", "nobody")
+    net.run("providers", "drain", "simulated")
+    net.run("providers", "drain", "simulated")
+    net.run("providers", "check", "simulated")
+    net.run("providers", "resume", "simulated")
+    net.run("providers", "resume", "nobody")
+    net.run("providers", "smoke", "simulated", "--spend-max", "1.00")
+    net.run("providers", "smoke", "offline", "--spend-max", "1.00", "--number", "+14155552671")
+
+
+def test_an_audit_of_little(net: Net) -> None:
+    acme = net.quietly("org", "create", "--name", "Acme")["id"]
+    net.run("audit", "balance", acme)
+    net.run("audit", "balance", MISSING)
+    net.run("audit", "statement", acme, "2026-03")
+    net.run("audit", "prove", MISSING)
+    net.run("audit", "checkpoint")
+    net.run("audit", "checkpoint", CHECKPOINT_LAG_S="0")
+    net.run("audit", "check", net.file("proof.json", "{}"))
+    net.run("audit", "verify", "--against", net.file("note", "nonsense"))
+    net.run("audit", "export", "--format", "xml")
+    net.run("audit", "export", "--from", "yesterday")
+    net.run("audit", "import", net.file("log.jsonl", "{}\n"))
+    net.run("audit", "margin")
+    net.run("audit", "trial-balance")
+    net.run("audit", "reconcile", net.file("bank.csv", "a,b\n1,2\n"), "--deposits")
+    net.run("audit", "reconcile", net.file("bank.csv", "a,b\n1,2\n"))
+    net.run("privacy", "erase")
+    net.run("privacy", "erase", "--before", "2026-03", "--dry-run")
+    net.run("privacy", "erase", "--before", "2027-01")
+    net.run("privacy", "erase", "--lookup", MISSING)
+    net.run("privacy", "erase", "--org", MISSING, "--number", "+14155552671")
+
+
+def test_settings_and_doctor(net: Net) -> None:
+    status, out, _ = net.house.command("settings", "--json")
+    told = {each["name"]: each for each in json.loads(out)["data"]}
+    for name in ("DATABASE_URL", "SIGNING_KEYS", "PORT"):
+        told[name]["value"] = f"<{name}>"
+    net.note("settings --json", f"-> {status}", *(json.dumps(each) for each in told.values()))
+    net.run("settings", PORT="many")
+    net.run("settings", CURRENCY="XXX")
+    net.run("settings", SANDBOX="perhaps")
+    net.run("org", "list", LOOKUP_PROVIDER="nobody")
+    net.run("org", "list", DATABASE_URL="mysql://x")
+    net.run("org", "list", DATABASE_URL=f"sqlite:///{net.house.home}/none.db")
+    net.run("org", "create", "--name", "A", CURRENCY="EUR")
+    for process in ("worker", "dispatcher", "clock", "web"):
+        net.print(process)
+    net.run("org", "create", "--name", "B", CURRENCY="USD")
+    net.run("serve", CURRENCY="XXX")
+    net.print("projector", DATABASE_URL="mysql://x")
+    net.run("finance", DATABASE_URL=f"sqlite:///{net.house.home}/none.db")
+
+
+@sqlite_only("on PostgreSQL `backup` says what to run")
+def test_a_backup_is_restored(net: Net) -> None:
+    acme = net.quietly("org", "create", "--name", "Acme")["id"]
+    net.quietly("wallet", "deposit", acme, "5", "--reference", "bank-1")
+    net.quietly("keys", "rotate")
+    net.run("doctor")
+    copy = net.house.home / "copy"
+    net.run("backup", copy)
+    net.run("backup", copy)
+    net.run("restore", copy)
+    elsewhere = net.house.home / "elsewhere"
+    there = {"DATABASE_URL": f"sqlite:///{elsewhere}/s.db", "SIGNING_KEYS": f"{elsewhere}/keys"}
+    net.run("restore", net.house.home / "nothing", **there)
+    net.run("restore", copy, **there)
+    net.run("wallet", "show", acme, **there)
+    net.run("wallet", "deposit", acme, "5", "--reference", "bank-2", **there)
+    net.run("doctor", **there)
+
+
+def test_a_copy_is_held_and_released(net: Net) -> None:
+    acme = net.quietly("org", "create", "--name", "Acme")["id"]
+    net.run("installation", "hold")
+    net.run("installation", "hold")
+    net.run("wallet", "deposit", acme, "1", "--reference", "bank-1")
+    net.run("audit", "verify")
+    net.run("installation", "release")
+    net.run("installation", "release")
+    net.run("wallet", "deposit", acme, "1", "--reference", "bank-1")

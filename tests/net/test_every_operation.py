@@ -1,0 +1,139 @@
+"""What every operation of the document says to the same few mistakes."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.net.house import House, house
+from tests.net.net import Net, Partner
+from tests.net.operations import Operation, operations
+from tests.seeds import Seed
+
+MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
+NOTHING = {"month": "2025-01"}
+Ids = Mapping[str, str]
+
+
+def path_of(operation: Operation, ids: Ids = NOTHING) -> str:
+    """Return the path of an operation on these resources, or on none that is there."""
+    return re.sub(r"\{(\w+)\}", lambda match: ids.get(match[1], MISSING), operation.path)
+
+
+def owner(net: Net) -> tuple[Partner, Ids]:
+    """Return a partner who has one of each, and their ids by their names in paths."""
+    acme = net.partner()
+    lookup = acme.look_up()["meta"]
+    link, plan = acme.buy(), acme.plan("Germany 3 GB")
+    webhook = acme.ask("POST", "/v1/webhooks", {"url": "http://127.0.0.1:9/"}).data["id"]
+    told = acme.ask("POST", f"/v1/webhooks/{webhook}/test").data["delivery_id"]
+    net.until(lambda: acme.data(f"/v1/webhooks/{webhook}/deliveries")["data"])
+    return acme, {
+        "lookup_id": lookup["lookup_id"],
+        "transaction_id": lookup["charge"]["transaction_id"],
+        "job_id": acme.job("+14155552671")["job_id"],
+        "identifier": link["id"],
+        "request_id": link["id"],
+        "plan_id": plan,
+        "webhook_id": webhook,
+        "delivery_id": told,
+        "month": "2026-03",
+    }
+
+
+def each(net: Net, status: int) -> Iterator[Operation]:
+    """Go through the operations of partners that can answer with a status."""
+    for operation in operations(net.quietly("openapi")):
+        if status in operation.statuses and not operation.path.startswith("/auth"):
+            yield operation
+
+
+def scoped(acme: Partner, scope: str) -> Partner:
+    acme.headers = {"Authorization": f"Bearer {acme.token(scope=scope).json['access_token']}"}
+    return acme
+
+
+def test_without_a_token(net: Net) -> None:
+    nobody = net.stranger()
+    for operation in each(net, 401):
+        nobody.call(operation.method, path_of(operation))
+
+
+def test_without_the_scope(net: Net) -> None:
+    plans, lookups = scoped(net.partner(), "plans"), scoped(net.partner(name="Other"), "lookup")
+    for operation in each(net, 403):
+        caller = lookups if operation.path.startswith("/v1/plans") else plans
+        caller.call(operation.method, path_of(operation))
+
+
+def test_with_a_body_that_is_text(net: Net) -> None:
+    acme, ids = owner(net)
+    for operation in each(net, 415):
+        acme.call(operation.method, path_of(operation, ids), body="x", Content_Type="text/plain")
+
+
+def test_with_a_body_that_is_not_json(net: Net) -> None:
+    acme, ids = owner(net)
+    for operation in each(net, 400):
+        path = path_of(operation, ids)
+        acme.call(operation.method, path, body="{", Content_Type="application/json")
+
+
+def test_with_a_body_that_has_more(net: Net) -> None:
+    acme, ids = owner(net)
+    for operation in each(net, 422):
+        if operation.method != "GET":
+            acme.call(operation.method, path_of(operation, ids), {"more": 1})
+
+
+def test_of_nothing_that_is_there(net: Net) -> None:
+    acme = net.partner("")
+    for operation in each(net, 404):
+        acme.call(operation.method, path_of(operation), *([{}] if operation.has_body else []))
+
+
+def test_over_the_rate_limit(net: Net) -> None:
+    acme, ids = owner(net)
+    own = net.quietly("org", "set", acme.id, "--rate-limit", "1")
+    assert own["rate_limit"] == 1
+    bodies = {
+        ("POST", "/v1/webhooks"): {"url": "https://hooks.example/"},
+        ("POST", "/v1/links"): {"plan_id": ids["plan_id"]},
+        ("PATCH", "/v1/links/{identifier}"): {"name": None},
+        ("PUT", "/v1/links/{identifier}/plans"): {"add": [ids["plan_id"]]},
+        ("POST", "/number-lookup"): {"phone_number": "+14155552671"},
+        ("POST", "/number-lookup/bulk"): {"phone_numbers": ["+14155552671"]},
+        ("PATCH", "/v1/account"): {"low_balance_threshold": None},
+    }
+    for operation in each(net, 429):
+        net.until(lambda: acme.ask("GET", "/v1/account").status == 429)
+        body = bodies.get((operation.method, operation.path), {} if operation.has_body else None)
+        acme.call(operation.method, path_of(operation, ids), body)
+
+
+@pytest.fixture
+def doomed(tmp_path: Path, migrated: Seed) -> Iterator[House]:
+    """A house that will lose its database."""
+    with house(tmp_path, migrated) as made:
+        yield made.start()
+
+
+def test_without_a_database(doomed: House, net: Net) -> None:
+    net.enter(doomed)
+    demo, nobody = net.demo(), net.stranger()
+    demo.ask("GET", "/v1/account")
+    doomed.lose_database()
+    net.until(lambda: demo.ask("GET", "/v1/account").status == 503)
+    for path in ("/livez", "/number-lookup/health", "/.well-known/jwks.json"):
+        nobody.get(path)
+    ready = nobody.ask("GET", "/readyz")
+    shown = {name: ready.json[name] for name in ("ok", "database", "signing_keys")}
+    net.note("GET /readyz (nobody)", f"-> {ready.status}", f"but for its words: {shown}")
+    kind = "application/x-www-form-urlencoded"
+    form = f"grant_type=client_credentials&client_id={demo.client_id}&client_secret={demo.secret}"
+    nobody.post("/auth/token", body=form, Content_Type=kind)
+    for operation in operations(json.loads(net.ask("GET", "/openapi.json", {}, None).body)):
+        if 401 in operation.statuses and not operation.path.startswith("/auth"):
+            demo.call(operation.method, path_of(operation))

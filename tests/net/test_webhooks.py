@@ -1,0 +1,155 @@
+"""Webhooks: endpoints, and what is sent to them."""
+
+from tests.net.net import Net, Receiver
+from tests.net.test_plans import own_plans
+from tests.plan_files import plan
+
+PATH = "/v1/webhooks"
+MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
+
+
+def test_an_endpoint_is_made_changed_and_deleted(net: Net) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    made = acme.post(PATH, {"url": "https://hooks.example/a", "description": "the first"}).data
+    acme.post(PATH, {"url": "https://hooks.example/b", "events": ["job.finished", "link.failed"]})
+    acme.get(PATH)
+    one = f"{PATH}/{made['id']}"
+    acme.get(one)
+    for body in (
+        {"description": None, "events": ["wallet.deposited"]},
+        {"enabled": False},
+        {"enabled": True, "url": "https://hooks.example/c"},
+        {"events": ["lost"]},
+        {"url": "ftp://hooks.example"},
+        {},
+        {"enabled": "yes", "secret": "x"},
+    ):
+        acme.call("PATCH", one, body)
+    acme.post(f"{one}/rotate-secret")
+    acme.post(f"{one}/rotate-secret", Idempotency_Key="k-1")
+    acme.post(f"{one}/rotate-secret", Idempotency_Key="k-1")
+    rival.get(one)
+    rival.call("DELETE", one)
+    acme.call("DELETE", one)
+    acme.call("DELETE", one)
+    acme.get(one)
+    acme.get(PATH)
+
+
+def test_inputs_that_are_refused(net: Net) -> None:
+    acme = net.partner()
+    for body in (
+        {},
+        {"url": "hooks.example"},
+        {"url": "https://user:pass@hooks.example/"},
+        {"url": "https://hooks.example/", "events": []},
+        {"url": "https://hooks.example/", "events": ["job.finished", "job.finished", "x"]},
+        {"url": "https://hooks.example/", "description": 7, "secret": "mine"},
+        {"url": "https://hooks.example/" + "x-" * 1_500},
+    ):
+        acme.post(PATH, body)
+    for index in range(10):
+        acme.ask("POST", PATH, {"url": f"https://hooks.example/{index}"})
+    acme.post(PATH, {"url": "https://hooks.example/11"})
+    for path in ("", "/deliveries", "/rotate-secret", "/test", f"/deliveries/{MISSING}/redeliver"):
+        acme.call("GET" if path in {"", "/deliveries"} else "POST", f"{PATH}/{MISSING}{path}")
+
+
+def test_one_key_is_one_endpoint(net: Net) -> None:
+    acme = net.partner()
+    body = {"url": "https://hooks.example/a"}
+    acme.post(PATH, body, Idempotency_Key="k-1")
+    acme.post(PATH, body, Idempotency_Key="k-1")
+    acme.post(PATH, body | {"description": "x"}, Idempotency_Key="k-1")
+
+
+def test_what_is_told_of_jobs_and_money(net: Net, receiver: Receiver) -> None:
+    acme = net.partner("10.00")
+    made = acme.post(PATH, {"url": f"{receiver.url}/all"}).data
+    acme.call("PATCH", "/v1/account", {"low_balance_threshold": "9.995"})
+    acme.job("+14155552671", "+15005550001")
+    receiver.wait("/all", 2)
+    net.quietly("wallet", "deposit", acme.id, "5.00", "--reference", "bank-2")
+    receiver.wait("/all", 3)
+    acme.ask("PATCH", "/v1/account", {"low_balance_threshold": "20.00"})
+    receiver.record(net, "/all", 4, made["secret"])
+    listed = f"{PATH}/{made['id']}/deliveries"
+    net.until(lambda: {each["status"] for each in acme.data(listed)["data"]} == {"delivered"})
+    acme.get(f"{PATH}/{made['id']}/deliveries")
+    acme.get(f"{PATH}/{made['id']}/deliveries?per_page=3&page=2")
+    acme.get(f"{PATH}/{made['id']}/deliveries?per_page=0")
+
+
+def test_what_is_told_of_links(net: Net, receiver: Receiver) -> None:
+    acme = net.partner()
+    sponsor = [{"id": "sp-atlas", "name": "Atlas", "color": "#1F6FEB"}]
+    own_plans(
+        acme, plan("failing", provider_plan_id="sandbox-no-endpoint", sponsor_profiles=sponsor)
+    )
+    made = acme.ask("POST", PATH, {"url": f"{receiver.url}/links"}).data
+    link = acme.buy(name="car 7")
+    one = f"/v1/links/{link['id']}"
+    steps = [
+        ("POST", "/v1/links", {"plan_id": acme.plan("sandbox-no-endpoint")}),
+        ("PUT", f"{one}/plans", {"add": [acme.plan("Germany 10 GB")]}),
+        ("PUT", f"{one}/plans", {"add": [acme.plan("failing")]}),
+        ("POST", f"{one}/suspend", None),
+        ("POST", f"{one}/reactivate", None),
+        ("DELETE", one, None),
+    ]
+    for method, path, body in steps:
+        acme.ask(method, path, body)
+    receiver.record(net, "/links", 7, made["secret"])
+    cancelled = acme.buy()
+    acme.ask("POST", f"/v1/links/{cancelled['id']}/cancel")
+    net.until(lambda: len(receiver.came) >= 9)
+    net.note("webhooks in all", str(len(receiver.came)))
+
+
+def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None:
+    acme = net.partner()
+    made = acme.ask("POST", PATH, {"url": f"{receiver.url}/two"}).data
+    newer = acme.post(f"{PATH}/{made['id']}/rotate-secret").data
+    acme.post(f"{PATH}/{made['id']}/test")
+    receiver.record(net, "/two", 1, made["secret"], newer["secret"])
+
+
+def test_a_delivery_that_fails_is_repeated_and_sent_again_by_hand(
+    net: Net, receiver: Receiver
+) -> None:
+    acme = net.partner()
+    made = acme.ask("POST", PATH, {"url": f"{receiver.url}/down"}).data
+    one = f"{PATH}/{made['id']}"
+    receiver.status = 500
+    told = acme.post(f"{one}/test").data["delivery_id"]
+    net.until(lambda: "500" in acme.ask("GET", f"{one}/deliveries").body.decode())
+    acme.get(f"{one}/deliveries")
+    net.run("webhooks", "list", "--org", acme.id)
+    receiver.status = 200
+    acme.post(f"{one}/deliveries/{told}/redeliver", Idempotency_Key="k-1")
+    net.until(lambda: acme.data(f"{one}/deliveries")["data"][0]["status"] == "delivered")
+    acme.get(f"{one}/deliveries")
+    acme.post(f"{one}/deliveries/{told}/redeliver", Idempotency_Key="k-1")
+    acme.post(f"{one}/deliveries/{told}/redeliver", Idempotency_Key="k-1")
+    acme.post(f"{one}/deliveries/{MISSING}/redeliver")
+    net.run("webhooks", "redeliver", made["id"], told)
+    receiver.record(net, "/down", 2, made["secret"])
+
+
+def test_an_endpoint_that_is_gone_is_disabled(net: Net, receiver: Receiver) -> None:
+    acme = net.partner()
+    made = acme.ask("POST", PATH, {"url": f"{receiver.url}/gone"}).data
+    one = f"{PATH}/{made['id']}"
+    receiver.status = 410
+    acme.post(f"{one}/test")
+    net.until(lambda: not acme.data(one)["enabled"])
+    acme.get(one)
+    told = acme.get(f"{one}/deliveries").data["data"][0]["id"]
+    acme.post(f"{one}/test")
+    acme.post(f"{one}/deliveries/{told}/redeliver")
+    acme.call("PATCH", one, {"enabled": True})
+    net.run("webhooks", "disable", made["id"])
+    net.run("webhooks", "disable", made["id"])
+    net.run("webhooks", "disable", MISSING)
+    net.until(lambda: not acme.data(one)["enabled"])
+    acme.get(one)
