@@ -214,6 +214,7 @@ class Container:
         self.monotonic: Callable[[], float] = time.monotonic
         self.began = clock(), self.monotonic()
         self.clock_check = ClockCheck(clock, self._server_time)
+        self.is_closed = False
         self.circuits: list[CircuitBreaker] = []
         self.remote_apis: list[RemoteApi] = []
         self.transcript: Transcript | None = None
@@ -1184,10 +1185,7 @@ class Container:
 
     def close(self) -> None:
         """Commit what waits and close the databases; parts that were never made are left alone."""
-        held = self.__dict__
-        if held.setdefault("is_closed", False):
-            return
-        held["is_closed"] = True
+        self.is_closed, held = True, self.__dict__
         parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
         for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
             if each is not None:

@@ -82,4 +82,5 @@ def _end(container: Container, ends: list[Callable[[], object]]) -> None:
         for end in ends:
             end()
     finally:
-        container.close()
+        if not container.is_closed:
+            container.close()

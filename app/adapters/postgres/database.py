@@ -343,22 +343,9 @@ def engine_for(
 
     With a `pin` all connections lead to its server.
     """
-
-    def connect() -> BoundedConnection:
-        connection = BoundedConnection.open(target, session)
-        try:
-            if pin is not None:
-                pin.look(connection)
-                connection.require = pin.require
-            connection.autocommit = False
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=connect,
+        creator=lambda: _opened(target, session, pin),
         hide_parameters=True,  # Error texts end up in logs; parameters must not.
         poolclass=FixedPool,
         pool_size=connections_max,
@@ -372,6 +359,19 @@ def engine_for(
     event.listen(engine, "checkout", _check)
     event.listen(engine, "handle_error", _leave_what_takes_no_writes)
     return engine
+
+
+def _opened(target: str, session: str, pin: ServerPin | None) -> BoundedConnection:
+    connection = BoundedConnection.open(target, session)
+    try:
+        if pin is not None:
+            pin.look(connection)
+            connection.require = pin.require
+        connection.autocommit = False
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _made_durable(engine: Engine) -> Engine:
