@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event
@@ -140,6 +141,7 @@ class House:
         if self._process is not None:
             self._process.send_signal(signal.SIGUSR1)
             wait_for(lambda: abs(self._told_now() - self.clock.now) < timedelta(seconds=30))
+            wait_for(self._is_ready)  # It has compared its clock with the database's, too.
 
     def command(
         self,
@@ -194,6 +196,13 @@ class House:
         except OSError:
             return False
         return True
+
+    def _is_ready(self) -> bool:
+        connection = self.connect()
+        connection.request("GET", "/readyz")
+        status = connection.getresponse().status
+        connection.close()
+        return status == HTTPStatus.OK
 
     def _told_now(self) -> datetime:
         """Ask the service for its time."""
