@@ -8,16 +8,13 @@ container, which records a loss in the log, and lets it take the place of the ol
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Thread
 
-from eventsourcing.persistence import PersistenceError
-from sqlalchemy.exc import SQLAlchemyError
-
 from app.bootstrap.container import Container
-from domain.errors import ServiceUnavailable
 from projections.engine.complaint import Complaint
 
-LOOK_S = 0.2
+LOOK_S = 1.0
 AGAIN_S = 1.0  # Between two tries, while the new server takes no writes yet.
 
 # Begins the work of a container in this process; returns what ends it.
@@ -57,20 +54,23 @@ class Lives:
     def _begin_anew(self) -> None:
         began_s, old, ends = time.monotonic(), self.now, self._ends
         logger.warning("another server of the database answers: this process begins anew")
-        trouble = Complaint("the new server", expected=Exception)
+        trouble = Complaint("beginning anew")
         while not self._stop.is_set():
-            following = old.anew()
+            following, begun = old.anew(), list[Callable[[], object]]()
             try:
                 following.log.note_loss(old.log.seen)
                 following.complete()
                 following.clock_check.check()  # Another server has another clock.
-                self._ends = [begin(following) for begin in self._begins]
-            except (ServiceUnavailable, PersistenceError, SQLAlchemyError) as error:
+                for begin in self._begins:
+                    begun.append(begin(following))
+            # Whatever the error, or this process would answer nothing any more.
+            except Exception as error:  # noqa: BLE001  # As above.
                 trouble.of(error)
-                following.close()
+                with suppress(Exception):
+                    _end(following, begun)
                 self._stop.wait(AGAIN_S)
             else:
-                self.now = following
+                self.now, self._ends = following, begun
                 logger.warning("began anew after %.1f s", time.monotonic() - began_s)
                 # Threads that wait for the old server end late, and nobody waits for them.
                 Thread(target=_end, args=(old, ends), name="end of the old life").start()

@@ -423,6 +423,7 @@ class Log(Application[UUID]):
         Errors of the database are raised as they are, as on a standby.
         """
         last: int = getattr(self.recorder, "last_position_up_to", lambda up_to: up_to)(seen)
+        self._see(last)  # Or a second failover could lose it unnoticed.
         if last == seen:
             return
         lost = Discontinuity.notice(self.server, last, seen, Cause(utc_now(), "failover"))
