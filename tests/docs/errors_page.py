@@ -120,7 +120,8 @@ MEANINGS = {
     ),
     "SERVICE_UNAVAILABLE": Told(
         f"{SAME} with the same key",
-        "our own storage cannot be reached, or too many requests wait here",
+        "our own storage cannot be reached, a machine is out of order, what you ask for is not in "
+        "our lists yet, or too many requests wait here",
     ),
 }
 
