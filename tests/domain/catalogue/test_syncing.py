@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from domain.catalogue import syncing
-from domain.catalogue.plan import LaterPrice, Plan
+from domain.catalogue.plan import Plan
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.catalogue.syncing import Markup, Synced, SyncRules
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import NotPossible
 from tests.installation import Installation, Process, SetClock
-from tests.plan_files import covering, import_plans, plan, stored, topics
+from tests.plan_files import covering, import_plans, plan, topics
 
 pytestmark = pytest.mark.any_database
 
@@ -27,10 +27,6 @@ MARKUP = Markup(Fraction(3, 10), 500_000)
 NO_PRICE = SyncRules("far", "USD")
 SIMULATED = SyncRules("simulated", "USD", MARKUP)
 PRICED = SyncRules("far", "USD", MARKUP)
-
-
-def rated(**rates: Fraction) -> SyncRules:
-    return SyncRules("far", "USD", Markup(MARKUP.share, MARKUP.step_micros, rates))
 
 
 def sync(
@@ -90,14 +86,6 @@ def test_without_a_cost_in_our_currency_no_rule_makes_a_price(
     assert (made.terms.unpriced, made.enabled, made.terms.cost) == (True, False, cost)
 
 
-def test_a_cost_in_another_currency_is_priced_by_the_rate_that_is_given(process: Process) -> None:
-    rules = rated(EUR=Fraction("1.08"))
-    abroad = replace(SMALL, cost=Cost(2_000_000, "EUR"))
-    made = sync(process, abroad, LARGE, rules=rules).created
-    # 2.00 EUR are 2.16 USD, and with 30 % 2.808.
-    assert [each.terms.retail_price_micros for each in made] == [3_000_000, 9_500_000]
-
-
 def test_the_same_catalogue_again_changes_nothing_in_whatever_order_it_comes(
     process: Process,
 ) -> None:
@@ -106,14 +94,6 @@ def test_the_same_catalogue_again_changes_nothing_in_whatever_order_it_comes(
     turned = replace(LARGE, coverage=(replace(FRANCE, operators=FRANCE.operators[::-1]), GERMANY))
     assert outcome(sync(process, turned, SMALL, rules=PRICED)) == (0, 0, 2)
     assert process.log.head() == head
-
-
-def test_a_dry_run_says_the_same_and_does_nothing(process: Process) -> None:
-    head = process.log.head()
-    told = sync(process, SMALL, LARGE, rules=PRICED, dry_run=True)
-    assert process.log.head() == head
-    done = sync(process, SMALL, LARGE, rules=PRICED)
-    assert [each.terms for each in told.created] == [each.terms for each in done.created]
 
 
 def test_of_our_own_plans_only_what_is_the_networks_changes(process: Process) -> None:
@@ -150,18 +130,6 @@ def test_plans_of_other_networks_are_not_even_read(
     monkeypatch.setattr(process.log, "get", noted)
     assert outcome(sync(process, SMALL)) == (0, 0, 1)
     assert read == [small.id]
-
-
-def test_prices_to_come_stay(process: Process) -> None:
-    import_plans(process, plan("Ours", provider_plan_id="small"))
-    ((found,),) = process.catalogue.known().values()
-    cause = Cause(process.clock(), "x")
-    later = LaterPrice(cause.at + timedelta(days=1), 9_000_000)
-    process.catalogue.price(
-        found, later.retail_price_micros, cause, starts_at=later.starts_at, below_cost=False
-    )
-    (updated,) = sync(process, SMALL, rules=SIMULATED).updated
-    assert updated.plan.terms.later_prices == [later]
 
 
 def test_what_is_on_sale_below_its_cost_is_told_each_time_and_by_the_price_of_now(
@@ -213,25 +181,6 @@ def test_what_cannot_be_sold_here_is_skipped_with_a_reason(
     (skipped,) = synced.skipped
     assert why in skipped.reason
     assert skipped.name == replace(SMALL, **changes).name
-
-
-def test_a_plan_that_is_listed_twice_is_brought_once(process: Process) -> None:
-    synced = sync(process, SMALL, replace(SMALL, name="Again"))
-    assert [each.terms.name for each in synced.created] == ["France 1 GB"]
-    assert [each.reason for each in synced.skipped] == [syncing.TWICE]
-
-
-def test_a_country_that_nobody_knows_is_left_out(process: Process) -> None:
-    (made,) = sync(process, replace(SMALL, coverage=(SuppliedCountry("ZZ"), FRANCE))).created
-    assert [each.country_code for each in made.terms.coverage] == ["FR"]
-
-
-def test_two_networks_may_have_a_plan_of_one_name(process: Process) -> None:
-    import_plans(process, plan("small", cost="1.00"))
-    before = stored(process, "small").terms
-    (made,) = sync(process, SMALL).created
-    assert made.id != stored(process, "small").id
-    assert stored(process, "small").terms == before
 
 
 def test_a_plan_that_was_given_another_id_of_the_network_is_not_made_again(
