@@ -5,6 +5,7 @@ another honest history would be, so only a kept checkpoint convicts it (docs/fin
 """
 
 from collections.abc import Callable
+from inspect import isfunction
 from typing import Any
 from uuid import uuid4
 
@@ -474,79 +475,6 @@ def another_currency_of_the_log(log: Rewriting) -> None:
     log.first("ledger.opened").state["currency"] = "EUR"
 
 
-REWRITES: tuple[Rewrite, ...] = (
-    a_deposit_doubled_under_another_id,
-    a_deposit_made_again_in_its_own_stream,
-    a_deposit_raised_in_its_entry,
-    a_deposit_raised_in_its_reason,
-    a_deposit_under_another_reference,
-    a_deposit_that_nobody_paid,
-    a_deposit_that_is_not_booked,
-    a_deposit_of_a_negative_amount,
-    a_deposit_in_another_wallet,
-    an_adjustment_with_the_other_sign,
-    an_adjustment_for_another_cause,
-    an_adjustment_of_the_first_releases,
-    an_adjustment_under_another_id,
-    an_approval_by_who_proposed,
-    an_approval_of_another_sum,
-    a_proposal_that_moves_money_at_once,
-    an_approval_that_is_booked_twice,
-    a_lookup_charged_at_another_price,
-    a_lookup_charged_twice,
-    a_lookup_given_for_nothing,
-    a_charge_without_its_lookup,
-    a_charge_for_another_lookup,
-    a_charge_of_another_kind,
-    a_charge_under_another_id,
-    a_charge_before_its_lookup,
-    a_charge_in_another_currency,
-    the_same_lookup_twice,
-    a_job_of_another_sum,
-    failed_items_that_are_kept,
-    a_refund_that_is_not_given,
-    a_refund_of_more_than_failed,
-    a_refund_over_its_charge,
-    a_refund_given_twice,
-    a_refund_under_another_id,
-    a_refund_of_another_job,
-    a_refund_for_another_reason,
-    an_item_that_ends_twice,
-    a_job_that_finishes_with_an_open_item,
-    a_cancelled_job_that_keeps_an_item,
-    a_link_dearer_than_its_plan,
-    a_link_that_nobody_has_paid_for,
-    a_link_with_another_plan,
-    a_failed_link_that_keeps_the_money,
-    a_failed_link_that_gives_back_less,
-    a_cancelled_link_that_gives_back_less,
-    a_cancelled_link_that_forgets_a_top_up,
-    a_cancellation_under_another_id,
-    an_end_made_a_cancellation,
-    a_top_up_dearer_than_its_plan,
-    a_failed_top_up_that_keeps_the_money,
-    a_top_up_that_is_not_on_its_link,
-    a_top_up_under_another_id,
-    a_fee_doubled,
-    a_fee_raised,
-    a_fee_that_counts_a_link_twice,
-    a_fee_charged_otherwise_than_due,
-    a_fee_of_another_month,
-    a_refund_by_hand_of_more_than_is_left,
-    a_refund_by_hand_under_another_reference,
-    a_refund_by_hand_given_again_under_one_reference,
-    a_refund_by_hand_of_another_lookup,
-    a_limit_that_is_exceeded,
-    a_second_wallet,
-    a_wallet_that_begins_with_an_entry,
-    a_month_that_is_left_out,
-    a_month_closed_before_its_end,
-    a_month_closed_under_another_id,
-    a_stream_that_begins_as_another_kind,
-    another_currency_of_the_log,
-)
-
-
 # What nobody can see in the log itself.
 
 
@@ -606,4 +534,11 @@ UNSEEN: tuple[Rewrite, ...] = (
     another_moment,
     another_cost_at_the_provider,
     an_end_that_is_cut_off,
+)
+
+# All others of this module, in their order.
+REWRITES: tuple[Rewrite, ...] = tuple(
+    each
+    for name, each in [*vars().items()]
+    if isfunction(each) and each.__module__ == __name__ and name[0] != "_" and each not in UNSEEN
 )
