@@ -93,6 +93,16 @@ def test_a_link_in_use_is_not_cancelled_and_the_log_says_since_when(lab: Lab, fa
     refuse(lab, link.id, "cancel", LinkInUse)  # Whatever the network says from now on.
 
 
+def test_a_link_with_traffic_is_not_cancelled(lab: Lab) -> None:
+    link = a_link(lab)
+    assert link.endpoint_id is not None
+    now = lab.simulator.usage(link.endpoint_id, timeout_s=1.0)
+    (first, *more) = now.addons
+    used = Usage("active", [type(first)(first.addon_id, "eu-1", 0.001, 999.999), *more], now.as_of)
+    seen(lab, used)
+    refuse(lab, link.id, "cancel", LinkInUse)
+
+
 def test_a_link_is_cancelled_until_its_time_is_over(lab: Lab) -> None:
     first, second = a_link(lab), lab.create()
     assert first.activated_at is not None
@@ -115,6 +125,14 @@ def test_the_log_ends_with_what_the_network_has(lab: Lab, kind: EndKind, fault: 
     was_done = FAULTS[fault].when == "after"
     assert lab.link(link.id).state == ("ended" if was_done else "active")
     check(lab)
+    assert lab.finish(link.id, kind).state == "ended"
+    check(lab)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_reply_is_no_failure(lab: Lab, kind: EndKind) -> None:
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", UNKNOWN["unknown, done"])
     assert lab.finish(link.id, kind).state == "ended"
     check(lab)
 

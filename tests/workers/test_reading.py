@@ -174,6 +174,27 @@ def test_a_link_that_has_ended_is_never_read_again(lab: Lab) -> None:
 
 
 @pytest.mark.any_database
+def test_a_link_that_is_suspended_is_read_too(lab: Lab) -> None:
+    link = lab.create()
+    settle(lab)
+    lab.switch(link.id, "suspended")
+    assert link.endpoint_id is not None
+    lab.simulator.resume(link.endpoint_id, timeout_s=1)
+    lab.clock.forward(seconds=900)
+    settle(lab)
+    assert lab.link(link.id).status == "active"
+
+
+@pytest.mark.any_database
+def test_a_drained_network_is_read_on(lab: Lab) -> None:
+    link = lab.create()
+    lab.process.drains.switch("simulated", lab.process.cause(), drained=True)
+    lab.clock.forward(hours=1)
+    assert settle(lab) == 1
+    assert seen(lab, link) is not None
+
+
+@pytest.mark.any_database
 def test_a_link_whose_plans_are_over_is_read_less_often(lab: Lab) -> None:
     lab.create()
     lab.clock.forward(days=30)

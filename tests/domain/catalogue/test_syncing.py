@@ -40,6 +40,10 @@ def now(process: Process, synced: Plan) -> Plan:
     return process.log.get(Plan, synced.id)
 
 
+def rated(**rates: Fraction) -> SyncRules:
+    return SyncRules("far", "USD", Markup(MARKUP.share, MARKUP.step_micros, rates))
+
+
 def outcome(synced: Synced) -> tuple[int, int, int]:
     return len(synced.created), len(synced.updated), synced.unchanged
 
@@ -84,6 +88,45 @@ def test_without_a_cost_in_our_currency_no_rule_makes_a_price(
 ) -> None:
     (made,) = sync(process, replace(SMALL, cost=cost), rules=PRICED).created
     assert (made.terms.unpriced, made.enabled, made.terms.cost) == (True, False, cost)
+
+
+def test_a_cost_in_another_currency_is_priced_by_the_rate_that_is_given(process: Process) -> None:
+    rules = rated(EUR=Fraction("1.08"))
+    abroad = replace(SMALL, cost=Cost(2_000_000, "EUR"))
+    made = sync(process, abroad, LARGE, rules=rules).created
+    # 2.00 EUR are 2.16 USD, and with 30 % 2.808.
+    assert [each.terms.retail_price_micros for each in made] == [3_000_000, 9_500_000]
+
+
+def test_prices_to_come_stay(process: Process) -> None:
+    import_plans(process, plan("Ours", provider_plan_id="small"))
+    ((found,),) = process.catalogue.known().values()
+    cause = Cause(process.clock(), "x")
+    later = LaterPrice(cause.at + timedelta(days=1), 9_000_000)
+    process.catalogue.price(
+        found, later.retail_price_micros, cause, starts_at=later.starts_at, below_cost=False
+    )
+    (updated,) = sync(process, SMALL, rules=SIMULATED).updated
+    assert updated.plan.terms.later_prices == [later]
+
+
+def test_a_country_that_nobody_knows_is_left_out(process: Process) -> None:
+    (made,) = sync(process, replace(SMALL, coverage=(SuppliedCountry("ZZ"), FRANCE))).created
+    assert [each.country_code for each in made.terms.coverage] == ["FR"]
+
+
+def test_a_plan_that_is_listed_twice_is_brought_once(process: Process) -> None:
+    synced = sync(process, SMALL, replace(SMALL, name="Again"))
+    assert [each.terms.name for each in synced.created] == ["France 1 GB"]
+    assert [each.reason for each in synced.skipped] == [syncing.TWICE]
+
+
+def test_a_dry_run_says_the_same_and_does_nothing(process: Process) -> None:
+    head = process.log.head()
+    told = sync(process, SMALL, LARGE, rules=PRICED, dry_run=True)
+    assert process.log.head() == head
+    done = sync(process, SMALL, LARGE, rules=PRICED)
+    assert [each.terms for each in told.created] == [each.terms for each in done.created]
 
 
 def test_the_same_catalogue_again_changes_nothing_in_whatever_order_it_comes(

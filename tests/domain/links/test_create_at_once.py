@@ -92,6 +92,28 @@ def quote(buyer: Buyer, plan_id: UUID, key: str | None = None) -> Quote:
         assert set(buyer.network.calls) <= {"available_esims"}
 
 
+def test_a_plan_without_an_esim_is_told_before_it_is_bought(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buyer.simulator, "available_esims", lambda *_, **__: [])
+    with pytest.raises(ProvisioningError) as refused:
+        quote(buyer, buyer.sell())
+    assert refused.value.details["reason"] == NO_ESIM
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(Unavailable("down"), UNREACHABLE), (Rejected("no"), REJECTED)]
+)
+def test_a_network_that_cannot_show_its_stock_is_named(
+    buyer: Buyer, error: Exception, reason: str
+) -> None:
+    plan_id = buyer.sell()
+    buyer.network.before("available_esims", error)
+    with pytest.raises(ProvisioningError) as refused:
+        quote(buyer, plan_id)
+    assert refused.value.details == {"reason": reason, "refunded": "0.00"}
+
+
 def test_what_a_creation_refuses_is_refused_in_its_order(new_buyer: NewBuyer) -> None:
     buyer = new_buyer("3.99")
     plan_id = buyer.sell()

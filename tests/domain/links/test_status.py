@@ -18,6 +18,7 @@ from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S, SetClock
 
 TARGETS: list[Target] = ["suspended", "active"]
+CALLS: dict[Target, str] = {"suspended": "suspend", "active": "resume"}
 SHORT_S = 0.05
 
 
@@ -90,6 +91,26 @@ def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
     assert buyer.network.count("suspend") == 0
     assert buyer.events()["link.status_requested"] == 0
     expect(buyer, link, "suspended")
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_lost_reply_is_no_failure(buyer: Buyer, link: Link, target: Target) -> None:
+    begun(buyer, link, target)
+    buyer.network.after(CALLS[target], OutcomeUnknown("lost"))
+    assert buyer.switch(link.id, target).status == target
+    expect(buyer, link, target)
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_that_cannot_be_read_is_told_all_the_same(
+    buyer: Buyer, link: Link, target: Target
+) -> None:
+    begun(buyer, link, target)
+    buyer.network.before("usage", Unavailable("down"))
+    assert buyer.switch(link.id, target).status == target
+    expect(buyer, link, target)
 
 
 @pytest.mark.any_database

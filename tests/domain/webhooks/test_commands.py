@@ -27,6 +27,10 @@ def draft(
     return Draft(owner, url, "Ærø's hook", events, key)
 
 
+def numbers(endpoint: WebhookEndpoint, at: datetime) -> list[int]:
+    return [each.number for each in endpoint.generations(at)]
+
+
 def made(process: Process, owner: UUID) -> WebhookEndpoint:
     return process.webhooks.register(draft(owner), process.cause())[0]
 
@@ -132,3 +136,20 @@ def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
     process = processes[0]
     process.webhooks.delete(crowded, ids.pop(), process.cause())
     assert process.webhooks.register(draft(crowded), process.cause())
+
+
+@pytest.mark.any_database
+def test_two_secrets_sign_for_a_day_after_a_rotation(installation: Installation) -> None:
+    clock = SetClock()
+    process = installation.process(clock)
+    owner = process.organization()
+    endpoint = made(process, owner)
+    rotated, generation, _ = process.webhooks.rotate_secret(
+        owner, endpoint.id, None, process.cause()
+    )
+    assert (generation.number, numbers(rotated, clock())) == (2, [2, 1])
+    assert numbers(rotated, clock() + timedelta(hours=24)) == [2]
+    rotated, generation, _ = process.webhooks.rotate_secret(
+        owner, endpoint.id, None, process.cause()
+    )
+    assert numbers(rotated, clock()) == [3, 2]
