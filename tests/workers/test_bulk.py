@@ -17,6 +17,18 @@ def worker(installation: Installation, provider: CountingProvider) -> Process:
     return installation.process(provider=provider)
 
 
+def test_a_message_that_comes_twice_finds_nothing_to_do(installation: Installation) -> None:
+    work, provider = Work(installation, numbers(3)), CountingProvider()
+    process = worker(installation, provider)
+    process.bulk_lookup.work(work.job_id, 0)
+    head = process.log.head()
+    for _ in range(3):
+        process.bulk_lookup.work(work.job_id, 0)
+    assert process.log.head() == head
+    assert len(provider.asked) == 3
+    work.check()
+
+
 @pytest.mark.any_database
 @pytest.mark.parametrize("slice_index", [1, 99, -1])
 def test_a_slice_that_the_job_does_not_have_is_no_work(

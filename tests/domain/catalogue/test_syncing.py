@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from domain.catalogue import syncing
-from domain.catalogue.plan import Plan
+from domain.catalogue.plan import LaterPrice, Plan
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.catalogue.syncing import Markup, Synced, SyncRules
 from domain.cause import Cause

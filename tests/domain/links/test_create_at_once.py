@@ -9,6 +9,9 @@ import pytest
 
 from domain.errors import (
     LATE,
+    NO_ESIM,
+    REJECTED,
+    UNREACHABLE,
     ConfigError,
     InsufficientBalance,
     ProvisioningError,
@@ -19,7 +22,7 @@ from domain.links.create import LinkRequest, Quote
 from domain.links.failing import BoundFailure
 from domain.links.link import Link, Stage
 from domain.places import share_of
-from domain.provider_errors import Unavailable
+from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import PLACES, Buyer, NewBuyer
 from tests.installation import SetClock
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,7 +15,7 @@ from domain.errors import (
 )
 from domain.webhooks.commands import Changes, Draft
 from domain.webhooks.endpoint import CHANGES_MAX, LASTING, WebhookEndpoint, WebhookList
-from tests.installation import Installation, Process
+from tests.installation import Installation, Process, SetClock
 from tests.support.erasing import erase_months
 
 URL = "https://partner.example/hooks?token=s3cret"
