@@ -1,6 +1,6 @@
 """An operator gives a charge back: once per reference, and never more than is left of it."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -61,6 +61,18 @@ def lookup(forger: LinkForger) -> tuple[Desk, UUID]:
     assert answered.price is not None
     owner = forger.organization_id
     return Desk(forger.process, owner, answered.originator_id), answered.price.transaction_id
+
+
+@pytest.mark.any_database
+def test_another_reason_and_another_charge_are_refused(forger: LinkForger) -> None:
+    desk, charge = lookup(forger)
+    assert desk.refusal(charge, "0.011") == "no more than 0.01 USD is left of this charge"
+    desk.refund(charge)
+    again = HandRefund(charge, "t-1", "a gift", None, {})
+    with pytest.raises(NotPossible, match="has another reason"):
+        desk.process.accounts.refund(desk.stream_id, again, forger.cause)
+    assert "there is no charge" in desk.refusal(uuid4())
+    assert Desk(desk.process, desk.owner, uuid4()).refusal(charge) == NotFound.message
 
 
 @pytest.mark.any_database

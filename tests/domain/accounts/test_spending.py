@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import pytest
+
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Deposit, Wallet
 from domain.cause import Cause
@@ -101,3 +103,8 @@ def test_a_month_begins_with_nothing_spent_and_a_clock_set_back_begins_none() ->
     story.when(charged("0.60", MARCH)).then(
         fact(Wallet.Charged, spending=spending("1.00", "1.00", "2026-04"))
     )
+
+
+@pytest.mark.parametrize("at", [MARCH, APRIL], ids=["this month", "the next"])
+def test_with_a_limit_of_zero_nothing_can_be_bought(at: Cause) -> None:
+    wallet(limited("0")).when(charged("0.01", at)).refused(SpendingLimit)

@@ -109,6 +109,18 @@ def test_a_charge_of_the_next_month_while_a_limit_is_set_begins_that_month(
 
 
 @pytest.mark.any_database
+def test_setting_a_limit_again_changes_nothing_and_ending_it_ends_it(process: Process) -> None:
+    organization_id = process.organization("1.00")
+    for micros in (50_000, None):
+        limit(process, organization_id, micros)
+        head = process.log.head()
+        limit(process, organization_id, micros)
+        assert process.log.head() == head
+    assert spending(process, organization_id) is None
+    assert check_log(process.log).failures == []
+
+
+@pytest.mark.any_database
 def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     organization_id = process.organization("")
     limit(process, organization_id, 7)

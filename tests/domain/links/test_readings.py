@@ -102,6 +102,31 @@ def code_of(buyer: Buyer, link: Link) -> ActivationCode:
     return buyer.simulator.lpa(link.iccid, timeout_s=1.0)
 
 
+def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
+    buyer.network.before("lpa", Unavailable("down"))
+    link = buyer.own()
+    buyer.network.after("lpa", lambda: read(buyer, link))
+    assert read(buyer, link).code == code_of(buyer, link)
+    assert facts(buyer, link) == ["link.lpa_stored"]
+    buyer.check()
+
+
+def test_a_code_that_cannot_be_sealed_is_told_all_the_same(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buyer.network.before("lpa", Unavailable("down"))
+    link = buyer.own()
+
+    def fail(*_: object) -> int:
+        raise OperationalError
+
+    with monkeypatch.context() as outage:
+        outage.setattr(buyer.process.log, "insert", fail)
+        assert read(buyer, link).code == code_of(buyer, link)
+    assert read(buyer, link).code == code_of(buyer, link)
+    assert facts(buyer, link) == ["link.lpa_stored"]
+
+
 def test_the_activation_code_is_kept_sealed_and_not_asked_for_again(
     buyer: Buyer, link: Link
 ) -> None:
