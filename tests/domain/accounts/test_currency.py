@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -70,6 +71,18 @@ def test_a_process_set_to_another_currency_takes_no_money(
     assert process.accounts.wallet(organization_id).balance_micros == 1_000_000
     assert events(process)["Wallet.Charged"] == 0
     assert check_log(process.log).ok
+
+
+@pytest.mark.any_database
+def test_a_plan_of_another_currency_is_not_sold_at_its_figure(process: Process) -> None:
+    organization_id = process.organization("100.00")
+    sold = plan(id=str(uuid4()))
+    import_plans(process, sold)
+    process.projector.catch_up()
+    process.provisioning_rules = replace(process.provisioning_rules, currency="JPY")
+    request = LinkRequest(organization_id, UUID(sold["id"]), None, None)
+    with pytest.raises(ConfigError):
+        process.link_create.run(request, process.cause())
 
 
 @pytest.mark.any_database
