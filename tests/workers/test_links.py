@@ -50,6 +50,18 @@ def test_a_creation_whose_call_fails_ends_with_its_money_in_the_right_place(
     check(lab)
 
 
+@pytest.mark.parametrize("times", [1, 6])
+@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
+def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
+    lab: Lab, fault: str, times: int
+) -> None:
+    arm(lab.network, "find_endpoint", FAULTS[fault], times=times)
+    link = lab.create("sandbox-lost-reply")
+    lab.settle()
+    assert (lab.link(link.id).stage is Stage.ACTIVE) == (times < 6)
+    check(lab)
+
+
 @pytest.mark.parametrize("call", ["available_esims", "lpa", "create_endpoint"])
 @pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
 def test_a_call_that_never_ends_well_ends_at_the_deadline_with_the_money_back(

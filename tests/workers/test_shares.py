@@ -1,8 +1,9 @@
 """One organization holds half of the threads of a worker, and its other work is not lost."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from domain.catalogue.plan import SIMULATED
 from tests.domain.buying import Gate
 from tests.installation import PATIENCE_S
+from tests.workers.link_lab import Lab
 from workers import shares
 from workers.shares import Shares
 
@@ -102,3 +104,21 @@ def test_a_thread_goes_back_to_the_queue_after_so_much_work(
     assert len(done) == 1 + 2
     pool.run(SIMULATED, one, one, lambda: work_of(done, one))
     assert len(done) == 1 + 2 + 2, "what was left is done by whoever comes next"
+
+
+@pytest.mark.any_database
+def test_the_work_of_links_and_changes_is_shared_out(lab: Lab) -> None:
+    class Noted(Shares):
+        def run(
+            self, network: str, organization_id: UUID, work_id: UUID, work: Callable[[], object]
+        ) -> None:
+            del work
+            taken.append((network, organization_id, work_id))
+
+    taken: list[tuple[str, UUID, UUID]] = []
+    link = lab.create()
+    process, owner = lab.process, lab.organization_id
+    replace(process.provisioning, shares=Noted(1)).work(link.id)
+    change_id = lab.request_change(link.id, add=[lab.plan("t1", "1.00")])
+    replace(process.plan_changes, shares=Noted(1)).work(change_id)
+    assert taken == [(link.network, owner, link.id), (link.network, owner, change_id)]

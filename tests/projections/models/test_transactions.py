@@ -74,6 +74,20 @@ def test_nobody_sees_the_transactions_of_others(process: Process, organization_i
     assert page(process, uuid4(), elsewhere) == ([], 0)
 
 
+def test_a_span_of_time_has_its_first_moment_and_not_its_last(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    started = clock.now - timedelta(minutes=12)
+    third, fifth = started + timedelta(minutes=3), started + timedelta(minutes=5)
+    found, total = page(process, organization_id, EntryFilter(since=third, until=fifth))
+    assert total == 2
+    assert [each.charged_at for each in found] == [fifth - timedelta(minutes=1), third]
+    assert page(process, organization_id, EntryFilter(since=fifth, until=third)) == ([], 0)
+    microsecond = timedelta(microseconds=1)
+    late = EntryFilter(kind="lookup", since=third + microsecond, until=fifth + microsecond)
+    assert page(process, organization_id, late)[1] == 2
+
+
 MOMENTS = st.integers(0, 6 * 3_600)  # Seconds: a request's time, on the clock of some machine.
 
 

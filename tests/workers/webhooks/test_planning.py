@@ -6,8 +6,9 @@ import pytest
 
 from domain.money import parse_amount
 from domain.webhooks.commands import Changes
-from tests.installation import Installation, Process, SetClock, on_sqlite
-from tests.projections.histories import look_up, write_row
+from domain.webhooks.messages import TEST
+from tests.installation import Installation, Process, SetClock, numbers, on_sqlite
+from tests.projections.histories import create_job, finish_job, look_up, write_row
 from tests.projections.looking import failures, place_of
 from tests.workers.webhooks.lab import Lab, plan, planner_of
 from workers.webhook_planner import BACK, NAME, VERSION
@@ -34,6 +35,35 @@ def deposit(process: Process, owner: UUID, reference: str, amount: str = "1.00")
 
 def types(lab: Lab, owner: UUID, endpoint_id: UUID) -> list[str]:
     return [each.type for each in lab.deliveries(owner, endpoint_id)]
+
+
+@pytest.mark.any_database
+def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(
+    lab: Lab, process: Process
+) -> None:
+    owner = process.organization()
+    asked, other = lab.endpoint(owner, events=["job.finished"]), lab.endpoint(owner)
+    delivery_id = process.webhooks.test(owner, asked, process.cause())
+    lab.plan()
+    assert [(each.id, each.type) for each in lab.deliveries(owner, asked)] == [(delivery_id, TEST)]
+    assert lab.deliveries(owner, other) == []
+
+
+def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(
+    lab: Lab, process: Process
+) -> None:
+    owner = process.organization()
+    deposit(process, owner, "before")
+    every, jobs = lab.endpoint(owner), lab.endpoint(owner, events=["job.finished"])
+    deposit(process, owner, "after")
+    job_id = create_job(process, owner, numbers(3))
+    finish_job(process, job_id)
+    lab.plan()
+    assert types(lab, owner, every) == ["wallet.deposited", "job.finished"]
+    [told] = lab.deliveries(owner, jobs)
+    assert told.about == job_id
+    assert (told.status, told.attempts, told.next_attempt_at) == ("pending", 0, process.clock())
+    assert {*lab.bells.taken()} == {(owner, every), (owner, jobs)}
 
 
 def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> None:
