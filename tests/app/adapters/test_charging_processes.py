@@ -5,7 +5,7 @@ import subprocess
 
 from domain.accounts.wallet import Wallet, wallet_id
 from tests.app.adapters.charging import charging
-from tests.domain.writers import balance, ledger
+from tests.domain.writers import ledger
 from tests.installation import Installation, Process, postgresql_only, wait_until
 
 CHARGES = 80
@@ -20,17 +20,6 @@ def told(process: subprocess.Popen[bytes]) -> int:
     output = process.stdout.read()
     assert process.wait(PATIENCE_S) == 0
     return int(output)
-
-
-def test_every_charge_of_three_processes_is_made_once(
-    installation: Installation, process: Process
-) -> None:
-    organization = process.organization("100.00")
-    url = installation.environment["DATABASE_URL"]
-    with charging(url, organization, CHARGES, processes=3) as running:
-        assert [told(each) for each in running] == [CHARGES + 1] * 3
-    assert len(ledger(process.log, organization)) == 1 + 3 * (CHARGES + 1)
-    assert balance(process.log, organization) == "97.57"
 
 
 def test_a_process_that_is_killed_and_one_that_stands_still_take_nobody_with_them(

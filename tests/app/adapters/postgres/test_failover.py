@@ -4,8 +4,6 @@ The log is never wrong afterwards: it may be shorter, and then it says so.
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -25,8 +23,7 @@ from projections.audit.witnesses import Claim, Claims
 from projections.engine.database import is_outage
 from tests.app.adapters.pair import Pair
 from tests.app.watch.test_metrics import scrape
-from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
-from tests.workers.fees import charged, customer, moment
+from tests.installation import Installation, Process, wait_until
 
 GAPS = """
     SELECT originator_id FROM log_events GROUP BY originator_id
@@ -211,18 +208,6 @@ def test_an_aggregate_that_was_read_before_the_loss_is_not_appended_to(
     assert len(check(ours.now, {})) == 1
 
 
-@pytest.mark.soak
-def test_a_process_that_only_appends_goes_on_as_well(pair: Pair, begins: Begins) -> None:
-    """A lookup that is free and has no key reads nothing of the log."""
-    process = begins()
-    organization = process.now.organization("")
-    spend(process, organization, 0)
-    pair.keep_up()
-    pair.fail_over()
-    insist(lambda: spend(process, organization, 0))
-    assert check(process.now, {}) == []
-
-
 def test_followers_go_back_with_the_log(pair: Pair, begins: Begins) -> None:
     process = begins()
     organization = process.now.organization("10.00")
@@ -293,45 +278,6 @@ def test_a_loss_explains_the_checkpoint_of_what_was_lost_and_accuses_nobody(
     assert report.leaves == report.events
     assert [each.holds for each in report.checkpoints] == [True, False, True]
     assert "explained by the loss" in report.checkpoints[1].reason
-
-
-@pytest.mark.soak
-def test_a_failover_and_the_way_back_are_two_losses(pair: Pair, begins: Begins) -> None:
-    ours, theirs = begins(), begins()
-    organization = ours.now.organization("10.00")
-    before: Seen = {}
-    for _ in range(2):
-        pair.lose_sight()
-        for _ in range(3):
-            spend(ours, organization, 1_000_000)
-        before |= everything(ours.now)
-        pair.fail_over()
-        with ThreadPoolExecutor() as pool:
-            for each in (ours, theirs, ours, theirs):
-                pool.submit(insist, partial(spend, each, organization)).result(PATIENCE_S)
-        pair.bring_back()
-    assert balances(theirs.now, organization) == (9_200_000,) * 3
-    assert len(check(theirs.now, before)) == 2
-
-
-@pytest.mark.soak
-def test_a_monthly_fee_that_was_lost_falls_due_again(pair: Pair, begins: Begins) -> None:
-    clock = SetClock(moment("2026-01-15 12:00"))
-    process = begins(clock)
-    organization = customer(process.now)
-    process.now.projector.catch_up()
-    process.now.monthly_fees.run()
-    pair.lose_sight()
-    clock.now = moment("2026-02-01 00:02")
-    process.now.monthly_fees.run()
-    assert charged(process.now, organization) == [("2026-02", "1.50")]
-    pair.fail_over()
-    for _ in range(2):
-        insist(lambda: process.now.monthly_fees.run())  # noqa: PLW0108  # It may be another one.
-        insist(lambda: process.now.projector.catch_up())  # noqa: PLW0108  # As above.
-        assert charged(process.now, organization) == [("2026-02", "1.50")]
-    [loss] = check(process.now, {})
-    assert "lost the events after position" in loss
 
 
 def change_price(alive: Alive, organization: UUID, price_micros: int) -> None:
