@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -54,7 +54,6 @@ SETTLES_S = 8.0  # A late effect is at a network after 6 s at most, its list lag
 JOB = 25
 LATE_S = (1.0, 3.0, 6.0)
 LAGS = timedelta(seconds=1)
-AHEAD_S = 60.0  # By then no network may still do anything.
 PULSE_S = 0.2
 ENDS_S = 90.0
 KNOWN = [f"+3461{index:07d}" for index in range(500)]
@@ -74,6 +73,7 @@ PLANS = {
     "brand-1": "airalo",
     "brand-2": "airalo",
 }
+SELLS = ("esim_1", "eu-1", "brand-1")
 # Where a service is killed: a call of this route has come to the provider, and waits.
 PLACES = [
     ("esimgo", "order"),
@@ -98,12 +98,11 @@ class Providers:
     """The scripted providers of one installation."""
 
     def __init__(self, stack: ExitStack) -> None:
-        self.ahead = timedelta(0)
         self.twilio = stack.enter_context(ScriptedTwilio())
         self.telnyx = stack.enter_context(ScriptedTelnyx())
-        self.esimgo = stack.enter_context(EsimGoServer(self.now))
-        self.bics = stack.enter_context(BicsServer(SIMS, self.now))
-        self.airalo = stack.enter_context(AiraloServer(self.now))
+        self.esimgo = stack.enter_context(EsimGoServer(utc_now))
+        self.bics = stack.enter_context(BicsServer(SIMS))
+        self.airalo = stack.enter_context(AiraloServer(utc_now))
         self.by_name: dict[str, ScriptedServer] = {
             "twilio": self.twilio,
             "telnyx": self.telnyx,
@@ -120,10 +119,6 @@ class Providers:
                 number, country_code="ES", line_type_intelligence=line("mobile", "Movistar")
             )
             self.telnyx.know(number, country_code="ES", carrier=carrier("mobile", "MOVISTAR"))
-
-    def now(self) -> datetime:
-        """Return the time at all of them."""
-        return utc_now() + self.ahead
 
     @property
     def environment(self) -> dict[str, str]:
@@ -160,9 +155,6 @@ class Market:
     providers: Providers
 
     def __post_init__(self) -> None:
-        self.settles_s = SETTLES_S
-        self.tops_up = True
-        self.sells = ["esim_1", "eu-1", "brand-1"]
         self.ledger = Ledger()
         self.outside = outside = self.installation.process()
         outside.keys.ensure()
@@ -207,8 +199,6 @@ class Market:
         link = reply.body["data"]
         amount = parse_amount(link["amount_charged"])
         self.ledger.promise(Promise("link", link["id"], key, amount, 0.0, link["iccid"]))
-        if not self.tops_up:
-            return
         other = name[:-1] + "2"
         path, body = f"/v1/links/{link['id']}/plans", {"add": [self.plans[other]]}
         if self._partner.ask("PUT", path, body, f"{key}-add").status == 200:
@@ -218,7 +208,7 @@ class Market:
     def open(self) -> Iterator[None]:
         """Have partners ask for everything meanwhile."""
         stop = Event()
-        buying = [partial(self._buy, name) for name in self.sells] * 2
+        buying = [partial(self._buy, name) for name in SELLS] * 2
         threads = [Thread(target=self._live, args=(stop, work)) for work in (self._look, *buying)]
         for each in threads:
             each.start()
@@ -232,11 +222,8 @@ class Market:
     def service(self) -> Service:
         """Begin the next life of the service."""
         forget_leases(self.outside)
-        settings = {
-            "FAULTS_SETTLES_S": str(self.settles_s),
-            "FAULTS_AHEAD_S": str(self.providers.ahead.total_seconds()),
-        }
-        return Service(self.installation, "tests.faults.provided", **settings)
+        settles = str(SETTLES_S)
+        return Service(self.installation, "tests.faults.provided", FAULTS_SETTLES_S=settles)
 
     def has_ended(self) -> bool:
         """Tell whether nothing is left to do, for anybody."""
@@ -290,27 +277,6 @@ def live_and_die(market: Market, place: tuple[str, str], chance: random.Random) 
         service.kill()
     if name == "telnyx":
         providers.twilio.heal()
-
-
-def test_what_was_sold_before_a_kill_is_given_back(market: Market) -> None:
-    providers, sold = market.providers, market.providers.esimgo.sales
-    market.settles_s, market.tops_up, market.sells = 1.0, False, ["esim_1", "eu-1"]
-    with market.open():
-        with market.service() as service:
-            service.wait_until_it_listens()
-            providers.bics.fault(FaultKind.RESET_AFTER, on="create")
-            wait_until(lambda: market.ledger.of("link", "job") != [] and len(sold) > 0)
-            providers.esimgo.fault(FaultKind.LATE_REPLY, on="order", times=2)
-            before = len(sold)
-            wait_until(lambda: len(sold) > before)
-            service.kill()
-        providers.heal()
-        providers.ahead = timedelta(seconds=AHEAD_S)
-        last = market.service()
-    with last:
-        wait_until(market.has_ended, timeout_s=ENDS_S)
-        assert any(each.given_back for each in sold)
-        check(market)
 
 
 @pytest.mark.soak

@@ -210,14 +210,6 @@ def test_nobody_else_can_read_a_backup_or_what_is_restored(
     assert {S_IMODE(file.stat().st_mode) for file in secret if file.is_file()} == {0o600}
 
 
-def test_an_installation_that_is_not_there_is_not_made_by_a_backup(
-    nowhere: Shell, tmp_path: Path
-) -> None:
-    assert "DATABASE_URL" in nowhere.refusal("backup", tmp_path / "b")
-    assert not nowhere.database.exists()
-    assert not (tmp_path / "b").exists()
-
-
 def test_a_backup_without_the_keys_in_use_is_refused(paid: Shell, tmp_path: Path) -> None:
     (Path(paid.environment["SIGNING_KEYS"]) / "pepper").rename(tmp_path / "pepper")
     assert "holds no pepper" in paid.refusal("backup", tmp_path / "b")

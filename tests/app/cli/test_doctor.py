@@ -215,7 +215,7 @@ def test_each_process_names_database_broker_and_providers_and_no_password_at_its
     shell: Shell,
 ) -> None:
     (shell.home / "url").write_text(f"postgresql://me:hunter2@{AWAY}/carrier\n")
-    processes = ("web", "worker", "dispatcher", "projector", "clock")
+    processes = ("web", "worker")  # The others begin as `worker` does.
     far = shell.having(
         DATABASE_URL="",
         DATABASE_URL_FILE=str(shell.home / "url"),

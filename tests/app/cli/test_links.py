@@ -1,7 +1,6 @@
 """`links`: what operators see of links, those that failed too, and of each what has happened."""
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,13 +9,10 @@ from uuid import UUID
 import pytest
 
 from app.cli import links as links_module
-from domain.accounts.refund_by_hand import HandRefund
-from domain.cause import Cause
-from domain.ids import derive_id
 from tests.app.cli.shell import Shell
 from tests.installation import Process, SetClock
 from tests.plan_files import plan, written
-from tests.projections.link_steps import CODE, LinkSteps, bought
+from tests.projections.link_steps import CODE, LinkSteps
 
 
 @pytest.fixture
@@ -63,59 +59,6 @@ def test_a_list_longer_than_one_read_is_whole(
     assert [each["id"] for each in shell.json("links", "list")["data"]] == made[::-1]
     made.append(str(LinkSteps(process, organization_id).activate().id))
     assert [each["id"] for each in shell.json("links", "list")["data"]] == made[::-1]
-
-
-def test_a_failed_link_is_shown_by_its_id_with_all_that_happened(
-    shell: Shell, process: Process, organization_id: UUID
-) -> None:
-    life = LinkSteps(process, organization_id).reserve().begin()
-    life.fail(process.clock()).remove_endpoint()
-    assert shell.json("links", "show", life.iccid)["id"] == str(life.id)
-    life.release()
-    shown = shell.json("links", "show", life.id)
-    assert (shown["stage"], shown["status"], shown["failure"]) == (
-        "ended",
-        None,
-        "PROVISIONING_ERROR",
-    )
-    assert shown["activations"] == []
-    told = {each["what"]: each["facts"] for each in shown["timeline"]}
-    assert told["wallet.refunded"]["amount"] == told["wallet.charged"]["amount"] == "4.00"
-    assert told["link.endpoint_removed"]["endpoint_id"] == "endpoint-late"
-    assert shell.json("links", "list") == {"data": []}
-    assert shell.json("links", "show", life.iccid) == shown
-    assert "no link" in shell.refusal("links", "show", "8988000000000000000")
-
-
-def test_a_cancelled_link_shows_what_it_cost_and_what_came_back_in_order(
-    shell: Shell, process: Process, organization_id: UUID
-) -> None:
-    life = LinkSteps(process, organization_id, "Van 7").activate().rename("Van 8")
-    change = life.change([], [bought("Asia", "1.25")]).do_all()
-    by_hand = HandRefund(
-        derive_id("transaction", life.id), "t-1", "a complaint", 500_000, {"link_id": str(life.id)}
-    )
-    cause = Cause(process.clock(), "request-9", "operator:anna")
-    process.accounts.refund(life.id, by_hand, cause)
-    life.intend_end("cancel").finish()
-    facts, _, timeline = shell.run("links", "show", life.id).stdout.split("\n\n")
-    assert re.search(r"^name +Van 8$", facts, re.MULTILINE)
-    assert re.search(r"^status +ended$", facts, re.MULTILINE)
-    told = [line.split()[2:5] for line in timeline.splitlines()[1:]]
-    money = [(what, f"{sum_} {unit}") for what, sum_, unit in told if what.startswith("wallet.")]
-    assert money == [
-        ("wallet.charged", "-4.00 USD"),
-        ("wallet.charged", "-1.25 USD"),
-        ("wallet.refunded", "+0.50 USD"),
-        ("wallet.refunded", "+3.50 USD"),
-        ("wallet.refunded", "+1.25 USD"),
-    ]
-    (ended,) = (line for line in timeline.splitlines() if " link.ended " in line)
-    assert "reason cancelled" in ended
-    assert "refunded 3.50" in ended
-    (hand,) = (line for line in timeline.splitlines() if "refunded_by_hand" in line)
-    assert "operator:anna" in hand
-    assert str(change.id) in timeline
 
 
 def test_the_activation_code_is_never_shown(

@@ -77,49 +77,6 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
     assert shell.json("plans", "import", path) == {"created": 0, "updated": 0, "unchanged": 2}
 
 
-def test_a_plan_may_be_sold_below_its_cost_only_if_that_is_meant(shell: Shell, file: Path) -> None:
-    file.write_bytes(written(plan("A", cost="4.51")))
-    refused = shell.run("plans", "import", file, status=1).stderr
-    why = "retail_price: is below the cost of 4.51 USD; --below-cost allows that"
-    assert refused == f'Error: plans[0] "A": {why}\n'
-    assert shell.json("plans", "import", file, "--below-cost")["created"] == 1
-    assert "4.51 USD" in shell.run("plans", "list").stdout
-
-
-def test_a_price_is_set_now_and_for_later(shell: Shell, file: Path) -> None:
-    file.write_bytes(written(plan("A", cost="4.40")))
-    shell.run("plans", "import", file)
-    plan_id = listed(shell)[0]["id"]
-    later = {"from": "2099-01-01T00:00:00.000Z", "retail_price": "5.00"}
-    for _ in range(2):
-        said = shell.json("plans", "price", plan_id, "5.00", "--from", "2099-01-01")
-        assert (said["retail_price"], said["later_prices"]) == ("4.50", [later])
-    assert listed(shell) == [said]
-    assert "5.00 from 2099-01-01T00:00:00Z" in shell.run("plans", "list").stdout
-    assert "has passed" in shell.refusal("plans", "price", plan_id, "5", "--from", "2020-01-01")
-    assert "below the cost of 4.40 USD" in shell.refusal("plans", "price", plan_id, "4.39")
-    for wrong in ("noon", "2099-01-01T00:00:00", "9999-12-31T23:59:59-05:00"):
-        refused = shell.refusal("plans", "price", plan_id, "5", "--from", wrong, status=2)
-        assert "--from" in refused
-    said = shell.json("plans", "price", plan_id, "4.39", "--below-cost")
-    assert (said["retail_price"], said["later_prices"]) == ("4.39", [])
-
-
-def test_what_is_unknown_is_refused(shell: Shell, file: Path) -> None:
-    owner, stranger = shell.new_organization(), uuid4()
-    file.write_bytes(written(plan("A"), plan("B", organization_id=str(owner))))
-    shell.run("plans", "import", file)
-    shared, own = (row["id"] for row in listed(shell))
-    for command in ("enable", "disable"):
-        assert shell.refusal("plans", command, stranger) == f"there is no plan {stranger}"
-    for command in ("exclude", "include"):
-        refused = shell.refusal("plans", command, stranger, owner)
-        assert refused == f"there is no plan {stranger}"
-        refused = shell.refusal("plans", command, shared, stranger)
-        assert refused == f"there is no organization {stranger}"
-    assert "is not global" in shell.refusal("plans", "exclude", own, owner)
-
-
 COST = Cost(2_000_000, "USD")
 COVERAGE = (SuppliedCountry("FR", (("Orange", ("4G",)),)),)
 SUPPLIED = [

@@ -99,12 +99,6 @@ def test_names_match_whole_and_in_any_case() -> None:
     assert networks.find("IS", "Iceland").mnc is None
 
 
-def test_an_alias_that_repeats_the_name_is_still_one_network() -> None:
-    networks = Networks([Network("KE", "639", "02", ("Safaricom", "SAFARICOM"))])
-
-    assert networks.find("KE", "Safaricom").mnc == "02"
-
-
 def test_the_shipped_aliases_are_names_that_numbers_of_the_country_carry() -> None:
     spoken: dict[str, set[str]] = {}
     for prefix, names in CARRIER_DATA.items():
@@ -123,18 +117,6 @@ def test_the_shipped_rows_are_sorted_and_dated() -> None:
 
     assert [row[:3] for row in rows] == sorted(row[:3] for row in rows)
     assert all(row[5] and row[6] for row in rows)
-
-
-def test_leading_zeros_stay() -> None:
-    assert load_networks(None).find("FK", "Sure").mnc == "001"
-    assert load_networks(None).find("AD", "Andorra Telecom") == ("213", "03")
-
-
-def test_a_file_replaces_the_shipped_table(tmp_path: Path) -> None:
-    networks = load_networks(write(tmp_path, HEADER, "KE,639,99,Safaricom,Saf|M,me,2026-11-21"))
-
-    assert len(networks) == 1
-    assert networks.find("KE", "m") == ("639", "99")
 
 
 def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path) -> None:

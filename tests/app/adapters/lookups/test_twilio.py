@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.adapters.lookups import twilio
 from app.adapters.lookups.twilio import TwilioLookup, found_of
 from app.adapters.remote.reply import Malformed, Reply
 from app.bootstrap.container import Container
@@ -17,7 +16,6 @@ from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Told
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 from tests.log_lines import records_of
-from tests.support.providers.server import FaultKind
 from tests.support.providers.twilio import ACCOUNT, ScriptedTwilio, line, resource
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
@@ -263,13 +261,3 @@ def test_a_balance_that_makes_no_sense_is_none(
     server.answer_with(200, told)
     with pytest.raises(Malformed):
         lookup.balance(timeout_s=1.0)
-
-
-def test_a_slow_reply_ends_in_time(
-    server: ScriptedTwilio, lookup: TwilioLookup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(twilio, "LOOKUP_S", 0.2)
-    server.fault(FaultKind.LATE_REPLY, times=9)
-    with pytest.raises(Unavailable):
-        lookup.look_up(ORGANIZATION, MOBILE)
-    server.heal()

@@ -22,7 +22,6 @@ from projections.audit.auditor import check_log, verify
 from projections.audit.witnesses import Claim, Claims
 from projections.engine.database import is_outage
 from tests.app.adapters.pair import Pair
-from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, Process, wait_until
 
 GAPS = """
@@ -30,8 +29,6 @@ GAPS = """
     HAVING max(originator_version) <> count(*) OR min(originator_version) <> 1
 """
 COMES_BACK_S = 15.0
-
-STANDBY = 'database_replication_lag_bytes{standby="walreceiver@127.0.0.1"}'
 
 Seen = dict[int, tuple[UUID, int]]
 
@@ -245,18 +242,6 @@ def test_nothing_is_lost_where_commits_wait_for_the_standby(pair: Pair, begins: 
     assert all(process.now.log.find(NumberLookup, each) for each in answered)
     assert before.keys() <= everything(process.now).keys()
     assert check(process.now, before) == []
-
-
-def test_the_metrics_tell_of_connections_and_of_a_standby_that_is_there(
-    pair: Pair, begins: Begins
-) -> None:
-    process = begins()
-    pair.keep_up()
-    shown = scrape(process.now, "clock")
-    assert 2 <= shown["database_connections"] < shown["database_connections_max"]
-    assert shown[STANDBY] >= 0
-    pair.lose_sight()
-    wait_until(lambda: STANDBY not in scrape(process.now, "clock"))
 
 
 def test_a_loss_explains_the_checkpoint_of_what_was_lost_and_accuses_nobody(

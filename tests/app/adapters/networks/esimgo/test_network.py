@@ -33,15 +33,6 @@ def test_an_order_brings_an_esim_and_tells_its_cost(
     assert network.balance(timeout_s=TIMEOUT_S) == ProviderBalance(997_720_000, "USD")
 
 
-def test_what_is_ordered_is_not_validated_before(network: EsimGo, server: EsimGoServer) -> None:
-    bought(network)
-
-    (sent,) = server.requests
-    (line,) = sent.json()["order"]
-    assert sent.json()["type"] == "transaction"
-    assert line["allowReassign"] is False
-
-
 @pytest.mark.parametrize("balance", ["0.00", "2.27"])
 def test_an_order_that_our_balance_cannot_pay_is_refused(
     network: EsimGo, server: EsimGoServer, balance: str
@@ -195,18 +186,6 @@ def test_a_suspension_by_policy_cannot_be_lifted(network: EsimGo, server: EsimGo
     network.suspend(iccid, timeout_s=TIMEOUT_S)
 
 
-def test_a_deactivated_esim_is_inactive_and_stays_so(network: EsimGo, server: EsimGoServer) -> None:
-    iccid = bought(network).iccid
-    server.deactivate(iccid)
-
-    assert network.usage(iccid, timeout_s=TIMEOUT_S).status == "inactive"
-    for change in (network.resume, network.suspend):
-        with pytest.raises(Rejected):
-            change(iccid, timeout_s=TIMEOUT_S)
-    with pytest.raises(Rejected):
-        network.add_plan(iccid, PLAN, "change-1", timeout_s=TIMEOUT_S)
-
-
 def test_the_last_bundle_of_an_esim_that_nobody_has_installed_is_left(
     network: EsimGo, server: EsimGoServer
 ) -> None:
@@ -258,14 +237,6 @@ def test_an_esim_that_the_provider_does_not_take_back_is_kept(
         network.remove_plan(order.iccid, "200000001", timeout_s=TIMEOUT_S)
 
     assert server.held == {order.iccid}
-
-
-def test_a_refund_that_our_account_does_not_get_is_told(
-    network: EsimGo, server: EsimGoServer
-) -> None:
-    server.refunds = False
-
-    assert not network.take_back(bought(network), timeout_s=TIMEOUT_S)
 
 
 def test_a_refused_key_is_not_taken_for_an_unknown_esim(
