@@ -69,17 +69,6 @@ def test_the_list_tells_actor_ids_time_and_error_and_leaves_all_where_it_is(
     assert waiting(container) == (0, 1, 0, 1)
 
 
-def test_nothing_but_ids_is_shown_of_a_strange_message(
-    on_rabbit: Shell, container: Container, url: str
-) -> None:
-    strange = Message("work_slice", "lookup", (SECRET, 14155550199))
-    give_up(container, url, strange, Message(f"actor {SECRET}", "lookup", (SECRET,)))
-    shown = on_rabbit.run("dead-letters", "list").output
-    shown += on_rabbit.run("dead-letters", "list", "--queue", "lookup", "--json").output
-    assert "4155550199" not in shown
-    assert "work_slice" in shown
-
-
 def test_a_replay_may_be_of_one_queue_and_of_so_many(
     on_rabbit: Shell, container: Container, url: str
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.cli import import_files
-from app.cli.import_files import DATA_MB_MAX, VALIDITY_DAYS_MAX, read_plan_file
+from app.cli.import_files import read_plan_file
 from domain.catalogue.file_errors import FileRefused
 from domain.catalogue.matching import PlanEntry
 from domain.cost import Cost
@@ -38,30 +38,6 @@ def test_what_may_be_absent_may_be_null(absent: Any) -> None:
     entry = one(**dict.fromkeys([*optional, "coverage_type"], absent))
     assert (entry.id, entry.organization_id, entry.excluded, entry.enabled) == (None,) * 4
     assert (entry.terms.provider_plan_id, entry.terms.coverage_type) == (None, "local")
-
-
-@pytest.mark.parametrize(
-    ("countries", "coverage_type"),
-    [(["DE"], "local"), (["DE", "FR", "XK"], "regional"), (["DE", "JP"], "global")],
-)
-def test_the_type_of_coverage_follows_unless_it_is_given(
-    countries: list[str], coverage_type: str
-) -> None:
-    assert one(coverage=covering(*countries)).terms.coverage_type == coverage_type
-    given = one(coverage=covering(*countries), coverage_type="regional")
-    assert given.terms.coverage_type == "regional"
-
-
-def test_limits_themselves_are_allowed() -> None:
-    largest = one(
-        name="n" * 255,
-        data_mb=DATA_MB_MAX,
-        validity_days=VALIDITY_DAYS_MAX,
-        retail_price="999999999999.999999",
-    ).terms
-    assert largest.retail_price_micros < 10**18
-    least = one(data_mb=1, validity_days=1, retail_price="0").terms
-    assert (least.data_mb, least.validity_days, least.retail_price_micros) == (1, 1, 0)
 
 
 def test_a_cost_is_in_the_currency_of_the_installation_unless_it_names_one() -> None:

@@ -83,15 +83,3 @@ def test_a_second_start_keeps_the_demo_and_its_credentials(nowhere: Shell) -> No
         assert len(second.shell.json("org", "list")["data"]) == 1
     finally:
         assert second.stop() == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("HOST", "300.1.1.1"), ("MCC_MNC_FILE", "requirements.lock")]
-)
-def test_a_setting_that_only_serving_can_judge_is_named_in_one_line(
-    nowhere: Shell, name: str, value: str
-) -> None:
-    status, out, errors = nowhere.having(**{name: value}).process("serve")
-    assert (status, out) == (1, "")
-    assert name in errors.splitlines()[-1]
-    assert "Traceback" not in errors

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import msgspec
 import pytest
@@ -14,8 +13,6 @@ from app.adapters.networks.simulated.subscription import Addon, advance
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 ROUNDING_MB = 1e-3
-ROUNDING = timedelta(milliseconds=1)
-
 moments = st.timedeltas(timedelta(0), timedelta(days=60)).map(lambda passed: START + passed)
 rates = st.floats(min_value=1e-4, max_value=10)
 
@@ -70,26 +67,6 @@ def test_nothing_is_used_beyond_the_data_the_time_or_the_rate(
         assert 0 <= addon.remaining_mb(until) <= addon.data_mb - addon.used_mb
     seconds = max(0.0, (until - since).total_seconds())
     assert sum(used(after)) <= seconds * mb_per_s + ROUNDING_MB
-
-
-@given(purchases(), st.lists(moments, min_size=3, max_size=6), rates)
-def test_a_stretch_of_time_may_be_split_at_every_place(
-    addons: list[Addon], cuts: list[datetime], mb_per_s: float
-) -> None:
-    cuts.sort()
-    whole = advance(addons, cuts[0], cuts[-1], mb_per_s)
-
-    pieces = addons
-    for since, until in pairwise(cuts):
-        pieces = advance(pieces, since, until, mb_per_s)
-
-    assert used(pieces) == pytest.approx(used(whole), abs=ROUNDING_MB)
-    for one, other in zip(pieces, whole, strict=True):
-        if one.started_at is None or other.started_at is None:
-            # A plan may start within the rounding of the last moment.
-            assert one.used_mb == pytest.approx(other.used_mb, abs=ROUNDING_MB)
-        else:
-            assert abs(one.started_at - other.started_at) <= ROUNDING
 
 
 def test_plans_are_used_in_order_and_expire_by_their_own_start() -> None:

@@ -34,12 +34,6 @@ def made_esims(side: SimulatedSide) -> int:
     return int(rows)
 
 
-def test_esims_are_made_in_chunks(side: SimulatedSide, network: SimulatedNetwork) -> None:
-    for page in range(CHUNK_ESIMS // PAGE_ESIMS):
-        stock(network, page)
-        assert made_esims(side) == CHUNK_ESIMS
-
-
 def test_the_stock_is_the_same_wherever_the_seed_is(
     side: SimulatedSide, network: SimulatedNetwork
 ) -> None:

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from domain.links.network import ProviderPlan
 from domain.provider_errors import Rejected
 from tests.app.adapters.networks.simulated.links import Link, only
 from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, SimulatedSide
@@ -23,14 +22,6 @@ def test_a_device_is_installed_and_then_used(link: Link) -> None:
     assert 60 <= (usage.first_used_at - link.made_at).total_seconds() <= 180
     assert only(usage).expires_at == usage.first_used_at + VALIDITY
     assert usage.as_of == link.side.clock()
-
-
-def test_usage_is_in_whole_kilobytes(link: Link) -> None:
-    for hours in range(1, 50, 7):
-        addon = only(link.after(hours=hours))
-        assert addon.used_mb == round(addon.used_mb, 3)
-        assert addon.remaining_mb == round(addon.remaining_mb, 3)
-        assert addon.used_mb + addon.remaining_mb == pytest.approx(PLAN.data_mb, abs=1e-9)
 
 
 def test_looking_changes_nothing(link: Link, side: SimulatedSide) -> None:
@@ -68,14 +59,4 @@ def test_a_reference_stands_for_one_plan_and_for_no_second_life(link: Link) -> N
     link.network.remove_plan(link.endpoint_id, added, timeout_s=TIMEOUT_S)
     with pytest.raises(Rejected):
         link.add()
-    assert len(link.now.addons) == 1
-
-
-@pytest.mark.parametrize(("data_mb", "validity_days"), [(0, 7), (-1, 7), (1, 0), (1, 10**9)])
-def test_a_plan_that_cannot_be_sold_is_refused(
-    link: Link, data_mb: int, validity_days: int
-) -> None:
-    with pytest.raises(Rejected):
-        link.add(ProviderPlan("odd", data_mb, validity_days))
-
     assert len(link.now.addons) == 1
