@@ -285,3 +285,20 @@ def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
             assert network.lpa(iccid, timeout_s=TIMEOUT_S) == codes[iccid]
         except Unavailable:
             continue
+
+
+def test_what_is_ordered_is_not_validated_before(network: EsimGo, server: EsimGoServer) -> None:
+    bought(network)
+
+    (sent,) = server.requests
+    (line,) = sent.json()["order"]
+    assert sent.json()["type"] == "transaction"
+    assert line["allowReassign"] is False
+
+
+def test_a_refund_that_our_account_does_not_get_is_told(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    server.refunds = False
+
+    assert not network.take_back(bought(network), timeout_s=TIMEOUT_S)
