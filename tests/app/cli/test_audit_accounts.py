@@ -1,4 +1,4 @@
-"""`audit margin` and `audit trial-balance`: what they print, and when they fail."""
+"""`audit trial-balance`: when it fails."""
 
 import sqlite3
 
@@ -10,7 +10,7 @@ from tests.app.cli.shell import Shell
 
 
 @pytest.fixture
-def used(shell: Shell, month: str) -> Shell:  # noqa: ARG001  # It must not end meanwhile.
+def used(shell: Shell) -> Shell:
     """A deposit of 5 and a lookup for 0.25 that has cost 0.10."""
     shell = shell.having(COST_PER_LOOKUP="offline=0.10")
     organization = shell.new_organization()

@@ -14,6 +14,8 @@ from tests.installation import Process, SetClock
 from tests.plan_files import plan, written
 from tests.projections.link_steps import CODE, LinkSteps
 
+SWITCHES = ("suspend", "reactivate", "end")
+
 
 @pytest.fixture
 def process(shell: Shell) -> Iterator[Process]:
@@ -75,3 +77,12 @@ def test_the_activation_code_is_never_shown(
 @pytest.mark.parametrize("identifier", ["van-7", "123", "8" * 23, "\uff18" * 19, ""])
 def test_what_is_no_identifier_is_a_wrong_argument(shell: Shell, identifier: str) -> None:
     assert "neither" in shell.refusal("links", "show", identifier, status=2)
+
+
+def test_a_held_installation_asks_no_network(
+    shell: Shell, process: Process, organization_id: UUID
+) -> None:
+    link = LinkSteps(process, organization_id).activate()
+    shell.run("installation", "hold")
+    for command in (*(("links", each, link.id) for each in SWITCHES), ("providers", "check")):
+        assert "is a held copy" in shell.refusal(*command)
