@@ -41,7 +41,8 @@ OURS = (
 )
 OPENED = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
-pytestmark = pytest.mark.timeout(400)  # Two servers and six processes.
+# `test_take_over` runs all processes under load, too; tests/tidy and tests/ops read the Procfile.
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(400)]
 
 
 @pytest.fixture

@@ -51,3 +51,5 @@ def test_the_log_and_the_transactions_say_why(shell: Shell, charge: UUID) -> Non
     assert isinstance(by_hand, NumberLookup.RefundedByHand)
     assert (by_hand.actor, by_hand.reason, by_hand.reference) == (ME, "a complaint", "t-1")
     container.close()
+    told = shell.refusal(*line(UUID(made), reference="t-2"))
+    assert told == "this transaction is no charge but a refund"
