@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from app.processes.migrate import CannotMigrate, migrate
+from app.processes.readiness import wait_until_ready
 from app.settings import Settings
+from domain.errors import WrongCurrency
 from projections.audit.auditor import verify
 from tests.installation import Installation, Process
 from tests.projections.histories import Life
@@ -28,6 +31,16 @@ def processes() -> Iterator[list[Process]]:
 def process_of(processes: list[Process], directory: Path, **more: str) -> Process:
     processes.append(Process(Settings.from_env(environment(directory, **more))))
     return processes[-1]
+
+
+def test_the_currency_of_wallets_cannot_change(tmp_path: Path, processes: list[Process]) -> None:
+    process = process_of(processes, tmp_path)
+    migrate(process)
+    assert migrate(process_of(processes, tmp_path, CURRENCY="EUR")) == []
+    process.organization()  # Nothing of it is projected yet.
+    for begin in (migrate, lambda it: wait_until_ready(it, Event())):
+        with pytest.raises(WrongCurrency, match="CURRENCY must stay USD"):
+            begin(process_of(processes, tmp_path, CURRENCY="EUR"))
 
 
 def test_read_models_that_were_lost_are_made_from_the_log(
