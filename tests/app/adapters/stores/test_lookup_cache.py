@@ -36,6 +36,15 @@ def test_an_answer_that_is_too_old_is_not_found(process: Process) -> None:
     assert not process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON + timedelta(microseconds=1))
 
 
+def test_a_newer_answer_replaces_the_older_one(process: Process) -> None:
+    later = NOON + timedelta(hours=1)
+    newer = answer(at=later, name="Other Mobile")
+    for each in (answer(), newer):
+        process.lookup_cache.keep(ORGANIZATION, [each])
+        process.lookup_cache.flush()
+    assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON) == {NUMBER: newer}
+
+
 def test_nobody_sees_that_somebody_else_has_asked(process: Process) -> None:
     process.lookup_cache.keep(ORGANIZATION, [answer()])
     assert process.lookup_cache.find(uuid4(), [NUMBER], NOON) == {}

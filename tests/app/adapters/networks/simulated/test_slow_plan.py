@@ -51,6 +51,7 @@ def test_what_is_yet_to_come_is_not_there_for_any_call(
 
     side.forward(-LATE)
 
+    assert find(network, iccid) is None
     for call in (network.usage, network.status, network.suspend, network.resume):
         with pytest.raises(NoSuchEndpoint):
             call(endpoint_id, timeout_s=TIMEOUT_S)
