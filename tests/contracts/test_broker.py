@@ -14,7 +14,9 @@ from workers.routes import QUEUES, Message
 
 BROKERS = [
     "in process",
-    *(pytest.param(each, marks=pytest.mark.server) for each in ("classic queues", "quorum queues")),
+    pytest.param("classic queues", marks=pytest.mark.server),
+    # Theirs are the same calls; that they work is in `queues/test_trouble`.
+    pytest.param("quorum queues", marks=[pytest.mark.server, pytest.mark.soak]),
 ]
 
 

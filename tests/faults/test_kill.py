@@ -16,7 +16,6 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from tests.faults.service import Client, Reply, Service, installation_for_serving, run
 from tests.installation import (
-    LOOK_S,
     PRICE_MICROS,
     Installation,
     Process,
@@ -27,7 +26,6 @@ from tests.projections.histories import DOWN
 
 KILLS = 6 if os.environ.get("SOAK") else 3
 WALL_S_MAX = 60.0
-STOP_S_MAX = 30.0
 DEPOSIT_MICROS = 1_000_000_000
 
 
@@ -142,29 +140,6 @@ def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
         assert service.stop() == 0
     check_money(watcher, partner, client.organization_id)
     assert time.monotonic() - started < WALL_S_MAX
-
-
-def test_a_stop_in_the_midst_of_work_is_clean_and_the_next_life_goes_on(
-    installation: Installation,
-) -> None:
-    watcher, client = Watcher(installation.process()), Client(installation)
-    with Service(installation) as service:
-        service.wait_until_it_listens()
-        for number in range(6):
-            reply = client.create_job(f"job-{number}", [*numbers(999, number), DOWN])
-            assert reply is not None
-            assert reply.status == 202
-        wait_until(watcher.in_the_midst(), look_s_max=LOOK_S)
-        started = time.monotonic()
-        assert service.stop() == 0
-        assert time.monotonic() - started < STOP_S_MAX
-    with Service(installation) as service:
-        service.wait_until_it_listens()
-        wait_until(watcher.all_have_ended)
-        assert service.stop() == 0
-    status, report = run(installation, "audit", "verify")
-    assert (status, report["failures"]) == (0, [])
-    assert [len(job.failed) for job in watcher.jobs()] == [1] * 6
 
 
 def live_and_die(installation: Installation, partner: Partner, watcher: Watcher) -> None:

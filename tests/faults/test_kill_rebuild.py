@@ -67,18 +67,6 @@ def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones
     assert verify(full.log, full.views, full.positions, full.models).failures == []
 
 
-@pytest.mark.any_database
-def test_a_migration_that_is_killed_is_done_by_the_next_one(
-    installation: Installation, full: Process
-) -> None:
-    with full.views.writing() as connection:
-        connection.execute(full.positions.rows.delete())
-    kill_in_the_midst(installation, ["migrate"])
-    assert "organizations" not in places(full)
-    assert run(installation, "migrate")[0] == 0
-    assert verify(full.log, full.views, full.positions, full.models).failures == []
-
-
 def let_a_day_pass(process: Process, orphan: str) -> None:
     """Rename a table as it would be called if it had been made a day and an hour ago.
 

@@ -73,7 +73,8 @@ def expect_refusals(partner: Partner, plan: str) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("start", "ahead_s"), [(of_the_procfile, HOUR_S), (of_one_process, -HOUR_S)]
+    ("start", "ahead_s"),
+    [pytest.param(of_the_procfile, HOUR_S, marks=pytest.mark.soak), (of_one_process, -HOUR_S)],
 )
 def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
     system: System,

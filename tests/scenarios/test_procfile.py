@@ -1,13 +1,11 @@
 """`honcho start` runs the whole system on few connections, and survives the loss of a process."""
 
 import os
-import random
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from http import HTTPStatus
-from pathlib import Path
 from threading import Event, Thread
 
 import psycopg
@@ -24,20 +22,12 @@ from tests.scenarios.system import (
     System,
     failures,
     find,
-    new_database,
     unfinished,
 )
 from tests.scenarios.walk import walk
-from tests.servers.postgres import PostgresServer
-from tests.servers.rabbitmq import RabbitServer
 
 COMES_UP_S = 60.0
 WEB_WORKER = r"(-\S+ )*-c from multiprocessing\.spawn .*"  # With the flags of its parent.
-VICTIMS = {
-    "web": "-m app web",
-    "web worker": WEB_WORKER,
-    **{name: f"-m app {name}" for name in PROCESSES[1:]},
-}
 BACKENDS_MAX = 60  # docs/deployment.md says so of the Procfile at its default settings.
 SOAK = bool(os.environ.get("SOAK"))
 LOOKUPS_AT_ONCE = 64
@@ -51,7 +41,8 @@ OURS = (
 )
 OPENED = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
-pytestmark = pytest.mark.timeout(400)  # Two servers and up to seven starts of six processes.
+# `test_take_over` runs all processes under load, too; tests/tidy and tests/ops read the Procfile.
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(400)]
 
 
 @pytest.fixture
@@ -74,17 +65,10 @@ def come_up(system: System, running: Running) -> None:
     wait_until(lambda: anyone.ask("GET", "/readyz").status == 200, COMES_UP_S)
 
 
-# When any but a web worker is killed, honcho ends all and all start anew: `make soak` does that.
-# `test_take_over` kills the followers, `test_worker_process` a worker, the fault programme all.
-@pytest.mark.parametrize(
-    "victims",
-    [
-        pytest.param(("web worker",), id="one"),
-        pytest.param(tuple(VICTIMS), id="each", marks=pytest.mark.soak),
-    ],
-)
-def test_the_procfile_runs_everything_and_outlives_a_kill_of_its_processes(
-    system: System, two_roles: dict[str, str], victims: tuple[str, ...]
+# When any other is killed, honcho ends all and all start anew. `test_take_over` kills followers,
+# `test_worker_process` a worker, the fault programme all.
+def test_the_procfile_runs_everything_and_outlives_a_kill_of_a_web_worker(
+    system: System, two_roles: dict[str, str]
 ) -> None:
     del system.environment["WEB_WORKERS"]
     system.environment |= two_roles
@@ -94,10 +78,11 @@ def test_the_procfile_runs_everything_and_outlives_a_kill_of_its_processes(
     walk(partner)
     check_connections(system, partner)
     with load(partner):
-        for victim in victims:
-            more = grown(partner)
-            wait_until(more, COMES_UP_S)
-            running = lose(system, running, victim)
+        wait_until(grown(partner), COMES_UP_S)
+        pid, *_ = find(running.pid, WEB_WORKER)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: pid not in find(running.pid, WEB_WORKER))
+        wait_until(lambda: len(find(running.pid, WEB_WORKER)) == 2)
         wait_until(grown(partner), COMES_UP_S)
     promised = partner.promised
     assert promised.jobs
@@ -108,20 +93,6 @@ def test_the_procfile_runs_everything_and_outlives_a_kill_of_its_processes(
     assert unfinished(system) == []
     running.signal(signal.SIGTERM)
     assert running.ended() == 128 + signal.SIGTERM  # What honcho returns for SIGTERM.
-
-
-def lose(system: System, running: Running, victim: str) -> Running:
-    """Kill one process; return what runs everything then."""
-    pid, *_ = find(running.pid, VICTIMS[victim])
-    os.kill(pid, signal.SIGKILL)
-    if victim == "web worker":
-        wait_until(lambda: pid not in find(running.pid, WEB_WORKER))
-        wait_until(lambda: len(find(running.pid, WEB_WORKER)) == 2)
-        return running
-    assert running.ended() == 256 - signal.SIGKILL, running.said()[-3000:]  # As a byte: -9.
-    again = system.honcho()
-    come_up(system, again)
-    return again
 
 
 @contextmanager
@@ -175,44 +146,3 @@ def _opened(server: psycopg.Connection) -> int:
     """Return how many sessions there ever were; the server tells it a second late."""
     (count,) = server.execute(OPENED).fetchone() or (0,)
     return int(count)
-
-
-# That each waits for what is missing, says so and goes on is in `test_readiness`, `test_trouble` of
-# processes and of queues, and `test_database_restart`.
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", [1])
-def test_processes_that_start_before_their_servers_in_any_order_come_up(
-    tmp_path: Path, postgres_up: PostgresServer, rabbitmq: RabbitServer, seed: int
-) -> None:
-    chance = random.Random(seed)
-    broker_url = rabbitmq.new_vhost()
-    system = System(tmp_path, new_database(postgres_up), broker_url)
-    servers = [rabbitmq, postgres_up]
-    for server in servers:
-        server.stop()
-    try:
-        started = [system.start(name) for name in chance.sample(PROCESSES, len(PROCESSES))]
-        for each in started:
-            each.says("cannot be reached")
-        for server in chance.sample(servers, len(servers)):
-            server.start()
-        come_up_alone(system, started, chance)
-    finally:
-        for server in servers:
-            if not server.is_running():
-                server.start()
-        system.close()
-        rabbitmq.drop_vhost(broker_url)
-
-
-def come_up_alone(system: System, started: list[Running], chance: random.Random) -> None:
-    """Make the tables; every process must find them, work, and end well."""
-    assert system.run("migrate").returncode == 0
-    for each in started:
-        each.says("serving" if each.name == "web" else "is at work")
-    partner = partner_of(system)
-    wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
-    walk(partner)
-    for each in chance.sample(started, len(started)):
-        assert each.stop() == 0, each.said()
-    assert failures(system) == ""

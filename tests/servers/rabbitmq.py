@@ -41,10 +41,6 @@ class RabbitServer:
         self._control("set_permissions", "-p", name, "guest", ".*", ".*", ".*")
         return self.url(name)
 
-    def drop_vhost(self, url: str) -> None:
-        """Remove a virtual host with all of its queues."""
-        self._control("delete_vhost", url.rpartition("/")[2])
-
     def start(self) -> None:
         self._pid_file.unlink(missing_ok=True)
         server = self._programs / "rabbitmq-server"

@@ -24,7 +24,6 @@ from domain.provider_errors import (
     Unavailable,
 )
 from tests.contracts.scripted_lookup import (
-    NOT_VALID,
     VALID_MOBILE,
     Behind,
     Fault,
@@ -95,17 +94,6 @@ class ScriptedProbe:
             raise ConnectionError(message)
 
 
-def test_failures_in_a_row_open_the_circuit(make: Make, provider: ScriptedLookup) -> None:
-    breaker = make(provider, failures_max=3)
-    provider.play(Fault.TIMES_OUT, Fault.REFUSES, Fault.MALFORMED)
-
-    fail(breaker, 2)
-    assert breaker.is_up()
-
-    fail(breaker, 1)
-    assert not breaker.is_up()
-
-
 def test_an_open_circuit_fails_fast(make: Make, provider: ScriptedLookup) -> None:
     breaker = make(provider, failures_max=1)
     provider.play(Fault.TIMES_OUT)
@@ -124,13 +112,6 @@ def test_an_answer_in_between_starts_the_count_anew(make: Make, provider: Script
         fail(breaker, 1)
         assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
 
-    assert breaker.is_up()
-
-
-def test_a_number_that_is_not_valid_is_no_failure(make: Make, provider: ScriptedLookup) -> None:
-    breaker = make(provider, failures_max=1)
-
-    assert not breaker.look_up(ORGANIZATION, NOT_VALID).facts.valid
     assert breaker.is_up()
 
 
@@ -159,23 +140,6 @@ def test_a_probe_closes_the_circuit_without_traffic(make: Make, provider: Script
     wait_until(breaker.is_up)
     assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
     wait_until(lambda: probers() == [])
-
-
-def test_a_circuit_that_closed_opens_again(make: Make, provider: ScriptedLookup) -> None:
-    breaker = make(provider, failures_max=2, open_s=AT_ONCE_S)
-    for _ in range(3):
-        provider.play(Fault.TIMES_OUT, Fault.TIMES_OUT)
-        fail(breaker, 2)
-        wait_until(breaker.is_up)
-
-    assert provider.calls == 6
-
-
-def test_nothing_runs_while_the_circuit_is_closed(make: Make, provider: ScriptedLookup) -> None:
-    breaker = make(provider)
-    breaker.look_up(ORGANIZATION, VALID_MOBILE)
-
-    assert probers() == []
 
 
 def test_one_thread_probes_however_many_lookups_fail_at_once(make: Make) -> None:

@@ -1,13 +1,15 @@
 """What must last is on the disk before a reply, whatever the session is set to."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
 from eventsourcing.persistence import StoredEvent
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
 from app.adapters.databases import Databases
@@ -16,6 +18,7 @@ from app.adapters.postgres.log import Datastore, PostgresLogRecorder
 from app.adapters.sqlite.database import SqliteFiles
 from domain.accounts.wallet import Wallet
 from projections.engine.database import Database, is_outage
+from tests.installation import PATIENCE_S, Process
 
 INSERTS = 20
 NORMAL, FULL = 1, 2  # As SQLite tells them.
@@ -43,6 +46,33 @@ def test_events_are_on_the_disk_when_their_insert_is_answered(
             assert other.execute(END_OF_LOG).fetchone() == (True,)
     with recorder.datastore.get_connection() as connection:
         assert connection.execute(SETTING).fetchone() == {"synchronous_commit": "off"}
+
+
+@pytest.mark.any_database  # What such a commit waits for, the tests below tell of both.
+def test_what_must_survive_a_crash_is_committed_durably(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The changes of the simulated network and of its clock, and what is forgotten on purpose."""
+    asked: list[bool] = []
+    writing, organization, now = Database.writing, uuid4(), process.clock()
+
+    def noted(database: Database, *, durable: bool = False) -> AbstractContextManager[Connection]:
+        asked.append(durable)
+        return writing(database, durable=durable)
+
+    monkeypatch.setattr(Database, "writing", noted)
+    for change in (
+        lambda: process.bare_network.release_esim("1", timeout_s=PATIENCE_S),
+        lambda: process.simulated_clock.advance(timedelta(hours=1)),
+        lambda: process.lookup_cache.forget(now),
+        lambda: process.lookup_cache.forget_numbers(organization, ["+14155550100"]),
+        lambda: process.readings.forget(now),
+        lambda: process.readings.forget_links(organization, [uuid4()]),
+    ):
+        asked.clear()
+        change()
+        assert asked
+        assert all(asked), change
 
 
 @pytest.mark.parametrize(

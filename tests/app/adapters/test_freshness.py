@@ -26,15 +26,6 @@ def test_who_stands_at_the_head_is_not_waited_for(service: Service) -> None:
     assert wait(service, "wallets", "transactions", wait_s=0)
 
 
-def test_who_comes_along_in_time_is_waited_for(tmp_path: Path) -> None:
-    service = Service(tmp_path).start()
-    try:
-        service.tenant()
-        assert wait(service, "wallets", "transactions", wait_s=10)
-    finally:
-        service.stop()
-
-
 def test_who_stands_still_is_given_up(service: Service) -> None:
     started = time.monotonic()
     assert not wait(service, "wallets")
@@ -51,7 +42,3 @@ def test_who_has_failed_is_not_waited_for(service: Service) -> None:
     started = time.monotonic()
     assert not wait(service, "wallets", wait_s=10)
     assert time.monotonic() - started < 5
-
-
-def test_a_name_that_nobody_has_is_given_up(service: Service) -> None:
-    assert not wait(service, "nobody", wait_s=0.01)

@@ -43,7 +43,7 @@ def read_views(process: Process) -> int:
     return len(process.positions.all(process.views))
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.soak), "kill"])
 def test_calls_fail_soon_while_the_server_is_away(
     process: Process, postgres_up: PostgresServer, end: str
 ) -> None:
@@ -55,7 +55,7 @@ def test_calls_fail_soon_while_the_server_is_away(
     postgres_up.start()
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.soak), "kill"])
 def test_the_first_call_after_a_restart_succeeds(
     process: Process, postgres_up: PostgresServer, end: str
 ) -> None:
@@ -68,26 +68,3 @@ def test_the_first_call_after_a_restart_succeeds(
     register(process, 1)
     assert len(process.log.read(0, 10)) == 5
     assert read_views(process) == len(process.models)
-
-
-def test_the_first_call_after_an_outage_that_was_seen_succeeds(
-    process: Process, postgres_up: PostgresServer
-) -> None:
-    postgres_up.kill()
-    within(process.log.head, ServiceUnavailable)
-    postgres_up.start()
-    register(process, 1)
-    assert len(process.log.read(0, 10)) == 4
-
-
-def test_what_was_committed_before_a_kill_is_there(
-    process: Process, postgres_up: PostgresServer
-) -> None:
-    organizations = register(process, 7)
-    postgres_up.kill()
-    postgres_up.start()
-    events = process.log.read(0, 100)
-    assert [each.event.originator_id for each in events][-7:] == organizations
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        assert process.organizations.get(connection, organizations[-1]) is not None

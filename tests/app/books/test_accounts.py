@@ -2,97 +2,28 @@
 
 from datetime import timedelta
 from typing import get_args
-from uuid import UUID
 
 import pytest
-from msgspec.structs import replace
 
 from app.books.margin import By, Earned, margin_of
 from app.books.statements import statements_of
 from app.books.trial_balance import TrialBalance, month_balance, trial_balance
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.cost import Cost
 from domain.finance.month import Month
 from domain.months import first_instant, months_before
 from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
 from tests.projections.a_year import Year
 from tests.projections.histories import Life, create_job, finish_job, forge, look_up
-from tests.projections.link_steps import LinkSteps, bought
+from tests.projections.link_steps import LinkSteps
 from tests.workers.fees import moment
 
 pytestmark = pytest.mark.any_database
 REFUNDS = "Income:Refunds"
 EVERY: tuple[By, ...] = get_args(By)
-EUROPE = replace(bought("Europe", "4.00"), cost=Cost(1_500_000, "USD"))
-ASIA = replace(bought("Asia", "6.00"), cost=Cost(2_000_000, "EUR"), network="far")
 
 
 def sums(balance: TrialBalance) -> dict[tuple[str, str], int]:
     return {(line.account, line.currency): line.micros for line in balance.lines}
-
-
-@pytest.fixture
-def trade(installation: Installation) -> tuple[Process, UUID]:
-    """A lookup, a job of three items with one that fails, and three links with one that fails."""
-    installation.environment["COST_PER_LOOKUP"] = "offline=0.001"
-    process = installation.process(SetClock())
-    acme = process.organization("100.00")
-    look_up(process, acme)
-    finish_job(process, create_job(process, acme, [*numbers(2), "+15005550001"]))
-    LinkSteps(process, acme, plan=EUROPE).activate()
-    LinkSteps(process, acme, plan=ASIA).activate()
-    LinkSteps(process, acme, plan=ASIA).reserve().begin().fail()
-    return process, acme
-
-
-def test_each_row_has_its_revenue_refunds_and_costs(trade: tuple[Process, UUID]) -> None:
-    process, acme = trade
-    by_plan = margin_of(process.log, "plan")
-    assert by_plan.names == {str(EUROPE.plan_id): "Europe", str(ASIA.plan_id): "Asia"}
-    assert by_plan.rows == {
-        None: Earned(20_000, 5_000, {("USD", True): 3_000}),
-        str(EUROPE.plan_id): Earned(4_000_000, 0, {("USD", True): 1_500_000}),
-        str(ASIA.plan_id): Earned(12_000_000, 6_000_000, {("EUR", True): 2_000_000}),
-    }
-    assert by_plan.total.margin_micros("USD") == 16_020_000 - 6_005_000 - 1_503_000
-    by_org = margin_of(process.log, "org")
-    assert by_org.names == {str(acme): "Acme"}
-    assert by_org.rows == {str(acme): by_plan.total}
-
-
-def test_the_revenue_of_a_job_is_with_the_provider_that_has_answered(
-    trade: tuple[Process, UUID],
-) -> None:
-    rows = margin_of(trade[0].log, "provider").rows
-    assert rows == {
-        "offline": Earned(5_000 + 2 * 5_000, 0, {("USD", True): 3_000}),
-        None: Earned(5_000, 5_000),  # The item that nobody has answered.
-        "simulated": Earned(4_000_000, 0, {("USD", True): 1_500_000}),
-        "far": Earned(12_000_000, 6_000_000, {("EUR", True): 2_000_000}),
-    }
-
-
-def test_the_accounts_are_those_of_the_trade(trade: tuple[Process, UUID]) -> None:
-    process, acme = trade
-    balance = trial_balance(process.log)
-    wallet = process.log.find(Wallet, wallet_id(acme))
-    assert wallet is not None
-    assert sums(balance) == {
-        ("Assets:Deposits", "USD"): 100_000_000,
-        ("Liabilities:Wallets", "USD"): -wallet.balance_micros,
-        ("Income:Lookup", "USD"): -5_000,
-        ("Income:Bulk-lookup", "USD"): -15_000,
-        ("Income:Refunds:Bulk-lookup", "USD"): 5_000,
-        ("Income:Activation", "USD"): -16_000_000,
-        ("Income:Refunds:Activation", "USD"): 6_000_000,
-        ("Expenses:Providers:Offline", "USD"): 3_000,
-        ("Liabilities:Providers:Offline", "USD"): -3_000,
-        ("Expenses:Providers:Simulated", "USD"): 1_500_000,
-        ("Liabilities:Providers:Simulated", "USD"): -1_500_000,
-        ("Expenses:Providers:Far", "EUR"): 2_000_000,
-        ("Liabilities:Providers:Far", "EUR"): -2_000_000,
-    }
-    assert balance.differences == {"USD": 0, "EUR": 0}
 
 
 def test_what_is_not_known_to_cost_anything_is_counted(process: Process) -> None:

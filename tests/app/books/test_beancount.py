@@ -175,15 +175,3 @@ def test_words_of_people_stay_within_their_quotes(process: Process) -> None:
     names = [each.meta.get("name") for each in entries if isinstance(each, data.Open)]
     assert 'Acme "Überall"\\' in names
     assert 'a "mistake" \\' in {getattr(each, "narration", None) for each in entries}
-
-
-@pytest.mark.soak
-def test_beancount_accepts_a_hundred_thousand_transactions(tmp_path: Path) -> None:
-    with closing(Installation(tmp_path, like=sqlite_seed())) as made:
-        clock = SetClock(moment("2026-01-20"))
-        process = made.process(clock)
-        trade(process, clock, 110_000, 200)
-        entries, errors = loaded(ledger_of(process.log))
-        assert errors == []
-        assert sum(isinstance(each, data.Transaction) for each in entries) > 100_000
-        assert balances(entries) == ours(process)

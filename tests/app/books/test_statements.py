@@ -69,7 +69,7 @@ class Books:
         ]
 
 
-@pytest.fixture(scope="module", params=range(3))
+@pytest.fixture(scope="module", params=range(2))
 def books(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, migrated: Path
 ) -> Iterator[Books]:

@@ -1,15 +1,12 @@
 """New keys beside existing clients are recognized as new at every start."""
 
 import shutil
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-import click
 import pytest
 
 from app.adapters.stores.notes import Notes
 from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
-from app.cli.root import cli
 from app.security.key_file import SigningKeysError
 from app.security.keys import FIRST, WEBHOOK_KEY
 from domain.accounts.organization import api_client_id
@@ -58,10 +55,6 @@ def lose_keys(process: Process) -> None:
     forget_keys(process)
 
 
-def test_the_first_start_after_clients_were_made_is_no_loss(started: Process) -> None:
-    assert start(started) == []
-
-
 @pytest.mark.any_database
 def test_a_rotation_is_no_loss(started: Process, clock: SetClock) -> None:
     for _ in range(3):
@@ -103,13 +96,6 @@ def test_a_start_that_dies_before_it_notes_its_keys_leaves_the_warning_to_the_ne
 
 
 @pytest.mark.any_database
-def test_a_rotation_in_an_empty_directory_is_a_loss(started: Process) -> None:
-    lose_keys(started)
-    started.keys.rotate()
-    assert "signing keys were made anew" in start(started)[0]
-
-
-@pytest.mark.any_database
 def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: SetClock) -> None:
     shutil.rmtree(keys_of(started))
     clock.forward(days=1)
@@ -144,14 +130,6 @@ def test_another_pepper_by_setting_is_noticed(installation: Installation, clock:
     (told,) = start(other)
     assert "pepper" in told
     assert "another" not in told
-
-
-def rotating_secrets() -> AbstractContextManager[click.Context]:
-    """The command whose right `cause_of` looks up."""
-    context = click.Context(cli)
-    for name in ("client", "rotate-secret"):
-        context = click.Context(cli, parent=context, info_name=name)
-    return context.scope()
 
 
 def test_two_machines_that_note_the_first_keys_at_once_have_lost_none(

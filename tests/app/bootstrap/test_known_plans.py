@@ -65,12 +65,6 @@ def test_after_a_second_it_is_read_anew(
     assert plans.terms_of([plan_id])[plan_id].data_mb == 5
 
 
-def test_what_nobody_knows_is_looked_for_each_time(process: Process, plans: KnownPlans) -> None:
-    other = process.organization()
-    assert plans.terms_of([other]) == {}
-    assert plans.offer(other, other) is None
-
-
 def test_it_does_not_grow_without_end(
     process: Process, plans: KnownPlans, monkeypatch: pytest.MonkeyPatch
 ) -> None:

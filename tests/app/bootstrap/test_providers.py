@@ -1,16 +1,12 @@
 """LOOKUP_PROVIDER and NETWORK_PROVIDER name an entry of a registry, which is what is used."""
 
-from contextlib import closing
-from uuid import uuid4
-
 import pytest
 
 from app.bootstrap import container as bootstrap
 from app.bootstrap import providers
 from app.bootstrap.container import Container
 from app.settings import Settings, WrongSetting
-from domain.cost import Cost
-from tests.contracts.scripted_lookup import VALID_MOBILE, Fault, ScriptedLookup
+from tests.contracts.scripted_lookup import VALID_MOBILE, ScriptedLookup
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation
 from tests.log_lines import records_of
@@ -32,16 +28,6 @@ def test_an_unknown_provider_is_refused_by_the_names_that_are_known(name: str) -
     with pytest.raises(WrongSetting) as refused:
         Container(Settings.from_env({name: value}))
     assert str(refused.value) == UNKNOWN[name]
-
-
-def test_an_entry_is_all_that_a_lookup_provider_needs(
-    installation: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(providers.LOOKUPS, "scripted", lambda _: ScriptedLookup())
-    installation.environment |= {"LOOKUP_PROVIDER": "scripted", "SANDBOX": "false"}
-    process = installation.process()
-    answer = process.answers.one(process.organization(), VALID_MOBILE)
-    assert (answer.provider, answer.facts.valid) == ("scripted", True)
 
 
 @pytest.mark.parametrize(
@@ -73,35 +59,6 @@ def test_no_sandbox_stands_beside_a_provider_that_is_real(environment: dict[str,
     with pytest.raises(WrongSetting, match="SANDBOX must be false beside"):
         Container(Settings.from_env({**environment, "SANDBOX": "true"}))
     Container(Settings.from_env({**environment, "SANDBOX": "false"}))
-
-
-class Rival(ScriptedLookup):
-    """Another one of the kind."""
-
-    name = "rival"
-
-
-def test_of_several_the_next_is_asked_while_one_is_unavailable(
-    installation: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scripted = ScriptedLookup()
-    monkeypatch.setitem(providers.LOOKUPS, "scripted", lambda _: scripted)
-    monkeypatch.setitem(providers.LOOKUPS, "rival", lambda _: Rival())
-    installation.environment |= {"LOOKUP_PROVIDER": "scripted,rival,offline", "SANDBOX": "false"}
-    container = Container(Settings.from_env(installation.environment))
-    scripted.play(Fault.TIMES_OUT)
-    with closing(container):
-        said = [container.provider.look_up(uuid4(), VALID_MOBILE) for _ in range(2)]
-    assert [each.provider for each in said] == ["rival", "scripted"]
-    assert len(container.circuits) == 3
-
-
-def test_an_answer_has_the_cost_that_is_set_for_its_provider(installation: Installation) -> None:
-    installation.environment["COST_PER_LOOKUP"] = "offline=0.008 EUR"
-    container = Container(Settings.from_env(installation.environment))
-    answer = container.answers.one(uuid4(), VALID_MOBILE)
-    container.close()
-    assert answer.cost == Cost(8_000, "EUR")
 
 
 def test_an_entry_is_all_that_a_network_needs_and_a_remote_one_has_a_circuit(

@@ -74,20 +74,6 @@ def test_what_is_above_the_limit_waits_for_somebody_else(
     assert bert.json("audit", "verify")["ok"]
 
 
-def test_what_is_rejected_never_moves(people: tuple[Shell, Shell, Shell]) -> None:
-    anna, bert, _ = people
-    organization = anna.new_organization()
-    proposed = anna.json(*adjust("-50", organization))
-    short = bert.refusal(*WAITING, "approve", proposed["adjustment"])
-    assert "required 50.00, available 0.00" in short
-    assert bert.json(*WAITING, "reject", proposed["adjustment"])["state"] == "rejected"
-    for again in ("approve", "reject"):
-        refused = bert.refusal(*WAITING, again, proposed["adjustment"])
-        assert refused == "the adjustment with reference c-1 was rejected already"
-    assert anna.refusal(*adjust("-50", organization)).endswith("c-1 was rejected")
-    assert bert.json("audit", "verify")["ok"]
-
-
 @pytest.mark.parametrize("kind", ["deposit", "refund"])
 def test_a_deposit_and_a_refund_wait_as_well(people: tuple[Shell, Shell, Shell], kind: str) -> None:
     anna, bert, _ = people
@@ -118,16 +104,6 @@ def test_a_deposit_and_a_refund_wait_as_well(people: tuple[Shell, Shell, Shell],
     assert "state" not in anna.json(*line)
     assert balance(anna, organization) == after
     assert anna.json(*WAITING, "list")["data"] == []
-    assert anna.json("audit", "verify")["ok"]
-
-
-def test_a_rejected_deposit_is_refused_for_ever(people: tuple[Shell, Shell, Shell]) -> None:
-    anna, bert, _ = people
-    organization = anna.new_organization()
-    line = ["wallet", "deposit", organization, "80", "--reference", "bank-2"]
-    bert.run(*WAITING, "reject", anna.json(*line)["proposal"])
-    assert anna.refusal(*line) == "the deposit with reference bank-2 was rejected"
-    assert balance(anna, organization) == "0.00"
     assert anna.json("audit", "verify")["ok"]
 
 

@@ -103,22 +103,6 @@ def test_a_sink_that_is_away_is_said_and_the_checkpoint_is_made(shell: Shell) ->
     assert len([*(shell.home / "away").iterdir()]) == 2
 
 
-def test_an_event_that_may_still_be_lost_is_not_signed(shell: Shell) -> None:
-    shell.run("org", "create", "--name", "Acme")
-    assert "CHECKPOINT_LAG_S" in shell.refusal("audit", "checkpoint")
-
-
-def test_the_tree_is_taken_anew_when_an_operator_asks(shell: Shell) -> None:
-    ours = shell.having(**AT_ONCE)
-    ours.run("org", "create", "--name", "Acme")
-    before = ours.json("audit", "checkpoint")
-    (row,) = ours.json("projections", "rebuild", "audit_tree")["data"]
-    assert row["name"] == "audit_tree"
-    assert row["position"] == ours.json("audit", "export", "--out", shell.home / "x")["position"]
-    assert row["position"] > before["position"], "the act itself is in it"
-    assert ours.json("audit", "verify")["ok"], "it is still what was signed"
-
-
 def change(shell: Shell, statement: str) -> None:
     with sqlite3.connect(shell.database) as connection:
         assert connection.execute(statement).rowcount == 1
@@ -152,24 +136,6 @@ def witnessed(shell: Shell, witnessed_home: Path) -> Shell:
 
 def kept(shell: Shell) -> list[Path]:
     return sorted(Path(shell.environment["CHECKPOINT_SINK"]).iterdir())
-
-
-def test_a_sound_log_is_what_each_kept_checkpoint_says(witnessed: Shell) -> None:
-    first, second = kept(witnessed)
-    report = witnessed.json("audit", "verify", "--against", first, second)
-    assert (report["ok"], report["leaves"]) == (True, 7)
-    assert report["uncovered"] == {"events": 0, "first_position": 0, "last_position": 0}
-    told = witnessed.run("audit", "verify", "--against", first).stdout
-    assert "no given checkpoint covers the newest 4 events, positions 4 to 7" in told
-    assert witnessed.json("audit", "verify")["uncovered"] is None
-    assert [(each["position"], each["holds"]) for each in report["checkpoints"]] == [
-        (3, True),
-        (7, True),
-    ]
-    report = witnessed.json("audit", "verify", "--from", first, "--against", first.parent)
-    assert (report["ok"], report["trusted"], report["events"], report["leaves"]) == (True, 3, 4, 4)
-    printed = witnessed.run("audit", "verify", "--from", first).stdout
-    assert "Nothing up to position 3 was looked at" in printed
 
 
 def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_keep(
@@ -216,25 +182,6 @@ def test_a_note_of_a_key_that_is_gone_needs_the_line_that_its_keeper_has(witness
     assert "is not known here" in report["failures"][0]["reason"]
     assert witnessed.json("audit", "verify", "--against", first, "--key", line)["ok"]
     assert witnessed.json("audit", "verify")["ok"], "our own are believed by their roots"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--against", "nowhere.txt"], "does not exist"),
-        (["README.md"], "after --against"),
-        (["--key", "a+b"], "'--key': not the public key"),
-    ],
-)
-def test_wrong_usage_is_refused(shell: Shell, arguments: list[str], said: str) -> None:
-    result = shell.run("audit", "verify", *arguments, status=2)
-    assert said in result.stderr
-
-
-def test_a_file_that_is_no_note_is_named(shell: Shell) -> None:
-    assert "README.md: it is not a checkpoint" in shell.refusal(
-        "audit", "verify", "--from", "README.md"
-    )
 
 
 def test_a_restored_log_is_held_against_the_checkpoints_of_the_backup(

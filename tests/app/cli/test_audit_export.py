@@ -3,10 +3,8 @@
 import csv
 import json
 import os
-import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
@@ -19,26 +17,6 @@ def used(shell: Shell) -> Shell:
     organization = shell.new_organization()
     shell.run("wallet", "deposit", organization, "5", "--reference", "r")
     return shell
-
-
-def test_an_installation_is_made_of_an_export(used: Shell, tmp_path: Path) -> None:
-    file, place = tmp_path / "log.jsonl", f"sqlite:///{tmp_path}/new/service.db"
-    told = used.json("audit", "export", "--out", file)
-    assert (told["events"], told["position"], told["size"]) == (5, 5, 5)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "it holds names and sealed numbers"
-    assert used.run("audit", "export", "--format", "jsonl").stdout_bytes == file.read_bytes()
-
-    new = used.having(DATABASE_URL=place)
-    assert new.json("audit", "import", file) == {
-        "ok": True,
-        "events": 5,
-        "position": 5,
-        "failures": [],
-    }
-    assert new.json("audit", "export", "--out", tmp_path / "again") == told
-    assert (tmp_path / "again").read_bytes() == file.read_bytes()
-    assert new.json("org", "list") == used.json("org", "list")
-    assert "holds events already" in new.refusal("audit", "import", file)
 
 
 def test_a_part_has_the_tree_before_it_beside_it_and_is_not_imported(
@@ -69,33 +47,6 @@ def test_what_is_no_file_takes_the_export_and_stays_what_it_is(used: Shell, tmp_
         used.run("audit", "export", "--out", fifo)
         assert read.result(TIMEOUT_S) == whole
     assert fifo.is_fifo()
-
-
-def test_what_makes_no_sense_is_wrong_usage(used: Shell, tmp_path: Path) -> None:
-    assert "needs --out" in used.refusal("audit", "export", "--to", 4, status=2)
-    assert "--json needs --out" in used.refusal("audit", "export", "--json", status=2)
-    assert "--from" in used.refusal("audit", "export", "--from", "x", status=2)
-    for option, value in (("--to", "2026-01-01"), ("--org", UUID(int=1))):
-        assert "all events" in used.refusal("audit", "export", option, value, status=2)
-    assert "No such file" in used.refusal("audit", "import", tmp_path / "none")
-    missing = used.refusal("audit", "export", "--out", tmp_path / "none" / "log.jsonl")
-    assert "No such file" in missing
-
-
-def test_a_ledger_is_written_of_all_or_of_one_organization(used: Shell, tmp_path: Path) -> None:
-    other, file = used.new_organization(), tmp_path / "books.beancount"
-    used.run("wallet", "deposit", other, "7", "--reference", "r")
-    assert used.json("audit", "export", "--format", "beancount", "--out", file) == {
-        "format": "beancount"
-    }
-    whole = used.run("audit", "export", "--format", "beancount").stdout
-    assert whole == file.read_text()
-    assert "Assets:Deposits  5.000000 USD" in whole
-    mine = used.run("audit", "export", "--format", "beancount", "--org", other).stdout
-    assert "Assets:Deposits  7.000000 USD" in mine
-    assert "5.00" not in mine
-    nobody = used.refusal("audit", "export", "--format", "beancount", "--org", UUID(int=1))
-    assert nobody == f"there is no organization {UUID(int=1)}"
 
 
 def test_a_table_holds_every_transaction_and_no_formula(used: Shell, tmp_path: Path) -> None:

@@ -166,27 +166,6 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
     assert opens(place, serving, token, job)["items"][0]["phone_number"] == "+14155552671"
 
 
-@pytest.mark.soak  # By hand on PostgreSQL: a restore below, with the same tools.
-def test_the_backup_of_the_deployment_page_holds_what_was_answered_before_it(
-    nowhere: Shell, tmp_path: Path, databases: Databases
-) -> None:
-    backup = "\n" + documented("docs/deployment.md", "pg_dump")
-    restore = backup.split("\n")[1] + "\n" + documented("docs/deployment.md", "pg_restore")
-    url, target = databases.new(), databases.new()
-    serving = Serving(nowhere.having(DATABASE_URL=url))
-    try:
-        token, job = serving.authorized(serving.demo), finished_job(serving)
-        before = under_load(serving, lambda: as_written(serving.shell, backup, tmp_path))
-    finally:
-        serving.stop()
-    place = serving.shell.having(DATABASE_URL=target, SIGNING_KEYS=str(tmp_path / "restored"))
-    assert re.search(r"^ok +yes$", as_written(place, restore, tmp_path), re.MULTILINE)
-    assert missing(place, before) == []
-    assert opens(place, serving, token, job)["items"][0]["phone_number"] == "+14155552671"
-    for each in (url, target):
-        databases.drop(each)
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installation with a client and money, and a backup of it; tests take copies."""
@@ -221,16 +200,6 @@ def copy(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made / "one", tmp_path / "backups" / "one"))
 
 
-def test_both_commands_say_where_the_log_ends(
-    paid: Shell, elsewhere: Shell, tmp_path: Path
-) -> None:
-    end = paid.json("audit", "verify")["position"]
-    assert paid.json("backup", tmp_path / "b")["position"] == end
-    restored = elsewhere.json("restore", tmp_path / "b")
-    assert elsewhere.json("installation", "release") == {"held": False, "changed": True}
-    assert (restored["ok"], restored["position"], restored["failures"]) == (True, end, [])
-
-
 def test_nobody_else_can_read_a_backup_or_what_is_restored(
     copy: Path, elsewhere: Shell, tmp_path: Path
 ) -> None:
@@ -239,20 +208,6 @@ def test_nobody_else_can_read_a_backup_or_what_is_restored(
         assert S_IMODE(directory.stat().st_mode) == 0o700
     secret = [*copy.rglob("*"), *(tmp_path / "new").rglob("*")]
     assert {S_IMODE(file.stat().st_mode) for file in secret if file.is_file()} == {0o600}
-
-
-def test_a_backup_overwrites_nothing(paid: Shell, copy: Path) -> None:
-    assert "is not empty" in paid.refusal("backup", copy)
-    assert "is not empty" in paid.refusal("backup", copy / MANIFEST)
-    assert [each.name for each in copy.parent.iterdir()] == [copy.name]
-
-
-def test_an_installation_that_is_not_there_is_not_made_by_a_backup(
-    nowhere: Shell, tmp_path: Path
-) -> None:
-    assert "DATABASE_URL" in nowhere.refusal("backup", tmp_path / "b")
-    assert not nowhere.database.exists()
-    assert not (tmp_path / "b").exists()
 
 
 def test_a_backup_without_the_keys_in_use_is_refused(paid: Shell, tmp_path: Path) -> None:
@@ -387,48 +342,19 @@ def test_a_damaged_log_is_restored_but_told(paid: Shell, elsewhere: Shell, tmp_p
     assert restored["failures"]
 
 
-def test_an_older_log_beside_newer_read_models_is_noticed(paid: Shell, copy: Path) -> None:
-    paid.run("wallet", "deposit", paid.new_organization(), "5", "--reference", "later")
-    paid.run("org", "list")  # It projects what the log holds.
-    for end in ("", "-wal", "-shm"):
-        paid.database.with_name(f"service.db{end}").unlink(missing_ok=True)
-    shutil.copy(copy / "log.db", paid.database)
-    assert "migrate" in paid.refusal("org", "list")
-    built = paid.run("migrate")
-    assert "Warning: the log no longer holds the event" in built.stderr
-    assert "wallets" in built.stdout
-    assert len(paid.json("org", "list")["data"]) == 1
-    assert paid.json("audit", "verify")["ok"] is True
-
-
-def test_on_postgresql_it_says_what_to_run_and_shows_no_password(
-    nowhere: Shell, tmp_path: Path, databases: Databases
-) -> None:
-    target = databases.new()
-    secret = target.replace("@", ":p%40ss@", 1) if "://postgres@" in target else target
-    shell = nowhere.having(DATABASE_URL=secret)
-    shell.run("migrate")
-    shell.run("client", "create", "--org", shell.new_organization())
-    told = shell.json("backup", tmp_path / "b")
-    dump, restore = told["commands"]
-    assert dump.startswith("pg_dump ")
-    assert restore.startswith("pg_restore ")
-    assert "p%40ss" not in dump + restore
-    assert "p@ss" not in dump + restore
-    assert dump.replace("/b/", "/c/") in shell.run("backup", tmp_path / "c").stdout
-    as_written(shell, dump, tmp_path)
-    assert (tmp_path / "b" / "database.dump").stat().st_size > 0
-    databases.drop(target)
-
-
-def test_on_postgresql_a_restore_waits_for_the_database_and_knows_another_one(
+def test_on_postgresql_it_says_what_to_run_and_a_restore_knows_another_database(
     nowhere: Shell, tmp_path: Path, databases: Databases
 ) -> None:
     url, other, empty = (databases.new() for _ in range(3))
-    shell = nowhere.having(DATABASE_URL=url)
+    secret = url.replace("@", ":p%40ss@", 1) if "://postgres@" in url else url
+    shell = nowhere.having(DATABASE_URL=secret)
     shell.run("migrate")
     shell.new_organization()
-    dump, _ = shell.json("backup", tmp_path / "b")["commands"]
+    dump, restore = shell.json("backup", tmp_path / "b")["commands"]
+    assert (dump.split()[0], restore.split()[0]) == ("pg_dump", "pg_restore")
+    assert "p%40ss" not in dump + restore
+    assert "p@ss" not in dump + restore
+    assert dump.replace("/b/", "/c/") in shell.run("backup", tmp_path / "c").stdout
     place = shell.having(DATABASE_URL=other, SIGNING_KEYS=str(tmp_path / "keys"))
     waits = place.json("restore", tmp_path / "b", status=1)
     assert (waits["ok"], len(waits["commands"])) == (False, 1)

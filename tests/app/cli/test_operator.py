@@ -10,7 +10,6 @@ import pytest
 from app.cli.rights import NEEDED
 from domain.accounts.operators import RIGHTS
 from domain.cause import Cause, utc_now
-from domain.log.aggregate import ByOperator
 from tests.app.cli.shell import Shell
 from tests.plan_files import plan, written
 
@@ -95,26 +94,6 @@ def test_every_command_is_refused_to_those_who_may_not(boss: Shell, tmp_path: Pa
     assert {each["kind"] for each in boss.json("keys", "list")["data"]} == {"pepper"}
 
 
-def test_what_an_operator_does_names_the_operator(boss: Shell) -> None:
-    anna, shell = created(boss, "anna", "money")
-    before = head(shell)
-    organization = shell.new_organization()
-    shell.run("wallet", "deposit", organization, "5", "--reference", "bank-1")
-    container = shell.container()
-    events = [each.event for each in container.log.read(before, 100)]
-    container.close()
-    actors = {each.actor for each in events if isinstance(each, ByOperator)}
-    assert actors == {f"operator:{anna}"}
-
-
-def test_reading_needs_no_key(boss: Shell) -> None:
-    nobody = boss.having(OPERATOR_KEY="")
-    (row,) = nobody.json("operator", "list")["data"]
-    assert (row["name"], row["may"], row["revoked"]) == ("boss", ["keys"], False)
-    assert row["key_made_by"].startswith("os:")
-    assert nobody.json("audit", "verify")["ok"]
-
-
 def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
     _, anna = created(boss, "anna", "audit")
     line = ("projections", "rebuild", "audit_tree")
@@ -122,17 +101,6 @@ def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
     assert "it needs the right audit" in boss.refusal(*line)
     anna.run(*line)
     boss.having(OPERATOR_KEY="").run("projections", "rebuild", "usage")
-
-
-def test_the_acts_of_an_operator_are_listed_by_name(boss: Shell) -> None:
-    number, auditor = created(boss, "anna", "audit")
-    auditor.run("projections", "rebuild", "audit_tree")
-    (act,) = boss.json("operator", "acts")["data"]
-    assert (act["who"], act["actor"], act["act"]) == ("anna", f"operator:{number}", "tree.rebuilt")
-    assert "anna" in boss.run("operator", "acts").stdout
-    refused = boss.refusal("projections", "rebuild", "audit_tree")
-    assert "needs the right audit" in refused
-    assert len(boss.json("operator", "acts")["data"]) == 1
 
 
 def test_the_key_can_stand_in_a_file(boss: Shell, tmp_path: Path) -> None:
@@ -158,14 +126,6 @@ def test_only_the_newest_key_of_an_operator_who_is_not_revoked_is_good(boss: She
     for line in (rotate, ("client", "create", "--m2m")):
         assert second.refusal(*line) == "operator anna is revoked"
     assert "anna is revoked" in boss.refusal(*rotate)
-
-
-def test_everybody_may_replace_their_own_key_and_no_other(boss: Shell) -> None:
-    anna, hers = created(boss, "anna", "money")
-    bert, _ = created(boss, "bert", "money")
-    assert "it needs the right keys" in hers.refusal("operator", "rotate-key", bert)
-    assert "it needs the right keys" in hers.refusal("operator", "revoke", bert)
-    hers.run("operator", "rotate-key", anna)
 
 
 def test_somebody_can_always_create_operators(shell: Shell) -> None:

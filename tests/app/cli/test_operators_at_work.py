@@ -7,12 +7,10 @@ import pytest
 
 from domain.log.aggregate import ByOperator
 from domain.lookups.bulk_job import BulkJob
-from domain.webhooks.endpoint import WebhookEndpoint
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_jobs import accept_jobs
 from tests.app.cli.test_links_retry import left_behind
 from tests.app.cli.test_operator import created
-from tests.app.cli.test_webhooks import Partners
 
 
 @pytest.fixture
@@ -71,42 +69,3 @@ def test_a_link_that_is_stuck_is_found(anna: Shell) -> None:
     assert anna.json("links", "list", "--unfinished", "--org", other) == {"data": []}
     anna.run("links", "retry")
     assert anna.json("links", "list", "--unfinished") == {"data": []}
-
-
-def test_a_link_is_suspended_reactivated_and_ended_under_a_name(anna: Shell) -> None:
-    organization = anna.new_organization()
-    anna.run("wallet", "deposit", organization, "10", "--reference", "r")
-    link_id = left_behind(anna, organization)
-    anna.run("links", "retry")
-    iccid = anna.json("links", "show", link_id)["iccid"]
-    for change, status in (("suspend", "suspended"), ("reactivate", "active"), ("end", "ended")):
-        told = {"id": str(link_id), "status": status}
-        assert anna.json("links", change, link_id) == told
-        if change != "end":
-            assert anna.json("links", change, iccid) == told
-    assert anna.json("links", "end", link_id) == told
-    timeline = anna.json("links", "show", link_id)["timeline"]
-    by = [each["what"] for each in timeline if each["facts"].get("actor_name") == "anna"]
-    changes = ["status_requested", "suspended", "status_requested", "reactivated"]
-    assert by == [f"link.{each}" for each in (*changes, "end_requested", "ended")]
-    assert by_anna(anna, newest(anna, link_id))
-    shown = anna.run("links", "show", link_id).stdout
-    assert "operator:" not in shown
-    assert "anna" in shown
-    assert "has ended" in anna.refusal("links", "suspend", link_id)
-    assert anna.json("audit", "verify")["ok"]
-
-
-def test_an_endpoint_is_disabled_under_a_name(anna: Shell) -> None:
-    partners = Partners(anna)
-    endpoint = partners.endpoints[0]
-    disable = ("webhooks", "disable", endpoint)
-    told = {"endpoint": str(endpoint), "disabled_reason": "operator"}
-    assert (anna.json(*disable), anna.json(*disable)) == (told, told)
-    event = newest(anna, endpoint)
-    assert isinstance(event, WebhookEndpoint.Disabled)
-    assert by_anna(anna, event)
-    shown = [each["disabled_reason"] for each in anna.json("webhooks", "list")["data"]]
-    assert shown == ["operator", None]
-    assert anna.json("audit", "verify")["ok"]
-    partners.container.close()

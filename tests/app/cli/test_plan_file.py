@@ -3,15 +3,13 @@
 import json
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import pytest
 
 from app.cli import import_files
-from app.cli.import_files import DATA_MB_MAX, VALIDITY_DAYS_MAX, read_plan_file
+from app.cli.import_files import read_plan_file
 from domain.catalogue.file_errors import FileRefused
 from domain.catalogue.matching import PlanEntry
-from domain.catalogue.plan import CountryCoverage, MobileOperator, SponsorProfile
 from domain.cost import Cost
 from tests.plan_files import covering, plan, profile, written
 
@@ -34,64 +32,12 @@ def lines(data: bytes) -> list[str]:
     return refused.value.lines
 
 
-def test_a_plan_with_all_its_members_is_read() -> None:
-    entry = one(
-        id=ID,
-        coverage_type="global",
-        excluded_organizations=[OWNER],
-        enabled=False,
-        retail_price="0.000001",
-        sponsor_profiles=[profile("sp-1"), profile("sp-2")],
-        coverage=[{"country_code": "XK", "operators": [{"name": "Ipko", "network_types": []}]}],
-    )
-    assert (entry.index, entry.id, entry.organization_id) == (0, UUID(ID), None)
-    assert (entry.enabled, entry.excluded) == (False, [UUID(OWNER)])
-    terms = entry.terms
-    assert (terms.name, terms.provider_plan_id) == ("Germany 1 GB", "germany-1-gb")
-    assert (terms.retail_price_micros, terms.currency) == (1, "USD")
-    assert (terms.data_mb, terms.validity_days, terms.coverage_type) == (1000, 7, "global")
-    assert terms.sponsor_profiles == [
-        SponsorProfile("sp-1", "Profile sp-1", "#1F6FEB"),
-        SponsorProfile("sp-2", "Profile sp-2", "#1F6FEB"),
-    ]
-    assert terms.coverage == [CountryCoverage("XK", [MobileOperator("Ipko", [])])]
-
-
 @pytest.mark.parametrize("absent", [None, ...], ids=["null", "absent"])
 def test_what_may_be_absent_may_be_null(absent: Any) -> None:
     optional = ["id", "provider_plan_id", "organization_id", "excluded_organizations", "enabled"]
     entry = one(**dict.fromkeys([*optional, "coverage_type"], absent))
     assert (entry.id, entry.organization_id, entry.excluded, entry.enabled) == (None,) * 4
     assert (entry.terms.provider_plan_id, entry.terms.coverage_type) == (None, "local")
-
-
-@pytest.mark.parametrize(
-    ("countries", "coverage_type"),
-    [(["DE"], "local"), (["DE", "FR", "XK"], "regional"), (["DE", "JP"], "global")],
-)
-def test_the_type_of_coverage_follows_unless_it_is_given(
-    countries: list[str], coverage_type: str
-) -> None:
-    assert one(coverage=covering(*countries)).terms.coverage_type == coverage_type
-    given = one(coverage=covering(*countries), coverage_type="regional")
-    assert given.terms.coverage_type == "regional"
-
-
-def test_a_country_may_have_no_operators_and_a_plan_no_profiles() -> None:
-    terms = one(coverage=covering("AQ", operators=0), sponsor_profiles=[]).terms
-    assert (terms.coverage, terms.sponsor_profiles) == ([CountryCoverage("AQ", [])], [])
-
-
-def test_limits_themselves_are_allowed() -> None:
-    largest = one(
-        name="n" * 255,
-        data_mb=DATA_MB_MAX,
-        validity_days=VALIDITY_DAYS_MAX,
-        retail_price="999999999999.999999",
-    ).terms
-    assert largest.retail_price_micros < 10**18
-    least = one(data_mb=1, validity_days=1, retail_price="0").terms
-    assert (least.data_mb, least.validity_days, least.retail_price_micros) == (1, 1, 0)
 
 
 def test_a_cost_is_in_the_currency_of_the_installation_unless_it_names_one() -> None:

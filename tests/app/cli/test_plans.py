@@ -1,6 +1,5 @@
 """`plans`: the catalogue as operators fill, change and see it."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from domain.catalogue.syncing import COSTS_NOTHING, NO_COUNTRY, UNLIMITED
 from domain.cause import utc_now
 from domain.cost import Cost
 from domain.provider_errors import Unavailable
-from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
+from tests.app.cli.shell import ROOT, Shell
 from tests.plan_files import covering, plan, profile, written
 from tests.support.providers.airalo import CLIENT_ID, CLIENT_SECRET, AiraloServer
 from tests.support.providers.esimgo import KEY, EsimGoServer
@@ -41,24 +40,6 @@ def test_the_file_of_the_handbook_can_be_imported(shell: Shell) -> None:
 def listed(shell: Shell) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = shell.json("plans", "list")["data"]
     return rows
-
-
-def test_an_import_counts_what_it_has_done(shell: Shell, file: Path) -> None:
-    counts = [shell.json("plans", "import", file) for _ in range(2)]
-    assert counts == [
-        {"created": 2, "updated": 0, "unchanged": 0},
-        {"created": 0, "updated": 0, "unchanged": 2},
-    ]
-    file.write_bytes(written(plan("B", coverage=covering("US")), plan("C")))
-    assert shell.json("plans", "import", file) == {"created": 1, "updated": 1, "unchanged": 0}
-    assert [row["name"] for row in listed(shell)] == ["A", "B", "C"]
-
-
-def test_the_standard_input_is_a_file_too(shell: Shell, file: Path) -> None:
-    with file.open() as given, shell.start("plans", "import", "-", "--json", stdin=given) as run:
-        out, errors = run.communicate(timeout=TIMEOUT_S)
-    assert (run.returncode, errors) == (0, "")
-    assert json.loads(out) == {"created": 2, "updated": 0, "unchanged": 0}
 
 
 def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_path: Path) -> None:
@@ -94,132 +75,6 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
     assert rows[1] == own | expected | unknown
     path.write_bytes(written(*listed(shell)))
     assert shell.json("plans", "import", path) == {"created": 0, "updated": 0, "unchanged": 2}
-
-
-def test_a_plan_may_be_sold_below_its_cost_only_if_that_is_meant(shell: Shell, file: Path) -> None:
-    file.write_bytes(written(plan("A", cost="4.51")))
-    refused = shell.run("plans", "import", file, status=1).stderr
-    why = "retail_price: is below the cost of 4.51 USD; --below-cost allows that"
-    assert refused == f'Error: plans[0] "A": {why}\n'
-    assert shell.json("plans", "import", file, "--below-cost")["created"] == 1
-    assert "4.51 USD" in shell.run("plans", "list").stdout
-
-
-def test_a_price_is_set_now_and_for_later(shell: Shell, file: Path) -> None:
-    file.write_bytes(written(plan("A", cost="4.40")))
-    shell.run("plans", "import", file)
-    plan_id = listed(shell)[0]["id"]
-    later = {"from": "2099-01-01T00:00:00.000Z", "retail_price": "5.00"}
-    for _ in range(2):
-        said = shell.json("plans", "price", plan_id, "5.00", "--from", "2099-01-01")
-        assert (said["retail_price"], said["later_prices"]) == ("4.50", [later])
-    assert listed(shell) == [said]
-    assert "5.00 from 2099-01-01T00:00:00Z" in shell.run("plans", "list").stdout
-    assert "has passed" in shell.refusal("plans", "price", plan_id, "5", "--from", "2020-01-01")
-    assert "below the cost of 4.40 USD" in shell.refusal("plans", "price", plan_id, "4.39")
-    for wrong in ("noon", "2099-01-01T00:00:00", "9999-12-31T23:59:59-05:00"):
-        refused = shell.refusal("plans", "price", plan_id, "5", "--from", wrong, status=2)
-        assert "--from" in refused
-    said = shell.json("plans", "price", plan_id, "4.39", "--below-cost")
-    assert (said["retail_price"], said["later_prices"]) == ("4.39", [])
-
-
-def test_a_plan_without_a_price_is_sold_once_it_has_one(shell: Shell, file: Path) -> None:
-    file.write_bytes(written(plan("A", retail_price=None)))
-    shell.run("plans", "import", file)
-    (row,) = listed(shell)
-    assert (row["retail_price"], row["enabled"]) == (None, False)
-    assert "has no price yet" in shell.refusal("plans", "enable", row["id"])
-    said = shell.json("plans", "price", row["id"], "4.50")
-    assert (said["retail_price"], said["enabled"]) == ("4.50", True)
-
-
-def test_every_mistake_is_a_line_and_nothing_is_imported(shell: Shell, file: Path) -> None:
-    file.write_bytes(written(plan("A"), plan("B", data_mb=0, currency="EUR"), plan("C", size=1)))
-    for options in ([], ["--json"]):
-        refused = shell.run("plans", "import", file, *options, status=1)
-        assert refused.stdout == ""
-        assert refused.stderr.splitlines() == [
-            'Error: plans[1] "B": data_mb: must be a whole number from 1 to 1000000000',
-            'Error: plans[1] "B": currency: must be USD, the currency of this installation',
-            'Error: plans[2] "C": size: is unknown',
-        ]
-    stranger = str(uuid4())
-    file.write_bytes(written(*(plan(name, organization_id=stranger) for name in "AB")))
-    refused = shell.run("plans", "import", file, status=1)
-    assert refused.stderr.splitlines() == [
-        f'Error: plans[{index}] "{name}": organization_id: there is no organization {stranger}'
-        for index, name in enumerate("AB")
-    ]
-    assert listed(shell) == []
-
-
-def test_the_currency_of_wallets_is_that_of_plans(shell: Shell, file: Path) -> None:
-    shell.new_organization()
-    file.write_bytes(written(plan(currency="EUR")))
-    stays = "CURRENCY must stay USD: the log of this installation holds it"
-    assert shell.having(CURRENCY="EUR").refusal("plans", "import", file) == stays
-
-
-def test_an_installation_may_have_another_currency(shell: Shell, file: Path) -> None:
-    euros = shell.having(CURRENCY="EUR")
-    assert "currency: must be EUR" in euros.run("plans", "import", file, status=1).stderr
-    file.write_bytes(written(plan(currency="EUR")))
-    assert euros.json("plans", "import", file)["created"] == 1
-
-
-def test_a_plan_is_switched_and_hidden(shell: Shell, file: Path) -> None:
-    owner = str(shell.new_organization())
-    shell.run("plans", "import", file)
-    plan_id = listed(shell)[0]["id"]
-    for _ in range(2):
-        assert shell.json("plans", "disable", plan_id)["enabled"] is False
-        hidden = shell.json("plans", "exclude", plan_id, owner)
-        assert (hidden["id"], hidden["excluded_organizations"]) == (plan_id, [owner])
-    assert listed(shell)[0] == hidden
-    for _ in range(2):
-        assert shell.json("plans", "enable", plan_id)["enabled"] is True
-        assert shell.json("plans", "include", plan_id, owner)["excluded_organizations"] == []
-
-
-def test_what_is_unknown_is_refused(shell: Shell, file: Path) -> None:
-    owner, stranger = shell.new_organization(), uuid4()
-    file.write_bytes(written(plan("A"), plan("B", organization_id=str(owner))))
-    shell.run("plans", "import", file)
-    shared, own = (row["id"] for row in listed(shell))
-    for command in ("enable", "disable"):
-        assert shell.refusal("plans", command, stranger) == f"there is no plan {stranger}"
-    for command in ("exclude", "include"):
-        refused = shell.refusal("plans", command, stranger, owner)
-        assert refused == f"there is no plan {stranger}"
-        refused = shell.refusal("plans", command, shared, stranger)
-        assert refused == f"there is no organization {stranger}"
-    assert "is not global" in shell.refusal("plans", "exclude", own, owner)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["import"], "FILE"),
-        (["import", "no-such-file.json"], "no-such-file.json"),
-        (["enable", "europe"], "'ID'"),
-        (["exclude", str(uuid4())], "'ORG'"),
-        (["exclude", str(uuid4()), "acme"], "'ORG'"),
-    ],
-)
-def test_a_wrong_argument_is_named(shell: Shell, arguments: list[str], named: str) -> None:
-    assert named in shell.refusal("plans", *arguments, status=2)
-
-
-def test_people_get_lines_and_tables(shell: Shell, file: Path) -> None:
-    assert "There are none." in shell.run("plans", "list").stdout
-    assert "created    2\n" in shell.run("plans", "import", file).stdout
-    header, first, second = shell.run("plans", "list").stdout.splitlines()
-    assert header.split()[:4] == ["ID", "NAME", "PROVIDER_PLAN_ID", "PRICE"]
-    cells = ["A", "a", "4.50", "USD", "-", "-", "1000", "7", "local", "1", "-", "yes", "-"]
-    assert first.split()[1:] == cells
-    assert "global" in second
-    assert "enabled           no\n" in shell.run("plans", "disable", first.split()[0]).stdout
 
 
 COST = Cost(2_000_000, "USD")

@@ -33,12 +33,6 @@ def sold(shell: Shell, far: BicsServer, tmp_path: Path) -> Shell:
     return sold
 
 
-def test_check_reads_only(sold: Shell, far: BicsServer) -> None:
-    (row,) = sold.json("providers", "check", "bics")["data"]
-    assert (row["up"], row["balance"]) == (True, None)
-    assert {each.route for each in far.requests} == {"log in", "sims"}
-
-
 @pytest.mark.parametrize("fault", [None, FaultKind.RESET_AFTER])
 def test_smoke_buys_reads_and_gives_back(
     sold: Shell, far: BicsServer, tmp_path: Path, fault: FaultKind | None

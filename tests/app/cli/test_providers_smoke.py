@@ -132,15 +132,6 @@ def test_a_lost_reply_is_looked_up_and_told(sold: Shell, far: EsimGoServer, tmp_
     assert row["verified"] == NEVER_RUN
 
 
-def test_smoke_looks_up_one_number_and_drives_a_stock(shell: Shell) -> None:
-    priced = shell.having(COST_PER_LOOKUP="offline=0.001", NETWORK_BASE_PLAN="base")
-    done = priced.json("providers", "smoke", "offline", "--spend-max", "0.01")
-    assert (done["spent"], done["ok"], done["transcript"]) == ("0.001", True, None)
-    assert "no plan of simulated" in priced.refusal(
-        "providers", "smoke", "simulated", "--spend-max", "1"
-    )
-
-
 @pytest.mark.parametrize("kind", [ScriptedTwilio, ScriptedTelnyx])
 def test_smoke_of_a_remote_lookup_is_known_by_its_call_and_keeps_no_secret(
     shell: Shell, kind: type[ScriptedLookups], tmp_path: Path
@@ -159,12 +150,6 @@ def test_smoke_of_a_remote_lookup_is_known_by_its_call_and_keeps_no_secret(
     kept = Path(done["transcript"]).read_text("utf-8")
     assert number[1:] not in kept
     assert "secret" not in kept
-
-
-def test_who_may_not_spend_may_not_smoke(sold: Shell, far: EsimGoServer) -> None:
-    sold.json("operator", "create", "boss", "--may", "keys")
-    assert "OPERATOR_KEY" in sold.refusal("providers", "smoke", "esimgo", "--spend-max", "3")
-    assert far.sales == []
 
 
 REMOTE = sorted({*LOOKUPS, *NETWORKS} - {"offline", "simulated"})

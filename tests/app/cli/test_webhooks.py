@@ -64,23 +64,6 @@ def partners(shell: Shell) -> Any:
     made.container.close()
 
 
-def test_endpoints_of_all_organizations_are_listed_without_their_secrets(
-    shell: Shell, partners: Partners
-) -> None:
-    partners.plan(0)
-    for _ in range(2):
-        partners.plan(0, status="failed", attempts=10, response_status=500)
-    listed = shell.json("webhooks", "list")["data"]
-    assert [UUID(each["id"]) for each in listed] == partners.endpoints
-    first = listed[0]
-    assert (first["host"], first["enabled"], first["events"]) == ("hooks.example", True, None)
-    assert (first["pending"], first["failed"], listed[1]["pending"]) == (1, 2, 0)
-    assert "hush" not in shell.run("webhooks", "list").output
-    own = shell.json("webhooks", "list", "--org", partners.organizations[1])["data"]
-    assert [UUID(each["id"]) for each in own] == partners.endpoints[1:]
-    assert "there is no organization" in shell.refusal("webhooks", "list", "--org", uuid4())
-
-
 def test_those_that_fail_can_be_asked_for(shell: Shell, partners: Partners) -> None:
     assert shell.json("webhooks", "list", "--failing")["data"] == []
     webhooks, cause = partners.container.webhooks, Cause(utc_now(), "r")
@@ -132,18 +115,6 @@ def test_one_delivery_or_all_that_failed_are_told_again(shell: Shell, partners: 
     assert all((each.actor or "").startswith("os:") for each in asked)
     refused = shell.refusal("webhooks", "redeliver", partners.endpoints[1], done)
     assert "there is no delivery" in refused
-
-
-def test_nothing_is_told_again_to_one_that_is_disabled(shell: Shell, partners: Partners) -> None:
-    done = partners.plan(0, status="delivered")
-    partners.container.webhooks.change(
-        partners.organizations[0],
-        partners.endpoints[0],
-        Changes(enabled=False),
-        Cause(utc_now(), "r"),
-    )
-    assert "disabled" in shell.refusal("webhooks", "redeliver", partners.endpoints[0], done)
-    assert requests_of(partners.container) == []
 
 
 def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(

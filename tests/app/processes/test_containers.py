@@ -14,7 +14,6 @@ import psycopg
 import pytest
 import yaml
 
-from app.cli.root import COMMANDS
 from app.processes.doctor import examine
 from app.processes.migrate import migrate
 from app.settings import Settings, name_of
@@ -61,16 +60,6 @@ def test_every_path_that_the_image_copies_exists() -> None:
     assert {each[1:] for each in kept if each.startswith("!")} == set(copied)
 
 
-def test_the_image_runs_a_process_of_the_procfile_as_nobody_special() -> None:
-    assert instructions("ENTRYPOINT") == ['["python", "-m", "app"]']
-    assert instructions("CMD") == ['["web"]']
-    assert instructions("USER") == ["service"]
-    assert instructions("STOPSIGNAL") == ["SIGTERM"]
-    assert "/readyz" in instructions("HEALTHCHECK")[0]
-    assert "--require-hashes" in DOCKERFILE
-    assert {"web", *commands_of_the_procfile()} <= set(COMMANDS)
-
-
 def test_the_image_sets_only_settings_and_no_secret() -> None:
     named = set(re.findall(r"([A-Z_]+)=", instructions("ENV")[0]))
     assert named - SETTINGS == {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
@@ -100,14 +89,6 @@ def test_a_service_is_pinned_limited_and_watched(name: str) -> None:
     assert service.get("healthcheck", {}).get("disable", False) == (name in OWNERS)
 
 
-def test_rabbitmq_is_of_a_series_that_is_maintained_and_knows_its_memory() -> None:
-    rabbitmq = SERVICES["rabbitmq"]
-    assert int(rabbitmq["image"].partition(":")[2].partition(".")[0]) >= 4
-    told = (ROOT / "ops" / "rabbitmq.conf").read_text("utf-8")
-    assert "./ops/rabbitmq.conf:/etc/rabbitmq/conf.d/30-memory.conf:ro" in rabbitmq["volumes"]
-    assert f"= {rabbitmq['mem_limit'].upper()}B\n" in told
-
-
 @pytest.mark.parametrize("name", sorted(OURS))
 def test_every_setting_reaches_every_process(name: str) -> None:
     """A container gets the image's own, then those of env_file, then those of `environment`."""
@@ -126,19 +107,6 @@ def test_only_the_owner_of_the_log_can_be_its_owner() -> None:
     assert as_owner == OWNERS
     assert {SERVICES[name]["environment"]["SERVICE_ROLE"] for name in OURS} == {"carrier"}
     assert "POSTGRES_USER" not in SERVICES["postgres"]["environment"]  # So it is the superuser.
-
-
-def test_the_owner_can_back_up_and_restore() -> None:
-    """With the programs of the server's release, to a place that it may write to."""
-    major = re.match(r"postgres:(\d+)\.", SERVICES["postgres"]["image"])
-    assert major is not None
-    assert f"postgresql-client-{major[1]}" in DOCKERFILE
-    owner = SERVICES["owner"]
-    assert owner["read_only"] is True
-    assert "${BACKUPS:-backups}:/srv/backups" in owner["volumes"]
-    assert "keys:/srv/keys" in owner["volumes"]
-    assert re.search(r"install -d -o service -g service -m 0700 [^\n]*/srv/backups", DOCKERFILE)
-    assert owner["profiles"] == ["owner"]  # Nothing of it runs by itself.
 
 
 def test_no_password_is_in_the_environment_of_a_container() -> None:

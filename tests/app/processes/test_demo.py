@@ -26,24 +26,6 @@ def catalogue(process: Process) -> dict[UUID, PlanTerms]:
         return {row.id: row.terms for row in process.plans.all(connection)}
 
 
-def test_the_sample_plans_are_imported_once(process: Process) -> None:
-    first = make_demo(process)
-    plans, head = catalogue(process), process.log.head()
-    assert sorted(each.name for each in plans.values()) == sorted(e["name"] for e in SAMPLES)
-    second = make_demo(process)
-    assert catalogue(process) == plans
-    assert process.log.head() == head
-    assert second == first
-
-
-def test_the_demo_organization_sees_every_sample(process: Process) -> None:
-    demo = make_demo(process)
-    catalogue(process)
-    with process.views.reading() as connection:
-        seen = process.plans.compatible(connection, demo.organization, None)
-    assert len(seen) == len(SAMPLES)
-
-
 @pytest.mark.parametrize("currency", ["EUR", "JPY"])
 def test_a_demo_in_another_currency_has_the_same_figures(
     installation: Installation, currency: str

@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from app.processes.migrate import CannotMigrate, migrate
+from app.processes.readiness import wait_until_ready
 from app.settings import Settings
 from domain.errors import WrongCurrency
 from projections.audit.auditor import verify
 from tests.installation import Installation, Process
 from tests.projections.histories import Life
-from tests.projections.looking import tables
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
@@ -32,27 +33,14 @@ def process_of(processes: list[Process], directory: Path, **more: str) -> Proces
     return processes[-1]
 
 
-def test_everything_is_made_from_nothing(tmp_path: Path, processes: list[Process]) -> None:
-    process = process_of(processes, tmp_path)
-    assert migrate(process) == [model.name for model in process.models]
-    assert process.log.head() == 0
-    organization_id = process.organization()
-    process.projector.catch_up()
-    assert verify(process.log, process.views, process.positions, process.models).ok
-    assert process.vault.seal(organization_id, "2026-03", organization_id, b"") is not None
-    assert process.throttle.wait_s("nobody", "nowhere") == 0
-
-
-def test_a_second_time_changes_nothing(tmp_path: Path, processes: list[Process]) -> None:
+def test_the_currency_of_wallets_cannot_change(tmp_path: Path, processes: list[Process]) -> None:
     process = process_of(processes, tmp_path)
     migrate(process)
-    Life(process, seed=41).go_on(20)
-    process.projector.catch_up()
-    before, head = tables(process), process.log.head()
-    assert migrate(process) == []
-    assert migrate(process_of(processes, tmp_path)) == []
-    assert (tables(process), process.log.head()) == (before, head)
-    assert verify(process.log, process.views, process.positions, process.models).ok
+    assert migrate(process_of(processes, tmp_path, CURRENCY="EUR")) == []
+    process.organization()  # Nothing of it is projected yet.
+    for begin in (migrate, lambda it: wait_until_ready(it, Event())):
+        with pytest.raises(WrongCurrency, match="CURRENCY must stay USD"):
+            begin(process_of(processes, tmp_path, CURRENCY="EUR"))
 
 
 def test_read_models_that_were_lost_are_made_from_the_log(
@@ -76,15 +64,6 @@ def test_threads_that_migrate_at_once_build_every_model_once(
     with ThreadPoolExecutor(4) as pool:
         built = [name for names in pool.map(migrate, several) for name in names]
     assert sorted(built) == sorted(model.name for model in several[0].models)
-
-
-def test_the_currency_of_wallets_cannot_change(tmp_path: Path, processes: list[Process]) -> None:
-    process = process_of(processes, tmp_path)
-    migrate(process)
-    assert migrate(process_of(processes, tmp_path, CURRENCY="EUR")) == []
-    process.organization()  # Nothing of it is projected yet.
-    with pytest.raises(WrongCurrency, match="CURRENCY must stay USD"):
-        migrate(process_of(processes, tmp_path, CURRENCY="EUR"))
 
 
 def a_directory(path: Path) -> None:

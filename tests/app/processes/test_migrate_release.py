@@ -6,11 +6,6 @@ from tests.app.cli.serving import free_port
 from tests.app.cli.shell import TIMEOUT_S, Shell
 
 
-def test_it_ends_where_a_platform_runs_it_or_honcho_as_something_else(nowhere: Shell) -> None:
-    assert nowhere.run("migrate").stdout.startswith("built ")
-    nowhere.having(HONCHO_PROCESS_NAME="other.1").run("migrate")
-
-
 def test_under_honcho_it_stays_until_sigterm(nowhere: Shell) -> None:
     process = nowhere.having(HONCHO_PROCESS_NAME="release.1").start("migrate")
     assert process.stdout is not None

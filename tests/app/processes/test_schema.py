@@ -17,10 +17,6 @@ def run(database: Database, statement: str) -> None:
         connection.exec_driver_sql(statement)
 
 
-def test_a_new_installation_is_migrated(process: Process) -> None:
-    assert is_migrated(process)
-
-
 def test_stores_of_an_older_shape_are_made_anew(process: Process) -> None:
     run(process.stores, "DROP TABLE leases")
     run(process.stores, "CREATE TABLE leases (key TEXT)")

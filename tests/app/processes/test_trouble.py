@@ -84,12 +84,6 @@ def test_a_server_with_too_many_clients_is_quoted(nowhere: Shell, url: str, gues
         assert SECRET not in said
 
 
-def test_a_database_that_is_not_there_is_quoted(nowhere: Shell, url: str) -> None:
-    for said in said_everywhere(nowhere, f"{url}_gone"):
-        assert re.search(r"refuses: database .* does not exist", said), said
-        assert "migrate" not in said
-
-
 def test_only_a_database_without_tables_needs_them(nowhere: Shell, url: str) -> None:
     assert said_everywhere(nowhere, url) == [NOT_MIGRATED] * 3
 

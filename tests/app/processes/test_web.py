@@ -2,21 +2,18 @@
 
 import json
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from app.adapters.lookups.mcc_mnc import SHIPPED
 from tests.app.cli.shell import Shell
 from tests.app.processes.test_orphans import WORKER
-from tests.app.processes.web_process import COMES_UP_S, END_S, Web
+from tests.app.processes.web_process import END_S, Web
 from tests.installation import wait_until
 from tests.scenarios.system import find
 
-MEBIBYTE = 1024 * 1024
 PROXY = "203.0.113.7"
 
 
@@ -25,35 +22,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     started = Web(tmp_path_factory.mktemp("web"))
     yield started
     assert started.stop() == 0
-
-
-def test_a_plain_request_is_answered(web: Web) -> None:
-    answer = web.request("GET /v1/wallet")
-    assert (answer.status, answer.json()["data"]["currency"]) == (200, "USD")
-
-
-@pytest.mark.parametrize(
-    ("line", "status", "code"),
-    [
-        ("GET /nowhere", 404, "NOT_FOUND"),
-        ("GET /%ff", 404, "NOT_FOUND"),
-        ("GET /%00", 404, "NOT_FOUND"),
-        ("OPTIONS *", 404, "NOT_FOUND"),
-        ("DELETE /livez", 405, "METHOD_NOT_ALLOWED"),
-    ],
-)
-def test_what_no_route_takes_is_json(web: Web, line: str, status: int, code: str) -> None:
-    answer = web.request(line)
-    assert (answer.status, answer.code()) == (status, code)
-    assert ("allow" in answer.headers) == (status == 405)
-
-
-def test_a_body_of_two_mebibytes_is_a_413_and_the_server_lives(web: Web) -> None:
-    body = b" " * (2 * MEBIBYTE)
-    headers = {"Content_Type": "application/json", "Content_Length": str(len(body))}
-    answer = web.request("POST /number-lookup/bulk", body, **headers)
-    assert (answer.status, answer.code()) == (413, "PAYLOAD_TOO_LARGE")
-    assert web.request("GET /livez").status == 200
 
 
 def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Web) -> None:
@@ -105,22 +73,6 @@ def test_a_setting_that_only_its_part_can_judge_is_one_line(
         each for each in wrong.json("doctor", status=1)["data"] if each["check"] == "settings"
     )
     assert line == f"Error: {found['message']}"
-
-
-@pytest.mark.soak  # A broken table ends a start above.
-def test_a_table_that_breaks_meanwhile_ends_its_next_worker_with_one_line(tmp_path: Path) -> None:
-    table = tmp_path / "codes.csv"
-    shutil.copy(SHIPPED, table)
-    started = Web(tmp_path, WEB_WORKERS="1", MCC_MNC_FILE=str(table))
-    try:
-        wait_until(lambda: "serving http://" in started.log(), END_S)
-        table.write_text("no table\n", "utf-8")
-        (worker,) = find(started.process.pid, WORKER)
-        os.kill(worker, signal.SIGKILL)
-        wait_until(lambda: "MCC_MNC_FILE codes.csv line 1" in started.log(), COMES_UP_S)
-    finally:
-        started.kill()
-    assert "Traceback" not in started.log()
 
 
 def test_of_workers_that_die_one_after_the_other_it_ends(tmp_path: Path) -> None:

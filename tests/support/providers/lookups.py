@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from app.books.postings import work_of
 from tests.support.providers.server import Answer, Request, ScriptedServer
-from tests.workers.link_checks import Books
 
 
 class ScriptedLookups(ScriptedServer):
@@ -49,18 +47,3 @@ class ScriptedLookups(ScriptedServer):
         if self._fixed is not None:
             return self._fixed
         return handler(request) if self.is_allowed(request) else self.refusal()
-
-
-def check_charges(server: ScriptedLookups, books: Books) -> int:
-    """Expect that a provider was paid for all that the log says; return that, in micro-units.
-
-    What it was paid beyond that are replies that got lost.
-    """
-    booked = sum(
-        each.cost.amount_micros
-        for event in books.events
-        for each in work_of(event)
-        if each.provider == server.name and each.cost is not None
-    )
-    assert booked <= server.charged * server.price_micros
-    return booked

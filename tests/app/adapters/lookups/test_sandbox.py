@@ -44,20 +44,6 @@ def sandbox() -> Sandbox:
     return Sandbox()
 
 
-@pytest.mark.parametrize("phone_number", ["+15005550001", "+15005550003"])
-def test_the_outage_and_the_malformed_reply_never_end(sandbox: Sandbox, phone_number: str) -> None:
-    for _ in range(5):
-        with pytest.raises(Unavailable):
-            sandbox.ask(phone_number)
-
-
-def test_the_outage_and_the_malformed_reply_can_be_told_apart(sandbox: Sandbox) -> None:
-    with pytest.raises(Unavailable, match="malformed"):
-        sandbox.ask("+15005550003")
-    with pytest.raises(Unavailable, match="unavailable"):
-        sandbox.ask("+15005550001")
-
-
 def test_the_slow_number_answers_after_three_seconds(sandbox: Sandbox) -> None:
     facts = sandbox.ask("+15005550002")
 
@@ -80,15 +66,6 @@ def test_what_is_played_costs_nothing(sandbox: Sandbox) -> None:
     ]
 
 
-def test_the_second_attempt_of_an_organization_is_answered(sandbox: Sandbox) -> None:
-    with pytest.raises(Unavailable):
-        sandbox.ask("+15005550004")
-
-    assert sandbox.ask("+15005550004").valid
-    assert sandbox.ask("+15005550004").valid
-    assert sandbox.slept_s == []
-
-
 def test_each_organization_has_a_first_attempt_of_its_own(sandbox: Sandbox) -> None:
     with pytest.raises(Unavailable):
         sandbox.ask("+15005550004", ORGANIZATION)
@@ -96,15 +73,6 @@ def test_each_organization_has_a_first_attempt_of_its_own(sandbox: Sandbox) -> N
         sandbox.ask("+15005550004", ANOTHER)
 
     assert sandbox.ask("+15005550004", ANOTHER).valid
-
-
-def test_attempts_are_counted_for_the_one_number_that_needs_it(sandbox: Sandbox) -> None:
-    sandbox.ask("+15005550002")
-    sandbox.ask(VALID_MOBILE)
-    with pytest.raises(Unavailable):
-        sandbox.ask("+15005550001")
-
-    assert sandbox.attempts.counts == {}
 
 
 def test_sandbox_numbers_never_reach_the_provider(sandbox: Sandbox) -> None:
@@ -139,19 +107,6 @@ def test_sandbox_numbers_answer_while_the_circuit_is_open() -> None:
 
         assert not lookup.is_up()
         assert lookup.look_up(ORGANIZATION, "+15005550002").facts.valid
-
-
-def test_every_other_number_is_left_to_the_provider(sandbox: Sandbox) -> None:
-    expected = ScriptedLookup().look_up(ORGANIZATION, VALID_MOBILE).facts
-
-    assert sandbox.ask(VALID_MOBILE) == expected
-    assert not sandbox.ask("+15005550006").valid
-    assert sandbox.provider.calls == 2
-
-
-def test_the_sandbox_speaks_for_the_provider_inside(sandbox: Sandbox) -> None:
-    assert sandbox.lookup.name == "scripted"
-    assert sandbox.lookup.remote
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.adapters.lookups import twilio
 from app.adapters.lookups.twilio import TwilioLookup, found_of
 from app.adapters.remote.reply import Malformed, Reply
 from app.bootstrap.container import Container
@@ -17,7 +16,6 @@ from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Told
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
 from tests.log_lines import records_of
-from tests.support.providers.server import FaultKind
 from tests.support.providers.twilio import ACCOUNT, ScriptedTwilio, line, resource
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
@@ -37,24 +35,8 @@ def told_of(kind: str | None, **more: Any) -> Found:
     return read(resource(NUMBER, **US, line_type_intelligence=line(kind, **more)))
 
 
-# The documentation's examples are about other packages, which are read over.
-OTHER_PACKAGES: dict[str, Any] = {
-    "caller_name": {"caller_name": "A B", "caller_type": "CONSUMER", "error_code": None},
-    "sim_swap": {
-        "last_sim_swap": {"last_sim_swap_date": None, "swapped_period": "PT24H"},
-        "carrier_name": "Vodafone UK",
-        "mobile_country_code": "276",
-        "mobile_network_code": "02",
-        "error_code": None,
-    },
-    "call_forwarding": {"call_forwarding_enabled": True, "error_code": None},
-    "line_status": {"status": "inactive", "error_code": None},
-    "identity_match": {"first_name_match": "exact_match", "summary_score": 90, "error_code": None},
-    "reassigned_number": {"last_verified_date": "2021-12-24", "is_number_reassigned": "no"},
-    "sms_pumping_risk": {"number_blocked": False, "sms_pumping_risk_score": 61},
-    "phone_number_quality_score": {"quality_score": 0, "quality_category": "low"},
-    "pre_fill": {"first_name": "A", "postal_code": "98117", "error_code": None},
-}
+# Of a package that we do not ask for.
+OTHER = {"caller_name": "A B", "caller_type": "CONSUMER", "error_code": None}
 
 
 def test_the_documented_line_type_is_read() -> None:
@@ -69,16 +51,14 @@ def test_the_documented_line_type_is_read() -> None:
     )
 
 
-@pytest.mark.parametrize("package", OTHER_PACKAGES)
-def test_a_package_that_we_do_not_ask_for_is_read_over(package: str) -> None:
-    packages = {package: OTHER_PACKAGES[package], "line_type_intelligence": line("landline")}
-    carrier = read(resource(NUMBER, **US, **packages, new_field={"a": [1]})).facts.carrier
+def test_a_package_that_we_do_not_ask_for_is_read_over() -> None:
+    told = {"caller_name": OTHER, "line_type_intelligence": line("landline")}
+    carrier = read(resource(NUMBER, **US, **told, new_field={"a": [1]})).facts.carrier
     assert carrier == Carrier(type="landline")
 
 
-@pytest.mark.parametrize("package", OTHER_PACKAGES)
-def test_a_valid_number_without_its_line_type_is_an_answer_that_costs_nothing(package: str) -> None:
-    found = read(resource(NUMBER, **US, **{package: OTHER_PACKAGES[package]}))
+def test_a_valid_number_without_its_line_type_is_an_answer_that_costs_nothing() -> None:
+    found = read(resource(NUMBER, **US, caller_name=OTHER))
     assert (found.facts.country_code, found.facts.valid, found.free) == ("US", True, True)
     assert found.facts.carrier == Carrier(type="unknown")
 
@@ -263,13 +243,3 @@ def test_a_balance_that_makes_no_sense_is_none(
     server.answer_with(200, told)
     with pytest.raises(Malformed):
         lookup.balance(timeout_s=1.0)
-
-
-def test_a_slow_reply_ends_in_time(
-    server: ScriptedTwilio, lookup: TwilioLookup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(twilio, "LOOKUP_S", 0.2)
-    server.fault(FaultKind.LATE_REPLY, times=9)
-    with pytest.raises(Unavailable):
-        lookup.look_up(ORGANIZATION, MOBILE)
-    server.heal()

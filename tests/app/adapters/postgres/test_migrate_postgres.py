@@ -14,7 +14,6 @@ from app.processes.migrate import CannotMigrate, is_migrated, migrate
 from app.settings import Settings
 from tests.app.cli.shell import Shell
 from tests.installation import Process
-from tests.projections.looking import places, register, tables
 from tests.servers.running import free_port
 from tests.support import warm
 
@@ -41,20 +40,6 @@ def start(url: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     environment = {**os.environ, "DATABASE_URL": url}
     return warm.start(["migrate"], environment, stdout=pipe, stderr=pipe, text=True)
-
-
-def test_everything_is_made_from_nothing_and_a_second_time_changes_nothing(
-    new_process: NewProcess, database_url: str
-) -> None:
-    first = new_process(database_url)
-    assert migrate(first) == [model.name for model in first.models]
-    assert is_migrated(first)
-    register(first, 3)
-    first.projector.catch_up()
-    before = (tables(first), places(first))
-    again = new_process(database_url)
-    assert migrate(again) == []
-    assert (tables(again), places(again)) == before
 
 
 def test_several_threads_and_processes_at_once_all_succeed(

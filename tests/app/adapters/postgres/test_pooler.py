@@ -1,6 +1,5 @@
 """Behind a pooler: a session that is kept does for everything, any other is refused by name."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -15,7 +14,6 @@ from app.processes.readiness import what_is_missing
 from tests.installation import PATIENCE_S, Process, Settings, wait_until
 from tests.projections.looking import register
 from tests.servers.pgbouncer import PgBouncer
-from tests.support import warm
 
 Pooler = Callable[..., PgBouncer]
 SETTINGS_OF_A_SESSION = (
@@ -69,18 +67,6 @@ def test_sessions_that_are_shared_are_refused_before_one_is_used(
     migrate(process)  # It has waited, and goes on by itself.
     assert what_is_missing(process) is None
     process.close()
-
-
-def test_a_command_behind_the_wrong_pooler_says_so_in_one_line(
-    pooler: Pooler, database_url: str, tmp_path: Path
-) -> None:
-    changes = {
-        "DATABASE_URL": pooler(database_url, "transaction").url,
-        "SIGNING_KEYS": str(tmp_path / "keys"),
-    }
-    done = warm.run(["org", "list"], {**os.environ, **changes})
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"Error: DATABASE_URL {SHARED}\n"
 
 
 def test_a_pool_without_a_second_session_is_named(

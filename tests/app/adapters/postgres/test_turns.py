@@ -1,6 +1,5 @@
 """Turns between processes: one process at a time, never for ever, and no error without a turn."""
 
-import logging
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,6 @@ from app.adapters.postgres.database import PostgresDatabase
 from app.adapters.postgres.turns import PostgresTurns
 from tests.app.adapters.turn_holder import PATIENCE_S, holder
 from tests.installation import wait_until
-from tests.log_lines import said_by
 from tests.servers.postgres import PostgresServer
 
 WALLET = UUID("3b0d5a5e-36e5-4f1b-9d0a-5b1f8f6b2a11")
@@ -89,11 +87,6 @@ def test_the_next_in_the_line_has_its_turn_when_the_first_ends(
         assert waiting.result(PATIENCE_S)
 
 
-def test_turns_at_other_wallets_are_others(new_turns: NewTurns) -> None:
-    assert new_turns().take([WALLET])
-    assert new_turns().take([OTHER])
-
-
 def test_who_waits_too_long_goes_without_and_holds_nothing(new_turns: NewTurns) -> None:
     first, second, third = new_turns(), new_turns(), new_turns()
     assert first.take([WALLET])
@@ -156,7 +149,7 @@ def test_a_lost_connection_costs_one_turn(new_turns: NewTurns, database_url: str
 
 
 @pytest.mark.usefixtures("restless")
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.soak), "kill"])
 def test_while_the_server_is_away_there_are_no_turns_and_afterwards_there_are(
     shaky_turns: NewTurns, postgres_up: PostgresServer, end: str
 ) -> None:
@@ -167,29 +160,3 @@ def test_while_the_server_is_away_there_are_no_turns_and_afterwards_there_are(
     assert not turns.take([WALLET])
     postgres_up.start()
     assert turns.take([WALLET])
-
-
-def test_a_server_that_was_away_is_left_alone_for_a_while(
-    shaky_turns: NewTurns,
-    postgres_up: PostgresServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(postgres_turns, "REST_S", 3_600.0)  # However slowly the server starts.
-    caplog.set_level(logging.INFO, postgres_turns.__name__)
-    turns = shaky_turns()
-    postgres_up.stop()
-    assert not turns.take([WALLET])
-    postgres_up.start()
-    assert not turns.take([WALLET])
-    assert len(said_by(caplog, postgres_turns.__name__)) == 1
-
-
-def test_ending_and_closing_without_a_turn_do_nothing(new_turns: NewTurns) -> None:
-    turns = new_turns()
-    turns.end()
-    turns.close()
-    assert turns.take([WALLET])
-    turns.close()
-    turns.end()
-    assert new_turns().take([WALLET])

@@ -9,7 +9,7 @@ import pytest
 
 from app.adapters.postgres import waker as postgres_waker
 from app.adapters.postgres.connection import BoundedConnection
-from app.adapters.postgres.database import PostgresDatabase, conninfo
+from app.adapters.postgres.database import conninfo
 from app.adapters.postgres.waker import CHANNEL, STREAMS_MAX, PostgresWaker, payload_of, streams_of
 from domain.log.signal import Signal
 from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
@@ -64,13 +64,6 @@ def seconds(work: Callable[[], bool]) -> float:
     return time.monotonic() - started
 
 
-def test_a_commit_elsewhere_wakes(waker: PostgresWaker, database_url: str) -> None:
-    until_it_listens(waker, database_url)
-    seen = waker.count
-    notify(database_url)
-    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
-
-
 @postgresql_only("on SQLite everything is one process")
 def test_only_commits_that_ask_for_work_wake_the_dispatcher(process: Process) -> None:
     url = process.settings.database_url
@@ -83,18 +76,6 @@ def test_only_commits_that_ask_for_work_wake_the_dispatcher(process: Process) ->
             other.execute("SELECT pg_notify('log_work', 'the end')")
         heard = listener.notifies(timeout=PATIENCE_S, stop_after=2)
         assert [each.payload for each in heard] == ["", "the end"]
-
-
-@postgresql_only("on SQLite everything is one process")
-def test_a_dispatcher_is_woken_by_a_job(process: Process) -> None:
-    organization_id = process.organization()
-    url = process.settings.database_url
-    waker = PostgresDatabase(url, "dispatcher").waker(Signal())
-    until_it_listens(waker, url, "log_work")
-    seen = waker.count
-    create_job(process, organization_id, numbers(1))
-    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
-    waker.close()
 
 
 def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
@@ -110,24 +91,6 @@ def test_a_commit_names_the_streams_that_somebody_may_wait_for() -> None:
     assert streams_of({payload_of(()).encode(), payload_of({one}).encode()}) == {one}
     assert streams_of({payload_of(()).encode()}) == set()
     assert streams_of({payload_of([uuid4().hex] * (STREAMS_MAX + 1)).encode()}) is None
-
-
-def test_a_wait_without_a_commit_is_bounded(waker: PostgresWaker, database_url: str) -> None:
-    until_it_listens(waker, database_url)
-    assert not waker.wait(waker.count, 0.05)
-
-
-def test_it_listens_again_after_the_server_was_killed(
-    shaky_waker: PostgresWaker, shaky_url: str, postgres_up: PostgresServer
-) -> None:
-    until_it_listens(shaky_waker, shaky_url)
-    postgres_up.kill()
-    seen = shaky_waker.count
-    postgres_up.start()
-    assert shaky_waker.wait(seen, PATIENCE_S)  # What came while nobody listened.
-    until_it_listens_again = shaky_waker.count
-    notify(shaky_url)
-    assert seconds(lambda: shaky_waker.wait(until_it_listens_again, PATIENCE_S)) < SOON_S
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -198,14 +161,6 @@ def watched_connects(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tries
 
 
-def test_without_a_server_it_waits_as_long_as_it_is_told(
-    shaky_waker: PostgresWaker, postgres_up: PostgresServer
-) -> None:
-    postgres_up.stop()
-    assert not shaky_waker.wait(shaky_waker.count, 0.1)
-    postgres_up.start()
-
-
 def test_a_closed_one_leaves_no_connection(waker: PostgresWaker, database_url: str) -> None:
     until_it_listens(waker, database_url)
     waker.close()
@@ -227,12 +182,3 @@ def test_what_the_release_before_tells_is_understood_and_what_nobody_tells_harms
     assert streams_of([f"{first},{second}".encode()]) == {first.hex, second.hex}
     assert streams_of([first.hex.encode(), b"nonsense \xff"]) is not None
     assert streams_of([b""]) is None
-
-
-def test_it_says_whether_it_listens(waker: PostgresWaker, database_url: str) -> None:
-    appended = waker._appended  # noqa: SLF001  # Nobody else has it here.
-    assert not appended.hears_others
-    until_it_listens(waker, database_url)
-    assert appended.hears_others
-    waker.close()
-    assert not appended.hears_others

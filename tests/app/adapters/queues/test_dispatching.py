@@ -14,7 +14,6 @@ from tests.servers.given_broker import delete_queues
 from tests.servers.rabbitmq import RabbitServer
 
 pytestmark = sqlite_only("it is the broker that is in trouble")
-ALARM, CALM = "0.000001", "0.4"  # Of the memory: how much may be used before nothing is accepted.
 
 
 @pytest.fixture
@@ -64,20 +63,4 @@ def test_jobs_accepted_while_the_broker_is_away_are_published_when_it_comes(
         wait_until(lambda: len(failures) >= 2)
         server.start()
         wait_until(lambda: process.publisher.backlog("lookup") == 3)
-    assert {type(each) for each in failures} == {BrokerAway}
-
-
-def test_jobs_accepted_during_a_memory_alarm_are_published_after_it(
-    server: RabbitServer, process: Process
-) -> None:
-    failures: list[Exception] = []
-    server._control("set_vm_memory_high_watermark", ALARM)  # noqa: SLF001  # As an operator does.
-    try:
-        create_job(process, process.organization(), numbers(600))
-        with following(process, failures):
-            wait_until(lambda: len(failures) >= 1)
-            server._control("set_vm_memory_high_watermark", CALM)  # noqa: SLF001  # As above.
-            wait_until(lambda: process.publisher.backlog("lookup") >= 3)
-    finally:
-        server._control("set_vm_memory_high_watermark", CALM)  # noqa: SLF001  # As above.
     assert {type(each) for each in failures} == {BrokerAway}

@@ -3,7 +3,6 @@
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -149,13 +148,6 @@ def test_a_publisher_whose_idle_connection_was_lost_makes_another_one(
     assert bench.publisher.backlog("lookup") == 2
 
 
-def test_a_deleted_queue_is_made_again_by_who_publishes(url: str, bench: Bench) -> None:
-    bench.publish("lost")
-    delete_queues(url)
-    bench.publish("kept")
-    assert bench.publisher.backlog("lookup") == 1
-
-
 def test_a_worker_whose_queue_is_deleted_makes_it_again(url: str, bench: Bench) -> None:
     with bench.working():
         bench.publish("before")
@@ -200,24 +192,6 @@ def test_a_retry_that_the_broker_refuses_becomes_a_dead_letter(
             wait_until(lambda: bench.broker.dead("lookup") == 1)
         finally:
             control(rabbitmq, "set_vm_memory_high_watermark", "0.4")
-
-
-def test_many_threads_publish_and_count_at_once(bench: Bench) -> None:
-    texts = [f"message-{index}" for index in range(200)]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda text: (bench.publish(text), bench.publisher.backlog("lookup")), texts))
-    wait_until(lambda: bench.publisher.backlog("lookup") == 200)
-
-
-def test_an_idle_connection_lives_longer_than_its_heartbeats(url: str) -> None:
-    bench = durable(f"{url}?heartbeat=1")
-    bench.publish("a")
-    line = bench.broker._shared._connection  # noqa: SLF001  # Whether it is still the same.
-    began = time.monotonic()
-    wait_until(lambda: time.monotonic() - began > 3)
-    bench.publish("b")
-    assert bench.broker._shared._connection is line  # noqa: SLF001  # As above.
-    bench.broker.close()
 
 
 def test_without_quorum_wanted_where_it_is_one_line_names_the_setting(

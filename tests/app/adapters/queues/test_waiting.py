@@ -51,29 +51,6 @@ def test_what_is_in_hand_at_the_end_is_finished(broker: InProcessBroker) -> None
     assert not stop.is_alive()
 
 
-def test_a_message_that_has_to_wait_comes_at_its_time(broker: InProcessBroker) -> None:
-    heard = Event()
-    actor = dramatiq.actor(heard.set, broker=broker, queue_name="bells", actor_name="hear")
-    worker = WaitingWorker(broker, "bells", THREADS)
-    worker.start()
-    actor.send_with_options(delay=1)
-    assert heard.wait(PATIENCE_S)
-    worker.stop(timeout=int(PATIENCE_S * 1_000))
-    assert not [each for each in worker.consumers.values() if each.is_alive()]
-
-
-def test_a_consumer_looks_only_while_something_is_in_hand() -> None:
-    queue = SleepingQueue()
-    queue.put("in hand")
-    assert queue.get() == "in hand"
-    with pytest.raises(Empty):
-        queue.get(timeout=0.001)
-    queue.task_done()
-    queue.end()
-    with pytest.raises(Empty):
-        queue.get(timeout=0.001)
-
-
 @pytest.mark.parametrize("kind", [Messages, SleepingQueue])
 def test_nobody_looks_up_while_there_is_nothing(kind: type[Messages | SleepingQueue]) -> None:
     messages, got = kind(), list[object]()

@@ -102,17 +102,3 @@ def test_a_worker_that_is_killed_in_the_midst_leaves_its_messages_to_the_next_on
     # A message whose slice another one has brought about may be left: the next worker drops it.
     assert process.broker.dead("lookup") == 0
     check(process)
-
-
-def test_a_worker_that_is_told_to_end_finishes_what_it_has_begun(
-    installation: Installation, process: Process
-) -> None:
-    job = job_with_slices(process, 1, SLOW)
-    with worker(installation) as stopped:
-        wait_until(lambda: starts(process, job) == [0], LIFE_S_MAX)
-        stopped.terminate()
-        assert stopped.wait(30) == 0
-    assert is_finished(process, job)
-    assert starts(process, job) == [0]
-    assert process.publisher.backlog("lookup") == 0
-    check(process)

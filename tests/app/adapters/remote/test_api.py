@@ -58,11 +58,6 @@ def test_connections_are_used_again(api: RemoteApi, tiny: Tiny) -> None:
     assert tiny.accepted <= 8
 
 
-def test_names_are_resolved(make_api: MakeApi, tiny: Tiny) -> None:
-    api = make_api(tiny.url.replace("127.0.0.1", "localhost"))
-    assert api.read("GET", READ, timeout_s=5).status == 200
-
-
 def test_a_form_and_a_redirect_are_taken_as_they_are(api: RemoteApi) -> None:
     sent = api.change("POST", "/forms", form={"a": "1 2"}, timeout_s=5)
     assert msgspec.json.decode(sent.body) == {"a": "1 2"}
@@ -117,17 +112,6 @@ def test_a_change_is_sent_once(api: RemoteApi, tiny: Tiny, kind: FaultKind) -> N
         api.change("POST", "/orders", json=ITEM, timeout_s=5)
     assert type(raised.value) is error
     assert (len(tiny.requests), tiny.sold) == (1, sold)
-
-
-def test_a_change_that_is_refused_is_the_adapters_business(api: RemoteApi, tiny: Tiny) -> None:
-    tiny.fault(FaultKind.UNAUTHORIZED)
-    assert api.change("POST", "/orders", json=ITEM, timeout_s=5).status == 401
-
-
-def test_success_after_the_time_out_is_an_unknown_outcome(api: RemoteApi, tiny: Tiny) -> None:
-    tiny.fault(FaultKind.DELAY)
-    assert seconds_of(lambda: api.change("POST", "/orders", json=ITEM, timeout_s=0.2)) < SOON_S
-    tiny.heal()
 
 
 @pytest.mark.parametrize("kind", [FaultKind.DELAY, FaultKind.LATE_REPLY, FaultKind.DRIBBLE])
@@ -311,12 +295,6 @@ def test_the_request_id_is_passed_on(api: RemoteApi, tiny: Tiny) -> None:
     first, second = tiny.asked("look up")
     assert first.headers["x-request-id"] == "request-7"
     assert "x-request-id" not in second.headers
-
-
-def test_a_restarted_provider_costs_no_read(api: RemoteApi, tiny: Tiny) -> None:
-    api.read("GET", READ, timeout_s=5)
-    tiny.hang_up()
-    assert api.change("POST", "/orders", json=ITEM, timeout_s=5).status == 201
 
 
 def test_after_close_nothing_is_sent(api: RemoteApi, tiny: Tiny) -> None:

@@ -58,12 +58,6 @@ def test_an_older_reading_never_replaces_a_newer_one(process: Process, first: da
     assert found == NetworkReading(usage(LATER, used_mb=1), status(LATER))
 
 
-def test_of_two_readings_of_one_moment_the_later_call_counts(process: Process) -> None:
-    for used_mb in (1.0, 2.0):
-        process.readings.keep_usage(ORGANIZATION, LINK, usage(used_mb=used_mb))
-    assert process.readings.find([LINK])[LINK].usage == usage(used_mb=2.0)
-
-
 def test_usage_and_status_have_each_an_age_of_their_own(process: Process) -> None:
     process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER))
     process.readings.keep_status(ORGANIZATION, LINK, status(NOON))
@@ -79,12 +73,6 @@ def test_a_msisdn_that_was_told_once_stays_until_another_is_told(process: Proces
     process.readings.keep_usage(ORGANIZATION, LINK, changed)
     assert process.readings.find([LINK])[LINK].usage == changed
     assert process.readings.with_msisdn(ORGANIZATION, MSISDN, 9) == []
-
-
-def test_a_link_without_a_msisdn_has_none(process: Process) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(msisdn=None))
-    assert process.readings.find([LINK])[LINK].usage == usage(msisdn=None)
-    assert process.readings.with_msisdn(ORGANIZATION, "", 9) == []
 
 
 def test_the_msisdn_stands_in_its_column_only(process: Process) -> None:
@@ -180,27 +168,6 @@ def test_a_store_that_is_broken_is_one_that_has_seen_nothing(process: Process, d
     assert len(process.readings.with_msisdn(ORGANIZATION, MSISDN, 9)) == (
         0 if damage.startswith("DROP") else 1
     )
-
-
-def test_another_number_leaves_nothing_of_the_first(process: Process) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage())
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER, msisdn="+4670"))
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON))
-    assert process.readings.with_msisdn(ORGANIZATION, "12345678", 9) == []
-    assert process.readings.with_msisdn(ORGANIZATION, "67", 9) == [LINK]
-
-
-def test_a_number_whose_digits_repeat_finds_its_link_once(process: Process) -> None:
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(msisdn="+7777777"))
-    assert process.readings.with_msisdn(ORGANIZATION, "77", 9) == [LINK]
-
-
-def test_a_number_that_is_forgotten_is_not_found(process: Process) -> None:
-    other = uuid4()
-    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON))
-    process.readings.keep_usage(ORGANIZATION, other, usage(LATER, msisdn="+4670"))
-    process.readings.forget(LATER)
-    assert process.readings.with_msisdn(ORGANIZATION, "+", 9) == [other]
 
 
 def test_an_upgrade_drops_the_parts_of_numbers_and_makes_the_index(process: Process) -> None:

@@ -14,7 +14,7 @@ from app.adapters.networks.airalo.wire import Placed, Sim, orders_of
 from app.adapters.remote.reply import Reply
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
-from domain.links.network import NoSuchEndpoint, Order
+from domain.links.network import Order
 from domain.provider_errors import (
     NotAnswered,
     OutcomeUnknown,
@@ -56,19 +56,6 @@ def test_a_code_says_whether_it_is_final(
         network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
 
     assert {type(ordering.value), type(adding.value)} == {expected}
-
-
-def test_a_recycled_esim_takes_no_package_and_is_inactive(
-    network: Airalo, server: AiraloServer
-) -> None:
-    order = buy(network)
-    server.esims[order.iccid].recycled = True
-
-    with pytest.raises(Rejected) as caught:
-        network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
-
-    assert not isinstance(caught.value, NoSuchEndpoint)
-    assert network.usage(order.iccid, timeout_s=TIMEOUT_S).status == "inactive"
 
 
 @pytest.mark.parametrize(

@@ -1,61 +1,12 @@
-"""A lab whose links run on the scripted BICS, over real sockets, through the real container."""
+"""What has to be true between our log and the ledger of the scripted BICS."""
 
 from collections import Counter
-from collections.abc import Sequence
-from uuid import UUID
-
-import msgspec
 
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
-from projections.audit.auditor import check_log
-from tests.installation import Installation, Process
 from tests.support.providers import bics
 from tests.support.providers.bics import BicsServer
-from tests.workers.link_checks import Books, check_money
-from tests.workers.link_lab import DEPOSIT, PRICE, Lab
-from tests.workers.places import watch_commits, watch_reads
-
-SIMS = 40
-
-
-class BicsLab(Lab):
-    """Drives the sagas as `Lab` does; only the clock is the test's own, also at BICS."""
-
-    def __init__(self, installation: Installation, server: BicsServer) -> None:
-        self.server = server
-        installation.environment |= environment_of(server)
-        super().__init__(installation)
-        server.clock = self.clock
-
-    def _begin(self, process: Process) -> None:
-        process.publisher = self
-        watch_commits(process, self.commits)
-        watch_reads(process, self.reads)
-        self.process = process
-
-    def other_process(self) -> Process:
-        """Open the files as another process would, which runs beside this one."""
-        return self.installation.process(self.clock)
-
-    def plan(
-        self, provider_plan_id: str = "eu-1", price: str = PRICE, sponsors: Sequence[str] = ()
-    ) -> UUID:
-        """Offer a plan of BICS; return its id."""
-        plan_id = super().plan(provider_plan_id, price, sponsors or [bics.SPONSORS[0]])
-        terms = msgspec.structs.replace(self._plans[plan_id], network="bics")
-        self._plans[plan_id] = terms
-        return plan_id
-
-    def check(self) -> None:
-        """Expect that all has ended, and that log, money and BICS's own ledger agree."""
-        books = Books(self.process.log)
-        links = books.every(Link)
-        assert {link.stage for link in links} <= {Stage.ACTIVE, Stage.ENDED}
-        assert all(link.open_change is None for link in links)
-        check_money(self, links, books.events, DEPOSIT)
-        check_ledger(self.server, books)
-        assert check_log(self.process.log).failures == []
+from tests.workers.link_checks import Books
 
 
 def check_ledger(server: BicsServer, books: Books) -> None:

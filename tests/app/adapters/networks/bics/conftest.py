@@ -7,10 +7,7 @@ import pytest
 
 from app.adapters.networks.bics.network import BicsNetwork
 from tests.contracts.esim_networks import BicsSide
-from tests.installation import installation, migrated
 from tests.support.providers.bics import BicsServer
-
-__all__ = ["installation", "migrated"]
 
 
 @pytest.fixture

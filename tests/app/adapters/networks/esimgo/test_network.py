@@ -1,6 +1,5 @@
 """The adapter of eSIM Go against its scripted server: what the port's contract does not ask."""
 
-import time
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -9,32 +8,14 @@ import pytest
 
 from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.networks.esimgo.network import CONNECTED_FOR, ORDERS_PER_PAGE, EsimGo
-from app.adapters.remote.api import RemoteRules
-from domain.cause import utc_now
 from domain.cost import Cost, ProviderBalance
 from domain.links.lost_order import APART
-from domain.links.network import ActivationCode, NoSuchEndpoint, Order, ProviderPlan
+from domain.links.network import NoSuchEndpoint, Order, ProviderPlan
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.app.adapters.networks.esimgo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
 from tests.installation import SetClock
-from tests.support.providers.esimgo import GB, MB, EsimGoServer
+from tests.support.providers.esimgo import MB, EsimGoServer
 from tests.support.providers.server import FaultKind
-
-
-class Turns:
-    """A pace of one process: eight calls a second, two at once."""
-
-    def __init__(self) -> None:
-        self._next_s = 0.0
-
-    def __call__(self, calls_per_s: float, burst: int, within_s: float) -> float | None:
-        now_s = time.monotonic()
-        self._next_s = max(self._next_s, now_s - (burst - 1) / calls_per_s)
-        wait_s = self._next_s - now_s
-        if wait_s > within_s:
-            return None
-        self._next_s += 1 / calls_per_s
-        return max(0.0, wait_s)
 
 
 def bought(network: EsimGo, plan: ProviderPlan = PLAN) -> Order:
@@ -52,15 +33,6 @@ def test_an_order_brings_an_esim_and_tells_its_cost(
     assert network.balance(timeout_s=TIMEOUT_S) == ProviderBalance(997_720_000, "USD")
 
 
-def test_what_is_ordered_is_not_validated_before(network: EsimGo, server: EsimGoServer) -> None:
-    bought(network)
-
-    (sent,) = server.requests
-    (line,) = sent.json()["order"]
-    assert sent.json()["type"] == "transaction"
-    assert line["allowReassign"] is False
-
-
 @pytest.mark.parametrize("balance", ["0.00", "2.27"])
 def test_an_order_that_our_balance_cannot_pay_is_refused(
     network: EsimGo, server: EsimGoServer, balance: str
@@ -71,11 +43,6 @@ def test_an_order_that_our_balance_cannot_pay_is_refused(
         bought(network)
 
     assert not server.sales
-
-
-def test_a_bundle_that_is_not_sold_is_refused(network: EsimGo) -> None:
-    with pytest.raises(Rejected):
-        bought(network, ProviderPlan("ESIM_1gb_7d_fr_v2", data_mb=1_000, validity_days=7))
 
 
 def test_a_lost_order_is_shown_when_the_list_shows_it(
@@ -186,61 +153,6 @@ def test_an_order_is_placed_under_any_status_of_success(
     assert bought(network).iccid in server.held
 
 
-def test_a_topup_is_a_bundle_more_and_tells_its_cost(network: EsimGo, server: EsimGoServer) -> None:
-    iccid = bought(network).iccid
-
-    addon = network.add_plan(iccid, OTHER_PLAN, "change-1", timeout_s=TIMEOUT_S)
-
-    assert addon.addon_id is None
-    assert addon.cost == Cost(6_100_000, "USD", server.sales[-1].reference, estimated=False)
-    addons = network.usage(iccid, timeout_s=TIMEOUT_S).addons
-    assert {each.provider_plan_id: each.remaining_mb for each in addons} == {
-        PLAN.provider_plan_id: 1_000.0,
-        OTHER_PLAN.provider_plan_id: 3_000.0,
-    }
-
-
-def test_usage_is_counted_in_decimal_megabytes(
-    network: EsimGo, server: EsimGoServer, clock: SetClock
-) -> None:
-    iccid = bought(network).iccid
-    clock.forward(minutes=5)
-    server.use(iccid, 250 * MB)
-
-    usage = network.usage(iccid, timeout_s=TIMEOUT_S)
-
-    (addon,) = usage.addons
-    assert (addon.used_mb, addon.remaining_mb) == (250.0, 750.0)
-    assert addon.expires_at == clock.now + timedelta(days=7)
-    assert usage.first_used_at == clock.now
-    assert usage.installed_at is not None
-    assert abs(usage.installed_at - clock.now) < timedelta(milliseconds=1)
-
-
-def test_a_bundle_without_a_limit_is_never_used_up(network: EsimGo, server: EsimGoServer) -> None:
-    server.offer("esim_UL", unlimited=True)
-    iccid = bought(network, ProviderPlan("esim_UL", data_mb=1_000, validity_days=7)).iccid
-
-    server.use(iccid, 2 * GB)
-
-    (addon,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
-    assert addon.remaining_mb > 0
-
-
-def test_bundles_that_are_over_are_still_listed(
-    network: EsimGo, server: EsimGoServer, clock: SetClock
-) -> None:
-    iccid = bought(network).iccid
-    server.use(iccid, GB)
-    clock.forward(days=8)
-
-    (addon,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
-
-    assert addon.remaining_mb == 0
-    assert addon.expires_at is not None
-    assert addon.expires_at < clock.now
-
-
 def test_an_esim_is_connected_when_its_network_has_just_heard_of_it(
     network: EsimGo, server: EsimGoServer, clock: SetClock
 ) -> None:
@@ -274,25 +186,6 @@ def test_a_suspension_by_policy_cannot_be_lifted(network: EsimGo, server: EsimGo
     network.suspend(iccid, timeout_s=TIMEOUT_S)
 
 
-def test_a_deactivated_esim_is_inactive_and_stays_so(network: EsimGo, server: EsimGoServer) -> None:
-    iccid = bought(network).iccid
-    server.deactivate(iccid)
-
-    assert network.usage(iccid, timeout_s=TIMEOUT_S).status == "inactive"
-    for change in (network.resume, network.suspend):
-        with pytest.raises(Rejected):
-            change(iccid, timeout_s=TIMEOUT_S)
-    with pytest.raises(Rejected):
-        network.add_plan(iccid, PLAN, "change-1", timeout_s=TIMEOUT_S)
-
-
-def test_the_activation_code_names_the_host_without_a_scheme(network: EsimGo) -> None:
-    order = bought(network)
-
-    code = network.lpa(order.iccid, timeout_s=TIMEOUT_S)
-    assert code == ActivationCode("LPA:1$rsp.esim.example$MATCH-000001")
-
-
 def test_the_last_bundle_of_an_esim_that_nobody_has_installed_is_left(
     network: EsimGo, server: EsimGoServer
 ) -> None:
@@ -306,19 +199,6 @@ def test_the_last_bundle_of_an_esim_that_nobody_has_installed_is_left(
 
     assert server.held == {iccid}
     assert network.usage(iccid, timeout_s=TIMEOUT_S).addons == []
-
-
-def test_an_esim_that_nobody_has_used_is_taken_back_once(
-    network: EsimGo, server: EsimGoServer
-) -> None:
-    order = bought(network)
-
-    for _ in range(2):
-        assert network.take_back(order, timeout_s=TIMEOUT_S)
-
-    assert not server.held
-    assert server.balance == Decimal("1000.00")
-    assert server.spent == 0
 
 
 def test_what_was_used_or_has_another_bundle_is_not_taken_back(
@@ -345,17 +225,6 @@ def test_nothing_is_taken_back_without_refunds(connect: Connect, server: EsimGoS
     assert "cancel" in connect(refunds=True).capabilities
 
 
-def test_what_a_proxy_has_revoked_twice_is_taken_back(
-    network: EsimGo, server: EsimGoServer
-) -> None:
-    order = bought(network)
-    server.fault(FaultKind.EFFECT_TWICE, on="revoke")
-
-    assert network.take_back(order, timeout_s=TIMEOUT_S)
-
-    assert not server.held
-
-
 def test_an_esim_that_the_provider_does_not_take_back_is_kept(
     network: EsimGo, server: EsimGoServer
 ) -> None:
@@ -368,14 +237,6 @@ def test_an_esim_that_the_provider_does_not_take_back_is_kept(
         network.remove_plan(order.iccid, "200000001", timeout_s=TIMEOUT_S)
 
     assert server.held == {order.iccid}
-
-
-def test_a_refund_that_our_account_does_not_get_is_told(
-    network: EsimGo, server: EsimGoServer
-) -> None:
-    server.refunds = False
-
-    assert not network.take_back(bought(network), timeout_s=TIMEOUT_S)
 
 
 def test_a_refused_key_is_not_taken_for_an_unknown_esim(
@@ -413,42 +274,6 @@ def test_the_catalogue_is_read_page_by_page(network: EsimGo, server: EsimGoServe
     assert (last.data_mb, last.cost) == (None, Cost(12_500_000, "USD"))
 
 
-def test_no_call_is_refused_by_the_limit_of_the_provider(
-    connect: Connect, server: EsimGoServer
-) -> None:
-    server.limit = 10
-    paced = connect(rules=RemoteRules(calls_per_s=8, burst=2), pace=Turns(), clock=utc_now)
-    order = bought(paced)
-
-    for _ in range(12):
-        paced.lpa(order.iccid, timeout_s=TIMEOUT_S)
-
-    assert not server.limited
-
-
-def test_a_catalogue_costs_more_and_waits_when_the_provider_says_so(
-    connect: Connect, server: EsimGoServer
-) -> None:
-    network = connect(clock=utc_now)  # The limit counts real seconds.
-    for number in range(60):
-        server.offer(f"esim_{number}")
-    server.limit = 10
-
-    assert len([*network.supplied(timeout_s=TIMEOUT_S)]) == len(server.offered)
-
-
-def test_an_order_over_the_limit_is_not_sent(connect: Connect, server: EsimGoServer) -> None:
-    network, server.limit, server.window_s = connect(clock=utc_now), 2, 60.0
-    for _ in range(2):
-        bought(network)
-
-    with pytest.raises(Unavailable):
-        bought(network)
-
-    assert len(server.sales) == 2
-    assert len(server.asked("order")) == 2
-
-
 def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
     network: EsimGo, server: EsimGoServer
 ) -> None:
@@ -460,3 +285,20 @@ def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
             assert network.lpa(iccid, timeout_s=TIMEOUT_S) == codes[iccid]
         except Unavailable:
             continue
+
+
+def test_what_is_ordered_is_not_validated_before(network: EsimGo, server: EsimGoServer) -> None:
+    bought(network)
+
+    (sent,) = server.requests
+    (line,) = sent.json()["order"]
+    assert sent.json()["type"] == "transaction"
+    assert line["allowReassign"] is False
+
+
+def test_a_refund_that_our_account_does_not_get_is_told(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    server.refunds = False
+
+    assert not network.take_back(bought(network), timeout_s=TIMEOUT_S)

@@ -40,22 +40,6 @@ def moved(tmp_path: Path) -> Iterator[Moved]:
     side.close()
 
 
-def test_data_are_used_up_and_the_end_comes_nearer(moved: Moved) -> None:
-    made, created_at = moved.create(), moved.clock()
-    moved.clock.now += HOUR
-    before = moved.usage(made)
-    moved.ahead = 24 * HOUR
-    after = moved.usage(made)
-    assert after.addons[0].used_mb > before.addons[0].used_mb > 0
-    assert before.addons[0].expires_at is not None
-    assert after.addons[0].expires_at == before.addons[0].expires_at - 24 * HOUR
-    assert after.as_of == before.as_of == moved.clock()
-    assert after.installed_at == after.first_used_at == created_at
-    seen = moved.network.status(made.endpoint_id, timeout_s=TIMEOUT_S)
-    assert seen.as_of == moved.clock()
-    assert seen.last_seen_at is None or seen.last_seen_at <= moved.clock()
-
-
 def test_a_plan_whose_end_was_passed_has_expired_and_not_before_it_was_bought(
     moved: Moved,
 ) -> None:

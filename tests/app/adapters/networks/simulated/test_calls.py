@@ -55,22 +55,6 @@ def test_a_change_that_takes_longer_than_its_time_out_is_undone(
     assert a_free_esim(network) == iccid
 
 
-def test_a_read_that_takes_longer_than_its_time_out_is_unavailable(side: SimulatedSide) -> None:
-    late = side.connect(clock=Ticking(TIMEOUT_S + 1))
-
-    with pytest.raises(Unavailable, match="time-out"):
-        late.find_endpoint("8900000000000000000", timeout_s=TIMEOUT_S)
-
-
-def test_a_change_within_its_time_out_is_made(side: SimulatedSide) -> None:
-    network = side.connect(clock=Ticking(TIMEOUT_S / 10))
-    iccid = a_free_esim(network)
-
-    create(network, iccid)
-
-    assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is not None
-
-
 def test_a_commit_that_fails_has_an_unknown_outcome(side: SimulatedSide) -> None:
     database = side.database()
     calls = Calls(database, side.clock)
@@ -130,10 +114,3 @@ def test_no_error_and_no_log_line_names_an_esim(
     assert iccid[-10:] not in " ".join(texts)
     logged = [record.getMessage() for record in caplog.records]
     assert logged == ["the tables of the simulated network: OperationalError"] * 3
-
-
-def test_a_change_without_time_is_not_begun(side: SimulatedSide) -> None:
-    calls = Calls(side.database(), side.clock)
-
-    with pytest.raises(Unavailable, match="no time"), calls.changing(0.0):
-        pytest.fail("it was begun")

@@ -56,17 +56,6 @@ def test_a_plan_for_one_country_is_used_there(side: SimulatedSide, country: str)
     assert trip.used()[0] > 0
 
 
-def test_the_next_plan_is_used_where_it_works(side: SimulatedSide) -> None:
-    trip = Trip(side, CANADA)
-    trip.add(ALPS)
-    assert trip.place(minutes=5) == "CA"
-    assert trip.used()[1] == 0
-    there = trip.place(days=2)
-    assert there in ALPS.countries
-    assert trip.used()[1] > 0
-    assert trip.place(days=3) == there
-
-
 def test_without_a_plan_a_device_is_nowhere(side: SimulatedSide) -> None:
     trip = Trip(side, ALPS)
     assert trip.place(hours=2) in ALPS.countries

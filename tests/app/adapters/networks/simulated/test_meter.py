@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.adapters.networks.simulated.subscription import Addon, advance
@@ -14,8 +13,6 @@ from app.adapters.networks.simulated.subscription import Addon, advance
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 ROUNDING_MB = 1e-3
-ROUNDING = timedelta(milliseconds=1)
-
 moments = st.timedeltas(timedelta(0), timedelta(days=60)).map(lambda passed: START + passed)
 rates = st.floats(min_value=1e-4, max_value=10)
 
@@ -72,81 +69,6 @@ def test_nothing_is_used_beyond_the_data_the_time_or_the_rate(
     assert sum(used(after)) <= seconds * mb_per_s + ROUNDING_MB
 
 
-@given(purchases(), moments, moments, moments, rates)
-def test_time_only_adds(
-    addons: list[Addon], since: datetime, sooner: datetime, later: datetime, mb_per_s: float
-) -> None:
-    assume(sooner <= later)
-
-    first = advance(addons, since, sooner, mb_per_s)
-    second = advance(addons, since, later, mb_per_s)
-
-    for before, after in zip(first, second, strict=True):
-        assert before.used_mb <= after.used_mb + ROUNDING_MB
-        assert before.started_at in {None, after.started_at}
-        assert before.remaining_mb(sooner) >= after.remaining_mb(later) - ROUNDING_MB
-
-
-@given(purchases(), st.lists(moments, min_size=3, max_size=6), rates)
-def test_a_stretch_of_time_may_be_split_at_every_place(
-    addons: list[Addon], cuts: list[datetime], mb_per_s: float
-) -> None:
-    cuts.sort()
-    whole = advance(addons, cuts[0], cuts[-1], mb_per_s)
-
-    pieces = addons
-    for since, until in pairwise(cuts):
-        pieces = advance(pieces, since, until, mb_per_s)
-
-    assert used(pieces) == pytest.approx(used(whole), abs=ROUNDING_MB)
-    for one, other in zip(pieces, whole, strict=True):
-        if one.started_at is None or other.started_at is None:
-            # A plan may start within the rounding of the last moment.
-            assert one.used_mb == pytest.approx(other.used_mb, abs=ROUNDING_MB)
-        else:
-            assert abs(one.started_at - other.started_at) <= ROUNDING
-
-
-@given(purchases(), moments, moments, rates)
-def test_a_plan_starts_when_the_one_before_can_carry_no_more(
-    addons: list[Addon], since: datetime, until: datetime, mb_per_s: float
-) -> None:
-    after = [addon for addon in advance(addons, since, until, mb_per_s) if not addon.removed]
-
-    for before, addon in pairwise(after):
-        if addon.started_at is not None:
-            assert before.started_at is not None
-            assert before.started_at <= addon.started_at
-            assert before.remaining_mb(addon.started_at) == 0
-            assert max(since, addon.added_at) <= addon.started_at < until
-
-
-@given(purchases(), moments, moments, rates)
-def test_a_plan_that_was_removed_or_is_yet_to_come_is_left_alone(
-    addons: list[Addon], since: datetime, until: datetime, mb_per_s: float
-) -> None:
-    after = advance(addons, since, until, mb_per_s)
-
-    for before, addon in zip(addons, after, strict=True):
-        if before.removed or before.added_at >= until or since >= until:
-            assert addon == before
-
-
-@given(purchases(), moments, st.floats(0.01, 0.99), rates)
-def test_all_that_is_due_is_used_while_the_first_plan_lasts(
-    addons: list[Addon], since: datetime, share: float, mb_per_s: float
-) -> None:
-    first = msgspec.structs.replace(addons[0], removed=False)
-    begin = max(since, first.added_at)
-    lasts_s = min(first.data_mb / mb_per_s, first.validity_days * DAY.total_seconds())
-    until = begin + timedelta(seconds=share * lasts_s)
-
-    after = advance([first, *addons[1:]], since, until, mb_per_s)
-
-    due_mb = (until - begin).total_seconds() * mb_per_s
-    assert used(after) == pytest.approx([due_mb, *[0] * len(addons[1:])])
-
-
 def test_plans_are_used_in_order_and_expire_by_their_own_start() -> None:
     """At 100 MB an hour: the first is empty after 10 hours, the second expires after 24 more."""
     bought = [
@@ -166,14 +88,6 @@ def test_plans_are_used_in_order_and_expire_by_their_own_start() -> None:
     assert at(34 * HOUR)[1].remaining_mb(START + 34 * HOUR) == 0
     assert used(at(49 * HOUR)) == pytest.approx([1_000, 2_400, 100])
     assert at(49 * HOUR)[2].started_at == START + 48 * HOUR
-
-
-def test_a_plan_that_has_expired_has_nothing_left_but_what_was_used_is_known() -> None:
-    (addon,) = advance([an_addon(validity_days=1)], START, START + 2 * DAY, 10 / 3_600)
-
-    assert addon.used_mb == pytest.approx(240)
-    assert addon.remaining_mb(START + DAY - timedelta(seconds=1)) == pytest.approx(760)
-    assert addon.remaining_mb(START + DAY) == 0
 
 
 def test_a_plan_that_is_used_up_leaves_none_over() -> None:

@@ -9,7 +9,6 @@ from domain.links.network import Endpoint, NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Rejected
 from tests.contracts.esim_networks import (
     BASE_PLAN,
-    PLAN,
     TIMEOUT_S,
     SimulatedSide,
     a_free_esim,
@@ -39,24 +38,6 @@ def addons(network: SimulatedNetwork, endpoint_id: str) -> list[str]:
     return [addon.addon_id for addon in usage.addons]
 
 
-def test_a_slow_creation_blocks_and_comes_late(
-    side: SimulatedSide, network: SimulatedNetwork
-) -> None:
-    iccid = a_free_esim(network)
-    with pytest.raises(OutcomeUnknown, match="late"):
-        create(network, iccid, timeout_s=PATIENCE_S)
-
-    assert side.waits_s == [PATIENCE_S]
-    assert find(network, iccid) is None
-    assert iccid != a_free_esim(network)
-    side.forward(LATE - timedelta(microseconds=1))
-    assert find(network, iccid) is None
-    side.forward(timedelta(microseconds=1))
-    found = find(network, iccid)
-    assert found is not None
-    assert network.usage(found.endpoint_id, timeout_s=TIMEOUT_S).installed_at is None
-
-
 def test_what_is_yet_to_come_is_not_there_for_any_call(
     side: SimulatedSide, network: SimulatedNetwork
 ) -> None:
@@ -70,6 +51,7 @@ def test_what_is_yet_to_come_is_not_there_for_any_call(
 
     side.forward(-LATE)
 
+    assert find(network, iccid) is None
     for call in (network.usage, network.status, network.suspend, network.resume):
         with pytest.raises(NoSuchEndpoint):
             call(endpoint_id, timeout_s=TIMEOUT_S)
@@ -78,39 +60,6 @@ def test_what_is_yet_to_come_is_not_there_for_any_call(
         network.release_esim(iccid, timeout_s=TIMEOUT_S)
     side.forward(LATE)
     assert find(network, iccid) == found
-
-
-def test_a_slow_creation_repeated_is_as_slow_and_comes_no_later(
-    side: SimulatedSide, network: SimulatedNetwork
-) -> None:
-    iccid = a_free_esim(network)
-    for _ in range(2):
-        with pytest.raises(OutcomeUnknown, match="late"):
-            create(network, iccid, timeout_s=2.0)
-
-    assert side.waits_s == [2.0, 2.0]
-    side.forward(PATIENCE + LATE - timedelta(seconds=4))
-    found = find(network, iccid)
-    assert found is not None
-    assert create(network, iccid) == found
-    assert side.waits_s == [2.0, 2.0]
-
-
-def test_a_late_endpoint_can_be_removed_and_its_esim_given_back(
-    side: SimulatedSide, network: SimulatedNetwork
-) -> None:
-    iccid = a_free_esim(network)
-    with pytest.raises(OutcomeUnknown):
-        create(network, iccid)
-    side.forward(LATE)
-    found = find(network, iccid)
-    assert found is not None
-
-    network.remove_endpoint(found.endpoint_id, timeout_s=TIMEOUT_S)
-    network.release_esim(iccid, timeout_s=TIMEOUT_S)
-
-    assert find(network, iccid) is None
-    assert a_free_esim(network) == iccid
 
 
 @pytest.mark.parametrize("timeout_s", [0.1, 15.0, 17.0, 18.0, 60.0])
@@ -127,20 +76,6 @@ def test_whatever_the_time_out_an_outcome_settles_when_it_must(
     assert find(network, iccid) is not None
 
 
-def test_a_slow_addition_blocks_and_comes_late(
-    side: SimulatedSide, network: SimulatedNetwork
-) -> None:
-    endpoint_id = a_link(network)
-    first = addons(network, endpoint_id)
-    with pytest.raises(OutcomeUnknown, match="late"):
-        add(network, endpoint_id, timeout_s=PATIENCE_S)
-
-    assert side.waits_s == [PATIENCE_S]
-    assert addons(network, endpoint_id) == first
-    side.forward(LATE)
-    assert len(addons(network, endpoint_id)) == 2
-
-
 def test_a_slow_addition_repeated_is_as_slow_and_comes_no_later(
     side: SimulatedSide, network: SimulatedNetwork
 ) -> None:
@@ -155,32 +90,3 @@ def test_a_slow_addition_repeated_is_as_slow_and_comes_no_later(
 
     assert again == late
     assert side.waits_s == [2.0, 2.0]
-
-
-def test_an_addition_that_is_yet_to_come_cannot_be_taken_off(
-    side: SimulatedSide, network: SimulatedNetwork
-) -> None:
-    endpoint_id = a_link(network)
-    with pytest.raises(OutcomeUnknown):
-        add(network, endpoint_id, timeout_s=PATIENCE_S)
-    side.forward(LATE)
-    _, late = addons(network, endpoint_id)
-    side.forward(-LATE)
-
-    network.remove_plan(endpoint_id, late, timeout_s=TIMEOUT_S)
-
-    side.forward(LATE)
-    assert addons(network, endpoint_id)[1] == late
-
-
-def test_a_plan_bought_meanwhile_is_used_before_the_late_one(
-    side: SimulatedSide, network: SimulatedNetwork
-) -> None:
-    endpoint_id = a_link(network)
-    with pytest.raises(OutcomeUnknown):
-        add(network, endpoint_id, timeout_s=PATIENCE_S)
-    quick = network.add_plan(endpoint_id, PLAN, "topup-2", timeout_s=TIMEOUT_S).addon_id
-
-    side.forward(LATE)
-
-    assert addons(network, endpoint_id)[1] == quick

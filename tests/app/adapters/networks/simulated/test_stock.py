@@ -6,14 +6,13 @@ from threading import Barrier
 import pytest
 
 from app.adapters.networks.simulated.inventory import CHUNK_ESIMS, PAGE_ESIMS
-from app.adapters.networks.simulated.network import PAGES_MAX, SimulatedNetwork
+from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.provider_errors import Rejected
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     PLAN,
     SPONSOR,
     TIMEOUT_S,
-    UNKNOWN_ICCID,
     SimulatedSide,
 )
 from tests.installation import PATIENCE_S
@@ -35,22 +34,6 @@ def made_esims(side: SimulatedSide) -> int:
     return int(rows)
 
 
-def test_every_page_is_full_until_the_last(network: SimulatedNetwork) -> None:
-    sizes = [len(stock(network, page)) for page in range(PAGES_MAX + 2)]
-
-    assert sizes == [PAGE_ESIMS] * PAGES_MAX + [0, 0]
-
-
-def test_a_late_page_is_full_for_whoever_asks_for_it_first(network: SimulatedNetwork) -> None:
-    assert len(stock(network, PAGES_MAX - 1)) == PAGE_ESIMS
-
-
-def test_esims_are_made_in_chunks(side: SimulatedSide, network: SimulatedNetwork) -> None:
-    for page in range(CHUNK_ESIMS // PAGE_ESIMS):
-        stock(network, page)
-        assert made_esims(side) == CHUNK_ESIMS
-
-
 def test_the_stock_is_the_same_wherever_the_seed_is(
     side: SimulatedSide, network: SimulatedNetwork
 ) -> None:
@@ -61,27 +44,10 @@ def test_the_stock_is_the_same_wherever_the_seed_is(
     assert [stock(side.connect(), page) for page in range(5)] == before
 
 
-def test_another_seed_has_another_stock(side: SimulatedSide, network: SimulatedNetwork) -> None:
-    before = stock(network)
-    network.metadata.drop_all(side.database().engine)
-    network.metadata.create_all(side.database().engine)
-
-    assert set(before).isdisjoint(stock(side.connect("another seed")))
-
-
 def test_each_sponsor_profile_has_a_stock_of_its_own(network: SimulatedNetwork) -> None:
     stocks = [set(stock(network, 0, sponsor)) for sponsor in ("sp-atlas", "sp-boreal", "")]
 
     assert len(set.union(*stocks)) == 3 * PAGE_ESIMS
-
-
-def test_a_network_without_any_esim_makes_some_of_no_sponsor_profile(
-    network: SimulatedNetwork,
-) -> None:
-    esims = network.available_esims(PLAN, None, "", page=0, timeout_s=TIMEOUT_S)
-
-    assert len(esims) == PAGE_ESIMS
-    assert {esim.sponsor_profile_id for esim in esims} == {None}
 
 
 def test_the_stock_never_runs_out(side: SimulatedSide, network: SimulatedNetwork) -> None:
@@ -126,36 +92,6 @@ def test_an_esim_that_another_sponsor_profile_came_to_first_is_left_out(
 
     assert second not in refilled
     assert len(refilled) == PAGE_ESIMS
-
-
-def test_an_esim_whose_endpoint_has_ended_waits_to_be_given_back(
-    network: SimulatedNetwork,
-) -> None:
-    iccid = stock(network)[0]
-    network.remove_endpoint(create(network, iccid), timeout_s=TIMEOUT_S)
-
-    assert iccid not in stock(network)
-    with pytest.raises(Rejected, match="not given back"):
-        create(network, iccid, "link-2")
-    network.release_esim(iccid, timeout_s=TIMEOUT_S)
-    assert stock(network)[0] == iccid
-
-
-def test_a_reference_whose_endpoint_has_ended_makes_no_other(network: SimulatedNetwork) -> None:
-    iccid = stock(network)[0]
-    network.remove_endpoint(create(network, iccid), timeout_s=TIMEOUT_S)
-    network.release_esim(iccid, timeout_s=TIMEOUT_S)
-
-    with pytest.raises(Rejected, match="has ended"):
-        create(network, iccid)
-    assert iccid in stock(network)
-
-
-def test_giving_back_what_was_never_made_is_no_error(network: SimulatedNetwork) -> None:
-    network.release_esim(UNKNOWN_ICCID, timeout_s=TIMEOUT_S)
-
-    with pytest.raises(Rejected, match="knows no such eSIM"):
-        create(network, UNKNOWN_ICCID)
 
 
 def test_an_endpoint_needs_a_base_plan(network: SimulatedNetwork) -> None:

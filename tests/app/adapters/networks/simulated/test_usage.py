@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from domain.links.network import ProviderPlan
 from domain.provider_errors import Rejected
 from tests.app.adapters.networks.simulated.links import Link, only
 from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, SimulatedSide
@@ -25,25 +24,6 @@ def test_a_device_is_installed_and_then_used(link: Link) -> None:
     assert usage.as_of == link.side.clock()
 
 
-def test_usage_grows_until_the_plan_is_spent_well_before_it_expires(link: Link) -> None:
-    used = [only(link.after(hours=hours)).used_mb for hours in range(0, 24 * 7, 6)]
-
-    assert used[0] == 0
-    assert used == sorted(used)
-    assert used[2] > used[1] > 0
-    spent_at = next(index for index, mb in enumerate(used) if mb == PLAN.data_mb) / len(used)
-    assert 0.2 <= spent_at <= 0.85
-    assert only(link.now).remaining_mb == 0
-
-
-def test_usage_is_in_whole_kilobytes(link: Link) -> None:
-    for hours in range(1, 50, 7):
-        addon = only(link.after(hours=hours))
-        assert addon.used_mb == round(addon.used_mb, 3)
-        assert addon.remaining_mb == round(addon.remaining_mb, 3)
-        assert addon.used_mb + addon.remaining_mb == pytest.approx(PLAN.data_mb, abs=1e-9)
-
-
 def test_looking_changes_nothing(link: Link, side: SimulatedSide) -> None:
     def rows() -> object:
         with side.database().reading() as connection:
@@ -54,43 +34,6 @@ def test_looking_changes_nothing(link: Link, side: SimulatedSide) -> None:
     assert link.status.as_of == side.clock()
 
     assert rows() == before
-
-
-def test_the_seed_decides_how_a_device_behaves(side: SimulatedSide) -> None:
-    """Tables keep what was decided; a new seed changes only what is made later."""
-    link = Link(side)
-    usage = link.after(hours=10)
-
-    again = side.connect("another seed").usage(link.endpoint_id, timeout_s=TIMEOUT_S)
-
-    assert again == usage
-
-
-def test_plans_are_used_in_the_order_in_which_they_were_bought(link: Link) -> None:
-    link.after(hours=5)
-    link.add()
-    first, second = link.now.addons
-    assert first.used_mb > 0
-    assert (second.used_mb, second.expires_at) == (0, None)
-
-    first, second = link.after(days=6.5).addons
-
-    assert first.remaining_mb == 0
-    assert second.used_mb > 0
-    assert second.expires_at is not None
-    started_at = second.expires_at - timedelta(days=OTHER_PLAN.validity_days)
-    assert link.made_at + 0.2 * VALIDITY <= started_at <= link.made_at + 0.85 * VALIDITY
-
-
-def test_what_is_spent_can_be_topped_up_and_starts_at_once(link: Link) -> None:
-    link.after(days=6.5)
-    link.add()
-    bought_at = link.side.clock()
-
-    assert link.now.addons[1].expires_at is None
-    _, second = link.after(days=6.6).addons
-
-    assert second.expires_at == bought_at + timedelta(days=OTHER_PLAN.validity_days)
 
 
 def test_a_removal_settles_what_was_used_and_the_next_plan_takes_over(link: Link) -> None:
@@ -108,23 +51,6 @@ def test_a_removal_settles_what_was_used_and_the_next_plan_takes_over(link: Link
     assert addon.used_mb == pytest.approx(first.used_mb, rel=0.02)
 
 
-def test_an_endpoint_without_plans_uses_nothing(link: Link) -> None:
-    link.network.remove_plan(link.endpoint_id, only(link.now).addon_id, timeout_s=TIMEOUT_S)
-
-    assert link.after(days=3).addons == []
-    link.add()
-    assert only(link.now).used_mb == 0
-    assert 0 < only(link.after(days=3, hours=1)).used_mb < 50
-
-
-def test_an_addition_repeated_under_its_reference_is_the_same(link: Link) -> None:
-    added = link.add()
-
-    assert link.add() == added
-    assert len(link.now.addons) == 2
-    assert link.add(reference="topup-2") != added
-
-
 def test_a_reference_stands_for_one_plan_and_for_no_second_life(link: Link) -> None:
     added = link.add()
     with pytest.raises(Rejected):
@@ -133,14 +59,4 @@ def test_a_reference_stands_for_one_plan_and_for_no_second_life(link: Link) -> N
     link.network.remove_plan(link.endpoint_id, added, timeout_s=TIMEOUT_S)
     with pytest.raises(Rejected):
         link.add()
-    assert len(link.now.addons) == 1
-
-
-@pytest.mark.parametrize(("data_mb", "validity_days"), [(0, 7), (-1, 7), (1, 0), (1, 10**9)])
-def test_a_plan_that_cannot_be_sold_is_refused(
-    link: Link, data_mb: int, validity_days: int
-) -> None:
-    with pytest.raises(Rejected):
-        link.add(ProviderPlan("odd", data_mb, validity_days))
-
     assert len(link.now.addons) == 1
