@@ -3,6 +3,7 @@
 import pytest
 
 from app.adapters.circuit import FAILURES_MAX
+from app.adapters.lookups.sandbox import UNAVAILABLE
 from domain.lookups.ports import NumberFacts
 from domain.provider_errors import Unavailable
 from projections.models.transactions import Transactions
@@ -25,6 +26,14 @@ def test_an_open_circuit_is_unhealthy(
         assert service.client.get(HEALTH).status_code == 200
         assert tenant.look_up(f"+9715082459{n:02}").status_code == 503
     assert (service.client.get(HEALTH).status_code) == 503
+
+
+def test_an_outage_of_the_sandbox_is_none_of_the_service(make_service: MakeService) -> None:
+    service = make_service()
+    tenant = service.tenant()
+    for _ in range(2 * FAILURES_MAX):
+        assert tenant.look_up(UNAVAILABLE).status_code == 503
+    assert service.client.get(HEALTH).status_code == 200
 
 
 def test_tables_of_another_version_are_not_ready(

@@ -62,6 +62,7 @@ FILTERED: list[tuple[dict[str, str], list[str]]] = [
 ]
 
 
+@pytest.mark.any_database
 def test_filters_can_be_combined(buyer: Tenant) -> None:
     assert [(query, names(buyer, **query)) for query, _ in FILTERED] == FILTERED
 
@@ -85,6 +86,7 @@ UNKNOWN = [
 ]
 
 
+@pytest.mark.any_database
 def test_a_filter_that_names_nothing_is_refused(buyer: Tenant) -> None:
     for query in UNKNOWN:
         (field,) = fields_of(buyer.get(f"{PLANS}?{query}"))
@@ -123,6 +125,7 @@ def test_a_plan_that_is_hidden_or_disabled_is_a_404_like_a_missing_one(
         assert tenant.get(f"{PLANS}/{plan_id}").status_code == 200
 
 
+@pytest.mark.any_database
 def test_what_has_not_changed_is_not_sent_again(service: Service, buyer: Tenant) -> None:
     own = {"organization_id": str(buyer.id), "sponsor_profiles": [profile("sp-tagged")]}
     import_plans(service.container, plan("Tagged", **own))

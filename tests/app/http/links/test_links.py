@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.service import Service, code_of
 
@@ -85,3 +86,10 @@ def test_links_are_found_by_a_part_of_what_they_are_known_by(fleet: Buyer, field
         assert [each[field] for each in found(fleet, search=part)] == [link[field]]
         assert [each[field] for each in found(fleet, search=part.upper())] == [link[field]]
         assert found(fleet, search=part, status="suspended") == []
+
+
+@pytest.mark.any_database
+def test_a_link_that_is_not_active_does_not_exist(acme: Buyer) -> None:
+    assert acme.create(Fault.NO_ENDPOINT.value).status_code == 502
+    link_id = acme.transactions(kind="refund")[0]["reference"]["id"]
+    assert acme.get(f"{LINKS}/{link_id}").status_code == 404
