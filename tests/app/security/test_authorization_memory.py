@@ -138,6 +138,18 @@ def test_a_clock_that_stands_or_is_set_back_makes_nothing_last(
     assert len(reads) == 2
 
 
+def test_a_row_from_the_future_is_remembered_for_a_second_only(
+    house: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.clock.forward(seconds=-0.1)  # It was set back a little: the row is ahead.
+    let_in(house, 2)
+    assert len(reads) == 1
+    later = time.monotonic() + authorization.TRUSTED.total_seconds()
+    monkeypatch.setattr(authorization.time, "monotonic", lambda: later)
+    let_in(house)
+    assert len(reads) == 2
+
+
 CHANGES: list[Callable[[House], None]] = [
     lambda house: house.move_to("suspended"),
     lambda house: house.revoke(house.client_id),

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from app.adapters.networks.simulated.network import Fault
+from domain.catalogue.plan import SIMULATED
 from tests.app.http.buying import (
     BASIC,
     DISABLED,
@@ -18,6 +19,7 @@ from tests.app.http.buying import (
     Buyer,
     buyer,
 )
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, code_of, fields_of
 from tests.plan_files import import_plans, plan
 
@@ -150,3 +152,13 @@ def test_what_is_offered_can_be_cut_to_a_country(acme: Buyer, link: dict[str, An
     assert offers(acme, link, country="JP") == []
     assert offers(acme, link, country="") == SOLD
     assert list(fields_of(acme.read(link, "/topup-plans", country="UK"))) == ["country"]
+
+
+def test_a_drained_network_has_nothing_to_add(make_service: MakeService) -> None:
+    service = make_service().start()
+    shop, drains = buyer(service), service.container.drains
+    link = shop.link(FREE)
+    assert offers(shop, link) == SOLD
+    drains.switch(SIMULATED, service.cause(), drained=True)
+    service.until(lambda: drains.has(SIMULATED))
+    assert offers(shop, link) == []
