@@ -87,7 +87,7 @@ def test_the_resource_comes_before_the_members(acme: Tenant) -> None:
     assert acme.open("PATCH", "/v1/webhooks/none", data=MANY, headers=JSON).status_code == 404
 
 
-@pytest.mark.parametrize("letter", ["a", "\U0001f600", "\x00", "\u2028", '"', "\\"])
+@pytest.mark.parametrize("letter", ["a", "\U0001f600", "\x00"])
 def test_other_problems_are_few_and_short(
     acme: Tenant, with_a_body: list[Operation], letter: str
 ) -> None:

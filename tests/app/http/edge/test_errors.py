@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -33,7 +32,7 @@ from domain.errors import (
 )
 from domain.ids import derive_id
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Tenant, code_of
+from tests.app.http.service import code_of
 
 CANARY = "+14155550199"
 
@@ -158,25 +157,6 @@ def test_an_error_that_cannot_be_answered_is_answered_all_the_same(
     reply = raising(make_service().app, Unknown(CANARY))
     assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")
     assert CANARY not in reply.text + caplog.text
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/number-lookup?phone_number=%2B14155552671"),
-        ("GET", "/number-lookup/bulk/8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"),
-        ("GET", "/v1/wallet"),
-        ("GET", "/v1/transactions"),
-    ],
-)
-def test_while_the_database_is_away_callers_are_told_to_come_back(
-    acme: Tenant, tmp_path: Path, method: str, path: str
-) -> None:
-    away = acme.service.without_its_database(tmp_path)
-    reply = away.client.open(path, method=method, headers=acme.headers)
-    assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")
-    assert reply.json["error"]["details"] == {"retryable": True}
-    assert reply.headers["Retry-After"] == "5"
 
 
 @pytest.mark.parametrize(

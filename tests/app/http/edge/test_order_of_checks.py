@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from domain.accounts.organization import Organization
 from domain.links.link import Link
 from tests.app.http.buying import FREE, LINKS, buyer
 from tests.app.http.service import Service, Tenant, code_of
@@ -19,58 +18,46 @@ FOREIGN = {"data": b"x", "headers": {"Content-Type": "text/plain"}}
 NO_INPUT = {"json": {}}
 
 
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
-def test_the_token_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
-    assert service.client.post(BULK, **wrong).status_code == 401
+WRONG: list[dict[str, Any]] = [BAD_BODY, LARGE, FOREIGN, NO_INPUT]
+PATHS = [BULK, "/number-lookup"]
 
 
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
-def test_the_organization_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
-    tenant = service.tenant()
-    tenant.set_status("suspended")
-    service.until(lambda: tenant.get("/v1/wallet").status_code == 403)
-    assert code_of(tenant.post(BULK, **wrong)) == "ORGANIZATION_SUSPENDED"
-
-
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
-def test_the_scope_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
-    tenant = service.tenant(scopes=["wallet"])
-    assert code_of(tenant.post(BULK, **wrong)) == "INSUFFICIENT_SCOPE"
-
-
-def test_the_organization_comes_before_the_scope(service: Service) -> None:
-    tenant = service.tenant(scopes=["wallet"])
-    tenant.set_status("inactive")
-    service.until(lambda: tenant.get("/v1/wallet").status_code == 403)
-    assert code_of(tenant.post(BULK)) == "ORGANIZATION_INACTIVE"
+def switch_off(tenant: Tenant) -> None:
+    cause = tenant.service.cause()
+    tenant.change(lambda organization: organization.switch_lookup(cause, enabled=False))
 
 
 @pytest.fixture(scope="module")
 def disabled(service: Service) -> Tenant:
     """An organization whose lookups were switched off after its first job."""
     tenant = service.tenant()
-
-    def switch(organization: Organization) -> None:
-        organization.switch_lookup(service.cause(), enabled=False)
-
     tenant.create_job(["+14155552671"])
-    tenant.change(switch)
+    switch_off(tenant)
     service.until(lambda: tenant.look_up("+14155552671").status_code == 403)
     return tenant
 
 
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
-@pytest.mark.parametrize("path", [BULK, "/number-lookup"])
-def test_a_disabled_lookup_comes_before_the_input(
-    disabled: Tenant, path: str, wrong: dict[str, object]
-) -> None:
-    assert code_of(disabled.post(path, **wrong)) == "NUMBER_LOOKUP_DISABLED"
-
-
-def test_the_scope_comes_before_a_disabled_lookup(service: Service) -> None:
-    tenant = service.tenant(scopes=["wallet"])
-    tenant.change(lambda organization: organization.switch_lookup(service.cause(), enabled=False))
-    assert code_of(tenant.look_up("+14155552671")) == "INSUFFICIENT_SCOPE"
+def test_who_calls_comes_before_what_is_sent(service: Service, disabled: Tenant) -> None:
+    suspended, inactive, narrow, narrow_and_off = (
+        service.tenant(scopes=scopes) for scopes in ([], ["wallet"], ["wallet"], ["wallet"])
+    )
+    suspended.set_status("suspended")
+    inactive.set_status("inactive")
+    switch_off(narrow_and_off)
+    for tenant in (suspended, inactive):
+        service.until(lambda tenant=tenant: tenant.get("/v1/wallet").status_code == 403)
+    told = [
+        (suspended, "ORGANIZATION_SUSPENDED"),
+        (inactive, "ORGANIZATION_INACTIVE"),
+        (narrow, "INSUFFICIENT_SCOPE"),
+        (narrow_and_off, "INSUFFICIENT_SCOPE"),
+        (disabled, "NUMBER_LOOKUP_DISABLED"),
+    ]
+    for path in PATHS:
+        for wrong in WRONG:
+            assert service.client.post(path, **wrong).status_code == 401
+            for tenant, code in told:
+                assert code_of(tenant.post(path, **wrong)) == code, (path, wrong)
 
 
 def test_a_disabled_lookup_does_not_hide_jobs(disabled: Tenant) -> None:

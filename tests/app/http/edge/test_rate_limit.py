@@ -73,18 +73,6 @@ def test_wrong_input_is_told_before_the_limit_and_the_scope_too(limited: Service
         assert code_of(tenant.get(f"{path}/none")) == "NOT_FOUND"
 
 
-def test_tokens_health_and_documents_are_not_limited(limited: Service) -> None:
-    tenant = limited.tenant()
-    for _ in range(6):
-        limited.token(tenant.client_id)
-    for path in ("/number-lookup/health", "/openapi.json", "/.well-known/jwks.json"):
-        for _ in range(6):
-            reply = limited.client.get(path)
-            assert reply.status_code < 429
-            assert "RateLimit" not in reply.headers
-    assert tenant.get("/v1/wallet").status_code == 200
-
-
 def test_a_limit_of_its_own_replaces_the_general_one(limited: Service) -> None:
     tenant = limited.tenant()
     set_own(tenant, 2)
@@ -109,14 +97,3 @@ def test_without_a_limit_nothing_is_told_and_nothing_is_counted(
 
     monkeypatch.setattr(service.container.rate_limits, "admit", count)
     assert told(tenant.look_up(NUMBER)) == (200, None)
-
-
-def test_a_limit_is_read_with_the_organization_from_its_row(service: Service) -> None:
-    tenant = service.tenant()
-    set_own(tenant, 3)
-    service.until_projected("organizations")
-    replies = [tenant.get("/v1/wallet") for _ in range(7)]
-    assert {each.status_code for each in replies} == {200, 429}, "at most a minute ends between"
-    set_own(tenant, None)
-    service.until_projected("organizations")
-    service.until(lambda: "RateLimit" not in tenant.get("/v1/wallet").headers)
