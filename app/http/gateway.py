@@ -191,10 +191,12 @@ class _Call:
     def _call(self, app: WSGIApplication, environ: dict[str, Any]) -> Reply | None:
         blocks = app(environ, self._start)
         try:
+            rest = filter(None, blocks)
+            block = next(rest, b"")  # Only now must the application have called `_start`.
             bare = self.scope["method"] == "HEAD" or self._status in {204, 304}
             if bare or any(name.lower() == "content-length" for name, _ in self._headers):
-                return Reply(self._status, self._headers, b"".join(blocks))
-            self._stream(filter(None, blocks))
+                return Reply(self._status, self._headers, b"".join([block, *rest]))
+            self._stream(block, rest)
             return None
         finally:
             if (close := getattr(blocks, "close", None)) is not None:
@@ -203,14 +205,13 @@ class _Call:
     def _start(self, status: str, headers: list[tuple[str, str]], _: Any = None, /) -> Any:
         self._status, self._headers = int(status[:3]), headers
 
-    def _stream(self, blocks: Iterator[bytes]) -> None:
-        block = next(blocks, b"")
+    def _stream(self, block: bytes, rest: Iterator[bytes]) -> None:
         self._until_s = time.monotonic() + STREAM_S
         self._has_begun = True
         self._send(_start_of(self._status, self._headers))
         while block:
             self._send({"type": "http.response.body", "body": block, "more_body": True})
-            block = next(blocks, b"")
+            block = next(rest, b"")
         self._send({"type": "http.response.body", "body": b""})
 
     def _send(self, message: Scope) -> None:

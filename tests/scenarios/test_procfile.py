@@ -116,7 +116,7 @@ def lose(system: System, running: Running, victim: str) -> Running:
     os.kill(pid, signal.SIGKILL)
     if victim == "web worker":
         wait_until(lambda: pid not in find(running.pid, WEB_WORKER))
-        wait_until(lambda: len(find(running.pid, WEB_WORKER)) == 2)
+        wait_until(lambda: len(find(running.pid, WEB_WORKER)) == 1)
         return running
     assert running.ended() == 256 - signal.SIGKILL, running.said()[-3000:]  # As a byte: -9.
     again = system.honcho()
