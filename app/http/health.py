@@ -10,11 +10,11 @@ from app.bootstrap.known_keys import missing_keys
 from app.http.edge.errors import outages
 from app.http.edge.input import SCHEMA_REF, Blueprint, Decorator
 from app.http.edge.operation import public
-from app.http.edge.own_replies import LIVEZ
 from app.http.edge.problem_docs import RetryError, error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, UNAVAILABLE
 from app.http.edge.replies import META, NAME, Moment, format_time, json_response, means
 from app.http.edge.request import container
+from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
 
 blueprint = Blueprint("Health", __name__, description="Whether the service can serve.")
@@ -67,7 +67,7 @@ _NOT_READY: Final = replace(_READY, ok=False, migrated=False, missing=[NOT_MIGRA
 
 
 def _refuses(reply: Struct, name: str, description: str) -> Decorator:
-    """Document a 503: `reply`, or the error of a full front; `name` is that of the union."""
+    """Document a 503: `reply`, or the error of a full server; `name` is that of the union."""
     (refused,) = error_responses([UNAVAILABLE]).values()
     either = [{"$ref": SCHEMA_REF.format(name=each.__name__)} for each in (type(reply), RetryError)]
     media = {"schema": {"anyOf": either, NAME: name}, "example": to_builtins(reply)}

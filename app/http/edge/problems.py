@@ -84,6 +84,16 @@ BAD_REQUEST = Problem(
 BROKEN_HEAD = Problem(
     400, "BAD_REQUEST", "The first line or a header is not as HTTP has it (RFC 9112)."
 )
+NO_HOST = Problem(400, "BAD_REQUEST", "The header Host is missing (RFC 9112, section 3.2).")
+MANY_HOSTS = Problem(
+    400, "BAD_REQUEST", "There is more than one header Host (RFC 9112, section 3.2)."
+)
+ODD_HOST = Problem(
+    400, "BAD_REQUEST", "The header Host is no name or address, perhaps with a port (RFC 9112)."
+)
+ODD_TARGET = Problem(
+    400, "BAD_REQUEST", "The target is neither a path nor a URL of http or https (RFC 9112)."
+)
 BROKEN_BODY = Problem(
     400, "BAD_REQUEST", "The chunks of the body are not as HTTP has them (RFC 9112)."
 )
@@ -97,7 +107,7 @@ WRONG_MEDIA_TYPE = Problem(
 )
 INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
 
-# The front sends these itself, does not pass the request on, and closes the connection.
+# The server sends these itself, does not pass the request on, and closes the connection.
 TIMED_OUT = Problem(408, "REQUEST_TIMEOUT", "The request was not complete in time.")
 URI_TOO_LONG = Problem(414, "REQUEST_URI_TOO_LONG", "The URL is longer than 64 KiB.")
 HEAD_TOO_LARGE = Problem(
@@ -146,7 +156,7 @@ _OF_STATUS = {
         UNAVAILABLE,
     )
 }
-# Any request may get these, whatever its operation; nearly all of them come from the front.
+# Any request may get these, whatever its operation; nearly all of them come from the server.
 OF_EVERY_REQUEST = (
     BAD_REQUEST,
     TIMED_OUT,

@@ -14,9 +14,8 @@ from werkzeug.test import TestResponse
 
 from app.bootstrap.container import Container
 from app.http import docs
-from app.http.application import create_app
+from app.http.application import ENCODED, create_app
 from app.http.edge import openapi
-from app.http.edge.wsgi import ENCODED
 from app.processes.runtime import Runtime
 from app.settings import Settings
 from domain.accounts.organization import Organization

@@ -1,6 +1,5 @@
 """The sockets on which HTTP is accepted; a port that is not available is a wrong setting."""
 
-import resource
 import socket
 
 from app.settings import WrongSetting
@@ -32,15 +31,6 @@ def listen(bound: list[socket.socket], host: str, port: int) -> None:
             each.listen(BACKLOG)
     except OSError as error:
         raise _wrong(host, port, error) from error
-
-
-def allow_files(wanted: int) -> int:
-    """Raise this process's limit of open files as far as needed and allowed; return the limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < wanted:
-        soft = min(wanted, hard) if hard != resource.RLIM_INFINITY else wanted
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return soft
 
 
 def _bound(family: int, address: tuple[object, ...], *, alone: bool) -> socket.socket:
