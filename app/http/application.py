@@ -11,10 +11,11 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.bootstrap.container import Container
+from app.http import catalogue as plans
 from app.http import docs, health
+from app.http import tokens as auth
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
-from app.http.catalogue import routes as plans
 from app.http.edge import errors, openapi
 from app.http.edge.front import Front
 from app.http.edge.own_replies import LIVEZ, OwnReplies
@@ -27,7 +28,6 @@ from app.http.links import routes as links
 from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.lookups.at_once import LookupsAtOnce
-from app.http.tokens import routes as auth
 from app.http.webhooks import routes as webhooks
 
 
