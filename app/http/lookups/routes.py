@@ -6,7 +6,7 @@ from typing import Final
 
 from flask import Response
 
-from app.bootstrap.container import DOWNLOADS_SHARE
+from app.bootstrap.container import DOWNLOADS_SHARE, Container
 from app.http.edge.input import parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, offset_of, show_page
@@ -96,17 +96,26 @@ def look_up(caller: Caller, given: Given[None]) -> Answer:
     that cannot exist is an answer (`valid` is false) and is charged. Without an answer nothing is
     charged.
     """
-    parts, sent = given.parts, given.body | given.query
+    result = given.parts.single_lookup.run(wanted_of(caller, given), given.cause())
+    return answer_of(given.parts, result)
+
+
+def wanted_of(caller: Caller, given: Given[None]) -> LookupRequest:
+    """Return what a request asks for, whoever then runs it: a thread, or one that must not wait."""
+    settings, sent = given.parts.settings, given.body | given.query
     age_s = sent.get("max_age")
-    wanted = LookupRequest(
+    return LookupRequest(
         caller.organization_id,
         sent["phone_number"],
-        parts.settings.lookup_price_micros(caller.price_micros),
-        parts.settings.currency,
+        settings.lookup_price_micros(caller.price_micros),
+        settings.currency,
         given.key,
         None if age_s is None else timedelta(seconds=age_s),
     )
-    result = parts.single_lookup.run(wanted, given.cause())
+
+
+def answer_of(parts: Container, result: LookupResult) -> Answer:
+    """Answer with the result of a lookup, however it was run."""
     reply = lookup_reply(parts, result, common_meta())
     return Answer(reply, headers=replay_headers(result.replayed))
 

@@ -200,6 +200,9 @@ def test_a_limit_comes_behind_the_input(acme: Tenant, cases: list[Case]) -> None
             assert 0 < int(reply.headers["Retry-After"]) <= 60, case
             if case.operation.body is not None:
                 assert ask(acme, case, json={"more": 1}).status_code == 422, case
+            if case.operation.key:
+                headers = {"Idempotency-Key": "two words"}
+                assert ask(acme, case, headers=headers).status_code == 422, case
             if case.operation.resource is not None:
                 path = case.path(**dict.fromkeys(case.ids, "none"))
                 assert ask(acme, case, path=path).status_code == 404, case
