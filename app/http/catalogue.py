@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from app.http.edge.input import NO_NUL, Query, Reads, described, parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import Page, PageMeta, PageQuery, offset_of, show_page
+from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
 from app.http.edge.replies import (
     OR_EMPTY,
     PLAN_ID,
@@ -291,13 +291,7 @@ def list_plans(caller: Caller, given: Given[None]) -> Page[Plan]:
     wait_for(parts, parts.plans.name)
     wanted = PlanFilter(**{name: query.get(name) for name in FILTERS})
     with parts.views.reading() as connection:
-        rows, total = parts.plans.page(
-            connection,
-            caller.organization_id,
-            wanted,
-            offset=offset_of(query),
-            limit=query["per_page"],
-        )
+        rows, total = parts.plans.page(connection, caller.organization_id, wanted, **span_of(query))
     now = parts.clock()
     return show_page([show_plan(row.at(now)) for row in rows], total, query)
 

@@ -20,7 +20,7 @@ from app.http.accounts.table import COLUMNS, cells
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import offset_of, show_page
+from app.http.edge.paging import show_page, span_of
 from app.http.edge.replies import Answer, wait_for
 from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
@@ -87,11 +87,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
         return csv_reply(COLUMNS, map(cells, every), "transactions.csv")
     with parts.views.reading() as connection:
         entries, total = parts.transactions.page(
-            connection,
-            caller.organization_id,
-            wanted,
-            offset=offset_of(query),
-            limit=query["per_page"],
+            connection, caller.organization_id, wanted, **span_of(query)
         )
     shown = [show_transaction(entry) for entry in entries]
     return Answer(show_page(shown, total, query), headers={"Vary": "Accept"})

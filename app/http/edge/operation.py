@@ -143,9 +143,7 @@ class Operation:
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
         inputs = self._inputs()
-        serve = (
-            (lambda: respond(view())) if self.group.scope is None else self._checked(view, inputs)
-        )
+        serve = _open(view) if self.group.scope is None else self._checked(view, inputs)
         # What flask-smorest documents it keeps on the function that its decorators return. That
         # function needs a context of Flask, so another one, which only looks like it, is called.
         update_wrapper(serve, self._documented(view, inputs))
@@ -233,8 +231,8 @@ class Operation:
             documented = doc(responses={status: response})(documented)
         documented = doc(**self.doc)(documented)
         for location, schema in reversed(inputs.items()):
-            more = {name: getattr(schema, name) for name in ("example",) if hasattr(schema, name)}
-            more["required"] = not hasattr(schema, "may_be_absent")
+            more: dict[str, Any] = {"example": getattr(schema, "example", None)}
+            more["required"] = not getattr(schema, "may_be_absent", False)
             if schema.fields:  # One without fields takes nothing.
                 documented = self.group.arguments(schema, location=location, **more)(documented)
         problems = error_responses(self._problems())
@@ -313,6 +311,11 @@ class Group(flask_smorest.Blueprint):
         self.schemas: dict[str, Any] = {}
 
     operation = _as_method(Operation)
+
+
+def _open(view: View) -> Callable[..., Response]:
+    """Return what calls a function before which nothing has to be checked."""
+    return lambda: respond(view())
 
 
 def _names(schema: Schema | None) -> frozenset[str]:

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
-from app.http.edge.paging import offset_of
+from app.http.edge.paging import span_of
 from app.http.edge.replies import Answer, wait_for
 from app.http.edge.request import container, current_cause
 from app.http.links.replies import ChangedLink, Link, LinkDetail, show_link, show_row
@@ -69,8 +69,7 @@ def find_links(
     search = query.get("search")
     also = _with_number(parts, organization_id, search) if search else ()
     wanted = LinkFilter(query.get("status"), search, also)
-    offset, limit = offset_of(query), query["per_page"]
-    return parts.links.page(parts.views, organization_id, wanted, offset=offset, limit=limit)
+    return parts.links.page(parts.views, organization_id, wanted, **span_of(query))
 
 
 def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:

@@ -15,7 +15,7 @@ from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import Page, offset_of, show_page
+from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.problems import problem_of
 from app.http.edge.replies import (
@@ -370,11 +370,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     wait_for(parts, parts.transactions.name)
     with parts.views.reading() as connection:
         entries, total = parts.transactions.link_history(
-            connection,
-            caller.organization_id,
-            given.found.id,
-            offset=offset_of(query),
-            limit=query["per_page"],
+            connection, caller.organization_id, given.found.id, **span_of(query)
         )
     return show_page([show_transaction(entry) for entry in entries], total, query)
 

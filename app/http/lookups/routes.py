@@ -9,7 +9,7 @@ from flask import Response
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
 from app.http.edge.input import parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import Page, offset_of, show_page
+from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import Answer, common_meta, replay_headers, tagged, wait_for
 from app.http.edge.request import container, reached, request_context
@@ -193,12 +193,7 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[JobSummary]:
     parts, owner, query = given.parts, caller.organization_id, given.query
     wait_for(parts, parts.jobs.name)
     found, total = parts.jobs.page(
-        parts.views,
-        owner,
-        query.get("status"),
-        partial(parts.vault.holds, owner),
-        offset=offset_of(query),
-        limit=query["per_page"],
+        parts.views, owner, query.get("status"), partial(parts.vault.holds, owner), **span_of(query)
     )
     return show_page([show_summary(each) for each in found], total, query)
 

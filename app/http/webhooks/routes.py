@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from app.http.edge.input import NOT_A_FLAG, Reads, described, parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import Page, PageMeta, PageQuery, offset_of, show_page
+from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
 from app.http.edge.replies import (
     DELIVERY_ID,
     MORE_MAY_COME,
@@ -479,7 +479,7 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     """
     query = given.query
     found, total = given.parts.webhook_deliveries.page(
-        caller.organization_id, given.found.id, offset_of(query), query["per_page"]
+        caller.organization_id, given.found.id, **span_of(query)
     )
     return show_page([show_delivery(each) for each in found], total, query)
 
