@@ -18,10 +18,11 @@ from flask import Flask, Request, Response, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.bootstrap.container import Container
+from app.http import catalogue as plans
 from app.http import docs, health
+from app.http import tokens as auth
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
-from app.http.catalogue import routes as plans
 from app.http.edge import compression, errors, openapi
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.oauth_errors import TOKEN_PATH
@@ -41,7 +42,6 @@ from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.lookups.at_once import LookupsAtOnce
 from app.http.server import Server
-from app.http.tokens import routes as auth
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
 from app.watch.trouble import log_place

@@ -14,9 +14,8 @@ from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
-from app.http import application, gateway, server
+from app.http import application, catalogue, gateway, server, tokens
 from app.http.accounts import input as account_input
-from app.http.catalogue import input as catalogue_input
 from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
@@ -24,8 +23,6 @@ from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
-from app.http.tokens import input as token_input
-from app.http.tokens import routes as tokens
 from app.processes.stopping import CLEAN_END_S
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
@@ -135,8 +132,8 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
         f"{application.SHORT_HEADER_CHARS_MAX} characters each"
     ),
     "members of an object in a body": f"{edge_input.MEMBERS_MAX}",
-    "a token request": f"{token_input.FORM_BYTES_MAX // KIB} KiB",
-    "parameters of a token request": f"{token_input.FIELDS_MAX}",
+    "a token request": f"{tokens.FORM_BYTES_MAX // KIB} KiB",
+    "parameters of a token request": f"{tokens.FIELDS_MAX}",
     "`Idempotency-Key`": f"{_most(edge_input.KEY)} visible ASCII characters",
     "`X-Request-Id`": f"{_most(REQUEST_ID)} characters",
     "digits of a `phone_number`": f"{_most(lookup_input.PATTERN) + 1}",
@@ -193,7 +190,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "a lookup that waits for the first one with its key": f"{single.WAIT_S:g} s",
 }
 PAGES = {  # How many make a page, unless the client says so.
-    f"{catalogue_input.PlanQuery().fields['per_page'].load_default} plans",
+    f"{catalogue.PlanQuery().fields['per_page'].load_default} plans",
     f"{account_input.TransactionQuery().fields['per_page'].load_default} transactions",
     f"{link_input.LinkQuery().fields['per_page'].load_default} links",
     f"{link_input.HistoryQuery().fields['per_page'].load_default} entries of a link's history",

@@ -53,13 +53,6 @@ def test_a_body_over_one_mebibyte_is_a_413(acme: Tenant) -> None:
     assert (reply.status_code, code_of(reply)) == (413, "PAYLOAD_TOO_LARGE")
 
 
-def test_a_get_with_a_large_or_foreign_body_is_refused_too(acme: Tenant) -> None:
-    large = acme.get("/v1/wallet", data=b" " * (BODY_BYTES_MAX + 1), headers=JSON)
-    assert code_of(large) == "PAYLOAD_TOO_LARGE"
-    foreign = acme.get("/v1/wallet", data=b"x", headers={"Content-Type": "text/plain"})
-    assert code_of(foreign) == "UNSUPPORTED_MEDIA_TYPE"
-
-
 @pytest.mark.parametrize(
     ("body", "status"), [(b'{"phone_number": "+14155552671"}', 200), (b"", 422)]
 )

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from werkzeug.test import TestResponse
 
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.app.http.service import Service, Tenant, code_of
 from tests.installation import SetClock
 
 NUMBER = "+14155552671"
@@ -55,22 +54,6 @@ def test_each_reply_tells_what_is_left_and_beyond_it_nothing_is_done(
     again = tenant.look_up("+14155552672", **{"Idempotency-Key": "mine"})
     assert again.status_code == 200, "the key is free"
     assert tenant.balance() == "99.99"
-
-
-def test_wrong_input_is_told_before_the_limit_and_the_scope_too(limited: Service) -> None:
-    tenant = limited.tenant(scopes=["lookup", "wallet"])
-    for _ in range(5):
-        tenant.get("/v1/wallet")
-    assert tenant.get("/v1/wallet").status_code == 429
-    assert list(fields_of(tenant.create_job([]))) == ["phone_numbers"]
-    key = {"Idempotency-Key": "two words"}
-    assert list(fields_of(tenant.create_job([NUMBER], **key))) == ["Idempotency-Key"]
-    assert tenant.create_job([NUMBER]).status_code == 429
-    assert code_of(tenant.get("/v1/plans")) == "INSUFFICIENT_SCOPE"
-    limited.container.projector.catch_up()  # Or a transaction might be one to come.
-    for path in ("/v1/transactions", "/number-lookup/lookups", "/number-lookup/bulk"):
-        assert code_of(tenant.get(f"{path}/{uuid4()}")) == "NOT_FOUND"
-        assert code_of(tenant.get(f"{path}/none")) == "NOT_FOUND"
 
 
 def test_a_limit_of_its_own_replaces_the_general_one(limited: Service) -> None:

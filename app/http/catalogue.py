@@ -1,17 +1,34 @@
-"""The replies about plans: what they offer, what they cost and where they work; with examples."""
+"""The data plans that the calling organization can buy: what they offer, cost and cover."""
 
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
+from marshmallow import ValidationError, fields, validate
 from msgspec import Struct
 
-from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import META, PLAN_ID, Amount, Currency, Reply, means, one_of
+from app.http.edge.input import NO_NUL, Query, Reads, described, parse_id
+from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
+from app.http.edge.replies import (
+    OR_EMPTY,
+    PLAN_ID,
+    Amount,
+    Currency,
+    example,
+    means,
+    one_of,
+    wait_for,
+)
+from app.http.edge.request import container
+from app.security.authorization import Caller
 from domain import regions
 from domain.catalogue import plan
+from domain.catalogue.plan import COVERAGE_TYPES
+from domain.errors import NotFound
 from domain.money import format_amount
-from projections.models.plans import PlanRow
+from domain.regions import REGIONS, is_country
+from projections.models.plans import PlanFilter, PlanRow
 
 MB_PER_GB = 1000
 COVERAGE_TYPE: Final = (
@@ -105,24 +122,8 @@ class Region(Struct):
     countries: Annotated[list[CountryCode], means("Its countries, sorted.")]
 
 
-class PlanReply(Reply[Plan]):
-    """The plan."""
-
-
 class PlanPage(Page[Plan]):
     """Plans."""
-
-
-class PlanPageReply(Reply[PlanPage]):
-    """A page of plans."""
-
-
-class CoverageReply(Reply[Coverage]):
-    """Where the plan works."""
-
-
-class RegionsReply(Reply[list[Region]]):
-    """The regions."""
 
 
 def show_plan(row: PlanRow) -> Plan:
@@ -172,8 +173,9 @@ def _count_operators(terms: plan.PlanTerms) -> int:
     return sum(len(each.operators) for each in terms.coverage)
 
 
-PLAN: Final = PlanReply(
-    data=Plan(
+PLAN: Final = example(
+    "The plan.",
+    Plan(
         id=PLAN_ID,
         provider_plan_id="eu-5gb-30d",
         name="France and Monaco 5 GB",
@@ -188,14 +190,14 @@ PLAN: Final = PlanReply(
         sponsor_profiles=[SponsorProfile("sp-atlas", "Atlas", "#1F6FEB")],
         excluded_organizations=[],
     ),
-    meta=META,
 )
-PLAN_PAGE: Final = PlanPageReply(
-    data=PlanPage([PLAN.data], PageMeta(total=1, per_page=50, current_page=1, last_page=1)),
-    meta=META,
+PLAN_PAGE: Final = example(
+    "A page of plans.",
+    PlanPage([PLAN.data], PageMeta(total=1, per_page=50, current_page=1, last_page=1)),
 )
-COVERAGE: Final = CoverageReply(
-    data=Coverage(
+COVERAGE: Final = example(
+    "Where the plan works.",
+    Coverage(
         plan_id=PLAN_ID,
         countries=[
             CountryCoverage(
@@ -206,8 +208,134 @@ COVERAGE: Final = CoverageReply(
         total_countries=2,
         total_operators=3,
     ),
-    meta=META,
 )
-REGION_LIST: Final = RegionsReply(
-    data=[Region("NA", "North America", ["BM", "CA", "GL", "PM", "US"])], meta=META
+REGION_LIST: Final = example(
+    "The regions.",
+    [Region("NA", "North America", ["BM", "CA", "GL", "PM", "US"])],
+    "RegionsReply",
+    of=list[Region],
 )
+
+
+FILTERS = ("region", "country", "coverage_type", "sponsor_profile")
+NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
+
+ONLY_COUNTRY = described(
+    "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
+    pattern="^([A-Za-z]{2})?$",
+    examples=["DE"],
+)
+
+
+class Country(Reads, fields.String):
+    """A country code of the catalogue, in upper or lower case."""
+
+    def read(self, value: Any) -> str:
+        text: str = super().read(value)
+        code = text.upper()
+        # ASCII only: `ß` in upper case is `SS`, South Sudan.
+        if not (text.isascii() and is_country(code)):
+            raise ValidationError(NOT_A_COUNTRY)
+        return code
+
+
+class PlanQuery(PageQuery):
+    """Which plans to list; an empty filter counts as absent."""
+
+    region = fields.String(
+        validate=validate.OneOf(REGIONS),
+        metadata=described(
+            "Only with a country of this region.",
+            **one_of("RegionCode", REGIONS, OR_EMPTY),
+            examples=["EU"],
+        ),
+    )
+    country = Country(metadata=ONLY_COUNTRY)
+    coverage_type = fields.String(
+        validate=validate.OneOf(COVERAGE_TYPES),
+        metadata=described(COVERAGE_TYPE, **one_of("CoverageType", COVERAGE_TYPES, OR_EMPTY)),
+    )
+    sponsor_profile = fields.String(
+        validate=NO_NUL,
+        metadata=described("Only with the sponsor profile of this id or name."),
+    )
+
+
+class TopupQuery(Query):
+    """Which plans to list for a link; an empty filter counts as absent."""
+
+    country = Country(metadata=ONLY_COUNTRY)
+
+
+blueprint = Group(
+    "Plans",
+    __name__,
+    "plans",
+    description="Data plans: what they offer, what they cost, where they work.",
+)
+
+
+@blueprint.operation(
+    "GET /v1/plans",
+    query=PlanQuery,
+    reply=Shown(PLAN_PAGE, leads_to=link_to("read_plan", plan_id="/data/data/0/id")),
+    tagged=True,
+    invalid={"country": NOT_A_COUNTRY},
+)
+def list_plans(caller: Caller, given: Given[None]) -> Page[Plan]:
+    """List the plans that you can buy, by name.
+
+    All filters can be combined. A page past the end is an empty list.
+    """
+    parts, query = given.parts, given.query
+    wait_for(parts, parts.plans.name)
+    wanted = PlanFilter(**{name: query.get(name) for name in FILTERS})
+    with parts.views.reading() as connection:
+        rows, total = parts.plans.page(connection, caller.organization_id, wanted, **span_of(query))
+    now = parts.clock()
+    return show_page([show_plan(row.at(now)) for row in rows], total, query)
+
+
+@blueprint.operation("GET /v1/plans/regions", reply=REGION_LIST, tagged=True)
+def list_regions(_: Caller, __: Given[None]) -> list[Region]:
+    """List the regions and their countries.
+
+    Each country belongs to exactly one region, by UN M49. A plan matches a region when it covers
+    at least one of its countries.
+    """
+    return show_regions()
+
+
+def _find(caller: Caller, plan_id: str) -> PlanRow:
+    parts = container()
+    wanted = parse_id(plan_id)
+    wait_for(parts, parts.plans.name)
+    row = parts.plans.get(parts.views, caller.organization_id, wanted)
+    if row is None:
+        raise NotFound
+    return row.at(parts.clock())
+
+
+@blueprint.operation(
+    "GET /v1/plans/<plan_id>",
+    resource=_find,
+    reply=Shown(PLAN, leads_to=link_to("read_plan_coverage", plan_id="/data/id")),
+    tagged=True,
+)
+def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
+    """Read one plan.
+
+    404 for one that you cannot buy, for whatever reason.
+    """
+    return show_plan(given.found)
+
+
+@blueprint.operation(
+    "GET /v1/plans/<plan_id>/coverage", resource=_find, reply=COVERAGE, tagged=True
+)
+def read_plan_coverage(_: Caller, given: Given[PlanRow]) -> Coverage:
+    """Read where a plan works.
+
+    Every country with the networks that the plan can use there, and their generations.
+    """
+    return show_coverage(given.found)
