@@ -1,6 +1,6 @@
 """`providers drain|resume`: an operator takes a provider out of new work, and lets it in again."""
 
-from app.cli.rights import user
+from app.cli.session import user
 from domain.accounts.providers import Provider
 from tests.app.cli.shell import Shell
 
