@@ -90,7 +90,7 @@ def serve_all(session: Session, *, demo: bool) -> None:
     beside the database and printed at each start; a new secret is made only if that file is gone.
     """
     if demo:
-        session.settings = lambda: replace(Settings.load(demo=True), sandbox=True)
+        session.load_settings = lambda: replace(Settings.load(demo=True), sandbox=True)
     container = session.container
     container.role = "serve"
     configure_logging(container.settings.log_format, current_request_id)

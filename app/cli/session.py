@@ -66,13 +66,13 @@ class Session:
     """
 
     def __init__(self, right: Right | None, on: State, opened: ExitStack, *, as_json: bool) -> None:
-        self.settings: Callable[[], Settings] = Settings.load
+        self.load_settings: Callable[[], Settings] = Settings.load
         self.as_json, self.ok = as_json, True
         self._right, self._on, self._opened = right, on, opened
 
     @cached_property
     def container(self) -> Container:
-        return self._opened.enter_context(installation(self._on, self.settings))
+        return self._opened.enter_context(installation(self._on, self.load_settings))
 
     def close(self) -> None:
         """Close what was opened, because something is printed before the command ends."""
@@ -140,13 +140,13 @@ class Session:
 
 
 @contextmanager
-def installation(on: State, settings: Callable[[], Settings]) -> Iterator[Container]:
+def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[Container]:
     """Lend the container of this installation, if it is in this state.
 
     An error of the installation ends the command with one line and exit status 1.
     """
     try:
-        container = Container(settings())
+        container = Container(load_settings())
         try:
             if on != "anything":
                 _require_tables(container, same_log=on == "migrated")
