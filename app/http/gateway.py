@@ -9,6 +9,7 @@ import logging
 import sys
 import time
 from asyncio import AbstractEventLoop, Future
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -88,6 +89,8 @@ class Gateway:
         self._replies = replies
         self._at_once = at_once
         self._waiting: dict[Pending, float] = {}  # Since when each one waits for its outcome.
+        self._begun: list[tuple[Pending, Future[None]]] = []  # In this round of the loop.
+        self._told = deque[Future[None]]()  # Those whose outcome is there.
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(server[0]),
@@ -145,14 +148,31 @@ class Gateway:
         loop = asyncio.get_running_loop()
         outcome: Future[None] = loop.create_future()
         self._waiting[pending] = time.monotonic()
+        if not self._begun:
+            loop.call_soon(self._submit, loop)
+        self._begun.append((pending, outcome))
         try:
-            pending.submit(partial(_soon, loop, partial(_settle, outcome)), lambda: None)
             await outcome
             return pending.reply()
         except WouldWait:
             return None
         finally:
             del self._waiting[pending]
+
+    def _submit(self, loop: AbstractEventLoop) -> None:
+        """Submit what a round has begun together, so that few commits and wake-ups serve it."""
+        begun, self._begun = self._begun, []
+        ring = partial(_soon, loop, self._settle)
+        for pending, outcome in begun:
+            try:
+                pending.submit(partial(self._told.append, outcome), ring)
+            except Exception as error:  # noqa: BLE001  # It is that of the request.
+                if not outcome.done():
+                    outcome.set_exception(error)
+
+    def _settle(self) -> None:
+        while self._told:
+            _settle(self._told.popleft())
 
     def _run(self) -> None:
         while (call := self._queue.get()) is not None:
