@@ -19,7 +19,7 @@ from domain.errors import (
 )
 from domain.links import ending
 from domain.links.link import EndKind, Link
-from domain.links.network import Usage
+from domain.links.network import NetworkStatus, Usage
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
 from projections.audit.auditor import check_log
@@ -100,6 +100,17 @@ def test_a_link_with_traffic_is_not_cancelled(lab: Lab) -> None:
     (first, *more) = now.addons
     used = Usage("active", [type(first)(first.addon_id, "eu-1", 0.001, 999.999), *more], now.as_of)
     seen(lab, used)
+    refuse(lab, link.id, "cancel", LinkInUse)
+
+
+def test_a_link_whose_used_plan_was_taken_off_is_not_cancelled(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its usage no longer lists that plan, but the network has seen it."""
+    link, now = lab.create(), lab.clock()
+    lab.change(link.id, [plan.id for plan in link.current_activations], ["eu-2"])
+    was_seen = NetworkStatus("active", connected=False, network=None, last_seen_at=now, as_of=now)
+    monkeypatch.setattr(lab.simulator, "status", lambda *_, **__: was_seen)
     refuse(lab, link.id, "cancel", LinkInUse)
 
 

@@ -20,6 +20,9 @@ UNKNOWN = {
     "LOOKUP_CONCURRENCY": f"LOOKUP_CONCURRENCY must be one of: {', '.join(providers.LOOKUPS)}",
     "NETWORK_PROVIDER": f"NETWORK_PROVIDER must be one of: {', '.join(providers.NETWORKS)}",
 }
+BICS = dict.fromkeys(
+    ("BICS_USERNAME", "BICS_PASSWORD", "BICS_ROAMING_PROFILE", "BICS_APN_GROUP"), "x"
+)
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -40,6 +43,7 @@ def test_an_unknown_provider_is_refused_by_the_names_that_are_known(name: str) -
             {"LOOKUP_PROVIDER": "telnyx", "TELNYX_API_KEY": "k", "TELNYX_URL": "http://a.test"},
             "the base URL of telnyx must be an https URL",
         ),
+        *(({"NETWORK_PROVIDER": "bics", **BICS, name: ""}, f"{name} must be set") for name in BICS),
     ],
 )
 def test_what_a_provider_needs_is_named(environment: dict[str, str], told: str) -> None:

@@ -134,6 +134,14 @@ def test_only_the_newest_key_of_an_operator_who_is_not_revoked_is_good(boss: She
     assert "anna is revoked" in boss.refusal(*rotate)
 
 
+def test_everybody_may_replace_their_own_key_and_no_other(boss: Shell) -> None:
+    anna, hers = created(boss, "anna", "money")
+    bert, _ = created(boss, "bert", "money")
+    for command in ("rotate-key", "revoke"):
+        assert "it needs the right keys" in hers.refusal("operator", command, bert)
+    hers.run("operator", "rotate-key", anna)
+
+
 def test_somebody_can_always_create_operators(shell: Shell) -> None:
     line = ("operator", "create", "anna", "--may")
     assert "needs the right keys" in shell.refusal(*line, "money")

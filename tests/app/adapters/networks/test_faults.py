@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
 from tests.canaries import SOURCE, canaries_in
 from tests.contracts.esim_networks import (
     BASE_PLAN,
@@ -155,11 +155,9 @@ def test_what_is_said_of_a_change_is_true_and_what_is_open_can_be_found_out(
     account.server.heal()
     wait_until(lambda: account.server.is_idle)
     happened = account.books() != before
-    assert error is None or isinstance(error, Unavailable | OutcomeUnknown | Rejected)
+    assert error is None or isinstance(error, Unavailable | OutcomeUnknown)
     if isinstance(error, Unavailable):
         assert not happened
-    if isinstance(error, Rejected):  # The second effect, as the first one had done it all.
-        assert kind is FaultKind.EFFECT_TWICE
     assert happened or error is not None
     said = "".join(traceback.format_exception(error)) if error is not None else ""
     assert canaries_in(SOURCE.sub("", said) + caplog.text) == set()

@@ -49,6 +49,12 @@ def test_pages_whose_esims_are_in_use_are_passed_over_once(
     assert [request.query["page"] for request in server.asked("sims")] == ["1", "2", "2"]
 
 
+def test_an_esim_that_is_not_to_be_sold_again_is_passed_over(network: BicsNetwork) -> None:
+    first, *others = free(network)
+    assert network.pass_over(first)
+    assert free(network) == others
+
+
 def test_esims_that_come_back_are_found_when_the_rest_is_used_up(
     network: BicsNetwork, server: BicsServer
 ) -> None:
