@@ -188,7 +188,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     configure_logging("json", lambda: "request-7")
     yield stream
     logging.captureWarnings(capture=False)
-    root.handlers, root.level = handlers, level
+    root.handlers = handlers
+    root.setLevel(level)
     for name, before in quiet.items():
         logging.getLogger(name).setLevel(before)
 
