@@ -41,6 +41,7 @@ def test_transactions_are_listed(net: Net) -> None:
     ):
         acme.get(f"/v1/transactions{query}")
     acme.get("/v1/transactions?kind=lookup", Accept="text/csv")
+    acme.get("/v1/transactions?kind=refund", Accept="text/csv")
     acme.get("/v1/transactions", Accept="image/png")
     acme.get(f"/v1/transactions/{topup['id']}")
     acme.get(f"/v1/transactions/{MISSING}")

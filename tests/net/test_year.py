@@ -38,6 +38,7 @@ class Year:
     house: House
     partners: dict[str, Partner]
     moments: list[Moment]
+    history: list[dict[str, Any]]  # Of a link that has owed fees.
 
     def of(self, net: Net) -> Net:
         """Have a scenario tell times and organizations as the year does."""
@@ -184,12 +185,16 @@ class Story:
         net.quietly("org", "activate", west.id)
         net.until(lambda: west.ask("GET", "/v1/wallet").status == 200)
         west.job("+14155552671", "+14155552672", "+14155552673", "+14155552674")
+        # From now on it owes no fee: its other link has ended.
+        assert north.ask("POST", f"/v1/links/{self.second['id']}/suspend").status == 200
 
     def end(self) -> None:
         self.at("2026-01-04 10:00")
         self.close(*(f"2025-{month:02}" for month in range(7, 13)))
-        self.until_charged(self.north, 12)
         self.until_charged(self.south, 10)  # It has not enough for the other two.
+        self.until_charged(self.north, 6)
+        path = f"/v1/links/{self.second['id']}/history?per_page=100"
+        self.history = self.north.data(path)["data"]
         self.net.quietly("audit", "checkpoint", "--out", self.house.home / "checkpoint")
         self.house.stop()
 
@@ -212,7 +217,7 @@ def year(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Y
         story = Story(net)
         story.play()
         partners = {"north": story.north, "south": story.south, "west": story.west}
-        yield Year(made, partners, net.masks.moments)
+        yield Year(made, partners, net.masks.moments, story.history)
 
 
 @pytest.fixture(name="house")
@@ -244,6 +249,8 @@ def test_balances_and_the_stream(net: Net, year: Year) -> None:
         "2025-07-01",
     )
     net.print("audit", "replay", "--org", year.partners["west"].id)
+    history = (told_json(json.dumps(each), net.masks) for each in year.history)
+    net.note("GET /v1/links/{identifier}/history of a link that owed fees", *history)
 
 
 def test_statements(net: Net, year: Year) -> None:
@@ -290,8 +297,8 @@ def test_a_bank_and_a_provider_are_reconciled(net: Net, year: Year) -> None:
     )
 
 
-def exported(net: Net, form: str) -> str:
-    status, out, err = net.house.command("audit", "export", "--format", form)
+def exported(net: Net, form: str, *more: str) -> str:
+    status, out, err = net.house.command("audit", "export", "--format", form, *more)
     assert status == 0, err
     return str(out)
 
@@ -301,6 +308,11 @@ def test_the_log_is_exported(net: Net, year: Year) -> None:
     lines = exported(net, "jsonl").splitlines()
     shown = (told_json(line, net.masks) for line in lines)
     net.note("audit export --format jsonl", f"-> {len(lines)} events", *shown)
+    first, last = (str(json.loads(lines[at])["position"]) for at in (9, 19))
+    part = year.house.home / "part.jsonl"
+    exported(net, "jsonl", "--from", first, "--to", last, "--out", str(part))
+    count = len(part.read_text().splitlines())
+    net.note("audit export --from POSITION --to POSITION --out FILE", f"-> {count} events")
 
 
 def test_the_stream_is_exported(net: Net, year: Year) -> None:
