@@ -76,6 +76,8 @@ def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Or
     ]
     (activation,) = link.current_activations
     assert activation.addon_id == bought.order.addon_id
+    costs = [each.cost for each in lab.books.events if isinstance(each, Link.Activated)]
+    assert costs == [bought.order.cost]
     check_order_lab(lab)
 
 
@@ -241,6 +243,21 @@ def test_links_that_race_for_one_lost_order_take_it_once(orders: Orders) -> None
     lab.settle()
     active = [link for link in links if lab.link(link).stage is Stage.ACTIVE]
     assert (len(active), len(lab.book.orders)) == (1, 1)
+    check_order_lab(lab)
+
+
+def test_two_links_whose_replies_were_lost_take_an_order_each(orders: Orders) -> None:
+    lab = orders()
+    plan = lab.plan()
+    links = [lab.request(plan) for _ in range(2)]
+    for link in links:
+        arm(lab.network, "order", UNKNOWN["unknown, done"])
+        lab.work(link)
+    until_called(lab)
+    lab.work(links[1])
+    lab.settle()
+    taken = {lab.link(link).iccid for link in links}
+    assert taken == {bought.order.iccid for bought in lab.book.orders}
     check_order_lab(lab)
 
 
