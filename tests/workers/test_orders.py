@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from domain.cause import Cause
+from domain.cost import Cost
 from domain.errors import InsufficientBalance, ProvisioningError, Refused
 from domain.links.link import Link, Stage
 from domain.provider_errors import OutcomeUnknown
@@ -259,6 +260,16 @@ def test_two_links_whose_replies_were_lost_take_an_order_each(orders: Orders) ->
     taken = {lab.link(link).iccid for link in links}
     assert taken == {bought.order.iccid for bought in lab.book.orders}
     check_order_lab(lab)
+
+
+def test_an_addition_whose_reply_was_lost_is_booked_as_on_the_invoice(orders: Orders) -> None:
+    lab, cost = orders(), Cost(2_100_000, "EUR")
+    link, plan = lab.create(), lab.plan("eu-2", cost=cost)
+    arm(lab.network, "add_plan", UNKNOWN["unknown, done"])
+    lab.work_change(lab.request_change(link.id, (), [plan]))
+    lab.settle()
+    costs = [each.cost for each in lab.books.events if isinstance(each, Link.PlanAdded)]
+    assert costs == [Cost(2_100_000, "EUR", "order of addition-1")]
 
 
 def test_a_clock_that_was_set_ahead_settles_nothing(orders: Orders) -> None:
