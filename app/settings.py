@@ -413,7 +413,7 @@ class Settings:
     log_format: Literal["text", "json"] = _setting(
         "how log lines look", "text", _one_of("text", "json")
     )
-    web_workers: int = _setting("how many processes of `web` answer", "2", _whole(1, 64))
+    web_workers: int = _setting("how many processes of `web` answer", "1", _whole(1, 64))
     metrics_port: int = _setting("the port of /metrics, 0 for none", "0", _whole(0, 65_535))
 
     @classmethod

@@ -1,4 +1,6 @@
-"""Every refusal that a caller can meet, each with its stable code; the edge maps them to statuses.
+"""Every refusal that a caller can meet: its class is the one place that says all of it.
+
+From it come the replies, their examples in the OpenAPI document, and the table of the guide.
 
 Refused
 ├── Unauthorized
@@ -27,16 +29,27 @@ from domain.money import format_amount
 
 
 class Refused(Exception):
-    """A request that is declined for a reason that its sender can read; `code` never changes."""
+    """A request that is declined for a reason that its sender can read; `code` never changes.
+
+    The guide of partners says `cause`, or else the message, and `advice`: what they can do.
+    """
 
     code: ClassVar[str]
+    status: ClassVar[int]  # Of HTTP.
     message: ClassVar[str] = ""
+    cause: ClassVar[str] = ""
+    advice: ClassVar[str]
     retryable: bool | None = None  # Stated in the reply unless it is None.
     retry_after_s: int | None = None  # After how long a retry can help, if known.
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
         self.details = details
+
+    @classmethod
+    def example(cls) -> "Refused":
+        """Return one as the document shows it."""
+        return cls()
 
 
 class Unauthorized(Refused):
@@ -45,57 +58,71 @@ class Unauthorized(Refused):
     Its message says which, in plain ASCII without quotes, because a header repeats it.
     """
 
-    code = "UNAUTHORIZED"
+    code, status = "UNAUTHORIZED", 401
     message = "A valid access token is required."
+    cause = "the token is missing, malformed, expired, revoked, or not ours; the message says which"
+    advice = "get a new token, once"
 
 
 class OrganizationNotFound(Refused):
     """Raised when a request names no organization, or one that does not exist."""
 
-    code = "ORGANIZATION_NOT_FOUND"
+    code, status = "ORGANIZATION_NOT_FOUND", 403
     message = "The organization of this request is not registered."
+    cause = "the token names no organization and `X-Organization-Id` is missing or wrong"
+    advice = "send the header, if your client is a machine-to-machine one"
 
 
 class OrganizationSuspended(Refused):
     """Raised for every request of a suspended organization."""
 
-    code = "ORGANIZATION_SUSPENDED"
+    code, status = "ORGANIZATION_SUSPENDED", 403
     message = "The organization is suspended."
+    advice = "talk to whoever runs this installation"
 
 
 class OrganizationInactive(Refused):
     """Raised for every request of an organization that is neither active nor suspended."""
 
-    code = "ORGANIZATION_INACTIVE"
+    code, status = "ORGANIZATION_INACTIVE", 403
     message = "The organization is not active."
+    advice = "talk to whoever runs this installation"
 
 
 class InsufficientScope(Refused):
     """Raised when a valid token lacks the scope of the operation (RFC 6750 §3.1)."""
 
-    code = "INSUFFICIENT_SCOPE"
+    code, status = "INSUFFICIENT_SCOPE", 403
     message = "The access token does not carry the scope of this operation."
+    cause = "the token lacks the scope that the message names"
+    advice = "ask for a token with it"
 
 
 class NumberLookupDisabled(Refused):
     """Raised when lookups are off for everybody or for this organization."""
 
-    code = "NUMBER_LOOKUP_DISABLED"
+    code, status = "NUMBER_LOOKUP_DISABLED", 403
     message = "Number lookup is disabled."
+    cause = "lookups are off for you, or for everybody"
+    advice = "talk to whoever runs this installation"
 
 
 class BillingNotConfigured(Refused):
     """Raised when something has a price and the organization has no wallet."""
 
-    code = "BILLING_NOT_CONFIGURED"
+    code, status = "BILLING_NOT_CONFIGURED", 403
     message = "The organization has no wallet to charge."
+    cause = "what you ask for has a price, and you have no wallet"
+    advice = "talk to whoever runs this installation"
 
 
 class InsufficientBalance(Refused):
     """Raised by the wallet when a charge exceeds its balance."""
 
-    code = "INSUFFICIENT_BALANCE"
+    code, status = "INSUFFICIENT_BALANCE", 402
     message = "The wallet balance does not cover this charge."
+    cause = "the wallet has less than the price; `required`, `available`, `currency`"
+    advice = "deposit, then the same request"
 
     def __init__(self, required_micros: int, available_micros: int, currency: str) -> None:
         required, available = format_amount(required_micros), format_amount(available_micros)
@@ -105,12 +132,21 @@ class InsufficientBalance(Refused):
         )
         super().__init__(message, required=required, available=available, currency=currency)
 
+    @classmethod
+    def example(cls) -> "Refused":
+        return cls(4_500_000, 1_000_000, "USD")
+
 
 class SpendingLimit(Refused):
     """Raised by the wallet when a charge would go past what may be spent in this month."""
 
-    code = "SPENDING_LIMIT"
+    code, status = "SPENDING_LIMIT", 402
     message = "The spending limit of this month does not cover this charge."
+    cause = (
+        "the charge would go past what your organization may [spend in a "
+        "month](money.md#a-limit-for-each-month); `limit`, `spent`, `required`, `currency`"
+    )
+    advice = "wait for the next month, or talk to whoever runs this installation"
 
     def __init__(
         self, required_micros: int, spent_micros: int, limit_micros: int, currency: str
@@ -123,23 +159,38 @@ class SpendingLimit(Refused):
         )
         super().__init__(message, limit=limit, spent=spent, required=required, currency=currency)
 
+    @classmethod
+    def example(cls) -> "Refused":
+        return cls(4_500_000, 49_000_000, 50_000_000, "USD")
+
 
 class ValidationFailed(Refused):
     """Raised for input that breaks a rule; `fields` maps a field to its messages."""
 
-    code = "VALIDATION_ERROR"
+    code, status = "VALIDATION_ERROR", 422
     message = "The request is not valid."
+    cause = "a field is wrong; see below"
+    advice = "correct the field"
 
     def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
         self.details = {name: list(messages) for name, messages in fields.items()}
 
+    @classmethod
+    def example(cls) -> "Refused":
+        return cls({"name": ["Unknown field."]})
+
 
 class NotFound(Refused):
     """Raised if a resource does not exist or is of another organization; both look alike."""
 
-    code = "NOT_FOUND"
+    code, status = "NOT_FOUND", 404
     message = "The resource does not exist."
+    cause = (
+        "there is no such thing, or it belongs to another organization, or it has been erased, or "
+        "the path is wrong"
+    )
+    advice = "check id and path"
 
 
 KEY_ERASED = "What this Idempotency-Key stands for has been erased."
@@ -148,30 +199,26 @@ KEY_ERASED = "What this Idempotency-Key stands for has been erased."
 class IdempotencyKeyReused(Refused):
     """Raised when a key that is in use comes with another request."""
 
-    code = "IDEMPOTENCY_KEY_REUSED"
+    code, status = "IDEMPOTENCY_KEY_REUSED", 422
     message = "This Idempotency-Key was used for another request."
+    advice = "a new key for a new request"
 
 
 class IdempotencyInProgress(Refused):
     """Raised when the first request of a key does not end in time."""
 
-    code = "IDEMPOTENCY_IN_PROGRESS"
+    code, status = "IDEMPOTENCY_IN_PROGRESS", 409
     message = "The first request with this Idempotency-Key is still running."
     retryable = True
-
-
-class JobFinished(Refused):
-    """Raised for an operation that needs a job that has not ended."""
-
-    code = "JOB_FINISHED"
-    message = "The job has ended: there is nothing left to cancel."
-    retryable = False
+    advice = "wait, then the same request"
 
 
 class NotAcceptable(Refused):
     """Raised when a caller takes none of the types in which a reply can come."""
 
-    code = "NOT_ACCEPTABLE"
+    code, status = "NOT_ACCEPTABLE", 406
+    cause = "`Accept` names none of the types that this reply has; the message lists them"
+    advice = "ask for one of them, or for `*/*`"
 
     def __init__(self, *served: str) -> None:
         super().__init__(f"`Accept` names none of the types of this reply: {', '.join(served)}.")
@@ -180,27 +227,17 @@ class NotAcceptable(Refused):
 class RateLimited(Refused):
     """Raised when a caller asks too often."""
 
-    code = "RATE_LIMITED"
+    code, status = "RATE_LIMITED", 429
     message = "Too many requests."
     retryable = True
+    cause = (
+        "your organization is beyond one of the [limits](limits.md#at-once); nothing was charged"
+    )
+    advice = "wait, then the same request"
 
     def __init__(self, message: str = "", retry_after_s: int | None = None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
-
-
-class NumberLookupUnavailable(Refused):
-    """Raised when the lookup provider gave no usable answer; nothing was charged.
-
-    It is not `retryable` if the provider works and has no data for this number.
-    """
-
-    code = "NUMBER_LOOKUP_UNAVAILABLE"
-    message = "The lookup service is unavailable."
-
-    def __init__(self, message: str = "", *, retryable: bool = True) -> None:
-        super().__init__(message)
-        self.retryable = retryable
 
 
 NO_BASE_PLAN = "The network's default base plan is not configured."
@@ -210,9 +247,11 @@ OTHER_CURRENCY = "The service is set to another currency than that of the wallet
 class ConfigError(Refused):
     """Raised when the operator of this service has not made a setting that a request needs."""
 
-    code = "CONFIG_ERROR"
+    code, status = "CONFIG_ERROR", 500
     message = "The service is not configured for this; its operator has to act."
     retryable = False
+    cause = "this installation is not set up for this operation"
+    advice = "tell whoever runs it"
 
 
 # Why the network failed: a value of the API, what has happened, what the sender can do.
@@ -236,8 +275,10 @@ class IncompleteNetworkAnswer(Refused):
     `outcome` says in half sentences what happened to the money and to the rest.
     """
 
-    code = "PROVISIONING_FAILED"
+    code, status = "PROVISIONING_FAILED", 502
     retryable = False
+    cause = "the network answered, but without what was asked of it; the money is back"
+    advice = "choose another plan, and tell us"
 
     def __init__(self, *outcome: str, **details: Any) -> None:
         happened = "The network answered, but without what was asked of it"
@@ -251,7 +292,9 @@ class ProvisioningError(Refused):
     try again, if that makes sense. `begun`: a worker has taken it up, so the network was asked.
     """
 
-    code = "PROVISIONING_ERROR"
+    code, status = "PROVISIONING_ERROR", 502
+    cause = "the network failed; `reason` says why; the money is back"
+    advice = "see below"
 
     def __init__(
         self,
@@ -274,73 +317,121 @@ class ProvisioningError(Refused):
 class NotSupportedByNetwork(Refused):
     """Raised for what the network of a link cannot do; see the link's `capabilities`."""
 
-    code = "NOT_SUPPORTED_BY_NETWORK"
+    code, status = "NOT_SUPPORTED_BY_NETWORK", 409
     message = "The network of this link cannot do this."
     retryable = False
+    advice = "look at the link's `capabilities` first"
+
+
+class JobFinished(Refused):
+    """Raised for an operation that needs a job that has not ended."""
+
+    code, status = "JOB_FINISHED", 409
+    message = "The job has ended: there is nothing left to cancel."
+    retryable = False
+    cause = "the job has ended, and cannot be cancelled any more"
+    advice = "read its results"
 
 
 class LinkBusy(Refused):
     """Raised while another change of a link is open; nothing was done."""
 
-    code = "LINK_BUSY"
+    code, status = "LINK_BUSY", 409
     message = "Another change of this link is still running; try again."
     retryable = True
+    cause = "something else that changes this link still runs"
+    advice = "the same request after `Retry-After`"
 
 
 class LinkEnded(Refused):
     """Raised for an operation that needs a link that has not ended."""
 
-    code = "LINK_ENDED"
+    code, status = "LINK_ENDED", 409
     message = "This link has ended."
     retryable = False
+    advice = "buy another one"
 
 
 class LinkInUse(Refused):
     """Raised when a link cannot be cancelled because it was installed or used."""
 
-    code = "LINK_IN_USE"
+    code, status = "LINK_IN_USE", 409
     message = "This link has been installed or used, so it can be ended but not cancelled."
     retryable = False
+    cause = "the link to cancel was installed or used"
+    advice = "end it, without money back"
 
 
 class CancelWindowOver(Refused):
     """Raised when a link is too old to be cancelled."""
 
-    code = "CANCEL_WINDOW_OVER"
+    code, status = "CANCEL_WINDOW_OVER", 409
     message = "The time in which this link could be cancelled is over; it can be ended."
     retryable = False
+    cause = "the link is too old to be cancelled, or this service cancels none"
+    advice = "end it, without money back"
 
 
 class WebhookLimit(Refused):
     """Raised when an organization already has all the webhook endpoints it may have."""
 
-    code = "WEBHOOK_LIMIT"
+    code, status = "WEBHOOK_LIMIT", 409
     message = "An organization has at most 10 webhook endpoints; delete one first."
     retryable = False
+    cause = "your organization has ten webhooks"
+    advice = "delete one first"
 
 
 class WebhookDisabled(Refused):
     """Raised for an operation that needs an enabled webhook endpoint."""
 
-    code = "WEBHOOK_DISABLED"
+    code, status = "WEBHOOK_DISABLED", 409
     message = "This webhook endpoint is disabled; enable it first."
     retryable = False
+    cause = "the webhook is disabled, so nothing is sent to it"
+    advice = "enable it first, with PATCH"
 
 
 class NetworkUnavailable(Refused):
     """Raised when a live answer was asked for and the network gave none."""
 
-    code = "NETWORK_UNAVAILABLE"
+    code, status = "NETWORK_UNAVAILABLE", 503
     message = "The network cannot be reached."
     retryable = True
+    cause = "a live answer was asked for, and the network gave none"
+    advice = "read without `live`, or wait"
+
+
+class NumberLookupUnavailable(Refused):
+    """Raised when the lookup provider gave no usable answer; nothing was charged.
+
+    It is not `retryable` if the provider works and has no data for this number.
+    """
+
+    code, status = "NUMBER_LOOKUP_UNAVAILABLE", 503
+    message = "The lookup service is unavailable."
+    cause = (
+        "the lookup provider is away, or (`retryable` is false) has no data for this number; "
+        "nothing was charged"
+    )
+    advice = "where `retryable` is true, wait, then the same request"
+
+    def __init__(self, message: str = "", *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class ServiceUnavailable(Refused):
     """Raised when the log cannot be reached or has no room for another command."""
 
-    code = "SERVICE_UNAVAILABLE"
+    code, status = "SERVICE_UNAVAILABLE", 503
     message = "The service cannot reach its log; try again."
     retryable = True
+    cause = (
+        "our own storage cannot be reached, a machine is out of order, what you ask for is not in "
+        "our lists yet, or too many requests wait here"
+    )
+    advice = "wait, then the same request with the same key"
 
 
 class InstallationHeld(ServiceUnavailable):
@@ -353,6 +444,9 @@ class ClockOff(ServiceUnavailable):
     """Raised in a process that does no work, because its clock is not that of the database."""
 
     message = "the clock of this machine is not that of the database"
+
+
+REFUSALS: Mapping[str, type[Refused]] = {each.code: each for each in Refused.__subclasses__()}
 
 
 class Conflict(Exception):

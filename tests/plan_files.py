@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.bootstrap.container import Container
 from app.cli.import_files import read_link_file, read_plan_file
-from app.cli.serve import sample_plans
+from app.cli.serving import sample_plans
 from app.processes.demo import Demo, prepare_demo
 from domain.catalogue.commands import Imported
 from domain.catalogue.file_errors import FileRefused

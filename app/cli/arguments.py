@@ -13,38 +13,40 @@ import click
 from app.books.reader import Selection
 from domain.money import parse_amount
 
-Decorator = Callable[[Callable[..., None]], Callable[..., None]]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 WORDS_MAX = 255
-POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
 
+_POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
 _MONTH = re.compile(r"(?P<year>[12][0-9]{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
 
 
-class Amount(click.ParamType[int, str]):
+class Text(click.ParamType[Any, str]):
+    """What `read` makes of a text; `wrong` is said, with the text, where it raises ValueError."""
+
+    def __init__(self, name: str, read: Callable[[str], Any], wrong: str) -> None:
+        self.name, self._read, self._wrong = name, read, wrong
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self._read(value)
+        except ValueError:
+            self.fail(self._wrong.format(value), param, ctx)
+
+
+class Amount(Text):
     """Money as people write it, converted to micro-units."""
 
-    name = "amount"
-
     def __init__(self, rule: str, accepts: Callable[[int], bool]) -> None:
-        self._rule = rule
-        self._accepts = accepts
+        form = "an amount such as 12.50: at most twelve digits, then at most six decimals"
+        super().__init__("amount", _read_amount, f"{{!r}} is not {form}")
+        self._rule, self._accepts = rule, accepts
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        digits = value.removeprefix("-")
-        try:
-            micros = parse_amount(digits) * (1 if digits == value else -1)
-        except ValueError:
-            what = "an amount such as 12.50: at most twelve digits, then at most six decimals"
-            self.fail(f"{value!r} is not {what}", param, ctx)
+        micros: int = super().convert(value, param, ctx)
         if not self._accepts(micros):
             self.fail(f"{value!r} is not {self._rule}", param, ctx)
         return micros
-
-
-AT_LEAST_ZERO = Amount("an amount of at least 0", lambda micros: micros >= 0)
-ABOVE_ZERO = Amount("an amount above 0", lambda micros: micros > 0)
-NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
 
 
 class OrWord(click.ParamType[int | str, str]):
@@ -52,8 +54,7 @@ class OrWord(click.ParamType[int | str, str]):
 
     def __init__(self, number: click.ParamType[int, Any], word: str) -> None:
         self.name = f"{number.name}|{word}"
-        self._number = number
-        self._word = word
+        self._number, self._word = number, word
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
@@ -61,83 +62,77 @@ class OrWord(click.ParamType[int | str, str]):
         return value if value == self._word else self._number.convert(value, param, ctx)
 
 
-class Month(click.ParamType[datetime, str]):
-    """A calendar month (UTC) as YYYY-MM, converted to its first instant."""
-
-    name = "YYYY-MM"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        match = _MONTH.fullmatch(value)
-        if match is None:
-            self.fail(f"{value!r} is not a month such as 2026-01", param, ctx)
-        return datetime(int(match["year"]), int(match["month"]), 1, tzinfo=UTC)
+def matched(pattern: re.Pattern[str], value: str) -> re.Match[str]:
+    """Match all of a text; raises ValueError if it does not."""
+    if (match := pattern.fullmatch(value)) is None:
+        raise ValueError
+    return match
 
 
-class Moment(click.ParamType[datetime, str]):
-    """A time with its offset; a date is its first instant in UTC."""
-
-    name = "time"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        moment = moment_of(value)
-        if moment is None:
-            what = "a date, or a time such as 2026-01-31T08:00:00Z"
-            self.fail(f"{value!r} is not {what}", param, ctx)
-        return moment
+def _read_amount(value: str) -> int:
+    digits = value.removeprefix("-")
+    return parse_amount(digits) * (1 if digits == value else -1)
 
 
-def moment_of(text: str) -> datetime | None:
-    """Read a time with its offset, or a date as its first instant in UTC; None if it is none."""
+def _read_month(value: str) -> datetime:
+    match = matched(_MONTH, value)
+    return datetime(int(match["year"]), int(match["month"]), 1, tzinfo=UTC)
+
+
+def _read_moment(value: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
-        if len(text) == len("2026-01-01"):
+        moment = datetime.fromisoformat(value)
+        if len(value) == len("2026-01-01"):
             moment = moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC) if moment.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        return None
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except OverflowError:
+        pass
+    raise ValueError
 
 
-class Point(click.ParamType[datetime | int, str]):
-    """A position of the log, or a time with its offset; a date is its first instant in UTC."""
-
-    name = "time|position"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime | int:
-        if POSITION.fullmatch(value):
-            return int(value)
-        moment = moment_of(value)
-        if moment is None:
-            what = "a position, a date, or a time such as 2026-01-31T08:00:00Z"
-            self.fail(f"{value!r} is not {what}", param, ctx)
-        return moment
+def _read_words(value: str) -> str:
+    words = value.strip()
+    if not words or len(words) > WORDS_MAX or not words.isprintable():
+        raise ValueError
+    return words
 
 
-class Words(click.ParamType[str, str]):
-    """One line of text that is kept for ever: a name, a reference or a reason."""
+AT_LEAST_ZERO = Amount("an amount of at least 0", lambda micros: micros >= 0)
+ABOVE_ZERO = Amount("an amount above 0", lambda micros: micros > 0)
+NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
+# A calendar month (UTC), converted to its first instant.
+MONTH = Text("YYYY-MM", _read_month, "{!r} is not a month such as 2026-01")
+# A time with its offset; a date is its first instant in UTC.
+MOMENT = Text("time", _read_moment, "{!r} is not a date, or a time such as 2026-01-31T08:00:00Z")
+# A position of the log, or a moment.
+POINT = Text(
+    "time|position",
+    lambda value: int(value) if _POSITION.fullmatch(value) else _read_moment(value),
+    "{!r} is not a position, a date, or a time such as 2026-01-31T08:00:00Z",
+)
+# One line of text that is kept for ever: a name, a reference or a reason.
+WORDS = Text("text", _read_words, f"must be one line of 1 to {WORDS_MAX} printable characters")
 
-    name = "text"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        words = value.strip()
-        if not words or len(words) > WORDS_MAX or not words.isprintable():
-            self.fail(f"must be one line of 1 to {WORDS_MAX} printable characters", param, ctx)
-        return words
+def id_argument(name: str, metavar: str = "ID", **options: Any) -> Decorator:
+    """Add an argument that is a UUID."""
+    return click.argument(name, metavar=metavar, type=click.UUID, **options)
 
 
-organization_argument = click.argument("organization_id", metavar="ORG", type=click.UUID)
+organization_argument = id_argument("organization_id", "ORG")
 
-at_option = click.option("--at", type=Point(), help="After this position, or at this time.")
+at_option = click.option("--at", type=POINT, help="After this position, or at this time.")
+
+
+def org_option(text: str, metavar: str | None = "ID") -> Decorator:
+    """Add --org."""
+    return click.option("--org", "organization_id", metavar=metavar, type=click.UUID, help=text)
 
 
 def month_option(text: str) -> Decorator:
     """Add --month."""
-    return click.option("--month", type=Month(), help=text)
+    return click.option("--month", type=MONTH, help=text)
 
 
 def out_option(text: str, *, may_be_directory: bool = False) -> Decorator:
@@ -150,20 +145,21 @@ def out_option(text: str, *, may_be_directory: bool = False) -> Decorator:
 AMOUNTS_MAY_BE_NEGATIVE = {"ignore_unknown_options": True}
 
 
-def selecting(command: Callable[..., None]) -> Callable[..., None]:
+def selecting(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add --from, --to and --org; the command gets them as one `selection`."""
 
-    @click.option("--from", "since", type=Point(), help="From this position or time on.")
-    @click.option("--to", "until", type=Point(), help="Up to this position, or before this time.")
-    @click.option("--org", "organization_id", type=click.UUID, help="Of one organization.")
+    @click.option("--from", "since", type=POINT, help="From this position or time on.")
+    @click.option("--to", "until", type=POINT, help="Up to this position, or before this time.")
+    @org_option("Of one organization.", metavar=None)
     @wraps(command)
     def run(
-        *,
+        *first: Any,
         since: datetime | int | None,
         until: datetime | int | None,
         organization_id: UUID | None,
         **others: Any,
-    ) -> None:
-        command(selection=Selection(organization_id, since, until), **others)
+    ) -> Any:
+        selection = Selection(organization_id, since, until)
+        return command(*first, selection=selection, **others)
 
     return run

@@ -1,8 +1,8 @@
-"""`audit`: checks of the log and of all that is built from it, checkpoints, proofs, and imports."""
+"""The commands of `audit` that check the log: audits, checkpoints, proofs, and imports."""
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -12,20 +12,19 @@ import click
 import msgspec
 
 from app.bootstrap.container import Container
-from app.cli import books
-from app.cli.arguments import out_option
-from app.cli.installation import installation, note_act
-from app.cli.output import as_json_option, show, watched, written
-from app.cli.rights import authorize
-from app.cli.terminal import one_line
+from app.cli.arguments import id_argument, out_option
+from app.cli.books import audit
+from app.cli.operation import Subject, misuse
+from app.cli.output import Said, in_json, warn, written
+from app.cli.root import one_line
+from app.cli.session import Session, refuse
 from app.http.accounts.replies import show_transaction
 from app.processes.importing import import_log
-from app.processes.memory import collect_seldom
 from app.security.checkpoint_keys import verify as verify_signature
-from domain.errors import NotFound, NotPossible
+from domain.errors import NotFound
 from domain.log.log import Poisoned, Stored, decoded
 from projections.audit.auditor import LogCheck
-from projections.audit.auditor import verify as audit
+from projections.audit.auditor import verify as audit_log
 from projections.audit.checkpoint import NotACheckpoint, SignedCheckpoint, read_verifier_key
 from projections.audit.report import Failure, Report
 from projections.audit.tree import CompactRange, leaf_hash, root_from_path
@@ -38,22 +37,15 @@ NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
 NOTES = click.Path(path_type=Path, exists=True)
 DENIED = "the log is not what its newest checkpoint says; see: python -m app audit verify"
 
+subject = Subject()
+subject.add_command(audit)
+
 key_option = click.option(
     "--key", multiple=True, help="A verifier key, as `keys list` has once printed it."
 )
 
 
-@click.group(name="audit")
-def command() -> None:
-    """Checks of the log and of all that is built from it."""
-    collect_seldom()
-
-
-for each in books.COMMANDS:
-    command.add_command(each)
-
-
-@command.command()
+@audit.command("verify", right=None, on="any log")
 @click.option(
     "--against",
     multiple=True,
@@ -65,17 +57,14 @@ for each in books.COMMANDS:
 )
 @key_option
 @click.argument("more", nargs=-1, type=NOTES, metavar="[CHECKPOINT]...")
-@as_json_option
-@click.pass_context
-def verify(  # noqa: PLR0913  # Its options.
-    context: click.Context,
+def verify(
+    session: Session,
     *,
     against: tuple[Path, ...],
     trusted: Path | None,
     key: tuple[str, ...],
     more: tuple[Path, ...],
-    as_json: bool,
-) -> None:
+) -> Said:
     """Check the whole log, every invariant, and that every read model equals its rebuild.
 
     Also that each event is what it was when it was first seen, and each checkpoint that was signed
@@ -87,24 +76,17 @@ def verify(  # noqa: PLR0913  # Its options.
     Exits with 1 when something is wrong, and names the first positions that fail.
     """
     if more and not against:
-        message = "checkpoints are given after --against"
-        raise click.UsageError(message)
+        misuse("checkpoints are given after --against")
     notes = Notes.read([*against, *more], key)
-    # The audit itself reports a log that was cut short, so read models of another log do not stop
-    # it.
-    with installation(same_log=False) as container, watched("Checking") as progress:
-        if trusted is not None:
-            report = check_behind(container, trusted, notes, progress)
-        else:
-            container.projector.catch_up()
-            parts = (container.log, container.views, container.positions, container.models)
-            report = audit(*parts, progress, [*container.witnesses(), notes.claims(container)])
-    _show(report, as_json=as_json)
-    if not report.ok:
-        context.exit(1)
-
-
-def _show(report: Report, *, as_json: bool) -> None:
+    # The audit itself reports a log that was cut short, so `any log` is audited.
+    container, progress = session.container, session.watch("Checking")
+    if trusted is not None:
+        report = check_behind(container, trusted, notes, progress)
+    else:
+        container.projector.catch_up()
+        parts = (container.log, container.views, container.positions, container.models)
+        report = audit_log(*parts, progress, [*container.witnesses(), notes.claims(container)])
+    session.ok = report.ok
     facts = {
         "ok": report.ok,
         "events": report.events,
@@ -113,71 +95,64 @@ def _show(report: Report, *, as_json: bool) -> None:
         "trusted": report.trusted or None,
         "explained": report.explained,
     }
-    if as_json:
-        said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
-        show({**facts, **{name: said[name] for name in lists}}, as_json=True)
-        return
-    show(facts, as_json=False)
-    _say(report)
+    said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
+    return Said({**facts, **{name: said[name] for name in lists}}, [facts, *_in_words(report)])
 
 
-def _say(report: Report) -> None:
-    """Say in words what the figures do not."""
+def _in_words(report: Report) -> Iterator[str]:
+    """Say what the figures do not."""
     if report.trusted:
-        click.echo(
-            f"Nothing up to position {report.trusted} was looked at: the checkpoint is trusted."
-        )
+        yield f"Nothing up to position {report.trusted} was looked at: the checkpoint is trusted."
     for verdict in report.checkpoints:
-        click.echo(one_line(f"{verdict.name}: {'holds' if verdict.holds else verdict.reason}"))
+        yield one_line(f"{verdict.name}: {'holds' if verdict.holds else verdict.reason}")
     if report.uncovered is not None and report.uncovered.events:
         behind, (events, first, last) = "no given checkpoint covers", astuple(report.uncovered)
-        click.echo(f"{behind} the newest {events} events, positions {first} to {last}")
+        yield f"{behind} the newest {events} events, positions {first} to {last}"
     for loss in report.losses:
-        click.echo(one_line(f"known loss, position {loss.position}: {loss.reason}"))
+        yield one_line(f"known loss, position {loss.position}: {loss.reason}")
     if report.explained:
         count = report.explained
         rest = "1 checkpoint rests" if count == 1 else f"{count} checkpoints rest"
-        click.echo(
+        yield (
             f"{rest} on the word of the log alone, which says that events were lost: "
             "ask operations about each loss."
         )
     for failure in report.failures:
-        click.echo(one_line(f"position {failure.position}: {failure.reason}"))
+        yield one_line(f"position {failure.position}: {failure.reason}")
 
 
-@command.command(name="checkpoint")
+@audit.command("checkpoint", right="audit")  # It signs.
 @out_option("Write the note to this file.")
-@as_json_option
-def make_checkpoint(*, out: Path | None, as_json: bool) -> None:
+def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, Any]:
     """Sign what the log is now, and print the note; it goes to CHECKPOINT_SINK, too.
 
     Events that a failover could still lose (CHECKPOINT_LAG_S) are left for the next one. Whoever
     keeps the note can convict anybody who changes the log before its position. A held copy brings
     it nowhere.
     """
-    with installation() as container, watched("Hashing") as progress:
-        actor = authorize(container)
-        container.tree_keeper.catch_up(progress=progress)
-        signed = sign(container, actor).signed
-        try:
-            if not container.is_resting():
-                container.checkpoints.deliver()
-        except NotAccepted as error:
-            click.echo(f"Warning: {error}; the clock tries again", err=True)
-    if out is not None:
-        with written(out) as file:
-            file.write(signed.note.encode())
-    if out is not None or as_json:
-        show(facts_of(signed), as_json=as_json)
-    else:
-        click.echo(signed.note, nl=False)
+    container = session.container
+    progress = session.watch("Hashing")
+    actor = session.authorize()
+    container.tree_keeper.catch_up(progress=progress)
+    signed = _sign(session, actor).signed
+    try:
+        if not container.is_resting():
+            container.checkpoints.deliver()
+    except NotAccepted as error:
+        warn(f"{error}; the clock tries again")
+    if out is None:
+        return Said(facts_of(signed), [signed.note.removesuffix("\n")])
+    with written(out) as file:
+        file.write(signed.note.encode())
+    return facts_of(signed)
 
 
-def sign(container: Container, actor: str) -> KeptCheckpoint:
+def _sign(session: Session, actor: str) -> KeptCheckpoint:
     """Sign a checkpoint for an operator, whom an event names before anything is signed."""
+    container = session.container
 
     def note() -> None:
-        note_act(container, "checkpoint.signed", f"position {container.log.head()}", actor)
+        session.note_act("checkpoint.signed", f"position {container.log.head()}", actor)
 
     return container.checkpoints.make(note)
 
@@ -235,7 +210,7 @@ def fault_of(
         return fault
     when = f"key {signed.key_id}, which signed it, was revoked on {ended_at:%Y-%m-%d}"
     if fault is None:
-        click.echo(f"Warning: {name}: {when}: it proves only what was kept before", err=True)
+        warn(f"{name}: {when}: it proves only what was kept before")
         return None
     return f"{when}; if it was kept before, give that key with --key"
 
@@ -248,11 +223,9 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
     signed = read_note(note)
     checkpoint, tree = signed.checkpoint, container.kept_tree
     if (fault := fault_of(container, signed, notes.keys, str(note))) is not None:
-        message = f"{note}: {fault}"
-        raise NotPossible(message)
+        refuse(f"{note}: {fault}")
     if older := [name for name, n in notes.notes.items() if n.checkpoint.size < checkpoint.size]:
-        message = f"{older[0]}: --from begins behind it, so nothing would be held against it"
-        raise NotPossible(message)
+        refuse(f"{older[0]}: --from begins behind it, so nothing would be held against it")
     with container.views.reading() as connection:
         size, _ = tree.end(connection)
         before = tree.range_of(connection, min(size, checkpoint.size))
@@ -321,24 +294,25 @@ class NoProof(Exception):
     """Raised with the reason for which a proof proves nothing."""
 
 
-@command.command()
-@click.argument("transaction_id", metavar="TRANSACTION", type=click.UUID)
-@as_json_option
-def prove(*, transaction_id: UUID, as_json: bool) -> None:  # noqa: ARG001  # A proof is JSON anyway.
+@audit.command("prove", right=None)  # It asks for `audit` itself where it has to sign.
+@id_argument("transaction_id", "TRANSACTION")
+def prove(session: Session, transaction_id: UUID) -> Said:
     """Print, as JSON, what proves to anybody that a transaction is in the log as it is.
 
     It holds the transaction, the event that it comes from, and the path of that event to the root
     of the newest checkpoint. If that does not vouch for it one is made, which needs the right
     `audit` where there are operators.
     """
-    with installation() as container, watched("Hashing") as progress:
-        container.projector.catch_up()
-        container.tree_keeper.catch_up(progress=progress)
-        proof = _prove(container, transaction_id)
-    show(proof, as_json=True)
+    container = session.container
+    progress = session.watch("Hashing")
+    container.projector.catch_up()
+    container.tree_keeper.catch_up(progress=progress)
+    proof = _prove(session, transaction_id)
+    return Said(proof, [in_json(proof)])
 
 
-def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
+def _prove(session: Session, transaction_id: UUID) -> Mapping[str, Any]:
+    container = session.container
     with container.views.reading() as connection:
         entry = container.transactions.of_any(connection, transaction_id)
         if entry is None:
@@ -346,14 +320,14 @@ def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
             raise NotFound(message)
         index = container.kept_tree.index_of(connection, entry.position)
     row = container.log.stored(entry.position - 1, 1)[0]
-    kept = _vouching(container, entry.position)
+    kept = _vouching(session, entry.position)
     checkpoint = kept.signed.checkpoint
     if index is None:
-        raise NotPossible(DENIED)
+        refuse(DENIED)
     with container.views.reading() as connection:
         path = container.kept_tree.path(connection, index, checkpoint.size)
     if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
-        raise NotPossible(DENIED)
+        refuse(DENIED)
     return {
         "transaction": msgspec.to_builtins(show_transaction(entry)),
         "event": msgspec.to_builtins(_Event(*row[:4], row.state.decode())),
@@ -363,43 +337,38 @@ def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
     }
 
 
-def _vouching(container: Container, position: int) -> KeptCheckpoint:
+def _vouching(session: Session, position: int) -> KeptCheckpoint:
     """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
+    container = session.container
     kept = container.checkpoint_store.newest()
     if (
         kept is None
         or kept.signed.checkpoint.position < position
         or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
     ):
-        kept = sign(container, authorize(container, "audit"))
+        kept = _sign(session, session.authorize("audit"))
     if kept.signed.checkpoint.position < position:
-        message = "the transaction is too new to be signed (CHECKPOINT_LAG_S); try again"
-        raise NotPossible(message)
+        refuse("the transaction is too new to be signed (CHECKPOINT_LAG_S); try again")
     return kept
 
 
-@command.command()
+@audit.command("check", right=None, on="anything")
 @click.argument("proof", metavar="PROOF", type=NOTE)
 @key_option
-@as_json_option
-@click.pass_context
-def check(context: click.Context, *, proof: Path, key: tuple[str, ...], as_json: bool) -> None:
+def check(session: Session, proof: Path, key: tuple[str, ...]) -> Mapping[str, Any]:
     """Check a file that `audit prove` has printed; no database is needed.
 
     The transaction is derived from the event and compared, the event is followed to the root, and
     the root to the signature. Without --key it is one of our own keys that must have signed.
     """
     given = [public_key_of(each) for each in key]
-    with installation(migrated=False) as container:
-        keys = given or [each.public_key for each in container.checkpoint_keys.live()]
+    container = session.container
+    keys = given or [each.public_key for each in container.checkpoint_keys.live()]
     try:
         reason = _checked(proof.read_bytes(), keys)
-        ok = True
     except NoProof as error:
-        reason, ok = str(error), False
-    show({"ok": ok, "reason": reason}, as_json=as_json)
-    if not ok:
-        context.exit(1)
+        reason, session.ok = str(error), False
+    return {"ok": session.ok, "reason": reason}
 
 
 def _checked(content: bytes, keys: Sequence[bytes]) -> str:
@@ -453,20 +422,16 @@ def _compare(row: Stored, told: Mapping[str, Any]) -> None:
             raise NoProof(message)
 
 
-@command.command(name="import")
+@audit.command("import", right=None, on="anything")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@as_json_option
-@click.pass_context
-def import_file(context: click.Context, *, file: Path, as_json: bool) -> None:
+def import_file(session: Session, file: Path) -> Said:
     """Make an installation of an export, in the empty place that the settings name, and check it.
 
     All of the log or nothing: a part, or a line that is not as it was exported, is refused. Exits
     with 1 when the log breaks an invariant, as `audit verify` does.
     """
-    with installation(migrated=False) as container, watched("Importing") as progress:
-        report = import_log(container, file, progress)
+    container = session.container
+    report = import_log(container, file, session.watch("Importing"))
+    session.ok = report.ok
     facts = {"ok": report.ok, "events": report.events, "position": report.position}
-    failures = [asdict(each) for each in report.failures]
-    show({**facts, "failures": failures} if as_json else facts, as_json=as_json)
-    if not report.ok:
-        context.exit(1)
+    return Said({**facts, "failures": report.failures}, [facts])

@@ -1,7 +1,6 @@
 """The commands of `audit` that read the books: statements, accounts, margin, and their exports."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -26,38 +25,32 @@ from app.books.reconcile import (
     reconcile_deposits,
 )
 from app.books.statements import MonthsStatements, balance_of, statements_of
-from app.books.trial_balance import TrialBalance, month_balance
+from app.books.trial_balance import month_balance
 from app.books.trial_balance import trial_balance as add_up
 from app.bootstrap.container import Container
 from app.bootstrap.providers import INVOICES, LOOKUPS, NETWORKS
 from app.cli.arguments import (
-    Month,
+    MONTH,
+    Text,
     at_option,
+    id_argument,
     month_option,
     organization_argument,
     out_option,
     selecting,
 )
-from app.cli.installation import installation, require_organization
-from app.cli.output import (
-    Refusals,
-    as_json_option,
-    named,
-    show,
-    show_list,
-    show_parts,
-    show_stream,
-    watched,
-    written,
-)
+from app.cli.operation import Subject, misuse
+from app.cli.output import Named, Refusals, Said, in_parts, show_stream, written
+from app.cli.session import Session, refuse
 from app.http.accounts.replies import show_transaction
 from app.http.accounts.table import COLUMNS, cells
 from app.http.edge.media import csv_blocks
 from app.http.finance import page
 from app.http.finance.replies import Statement, show_statement
 from app.processes.importing import range_of
+from app.processes.memory import collect_seldom
+from app.shape import Shape, amount_of
 from domain.accounts.organization import Organization
-from domain.errors import NotPossible
 from domain.log.log import Log
 from domain.money import format_amount
 from domain.months import month_of
@@ -76,33 +69,25 @@ NO_FACTS = "--json needs --out: without it the standard output is the export"
 PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
 ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
 
-
-@contextmanager
-def _reading(
-    organization_id: UUID | None = None, what: str = "Reading", *, same_log: bool = True
-) -> Iterator[tuple[Container, Progress]]:
-    """Lend the installation and its progress line; an organization that is named must exist."""
-    with installation(same_log=same_log) as container, watched(what) as progress:
-        require_organization(container, organization_id)
-        yield container, progress
+audit = Subject().add("audit")
+audit.callback = collect_seldom  # Its commands read all of the log.
 
 
-@click.command()
-@click.argument("organization_id", metavar="[ORG", type=click.UUID, required=False)
-@click.argument("month", metavar="YYYY-MM]", type=Month(), required=False)
-@click.option("--all", "every", type=Month(), help="The statements of all organizations.")
+@audit.command("statement", right=None, on="any log")
+@id_argument("organization_id", "[ORG", required=False)
+@click.argument("month", metavar="YYYY-MM]", type=MONTH, required=False)
+@click.option("--all", "every", type=MONTH, help="The statements of all organizations.")
 @click.option("--format", "form", type=click.Choice(["csv", "html"]), help="As it can be sent.")
 @out_option("A directory for --all, a file for one to send.", may_be_directory=True)
-@as_json_option
 def statement(  # noqa: PLR0913  # Its options.
+    session: Session,
     *,
     organization_id: UUID | None,
     month: datetime | None,
     every: datetime | None,
     form: str | None,
     out: Path | None,
-    as_json: bool,
-) -> None:
+) -> Said | Facts | bytes | None:
     """Make the statement of a month from the log, as the organization gets it.
 
     With --format a page or a table with totals, on standard output or in the file of --out; the
@@ -110,51 +95,42 @@ def statement(  # noqa: PLR0913  # Its options.
     ORG-YYYY-MM.json or of the --format, in one pass through the log.
     """
     if every is not None and out is not None and organization_id is None:
-        _write_all(month_of(every), out, form, as_json=as_json)
-    elif every is not None or organization_id is None or month is None:
-        raise click.UsageError(ONE_OR_ALL)
-    elif form is not None and not as_json:
-        _write_one(organization_id, month_of(month), out, form)
-    elif form is None and out is None:
-        _show_one(organization_id, month_of(month), as_json=as_json)
-    else:
-        raise click.UsageError(ONE_OR_ALL)
-
-
-def _show_one(organization_id: UUID, month: str, *, as_json: bool) -> None:
-    with _reading(organization_id, same_log=False) as (container, progress):
-        facts = msgspec.to_builtins(_one(container, organization_id, month, progress))
+        return _write_all(session, month_of(every), out, form)
+    if every is not None or organization_id is None or month is None:
+        misuse(ONE_OR_ALL)
+    if form is not None and not session.as_json:
+        text = _as_sent(session.container, _one(session, organization_id, month_of(month)), form)
+        if out is None:
+            return text
+        with written(out) as target:
+            target.write(text)
+        return None
+    if form is not None or out is not None:
+        misuse(ONE_OR_ALL)
+    facts = msgspec.to_builtins(_one(session, organization_id, month_of(month)))
     lines = facts["lines"]
-    show(facts if as_json else {**facts, "lines": len(lines)}, as_json=as_json)
-    if lines and not as_json:
-        click.echo()
-        show_list(lines, as_json=False)
+    return Said(facts, [{**facts, "lines": len(lines)}, *(["", lines] if lines else [])])
 
 
-def _write_one(organization_id: UUID, month: str, out: Path | None, form: str) -> None:
-    with _reading(organization_id, same_log=False) as (container, progress):
-        text = _as_sent(container, _one(container, organization_id, month, progress), form)
-    with written(out) as target:
-        target.write(text)
-
-
-def _write_all(month: str, out: Path, form: str | None, *, as_json: bool) -> None:
-    with _reading(same_log=False) as (container, progress):
-        found = statements_of(container.log, month, progress=progress)
-        out.mkdir(parents=True, exist_ok=True)
-        for each in _shown(container, found):
-            file = out / f"{each.organization}-{month}.{form or 'json'}"
-            with written(file) as target:
-                target.write(_as_sent(container, each, form))
+def _write_all(session: Session, month: str, out: Path, form: str | None) -> Facts:
+    container = session.container
+    found = statements_of(container.log, month, progress=session.watch("Reading"))
+    out.mkdir(parents=True, exist_ok=True)
+    for each in _shown(container, found):
+        file = out / f"{each.organization}-{month}.{form or 'json'}"
+        with written(file) as target:
+            target.write(_as_sent(container, each, form))
     told = {"month": month, "final": found.is_final, "statements": len(found.statements)}
-    show({**told, "out": str(out)}, as_json=as_json)
+    return {**told, "out": out}
 
 
-def _one(container: Container, organization_id: UUID, month: str, progress: Progress) -> Statement:
-    found = statements_of(container.log, month, organization_id, progress)
+def _one(session: Session, organization_id: UUID, month: str) -> Statement:
+    session.require_organization(organization_id)
+    progress = session.watch("Reading")
+    found = statements_of(session.container.log, month, organization_id, progress)
     if not found.statements:
-        raise NotPossible(NO_STATEMENT)
-    (shown,) = _shown(container, found)
+        refuse(NO_STATEMENT)
+    (shown,) = _shown(session.container, found)
     return shown
 
 
@@ -175,49 +151,47 @@ def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
     return page.statement_page(shown, name, issuer).encode()
 
 
-@click.command()
+class _Balance(Shape):
+    organization: UUID
+    balance: str
+    currency: str
+    position: int
+
+
+@audit.command("balance", right=None, on="any log")
 @organization_argument
 @at_option
-@as_json_option
-def balance(*, organization_id: UUID, at: datetime | int | None, as_json: bool) -> None:
+def balance(session: Session, organization_id: UUID, at: datetime | int | None) -> _Balance:
     """Tell what a wallet holds, or held, by its entries in the log.
 
     `position` is that of the last entry that counts. An entry that is dated before the one ahead
     of it counts as of that one.
     """
-    with _reading(organization_id, same_log=False) as (container, progress):
-        found = balance_of(container.log, organization_id, at, progress)
-        if found is None:
-            raise NotPossible(NO_WALLET)
-    facts = {
-        "organization": found.organization_id,
-        "balance": format_amount(found.balance_micros),
-        "currency": found.currency,
-        "position": found.position,
-    }
-    show(facts, as_json=as_json)
+    session.require_organization(organization_id)
+    found = balance_of(session.container.log, organization_id, at, session.watch("Reading"))
+    if found is None:
+        refuse(NO_WALLET)
+    return _Balance.of(found)
 
 
-@click.command()
+@audit.command("replay", right=None, on="any log")
 @selecting
-@as_json_option
-def replay(*, selection: Selection, as_json: bool) -> None:
+def replay(session: Session, selection: Selection) -> None:
     """Print every transaction in the order of the log, with who made it by a command.
 
     Times are those of `charged_at`.
     """
-    with _reading(selection.organization_id, same_log=False) as (container, progress):
-        names = container.operators.names()
-        rows = (
-            {
-                "organization": str(entry.organization_id),
-                **msgspec.to_builtins(show_transaction(entry)),
-                "actor": actor,
-            }
-            for entry, actor in read_transactions(container.log, selection, progress)
-        )
-        told = (named(row, "actor", names, as_json=as_json) for row in rows)
-        show_stream(told, _line, as_json=as_json)
+    session.require_organization(selection.organization_id)
+    log, names = session.container.log, session.container.operators.names()
+    rows = (
+        {
+            "organization": str(entry.organization_id),
+            **msgspec.to_builtins(show_transaction(entry)),
+            "actor": Named.by(names, actor),
+        }
+        for entry, actor in read_transactions(log, selection, session.watch("Reading"))
+    )
+    show_stream(rows, _line, as_json=session.as_json)
 
 
 def _line(row: Mapping[str, Any]) -> str:
@@ -227,7 +201,7 @@ def _line(row: Mapping[str, Any]) -> str:
     return "  ".join(map(str, (*facts, *told)))
 
 
-@click.command()
+@audit.command("margin", right=None)
 @click.option(
     "--by",
     type=click.Choice(["day", "month", "org", "plan", "provider"]),
@@ -235,27 +209,24 @@ def _line(row: Mapping[str, Any]) -> str:
     show_default=True,
     help="What each row is about.",
 )
-@as_json_option
-def margin(*, by: By, as_json: bool) -> None:
+def margin(session: Session, by: By) -> Said:
     """Tell what was earned: revenue, refunds, costs of providers, and what is left.
 
     Left is the margin in the currency of the wallets, of which other costs and those that are not
     known have yet to be taken. `unknown` counts the latter.
     """
-    with _reading(what="Adding up") as (container, progress):
-        found = margin_of(container.log, by, progress)
-        currency = found.currency or container.settings.currency
+    container = session.container
+    found = margin_of(container.log, by, session.watch("Adding up"))
+    currency = found.currency or container.settings.currency
     keys = [key for key, row in found.rows.items() if row != Earned()]
     rows = [
         _margin_row(found, key, currency)
         for key in sorted(keys, key=lambda key: (key is None, key or ""))
     ]
     total = _earned(found.total, currency)
-    if as_json:
-        show({"by": by, "currency": currency, "data": rows, "total": total}, as_json=True)
-    else:
-        last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
-        show_list([*rows, *last], as_json=False)
+    last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
+    facts = {"by": by, "currency": currency, "data": rows, "total": total}
+    return Said(facts, [[*rows, *last]])
 
 
 def _margin_row(found: Margin, key: str | None, currency: str) -> Facts:
@@ -276,14 +247,10 @@ def _earned(row: Earned, currency: str) -> Facts:
     }
 
 
-@click.command(name="trial-balance")
+@audit.command("trial-balance", right=None)
 @at_option
 @month_option("Of a month, by the cut-off of the statements.")
-@as_json_option
-@click.pass_context
-def trial_balance(
-    context: click.Context, *, at: datetime | int | None, month: datetime | None, as_json: bool
-) -> None:
+def trial_balance(session: Session, *, at: datetime | int | None, month: datetime | None) -> Said:
     """Show every account with what it holds; exits with 1 when a currency does not sum to zero.
 
     Wallets are owed to the organizations, and are the sum of the balances that their newest entries
@@ -293,31 +260,22 @@ def trial_balance(
     for a debit. They are those of the statements of this month.
     """
     if at is not None and month is not None:
-        raise click.UsageError(AT_OR_MONTH)
-    facts: Facts = {}
-    with _reading(what="Adding up") as (container, progress):
-        if month is None:
-            found = add_up(container.log, at, progress)
-            lines, unknown = [*map(_account, found.lines)], found.unknown
-        else:
-            its = month_balance(container.log, month_of(month), progress)
-            found, unknown = its.closing, its.closing.unknown - its.opening.unknown
-            lines = [_account_in_month(*each) for each in its.lines]
-            facts = {"month": month_of(month), "final": its.is_final}
-    differences = _differences(found)
-    facts |= {"ok": not differences, "position": found.position}
-    facts |= {"unknown_costs": unknown, "differences": differences}
-    if as_json:
-        show({**facts, "data": lines}, as_json=True)
+        misuse(AT_OR_MONTH)
+    log, facts = session.container.log, Facts()
+    progress = session.watch("Adding up")
+    if month is None:
+        found = add_up(log, at, progress)
+        lines, unknown = [*map(_account, found.lines)], found.unknown
     else:
-        show_list(lines, as_json=False)
-        show(facts, as_json=False)
-    if differences:
-        context.exit(1)
-
-
-def _differences(found: TrialBalance) -> list[Facts]:
-    return [_money(micros, currency) for currency, micros in found.differences.items() if micros]
+        its = month_balance(log, month_of(month), progress)
+        found, unknown = its.closing, its.closing.unknown - its.opening.unknown
+        lines = [_account_in_month(*each) for each in its.lines]
+        facts = {"month": month_of(month), "final": its.is_final}
+    differences = [_money(micros, each) for each, micros in found.differences.items() if micros]
+    session.ok = not differences
+    facts |= {"ok": session.ok, "position": found.position}
+    facts |= {"unknown_costs": unknown, "differences": differences}
+    return Said({**facts, "data": lines}, [lines, facts])
 
 
 def _account(line: Posting) -> Facts:
@@ -336,21 +294,14 @@ def _account_in_month(opening: Posting, closing: Posting) -> Facts:
     }
 
 
-class Only(click.ParamType[tuple[str, str], str]):
-    """A column and the value that a line must have there."""
-
-    name = "column=value"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        column, sign, wanted = value.partition("=")
-        if not (column and sign):
-            self.fail(f"{value!r} is not a column and a value such as Category=lookups", param, ctx)
-        return column, wanted
+def _read_only(value: str) -> tuple[str, str]:
+    column, sign, wanted = value.partition("=")
+    if not (column and sign):
+        raise ValueError
+    return column, wanted
 
 
-@click.command()
+@audit.command("reconcile", right=None)
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option(
     "--provider",
@@ -364,22 +315,27 @@ class Only(click.ParamType[tuple[str, str], str]):
 @click.option("--amount", help="The column of it; default: amount.")
 @click.option("--currency-column", help="The column of currencies.")
 @click.option("--currency", help="That of all amounts; default: CURRENCY.")
-@click.option("--only", type=Only(), help="Only lines with this value in that column.")
+@click.option(
+    "--only",
+    type=Text(
+        "column=value",
+        _read_only,
+        "{!r} is not a column and a value such as Category=lookups",
+    ),
+    help="Only lines with this value in that column.",
+)
 @click.option("--decimal", type=click.Choice(["point", "comma"]), help="Default: the file tells.")
 @click.option("--encoding", help="Default: UTF-8, or UTF-16 with its mark.")
-@as_json_option
-@click.pass_context
-def reconcile(  # noqa: PLR0913  # Each argument is an option of the command.
-    context: click.Context,
+def reconcile(
+    session: Session,
     /,
     *,
     file: IO[bytes],
     provider: str | None,
     deposits: bool,
     month: datetime | None,
-    as_json: bool,
     **given: Any,
-) -> None:
+) -> Said:
     """Compare a CSV file of references and amounts with the log; `-` is the standard input.
 
     Tells what is missing there or here, and what has another amount; then exits with 1. Also
@@ -390,25 +346,24 @@ def reconcile(  # noqa: PLR0913  # Each argument is an option of the command.
     lookups, which have no reference.
     """
     if deposits == (provider is not None):
-        raise click.UsageError(ONE_OF_BOTH)
+        misuse(ONE_OF_BOTH)
     known = INVOICES.get(provider or "", {})
     options: Facts = {n: known.get(n) if value is None else value for n, value in given.items()}
     data = file.read(FILE_BYTES_MAX + 1)
     wanted = month_of(month) if month is not None else None
-    with _reading() as (container, progress):
-        layout = _layout(container.settings.currency, **options)
-        try:
-            theirs = read_amounts(data, layout)
-            if provider is None:
-                found = reconcile_deposits(container.log, theirs, wanted, progress)
-            else:
-                by = options["by"]
-                found = reconcile_costs(container.log, theirs, provider, by, wanted, progress)
-        except WrongFile as wrong:
-            raise Refusals(wrong.lines) from wrong
-    _show_reconciliation(found, as_json=as_json)
-    if not found.ok:
-        context.exit(1)
+    container, progress = session.container, session.watch("Reading")
+    layout = _layout(container.settings.currency, **options)
+    try:
+        theirs = read_amounts(data, layout)
+        if provider is None:
+            found = reconcile_deposits(container.log, theirs, wanted, progress)
+        else:
+            by = options["by"]
+            found = reconcile_costs(container.log, theirs, provider, by, wanted, progress)
+    except WrongFile as wrong:
+        raise Refusals(wrong.lines) from wrong
+    session.ok = found.ok
+    return _reconciled(found)
 
 
 def _layout(own: str, **options: Any) -> Layout:
@@ -423,8 +378,8 @@ def _layout(own: str, **options: Any) -> Layout:
     )
 
 
-def _show_reconciliation(found: Reconciliation, *, as_json: bool) -> None:
-    rows: dict[str, Sequence[Facts]] = {
+def _reconciled(found: Reconciliation) -> Said:
+    rows = {
         "missing_here": [
             {"line": each.line, "reference": each.reference, **_amount(each)}
             for each in found.missing_here
@@ -442,7 +397,7 @@ def _show_reconciliation(found: Reconciliation, *, as_json: bool) -> None:
         ],
         "left_over": [*map(_missing, found.left_over)],
     }
-    show_parts({"ok": found.ok, "matched": found.matched}, rows, as_json=as_json)
+    return in_parts({"ok": found.ok, "matched": found.matched}, rows)
 
 
 def _missing(ours: Ours) -> Facts:
@@ -455,15 +410,16 @@ def _amount(each: Theirs | Ours) -> Facts:
 
 
 def _money(micros: int | None, currency: str | None) -> Facts:
-    return {"amount": None if micros is None else format_amount(micros), "currency": currency}
+    return {"amount": amount_of(micros), "currency": currency}
 
 
-@click.command(name="export")
+@audit.command("export", right=None)
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv", "beancount"]), default="jsonl")
 @selecting
 @out_option("Write it here.")
-@as_json_option
-def export_log(*, form: Form, selection: Selection, out: Path | None, as_json: bool) -> None:
+def export_log(
+    session: Session, *, form: Form, selection: Selection, out: Path | None
+) -> Facts | None:
     """Write the log as lines of JSON, or what it says about money in other forms.
 
     jsonl: a line for each event with its place, its stored bytes, and its leaf. Beside a part goes
@@ -472,37 +428,28 @@ def export_log(*, form: Form, selection: Selection, out: Path | None, as_json: b
 
     To the standard output, or with --out to a file that is there only once it is whole.
     """
-    if out is None and as_json:
-        raise click.UsageError(NO_FACTS)
+    if out is None and session.as_json:
+        misuse(NO_FACTS)
     if form == "jsonl":
         first, last = _positions(selection)
         if out is None and (first is not None or last is not None):
-            raise click.UsageError(PART)
-        facts = _export_events(first, last, out)
+            misuse(PART)
+        facts = _export_events(session, first, last, out)
     else:
-        _export_entries(_table if form == "csv" else ledger_lines, selection, out)
+        session.require_organization(selection.organization_id)
+        make: Callable[..., Iterator[bytes]] = _table if form == "csv" else ledger_lines
+        progress = session.watch("Exporting")
+        with written(out) as file:
+            file.writelines(make(session.container.log, selection, progress))
         facts = {"format": form}
-    if out is not None:
-        show(facts, as_json=as_json)
+    return None if out is None else facts
 
 
 def _positions(selection: Selection) -> tuple[int | None, int | None]:
     first, last = selection.since, selection.until
     if isinstance(first, datetime) or isinstance(last, datetime) or selection.organization_id:
-        raise click.UsageError(ALL_EVENTS)
+        misuse(ALL_EVENTS)
     return first, last
-
-
-def _export_entries(
-    make: Callable[[Log, Selection, Progress], Iterator[bytes]],
-    selection: Selection,
-    out: Path | None,
-) -> None:
-    with (
-        _reading(selection.organization_id, "Exporting") as (container, progress),
-        written(out) as file,
-    ):
-        file.writelines(make(container.log, selection, progress))
 
 
 def _table(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:
@@ -514,20 +461,20 @@ def _table(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes
     return csv_blocks(("organization", *COLUMNS, "actor"), rows)
 
 
-def _export_events(first: int | None, last: int | None, out: Path | None) -> Facts:
-    with _reading(what="Exporting") as (container, progress):
-        head = container.log.head()
-        export = Export(container.log, head if last is None else min(last, head), progress)
-        before = export.skip_to(first or 1)
-        if out is not None:
-            range_of(out).unlink(missing_ok=True)  # Of an earlier export by this name.
-            if first is not None or last is not None:
-                with written(range_of(out)) as file:
-                    file.write(msgspec.json.encode(before) + b"\n")
-        with written(out) as file:
-            file.writelines(export.lines())
+def _export_events(
+    session: Session, first: int | None, last: int | None, out: Path | None
+) -> Facts:
+    log = session.container.log
+    head = log.head()
+    end = head if last is None else min(last, head)
+    export = Export(log, end, session.watch("Exporting"))
+    before = export.skip_to(first or 1)
+    if out is not None:
+        range_of(out).unlink(missing_ok=True)  # Of an earlier export by this name.
+        if first is not None or last is not None:
+            with written(range_of(out)) as file:
+                file.write(msgspec.json.encode(before) + b"\n")
+    with written(out) as file:
+        file.writelines(export.lines())
     facts = {"events": export.events, "position": export.position}
     return {**facts, "size": export.tree.size, "root": export.tree.root().hex()}
-
-
-COMMANDS = (statement, balance, replay, margin, trial_balance, reconcile, export_log)

@@ -1,191 +1,67 @@
-"""`links`: the eSIMs that partners have bought, and what has happened to each."""
+"""`links`, `jobs` and `webhooks`: the eSIMs and lookups of partners, and what partners are told."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import IO, Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import click
+from dramatiq import Worker
 from msgspec import to_builtins
 
-from app.bootstrap.container import Container
+from app.bootstrap.container import BOOT_JOBS_MAX, Container
+from app.cli.arguments import Text, id_argument, org_option
 from app.cli.import_files import FILE_BYTES_MAX, read_link_file
-from app.cli.installation import catch_up, cause_of, installation, require_organization
-from app.cli.output import Refusals, as_json_option, named, show, show_list
-from app.cli.working import working
+from app.cli.operation import Subject
+from app.cli.output import Facts, Named, Said, facts_of
+from app.cli.session import Session
+from app.shape import Shape
 from domain.accounts.wallet import Wallet
-from domain.catalogue.file_errors import FileRefused
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
 from domain.links.esim import ICCID, holder_of
+from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.links.status import Target
+from domain.lookups.bulk_job import BulkJob
 from domain.money import format_amount
+from domain.webhooks.commands import Changes
+from domain.webhooks.endpoint import WebhookEndpoint
+from domain.webhooks.ports import Delivery, Sums
+from projections.models.jobs import ListedJob, row_of
 from projections.models.links import LinkRow
 from projections.models.timelines import TimelineEntry
 from projections.models.unfinished import ListedWork
+from projections.models.webhook_endpoints import WebhookEndpointRow
 from workers.sweep import FOREVER
 
 RETRY_MAX = 10_000  # There cannot be more at once.
 CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
+DELIVERIES_AT_ONCE = 1_000
+WORKER_THREADS = 4
+WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.
+STOP_MS = 25_000  # A clean end takes at most 30 s in all; unfinished work is swept again later.
 
 SIGNS = {Wallet.Charged.TOPIC: "-", Wallet.Refunded.TOPIC: "+"}
 
-
-class Identifier(click.ParamType[UUID | str, str]):
-    """How a link is named: by its id, or by the ICCID of its eSIM."""
-
-    name = "id|iccid"
-
-    def convert(
-        self, value: UUID | str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> UUID | str:
-        if isinstance(value, UUID) or ICCID.fullmatch(value):
-            return value
-        try:
-            return UUID(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither the id of a link nor an ICCID", param, ctx)
+subject = Subject()
+links = subject.add("links")
+jobs = subject.add("jobs")
+webhooks = subject.add("webhooks")
 
 
-@click.group(name="links")
-def command() -> None:
-    """Links: the eSIMs that partners have bought."""
+def _read_identifier(value: str) -> UUID | str:
+    return value if ICCID.fullmatch(value) else UUID(value)
 
 
-@command.command()
-@as_json_option
-def retry(*, as_json: bool) -> None:
-    """Work on all unfinished links and plan changes now, as the clock would do later.
-
-    What must wait for the network, such as a late endpoint, stays unfinished. A running service may
-    work on the same links: nothing is charged or refunded twice.
-    """
-    with installation() as container:
-        catch_up(container)
-        with working(container) as drain:
-            sent = container.provisioning_sweep.run(everything=True, work_max=RETRY_MAX)
-            drain()
-        catch_up(container)
-        with container.views.reading() as connection:
-            left = len(container.unfinished.due(connection, FOREVER, RETRY_MAX))
-    show({"sent": sent, "unfinished": left}, as_json=as_json)
-
-
-@command.command(name="import")
-@click.argument("file", metavar="FILE", type=click.File("rb"))
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@as_json_option
-def import_file(*, file: IO[bytes], dry_run: bool, as_json: bool) -> None:
-    """Take over the links of a JSON file that were issued elsewhere, all or none; `-` is the input.
-
-    Nothing is charged. Importing the same file again changes nothing.
-    """
-    data = file.read(FILE_BYTES_MAX + 1)
-    with installation() as container:
-        cause = cause_of(container)
-        try:
-            entries = read_link_file(data, container.networks.names)
-            done = container.link_import.run(entries, cause, dry_run=dry_run)
-        except FileRefused as refused:
-            raise Refusals(refused.lines) from refused
-    show(asdict(done), as_json=as_json)
-
-
-@command.command(name="list")
-@click.option(
-    "--org", "organization_id", metavar="ID", type=click.UUID, help="Of this organization only."
-)
-@click.option("--unfinished", is_flag=True, help="Instead: what has not ended, oldest first.")
-@as_json_option
-def list_all(*, organization_id: UUID | None, unfinished: bool, as_json: bool) -> None:
-    """List links, newest first; failed ones are left out.
-
-    With --unfinished it lists links in the making, plan changes, changes of status and lost orders
-    that have not ended, with their age and when each is worked on again.
-    """
-    with installation() as container:
-        require_organization(container, organization_id)
-        catch_up(container)
-        if unfinished:
-            found = [_unfinished(container, each) for each in _work(container)]
-            rows = [e for e in found if organization_id in {None, e["organization"]}]
-        else:
-            rows = [_short_facts(row) for row in _read_all(container, organization_id)]
-    show_list(rows, as_json=as_json)
-
-
-def _switching(name: str, target: Target, doc: str) -> None:
-    """Make a command that brings a link to a status."""
-
-    @command.command(name=name, help=doc)
-    @click.argument("identifier", metavar="IDENTIFIER", type=Identifier())
-    @as_json_option
-    def switch(*, identifier: UUID | str, as_json: bool) -> None:
-        with installation() as container:
-            cause, link = cause_of(container), find_link(container, identifier)
-            container.rest.refuse()  # It would only be asked for, and done after a release.
-            changed = container.link_status.run(link, target, cause)
-        show({"id": changed.id, "status": changed.state}, as_json=as_json)
-
-
-_switching("suspend", "suspended", "Stop the traffic of a link; its plans go on to expire.")
-_switching("reactivate", "active", "Let a link carry traffic again.")
-
-
-@command.command()
-@click.argument("identifier", metavar="IDENTIFIER", type=Identifier())
-@as_json_option
-def end(*, identifier: UUID | str, as_json: bool) -> None:
-    """End a link for good, at its network too as far as that can; no money goes back."""
-    with installation() as container:
-        cause, link = cause_of(container), find_link(container, identifier)
-        container.rest.refuse()  # It would only be asked for, and done after a release.
-        ended = container.link_ending.end(link, cause)
-    show({"id": ended.id, "status": ended.state}, as_json=as_json)
-
-
-@command.command(name="show")
-@click.argument("identifier", metavar="IDENTIFIER", type=Identifier())
-@as_json_option
-def show_one(*, identifier: UUID | str, as_json: bool) -> None:
-    """Show a link by its id or ICCID, with every event about it in order, and its money.
-
-    By its id a link is also shown if it has failed or is not active yet, and by an ICCID that no
-    link has, the one that had it last.
-    """
-    with installation() as container:
-        link = find_link(container, identifier)
-        catch_up(container)
-        with container.views.reading() as connection:
-            timeline = container.timelines.of_link(connection, link.id)
-        name = container.link_readings.open_text(link.organization_id, link.id, link.name)
-        facts = _facts(link, name, _msisdn(container, link.id))
-        names = container.operators.names()
-    activations = [_activation(each) for each in link.activations.values()]
-    if as_json:
-        told = [_entry(each, names) for each in timeline]
-        show({**facts, "activations": activations, "timeline": told}, as_json=True)
-        return
-    show(facts, as_json=False)
-    if activations:
-        click.echo()
-        show_list(activations, as_json=False)
-    click.echo()
-    show_list([_told(each, names) for each in timeline], as_json=False)
-
-
-def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
-    before = None
-    while True:
-        with container.views.reading() as connection:
-            rows = container.links.all(connection, organization_id, before=before, limit=CHUNK)
-        yield from rows
-        if len(rows) < CHUNK:
-            return
-        before = rows[-1].position
+# How a link is named: by its id, or by the ICCID of its eSIM.
+IDENTIFIER = Text("id|iccid", _read_identifier, "{!r} is neither the id of a link nor an ICCID")
+link_argument = click.argument("identifier", metavar="IDENTIFIER", type=IDENTIFIER)
+endpoint_argument = id_argument("endpoint_id", "ENDPOINT")
 
 
 def find_link(container: Container, identifier: UUID | str) -> Link:
@@ -202,17 +78,156 @@ def find_link(container: Container, identifier: UUID | str) -> Link:
     return link
 
 
-def _msisdn(container: Container, link_id: UUID) -> str | None:
-    reading = container.readings.find([link_id]).get(link_id)
-    return reading.usage.msisdn if reading is not None and reading.usage is not None else None
+@contextmanager
+def _working(container: Container) -> Iterator[Callable[[], None]]:
+    """Work on every queue meanwhile; lends a function that waits until all messages are done.
+
+    With RabbitMQ the workers of other processes do the work, and nothing is waited for.
+    """
+    container.currency.check()  # The work may charge.
+    container.clock_check.require()
+    broker = container.broker
+    if not container.settings.has_own_broker:
+        yield broker.drain
+        return
+    worker = Worker(broker, worker_threads=WORKER_THREADS, worker_timeout=WORKER_TIMEOUT_MS)
+    worker.start()
+    try:
+        yield broker.drain
+    finally:
+        worker.stop(STOP_MS)
 
 
-def _work(container: Container) -> list[ListedWork]:
+@links.command("retry", right=None)
+def retry_links(session: Session) -> Mapping[str, int]:
+    """Work on all unfinished links and plan changes now, as the clock would do later.
+
+    What must wait for the network, such as a late endpoint, stays unfinished. A running service may
+    work on the same links: nothing is charged or refunded twice.
+    """
+    container = session.container
+    session.catch_up()
+    with _working(container) as drain:
+        sent = container.provisioning_sweep.run(everything=True, work_max=RETRY_MAX)
+        drain()
+    with session.reading() as connection:
+        left = len(container.unfinished.due(connection, FOREVER, RETRY_MAX))
+    return {"sent": sent, "unfinished": left}
+
+
+@links.command("import", right="money")  # A fee falls due for each of them.
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+def import_links(session: Session, file: IO[bytes], *, dry_run: bool) -> ImportedLinks:
+    """Take over the links of a JSON file that were issued elsewhere, all or none; `-` is the input.
+
+    Nothing is charged. Importing the same file again changes nothing.
+    """
+    data = file.read(FILE_BYTES_MAX + 1)
+    cause, container = session.cause, session.container
+    entries = read_link_file(data, container.networks.names)
+    return container.link_import.run(entries, cause, dry_run=dry_run)
+
+
+@links.command("list", right=None)
+@org_option("Of this organization only.")
+@click.option("--unfinished", is_flag=True, help="Instead: what has not ended, oldest first.")
+def list_links(session: Session, *, organization_id: UUID | None, unfinished: bool) -> list[Facts]:
+    """List links, newest first; failed ones are left out.
+
+    With --unfinished it lists links in the making, plan changes, changes of status and lost orders
+    that have not ended, with their age and when each is worked on again.
+    """
+    container = session.container
+    session.require_organization(organization_id)
+    session.catch_up()
+    if not unfinished:
+        return [*map(_link_line, _read_all(container, organization_id))]
     with container.views.reading() as connection:
-        return container.unfinished.all(connection)
+        work = container.unfinished.all(connection)
+    found = [_unfinished(container, each) for each in work]
+    return [each for each in found if organization_id in {None, each["organization"]}]
 
 
-def _unfinished(container: Container, work: ListedWork) -> dict[str, Any]:
+def _add_status(name: str, target: Target, text: str) -> None:
+    """Make a command that brings a link to a status."""
+
+    @links.command(name, right="money", help=text)
+    @link_argument
+    def switch(session: Session, identifier: UUID | str) -> Facts:
+        container, cause = session.container, session.cause
+        link = find_link(container, identifier)
+        container.rest.refuse()  # It would only be asked for, and done after a release.
+        changed = container.link_status.run(link, target, cause)
+        return {"id": changed.id, "status": changed.state}
+
+
+_add_status("suspend", "suspended", "Stop the traffic of a link; its plans go on to expire.")
+_add_status("reactivate", "active", "Let a link carry traffic again.")
+
+
+@links.command("end", right="money")
+@link_argument
+def end(session: Session, identifier: UUID | str) -> Facts:
+    """End a link for good, at its network too as far as that can; no money goes back."""
+    container, cause = session.container, session.cause
+    link = find_link(container, identifier)
+    container.rest.refuse()  # It would only be asked for, and done after a release.
+    ended = container.link_ending.end(link, cause)
+    return {"id": ended.id, "status": ended.state}
+
+
+@links.command("show", right=None)
+@link_argument
+def show_link(session: Session, identifier: UUID | str) -> Said:
+    """Show a link by its id or ICCID, with every event about it in order, and its money.
+
+    By its id a link is also shown if it has failed or is not active yet, and by an ICCID that no
+    link has, the one that had it last.
+    """
+    container = session.container
+    link = find_link(container, identifier)
+    with session.reading() as connection:
+        timeline = container.timelines.of_link(connection, link.id)
+    facts, names = _link_facts(container, link), container.operators.names()
+    activations = [_activation(each) for each in link.activations.values()]
+    entries = [_entry(each, names) for each in timeline]
+    return Said(
+        {**facts, "activations": activations, "timeline": entries},
+        [
+            facts,
+            *(["", activations] if activations else []),
+            "",
+            [_told(each, names) for each in timeline],
+        ],
+    )
+
+
+def _link_line(row: LinkRow) -> Facts:
+    """Return the facts that fit on one line."""
+    return {
+        "id": row.id,
+        "organization": row.organization_id,
+        "name": row.name,
+        "iccid": row.iccid,
+        "status": row.status,
+        "plans": [each.plan.name for each in row.current_activations],
+        "created_at": row.created_at,
+    }
+
+
+def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
+    before = None
+    while True:
+        with container.views.reading() as connection:
+            rows = container.links.all(connection, organization_id, before=before, limit=CHUNK)
+        yield from rows
+        if len(rows) < CHUNK:
+            return
+        before = rows[-1].position
+
+
+def _unfinished(container: Container, work: ListedWork) -> Facts:
     """Return what has not ended, as the log has it; `link` is what `links show` takes."""
     log, link_id = container.log, work.id
     if work.kind == "plan_change":
@@ -232,29 +247,18 @@ def _unfinished(container: Container, work: ListedWork) -> dict[str, Any]:
     }
 
 
-def _short_facts(row: LinkRow) -> dict[str, Any]:
-    """Return the facts that fit on one line."""
-    return {
-        "id": row.id,
-        "organization": row.organization_id,
-        "name": row.name,
-        "iccid": row.iccid,
-        "status": row.status,
-        "plans": [each.plan.name for each in row.current_activations],
-        "created_at": row.created_at,
-    }
-
-
-def _facts(link: Link, name: str | None, msisdn: str | None) -> dict[str, Any]:
+def _link_facts(container: Container, link: Link) -> Facts:
     profile, failure = link.sponsor_profile, link.failure
+    reading = container.readings.find([link.id]).get(link.id)
+    usage = reading and reading.usage
     return {
         "id": link.id,
         "organization": link.organization_id,
-        "name": name,
+        "name": container.link_readings.open_text(link.organization_id, link.id, link.name),
         "stage": link.stage,
         "status": link.state if link.is_visible else None,
         "iccid": link.iccid,
-        "msisdn": msisdn,
+        "msisdn": usage and usage.msisdn,
         "network": link.network,
         "endpoint_id": link.endpoint_id,
         "sponsor_profile": None if profile is None else to_builtins(profile),
@@ -268,7 +272,7 @@ def _facts(link: Link, name: str | None, msisdn: str | None) -> dict[str, Any]:
     }
 
 
-def _activation(activation: Activation) -> dict[str, Any]:
+def _activation(activation: Activation) -> Facts:
     plan = activation.plan
     return {
         "activation": activation.id,
@@ -284,13 +288,15 @@ def _activation(activation: Activation) -> dict[str, Any]:
     }
 
 
-def _entry(entry: TimelineEntry, names: Mapping[str, str]) -> dict[str, Any]:
-    by = "actor" in entry.facts
-    facts = named(entry.facts, "actor", names, as_json=True) if by else entry.facts
-    return {"position": entry.position, "at": entry.at, "what": entry.what, "facts": facts}
+def _entry(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
+    facts = dict(entry.facts)
+    if "actor" in facts:
+        facts["actor"] = Named.by(names, facts["actor"])
+    told = {"position": entry.position, "at": entry.at, "what": entry.what}
+    return {**told, "facts": facts_of(facts)}
 
 
-def _told(entry: TimelineEntry, names: Mapping[str, str]) -> dict[str, Any]:
+def _told(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
     """Return an event as a row for people; its money and its actor have columns of their own."""
     facts, money = dict(entry.facts), None
     if entry.what in SIGNS:
@@ -300,7 +306,7 @@ def _told(entry: TimelineEntry, names: Mapping[str, str]) -> dict[str, Any]:
     return {"position": entry.position, "at": entry.at, "what": entry.what, **beside}
 
 
-def _line(facts: Mapping[str, Any]) -> str:
+def _line(facts: Facts) -> str:
     """Format the facts of an event on one line, each with its name."""
     return ", ".join(f"{name} {_words(value)}" for name, value in facts.items())
 
@@ -315,3 +321,179 @@ def _words(value: object) -> str:
             return _line(value)
         case _:
             return str(value)
+
+
+@jobs.command("retry", right=None)
+def retry_jobs(session: Session) -> Mapping[str, int]:
+    """Work on all unfinished jobs now, as the clock would do later.
+
+    Without RabbitMQ the queue of a running service is inside its process, so this command does the
+    work itself; with RabbitMQ it only asks, and the workers do it. A running service may work on
+    the same jobs: nothing is charged or refunded twice.
+    """
+    container, sent, swept = session.container, 0, set[UUID]()
+    container.slices_in_hand.end_rests()
+    with _working(container) as drain:
+        while True:
+            with session.reading() as connection:
+                now = container.clock()
+                waiting = container.jobs.unfinished(connection, now, BOOT_JOBS_MAX)
+            asked = container.sweep.run(idle=timedelta(0))
+            if not asked:
+                break
+            sent += asked
+            swept |= {job.id for job in waiting}
+            drain()
+            if not container.settings.has_own_broker:
+                break
+    found = [container.log.find(BulkJob, job_id) for job_id in swept]
+    finished = sum(job is not None and job.finished_at is not None for job in found)
+    return {"sent": sent, "finished": finished}
+
+
+@jobs.command("list", right=None)
+@org_option("Of this one only.")
+@click.option("--unfinished", is_flag=True, help="Only what has not ended, the oldest first.")
+def list_jobs(session: Session, *, organization_id: UUID | None, unfinished: bool) -> list[Facts]:
+    """List jobs, newest first, and of each that has not ended its age and since when it rests."""
+    session.require_organization(organization_id)
+    container = session.container
+    with session.reading() as connection:
+        now = container.clock()
+        found = container.jobs.all(connection, organization_id, unfinished=unfinished)
+
+    return [_job(each, now) for each in found]
+
+
+def _job(job: ListedJob, now: datetime) -> Facts:
+    def since(moment: datetime) -> int | None:
+        return None if job.finished_at is not None else int((now - moment).total_seconds())
+
+    return {
+        "id": job.id,
+        "organization": job.organization_id,
+        "status": job.status,
+        "total": job.total_count,
+        "processed": job.processed_count,
+        "created_at": job.created_at,
+        "finished_at": job.finished_at,
+        "age_s": since(job.created_at),
+        "idle_s": since(job.moved_at),
+    }
+
+
+@jobs.command("cancel", right="money")  # It gives money back.
+@id_argument("job_id")
+def cancel(session: Session, job_id: UUID) -> Facts:
+    """End a job as its organization can: what has no outcome is cancelled, and refunded."""
+    container, cause = session.container, session.cause
+    job = container.log.get(BulkJob, job_id, f"job {job_id}")
+    row = row_of(container.bulk_cancel.run(job, cause))
+    counts = {"cancelled": row.cancelled_count, "refunded": format_amount(row.refunded_micros)}
+    return {"id": job_id, "status": "cancelled", **counts}
+
+
+class _Delivery(Shape):
+    id: UUID
+    type: str
+    status: str
+    position: int
+    attempts: int
+    response_status: int | None
+    error: str | None
+    duration_ms: int | None
+    created_at: datetime
+    next_attempt_at: datetime | None
+
+
+@webhooks.command("list", right=None)
+@org_option("Of this one only.")
+@click.option("--failing", is_flag=True, help="Only what fails now, or was disabled for it.")
+@click.option("--endpoint", "endpoint_id", metavar="ID", type=click.UUID, help="Its deliveries.")
+def list_webhooks(
+    session: Session, *, organization_id: UUID | None, failing: bool, endpoint_id: UUID | None
+) -> list[Any]:
+    """List endpoints, oldest first; with --endpoint its deliveries of 30 days, newest first."""
+    session.require_organization(organization_id)
+    session.catch_up()
+    container = session.container
+    if endpoint_id is not None:
+        found = _deliveries(container, _endpoint(container, endpoint_id))
+        return [_Delivery.of(each) for each in found if not failing or _fails(each)]
+    with container.views.reading() as connection:
+        rows = container.webhook_endpoints.all(connection, organization_id)
+    known, none = container.webhook_deliveries.sums(), Sums(0, 0, 0, None)
+    told = [(row, known.get(row.id, none)) for row in rows]
+    return [
+        _endpoint_facts(container, row, sums)
+        for row, sums in told
+        if not failing or row.disabled in {"failing", "gone"} or sums.failures
+    ]
+
+
+@webhooks.command("redeliver", right=None)
+@endpoint_argument
+@id_argument("delivery_id", "[DELIVERY]", required=False)
+def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> Facts:
+    """Tell an endpoint one delivery again, or all that have failed.
+
+    With the same id and body, so that its receiver knows what it has worked on.
+    """
+    container = session.container
+    endpoint, cause = _endpoint(container, endpoint_id), session.cause
+    owner, store = endpoint.organization_id, container.webhook_deliveries
+    wanted = [delivery_id] if delivery_id else store.failed(owner, endpoint_id)
+    if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
+        message = f"there is no delivery {delivery_id} of this endpoint"
+        raise NotFound(message)
+    for each in wanted:
+        container.webhooks.redeliver(owner, endpoint.id, each, None, cause)
+    return {"endpoint": endpoint_id, "asked": len(wanted)}
+
+
+@webhooks.command("disable", right="keys")
+@endpoint_argument
+def disable(session: Session, endpoint_id: UUID) -> Facts:
+    """Tell an endpoint nothing from now on; its partner can enable it again."""
+    container, cause = session.container, session.cause
+    owner = _endpoint(container, endpoint_id).organization_id
+    container.webhooks.change(owner, endpoint_id, Changes(enabled=False), cause)
+    disabled = _endpoint(container, endpoint_id).disabled
+    return {"endpoint": endpoint_id, "disabled_reason": disabled and disabled.reason}
+
+
+def _endpoint(container: Container, endpoint_id: UUID) -> WebhookEndpoint:
+    return container.log.get(WebhookEndpoint, endpoint_id, f"endpoint {endpoint_id}")
+
+
+def _endpoint_facts(container: Container, row: WebhookEndpointRow, sums: Sums) -> Facts:
+    """Only the host of the URL is shown, because the rest may hold a secret of the partner."""
+    address = container.webhooks.address(_endpoint(container, row.id))
+    return {
+        "id": row.id,
+        "organization": row.organization_id,
+        "host": None if address is None else urlsplit(address.url).hostname,
+        "events": row.events,
+        "enabled": row.disabled is None,
+        "disabled_reason": row.disabled,
+        "pending": sums.pending,
+        "failed": sums.failed,
+        "failures_in_a_row": sums.failures,
+        "failing_since": sums.failing_since,
+        "created_at": row.created_at,
+    }
+
+
+def _deliveries(container: Container, endpoint: WebhookEndpoint) -> list[Delivery]:
+    found: list[Delivery] = []
+    while True:
+        part, total = container.webhook_deliveries.page(
+            endpoint.organization_id, endpoint.id, len(found), DELIVERIES_AT_ONCE
+        )
+        found += part
+        if not part or len(found) >= total:
+            return found
+
+
+def _fails(delivery: Delivery) -> bool:
+    return delivery.status == "failed" or (delivery.status == "pending" and delivery.attempts > 0)

@@ -1,6 +1,7 @@
-"""What commands print: JSON for programs, short lines and tables for people.
+"""What commands print: JSON for programs, facts and tables for people; and the progress line.
 
-Also the progress line of long work on a terminal.
+A command returns its answer: something with facts (a Shape, a dataclass or a mapping), a list of
+such things, or `Said`, where people read something else than programs.
 """
 
 import json
@@ -8,50 +9,126 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 from uuid import UUID
 
 import click
+from msgspec import Struct, to_builtins
 
-from app.cli.terminal import one_line
+from app.cli.root import one_line
+from app.shape import Shape
 from projections.engine.rebuild import Progress, ignore_progress
+
+Facts = Mapping[str, Any]
 
 GAP = "  "
 
-as_json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
-)
+
+class Said(NamedTuple):
+    """What programs get, and what people read: texts, facts, and lists as tables."""
+
+    answer: Any
+    people: Sequence[Any]
 
 
-def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print one thing: as a JSON object, or as a line for each fact."""
-    if as_json:
-        click.echo(json.dumps(facts, default=_text))
+@dataclass(frozen=True)
+class Named:
+    """An operator: people read the name in place of the id, programs get it beside the id."""
+
+    id: str | None
+    name: str | None
+
+    @classmethod
+    def by(cls, names: Mapping[str, str], actor: str | None) -> "Named":
+        return cls(actor, names.get(actor or "", actor))
+
+
+def facts_of(thing: object, *, as_json: bool = True) -> dict[str, Any]:
+    """Return what is told of a thing, by name."""
+    match thing:
+        case Mapping():
+            facts: Facts = thing
+        case Shape():
+            facts = thing.facts()
+        case Struct():
+            facts = to_builtins(thing)
+        case _:
+            facts = asdict(cast("Any", thing))
+    told: dict[str, Any] = {}
+    for name, value in facts.items():
+        if not isinstance(value, Named):
+            told[name] = value
+        elif as_json:
+            told |= {name: value.id, f"{name}_name": value.name}
+        else:
+            told[name] = value.name
+    return told
+
+
+def show(answer: Any, *, as_json: bool) -> None:
+    """Print an answer as one JSON object, lists as `{"data": […]}`; or for people.
+
+    Bytes and texts are printed as they are.
+    """
+    said = answer if isinstance(answer, Said) else Said(answer, [answer])
+    if isinstance(answer, bytes):
+        with written(None) as target:
+            target.write(answer)
+    elif as_json and isinstance(said.answer, str):
+        click.echo(said.answer)
+    elif as_json:
+        whole = {"data": said.answer} if isinstance(said.answer, list) else facts_of(said.answer)
+        click.echo(in_json(whole))
+    else:
+        for block in said.people:
+            _show_block(block)
+
+
+def in_json(facts: Facts) -> str:
+    """Return facts as JSON on one line."""
+    return json.dumps(facts, default=_plain)
+
+
+def in_parts(facts: Facts, parts: Mapping[str, list[Any]]) -> Said:
+    """Let people see how long each list is, and then those that are not empty, as tables."""
+    lengths = {name: len(rows) for name, rows in parts.items()}
+    tables = [[f"\n{name}:", rows] for name, rows in parts.items() if rows]
+    return Said({**facts, **parts}, [{**facts, **lengths}, *chain.from_iterable(tables)])
+
+
+def show_stream(rows: Iterable[object], line: Callable[[Facts], str], *, as_json: bool) -> None:
+    """Print any number of things as they come: as `{"data": […]}`, or as a line for each."""
+    told = (facts_of(row, as_json=as_json) for row in rows)
+    if not as_json:
+        for row in told:
+            click.echo(one_line(line(row)))
         return
+    lead = '{"data": ['
+    for row in told:
+        click.echo(lead + in_json(row), nl=False)
+        lead = ", "
+    click.echo("]}" if lead == ", " else lead + "]}")
+
+
+def _show_block(block: Any) -> None:
+    if isinstance(block, str):
+        click.echo(block)
+        return
+    if isinstance(block, list):
+        _show_table(block)
+        return
+    facts = facts_of(block, as_json=False)
     width = max(map(len, facts))
     for name, value in facts.items():
         click.echo(f"{name:<{width}}{GAP}{_cell(value)}")
 
 
-def named(
-    facts: Mapping[str, Any], key: str, names: Mapping[str, str], *, as_json: bool
-) -> dict[str, Any]:
-    """Return facts with the name of an operator: in place of the id, in JSON beside it."""
-    name = names.get(facts[key], facts[key])
-    named = {key: facts[key], f"{key}_name": name} if as_json else {key: name}
-    told: dict[str, Any] = {}
-    for each, value in facts.items():
-        told |= named if each == key else {each: value}
-    return told
-
-
-def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print several things: as `{"data": […]}`, or as a table whose head has the facts' names."""
-    if as_json:
-        click.echo(json.dumps({"data": rows}, default=_text))
-        return
+def _show_table(things: Sequence[object]) -> None:
+    rows = [facts_of(each, as_json=False) for each in things]
     if not rows:
         click.echo("There are none.")
         return
@@ -63,59 +140,32 @@ def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         click.echo(GAP.join(cells).rstrip())
 
 
-def show_parts(
-    facts: Mapping[str, Any], parts: Mapping[str, Sequence[Mapping[str, Any]]], *, as_json: bool
-) -> None:
-    """Print one thing with lists of its parts; the lists that are not empty follow as tables."""
-    if as_json:
-        show({**facts, **parts}, as_json=True)
-        return
-    show({**facts, **{name: len(rows) for name, rows in parts.items()}}, as_json=False)
-    for name, rows in parts.items():
-        if rows:
-            click.echo(f"\n{name}:")
-            show_list(rows, as_json=False)
-
-
-def show_stream(
-    rows: Iterable[Mapping[str, Any]], line: Callable[[Mapping[str, Any]], str], *, as_json: bool
-) -> None:
-    """Print any number of things as they come: as `{"data": […]}`, or as a line for each."""
-    if not as_json:
-        for row in rows:
-            click.echo(one_line(line(row)))
-        return
-    lead = '{"data": ['
-    for row in rows:
-        click.echo(lead + json.dumps(row, default=_text), nl=False)
-        lead = ", "
-    click.echo("]}" if lead == ", " else lead + "]}")
-
-
 def _cell(value: object) -> str:
     match value:
         case None | "" | []:
             return "-"
         case bool():
             return "yes" if value else "no"
-        case Mapping():
-            return " ".join(map(_cell, value.values()))
+        case Mapping() | Shape():
+            return " ".join(map(_cell, facts_of(value).values()))
         case list():
             return ", ".join(map(_cell, value))
         case UUID() | datetime():
-            return _text(value)
+            return str(_plain(value))
         case _:
             return one_line(str(value))
 
 
-def _text(value: object) -> str:
+def _plain(value: object) -> object:
     """Return the contract's form of a value for which JSON has none."""
     match value:
         case datetime():
             utc = value.astimezone(UTC).replace(tzinfo=None)
             return utc.isoformat(timespec="milliseconds") + "Z"
-        case UUID():
+        case UUID() | Path():
             return str(value)
+        case _ if isinstance(value, Struct) or is_dataclass(value):
+            return facts_of(value)
         case _:
             raise TypeError(type(value).__name__)
 
@@ -130,6 +180,11 @@ class Refusals(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         for line in self._lines:
             click.echo(f"Error: {line}", file=file, err=True)
+
+
+def warn(line: str) -> None:
+    """Tell of what stops nothing."""
+    click.echo(f"Warning: {line}", err=True)
 
 
 CLEAR = "\r\033[K"  # ECMA-48: to the start of the line, then erase it.

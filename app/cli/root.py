@@ -1,57 +1,126 @@
-"""The table of all commands, and how each of them ends."""
+"""The table of all commands, how each of them ends, and that what is printed harms no terminal.
+
+Names, reasons and topics come from files and from logs that somebody else may have written: what a
+terminal would obey, reorder or hide is shown as an escape.
+"""
 
 import logging
 import os
 import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
-
-from app.cli.terminal import defused, one_line
 
 PROGRAM = "python -m app"
 FAILED = 1
 INTERRUPTED = 130  # The status that shells report for a process ended by SIGINT.
 
-# Each module defines `command`. The first line of its help is repeated here, so that the list of
-# commands can be shown before anything heavy is imported.
-COMMANDS = {
-    "serve": "Serve HTTP and do all the work in this one process.",
-    "migrate": "Create or upgrade every table.",
-    "web": "Serve HTTP in WEB_WORKERS processes.",
-    "worker": "Run lookups, provisioning and billing from the queues.",
-    "dispatcher": "Follow the log and fill the queues.",
-    "projector": "Follow the log and keep the read models up.",
-    "clock": "Sweep idle work, ask for monthly fees, purge what has lapsed.",
-    "org": "Organizations: who may call, and for how much.",
-    "client": "API clients and their secrets.",
-    "wallet": "Wallets: what organizations have paid in.",
-    "operator": "Operators: people with keys of their own, and what each may do.",
-    "plans": "The catalogue: data plans, and who may see them.",
-    "providers": "Lookup providers and networks: what works there, and which of them get new work.",
-    "links": "Links: the eSIMs that partners have bought.",
-    "webhooks": "Webhooks: where partners are told what happens, and what they were told.",
-    "sandbox": "The simulated network of a sandbox.",
-    "keys": "The keys that sign tokens and checkpoints, peppers, and keys of webhooks.",
-    "settings": "Print every setting with its value, default and meaning.",
-    "openapi": "Print the OpenAPI document.",
-    "projections": "The read models that are built from the log.",
-    "jobs": "Bulk lookup jobs.",
-    "dead-letters": "Messages that were given up, and their way back.",
-    "finance": "Show wallets, transactions and sums in the browser, read-only.",
-    "months": "The months of the books.",
-    "audit": "Checks of the log and of all that is built from it.",
-    "privacy": "Personal data and its end.",
-    "doctor": "Say in words what is not ready for production.",
-    "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",
-    "installation": "Hold a copy of an installation, and release it.",
-    "restore": "Put the backup in DIR into the empty place that the settings name, and check it.",
+# The module of each command, and the first line of its help, which is said here so that the list
+# of commands can be shown before anything heavy is imported.
+SUBJECTS: Mapping[str, Mapping[str, str]] = {
+    "serving": {
+        "serve": "Serve HTTP and do all the work in this one process.",
+        "openapi": "Print the OpenAPI document.",
+        "finance": "Show wallets, transactions and sums in the browser, read-only.",
+    },
+    "processes": {
+        "migrate": "Create or upgrade every table.",
+        "web": "Serve HTTP in WEB_WORKERS processes.",
+        "worker": "Run lookups, provisioning and billing from the queues.",
+        "dispatcher": "Follow the log and fill the queues.",
+        "projector": "Follow the log and keep the read models up.",
+        "clock": "Sweep idle work, ask for monthly fees, purge what has lapsed.",
+    },
+    "accounts": {
+        "org": "Organizations: who may call, and for how much.",
+        "client": "API clients and their secrets.",
+        "wallet": "Wallets: what organizations have paid in.",
+        "operator": "Operators: people with keys of their own, and what each may do.",
+    },
+    "catalogue": {
+        "plans": "The catalogue: data plans, and who may see them.",
+        "providers": "Lookup providers and networks: what works there, and which of them get new "
+        "work.",
+        "sandbox": "The simulated network of a sandbox.",
+    },
+    "links": {
+        "links": "Links: the eSIMs that partners have bought.",
+        "jobs": "Bulk lookup jobs.",
+        "webhooks": "Webhooks: where partners are told what happens, and what they were told.",
+    },
+    "audit": {"audit": "Checks of the log and of all that is built from it."},
+    "settings": {"settings": "Print every setting with its value, default and meaning."},
+    "operate": {
+        "keys": "The keys that sign tokens and checkpoints, peppers, and keys of webhooks.",
+        "projections": "The read models that are built from the log.",
+        "dead-letters": "Messages that were given up, and their way back.",
+        "months": "The months of the books.",
+        "privacy": "Personal data and its end.",
+        "doctor": "Say in words what is not ready for production.",
+        "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",
+        "installation": "Hold a copy of an installation, and release it.",
+        "restore": "Put the backup in DIR into the empty place that the settings name, and check "
+        "it.",
+    },
 }
-
-ELSEWHERE = {"installation": "hold"}  # The module of that name is what commands share.
+COMMANDS = {name: line for each in SUBJECTS.values() for name, line in each.items()}
 PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
+
+
+def printable(text: str) -> str:
+    """Escape control characters, bidirectional marks and the like; line ends stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
+
+
+def one_line(text: str) -> str:
+    """Escape line ends as well, so that nothing in a text looks like a line of ours."""
+    return printable(text).replace("\n", "\\n")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+class Defused:
+    """A text stream that prints only what is printable; `inner` takes everything."""
+
+    def __init__(self, inner: IO[str]) -> None:
+        self.inner = inner
+
+    def write(self, text: str | bytes) -> int:
+        """Print text, or the bytes of an export that goes to a terminal instead of a file."""
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "backslashreplace")
+        self.inner.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str | bytes]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@contextmanager
+def defused() -> Iterator[None]:
+    """Let everything that is printed meanwhile be printable."""
+    out, err = sys.stdout, sys.stderr
+    if isinstance(out, Defused):
+        yield
+        return
+    sys.stdout, sys.stderr = Defused(out), Defused(err)
+    try:
+        yield
+    finally:
+        if isinstance(sys.stdout, Defused):  # Else click has put in what survives a closed pipe.
+            sys.stdout, sys.stderr = out, err
 
 
 class Deferred(click.Command):
@@ -62,12 +131,8 @@ class Deferred(click.Command):
 
     def load(self) -> click.Command:
         """Import the command itself."""
-        name = str(self.name)
-        if name in PROCESSES:
-            process: click.Command = import_module("app.cli.process").commands[name]
-            return process
-        module = ELSEWHERE.get(name, name.replace("-", "_"))
-        command: click.Command = import_module(f"app.cli.{module}").command
+        module = next(each for each, lines in SUBJECTS.items() if self.name in lines)
+        command: click.Command = import_module(f"app.cli.{module}").subject.commands[self.name]
         return command
 
     def make_context(

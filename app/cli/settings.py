@@ -1,15 +1,18 @@
 """`settings`: shows the settings; it opens nothing, so it works when all else fails."""
 
+from typing import Any
+
 import click
 
 from app.bootstrap.providers import require_known
-from app.cli.output import as_json_option, show_list
+from app.cli.operation import Subject
 from app.settings import Settings, WrongSetting
 
+subject = Subject()
 
-@click.command(name="settings")
-@as_json_option
-def command(*, as_json: bool) -> None:
+
+@subject.command("settings", right=None, on=None)
+def show_settings() -> list[Any]:
     """Print every setting with its value, default and meaning.
 
     Settings are environment variables. Each can also stand in a file, which the variable of its
@@ -20,4 +23,4 @@ def command(*, as_json: bool) -> None:
         require_known(settings)
     except WrongSetting as error:
         raise click.ClickException(str(error)) from error
-    show_list(settings.describe(), as_json=as_json)
+    return [*settings.describe()]

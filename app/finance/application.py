@@ -13,8 +13,7 @@ from app.finance import words
 from app.finance.access import Access, is_loopback
 from app.finance.pages import Pages, query
 from app.http.edge.media import JINJA
-from app.http.edge.request_threads import log_place
-from app.watch.trouble import NOT_MIGRATED, trouble_of
+from app.watch.trouble import NOT_MIGRATED, log_place, trouble_of
 from projections.finance.figures import Figures
 
 # No script runs, nothing is loaded from another host, and no other page shows ours in a frame.

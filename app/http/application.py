@@ -1,39 +1,154 @@
-"""The Flask application of one installation; each container has its own, and nothing is global."""
+"""The Flask application of one installation; each container has its own, and nothing is global.
 
+PATH_PREFIX and TOKEN_PATHS let clients of another installation move over by changing only a host:
+the first stands before every path, the second are more paths of the token operation.
+"""
+
+import logging
+import re
 import socket
+import time
 from collections.abc import Callable, Iterable, Sequence
 from random import getrandbits
 from typing import Any
 from uuid import UUID
 from wsgiref.types import StartResponse
 
-from flask import Flask
+from flask import Flask, Request, Response, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.bootstrap.container import Container
+from app.http import catalogue as plans
 from app.http import docs, health
+from app.http import tokens as auth
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
-from app.http.catalogue import routes as plans
-from app.http.edge import errors, openapi
-from app.http.edge.front import Front
-from app.http.edge.own_replies import LIVEZ, OwnReplies
-from app.http.edge.request import count_of
-from app.http.edge.request_threads import Pending, Request, RequestThreads
-from app.http.edge.wsgi import Edge, token_paths
+from app.http.edge import compression, errors, openapi
+from app.http.edge.input import BODY_BYTES_MAX
+from app.http.edge.oauth_errors import TOKEN_PATH
+from app.http.edge.request import (
+    CURRENT,
+    RequestContext,
+    count_of,
+    note_answer,
+    request_context,
+    request_id_of,
+)
 from app.http.finance import routes as finance
+from app.http.gateway import LIVEZ, Gateway, OwnReplies, Pending, Scope
 from app.http.links import notifications
 from app.http.links import routes as links
 from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.lookups.at_once import LookupsAtOnce
-from app.http.tokens import routes as auth
+from app.http.server import Server
 from app.http.webhooks import routes as webhooks
+from app.settings import Settings
+from app.watch.trouble import log_place
+
+NOWHERE = "/nowhere"  # No route has this path.
+ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
+# To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
+SHORT_HEADERS = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_PREFER")
+SHORT_HEADER_CHARS_MAX = 4096
+
+logger = logging.getLogger(__name__)
 
 
 def new_request_id() -> UUID:
     """Return a random id without the system call of `uuid4`, at which threads would switch."""
     return UUID(int=getrandbits(128), version=4)
+
+
+def token_paths(settings: Settings) -> set[str]:
+    """Return every path of the token operation."""
+    known = {TOKEN_PATH, *settings.further_token_paths}
+    return known | {settings.path_prefix + path for path in known}
+
+
+class _Request(Request):
+    max_content_length = BODY_BYTES_MAX
+
+
+class Edge(Flask):
+    """Flask, with our context of a request beside its own; views use `app.http.edge.request`."""
+
+    request_class = _Request
+
+    def __init__(self, container: Container, new_id: Callable[[], UUID]) -> None:
+        super().__init__(__name__, static_folder=None)
+        self.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+        self.url_map.merge_slashes = False  # Otherwise a redirect would have an HTML body.
+        self._container = container
+        self._prefix = container.settings.path_prefix
+        self._token_paths = set(container.settings.further_token_paths)
+        self._new_id = new_id
+        self._count = count_of(container)
+        self.after_request(self._complete)  # The first to be added is called last.
+
+    def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request, in a context of its own."""
+        self._find_path(environ)
+        for name in SHORT_HEADERS:
+            if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
+                del environ[name]  # As if it had not been sent.
+        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
+        context = RequestContext(self._container, self.extensions, request_id, time.perf_counter())
+        before = CURRENT.set(context)
+        try:
+            return super().wsgi_app(environ, start_response)
+        except BaseException:
+            if context.held is not None:
+                context.held.close()
+            raise
+        finally:
+            CURRENT.reset(before)
+
+    def log_exception(self, exc_info: Any) -> None:
+        """Log what an error handler has raised, without its text."""
+        log_place(logger, exc_info[1])
+
+    def _find_path(self, environ: dict[str, Any]) -> None:
+        """Turn the path of a request into that of its operation.
+
+        A path with an encoded slash or backslash leads nowhere, because once decoded it could be
+        the path of an operation that the client did not mean. Nor does one that begins with two
+        slashes, of which the router would drop the first.
+        """
+        path = environ["PATH_INFO"]
+        if ENCODED.search(environ.get("REQUEST_URI", "").partition("?")[0]):
+            environ["PATH_INFO"] = NOWHERE
+        elif path in self._token_paths:
+            environ["PATH_INFO"] = TOKEN_PATH
+        elif self._prefix and path.startswith(f"{self._prefix}/"):
+            below = path.removeprefix(self._prefix)
+            environ["SCRIPT_NAME"] = self._prefix
+            environ["PATH_INFO"] = TOKEN_PATH if below in self._token_paths else below
+        if environ["PATH_INFO"].startswith("//"):
+            environ["PATH_INFO"] = NOWHERE
+
+    def _complete(self, response: Response) -> Response:
+        """Give a reply the headers of every reply, log it and count it."""
+        context, headers = request_context(), response.headers
+        headers.add("X-Request-Id", context.request_id)
+        headers.add("X-Content-Type-Options", "nosniff")
+        if context.admission is not None:
+            headers.extend(context.admission.headers())
+        if "Cache-Control" not in headers:
+            headers.add("Cache-Control", "no-store")
+        if context.held is not None:
+            response.call_on_close(context.held.close)
+        compression.encode(response, request)
+        note_answer(
+            self._count,
+            request.method,
+            request.url_rule.rule if request.url_rule else "-",
+            response.status_code,
+            duration_ms=context.elapsed_ms(),
+            request_id=context.request_id,
+            organization_id=context.organization_id,
+        )
+        return response
 
 
 def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id) -> Flask:
@@ -61,6 +176,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     app.register_blueprint(docs.blueprint)
     app.register_blueprint(notifications.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
+    for kind, handler in errors.HANDLERS.items():
+        app.register_error_handler(kind, handler)
     proxies = container.settings.trusted_proxies
     if proxies:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]  # Flask's documented way.
@@ -89,14 +206,14 @@ class Bridge:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         return self._app(environ, start_response)
 
-    def at_once(self, request: Request) -> Pending | None:
+    def at_once(self, scope: Scope, body: bytes) -> Pending | None:
         """Begin a lookup that need not wait; None: a thread answers."""
-        return None if self._at_once is None else self._at_once(request)
+        return None if self._at_once is None else self._at_once(scope, body)
 
 
-def create_front(
+def create_server(
     bridge: Bridge, listeners: Sequence[socket.socket], *, many: bool, finish_s: float
-) -> Front:
+) -> Server:
     """Return the server of the application on these sockets; `many`: other processes serve too."""
     settings = bridge.container.settings
     replies = OwnReplies(
@@ -105,6 +222,6 @@ def create_front(
         token_paths=token_paths(settings),
         count=count_of(bridge.container),
     )
-    server = listeners[0].getsockname()
-    threads = RequestThreads(bridge, server, many=many, at_once=bridge.at_once)
-    return Front(listeners, threads, replies, settings.request_read_s, finish_s)
+    address = listeners[0].getsockname()
+    gateway = Gateway(bridge, replies, address, many=many, at_once=bridge.at_once)
+    return Server(listeners, gateway, settings.request_read_s, finish_s)

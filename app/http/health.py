@@ -1,6 +1,6 @@
 """Health: whether lookups can be served, and the probes for process managers."""
 
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from flask import Response
 from msgspec import UNSET, Struct, UnsetType, to_builtins
@@ -8,16 +8,23 @@ from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
 from app.http.edge.errors import outages
-from app.http.edge.input import SCHEMA_REF, Blueprint, Decorator
-from app.http.edge.operation import public
-from app.http.edge.own_replies import LIVEZ
+from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import RetryError, error_responses
-from app.http.edge.problems import OF_EVERY_REQUEST, UNAVAILABLE
-from app.http.edge.replies import META, NAME, Moment, format_time, json_response, means
+from app.http.edge.problems import UNAVAILABLE
+from app.http.edge.replies import (
+    META,
+    NAME,
+    SCHEMA_REF,
+    Moment,
+    format_time,
+    json_response,
+    means,
+)
 from app.http.edge.request import container
+from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
 
-blueprint = Blueprint("Health", __name__, description="Whether the service can serve.")
+blueprint = Group("Health", __name__, description="Whether the service can serve.")
 
 
 class Health(Struct):
@@ -66,23 +73,23 @@ _READY: Final = Readiness(
 _NOT_READY: Final = replace(_READY, ok=False, migrated=False, missing=[NOT_MIGRATED])
 
 
-def _refuses(reply: Struct, name: str, description: str) -> Decorator:
-    """Document a 503: `reply`, or the error of a full front; `name` is that of the union."""
+def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
+    """Return the document of a 503: `reply`, or the error of a full server; `name` of both."""
     (refused,) = error_responses([UNAVAILABLE]).values()
     either = [{"$ref": SCHEMA_REF.format(name=each.__name__)} for each in (type(reply), RetryError)]
     media = {"schema": {"anyOf": either, NAME: name}, "example": to_builtins(reply)}
     told = {"description": f"{description} An error where too many requests wait."}
     content = {"content": {"application/json": media}}
-    return blueprint.doc(responses={503: refused | told | content})
+    return {"responses": {503: refused | told | content}}
 
 
-_BUT_503: Final = error_responses(each for each in OF_EVERY_REQUEST if each is not UNAVAILABLE)
-
-
-@blueprint.route("/number-lookup/health", methods=["GET"])
-@public(_BUT_503)
-@_refuses(replace(_WELL, ok=False), "HealthOrError", "Lookups cannot be served; `ok` is false.")
-@blueprint.replies(200, _WELL, "Lookups can be served.")
+@blueprint.operation(
+    "GET /number-lookup/health",
+    reply=Shown(_WELL, description="Lookups can be served."),
+    doc=_refuses(
+        replace(_WELL, ok=False), "HealthOrError", "Lookups cannot be served; `ok` is false."
+    ),
+)
 def number_lookup_health() -> Response:
     """Tell whether lookups can be served.
 
@@ -95,9 +102,7 @@ def number_lookup_health() -> Response:
     return json_response(Health(ok, format_time(parts.clock())), 200 if ok else 503)
 
 
-@blueprint.route(LIVEZ, methods=["GET"])
-@public()
-@blueprint.replies(200, Liveness(), "The process answers.")
+@blueprint.operation(f"GET {LIVEZ}", reply=Shown(Liveness(), description="The process answers."))
 def livez() -> Response:
     """Tell whether the process answers.
 
@@ -106,10 +111,11 @@ def livez() -> Response:
     return json_response(Liveness())
 
 
-@blueprint.route("/readyz", methods=["GET"])
-@public(_BUT_503)
-@_refuses(_NOT_READY, "ReadinessOrError", "It cannot; the body says why.")
-@blueprint.replies(200, _READY, "The process can serve.")
+@blueprint.operation(
+    "GET /readyz",
+    reply=Shown(_READY, description="The process can serve."),
+    doc=_refuses(_NOT_READY, "ReadinessOrError", "It cannot; the body says why."),
+)
 def readyz() -> Response:
     """Tell whether the process can serve.
 

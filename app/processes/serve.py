@@ -6,9 +6,9 @@ from functools import partial
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
-from app.http.application import Bridge, create_front
-from app.http.edge.listening import bind, listen
+from app.http.application import Bridge, create_server
 from app.processes import background
+from app.processes.listening import bind, listen
 from app.processes.lives import Lives
 from app.processes.readiness import wait_until_ready
 from app.processes.runtime import ROLES, runs
@@ -37,12 +37,12 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     try:
         container.complete()
         bridge = Bridge(container, many=False)
-        front = create_front(bridge, listeners, many=False, finish_s=FINISH_S)
-        call_after(stop, front.stop)
+        server = create_server(bridge, listeners, many=False, finish_s=FINISH_S)
+        call_after(stop, server.stop)
         lives.start(bridge.begin, runs(ROLES))
         logger.info("serving %s", settings.public)
         on_listening()
-        front.run()
+        server.run()
     finally:
         logger.info("stopping")
         lives.stop()

@@ -1,7 +1,11 @@
-"""The `web` process: HTTP in several worker processes over the same sockets."""
+"""The `web` process: HTTP in one or more processes of its own over the same sockets.
+
+The main process supervises: a process that dies is started again, and the probes answer meanwhile.
+"""
 
 import logging
 import multiprocessing
+import os
 import signal
 import socket
 import sys
@@ -9,25 +13,29 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import wait
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from threading import Event, Thread
 from typing import cast
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
-from app.http.edge.listening import bind
-from app.http.edge.listening import listen as listen_on
-from app.processes import web_worker
-from app.processes.background import listen
+from app.processes import background
 from app.processes.doctor import announce
+from app.processes.listening import bind, listen
 from app.processes.lives import Lives
+from app.processes.memory import settle_memory
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import ASKS, call_after, stop_on_signals
-from app.watch.web_workers import WorkerFiles
+from app.settings import Settings, WrongSetting
+from app.watch.logging import configure_logging
+from app.watch.web_workers import WorkerFiles, WorkerGauges, count_in
+from domain.errors import ServiceUnavailable, WrongCurrency
 from workers.schedule import keep_time
 
 KILL_S = 25.0  # A clean end takes at most 30 s.
+FINISH_S = 24.0  # A worker ends by itself before it is killed.
 SOON_S = 5.0
 CONNECT_S = 1.0
 
@@ -46,7 +54,7 @@ def run(container: Container) -> None:
         port = partial(_missing_port, container)
         keys = partial(missing_keys, container)
         lives = Lives(container)
-        listen(lives, "web", files, workers=files.missing, http=port, keys=keys)
+        background.listen(lives, "web", files, workers=files.missing, http=port, keys=keys)
         _run(container, files.end, lives)
     finally:
         files.close()
@@ -74,7 +82,7 @@ def _run(container: Container, on_end: Callable[[int], None], lives: Lives | Non
     container.hold.look()
     for line in note_keys(container):
         logger.warning(line)
-    listen_on(listeners, settings.host, settings.port)
+    listen(listeners, settings.host, settings.port)
     # Workers are spawned, so they inherit nothing that is open here. Metrics need the database.
     if lives is None:
         container.close()
@@ -88,12 +96,16 @@ def _run(container: Container, on_end: Callable[[int], None], lives: Lives | Non
 def _watch(container: Container) -> Callable[[], None]:
     """Start the threads that the probes of this process need."""
     stop = Event()
-    for name, run in {
-        "time": lambda: container.clock_check.keep(stop),
-        "hold": lambda: keep_time(stop, container.hold.look),
-    }.items():
-        Thread(target=run, name=name, daemon=True).start()
+    _spawn(
+        time=lambda: container.clock_check.keep(stop),
+        hold=lambda: keep_time(stop, container.hold.look),
+    )
     return stop.set
+
+
+def _spawn(**runs: Callable[[], object]) -> None:
+    for name, run in runs.items():
+        Thread(target=run, name=name, daemon=True).start()
 
 
 class Workers:
@@ -140,7 +152,7 @@ class Workers:
 
     def _start(self, slot: int, *, replaces: bool) -> None:
         process = self._context.Process(
-            target=web_worker.run, args=(slot, self._listeners, self._tell), name="web worker"
+            target=work, args=(slot, self._listeners, self._tell), name="web worker"
         )
         process.start()
         self._alive[process.sentinel] = _Worker(process, slot, time.monotonic(), replaces)
@@ -174,3 +186,72 @@ class _Worker:
     slot: int
     began_s: float
     replaces: bool
+
+
+def work(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
+    """Answer on the parent's sockets until SIGTERM, in a worker; tell the parent when ready."""
+    # Ctrl-C reaches all processes of a terminal; the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _spawn(parent=_end_with_parent)
+    # Flask is loaded only in a worker, while the main process imports this module too.
+    from app.http.application import Bridge, create_server  # noqa: PLC0415  # As above.
+    from app.http.edge.request import current_request_id  # noqa: PLC0415  # As above.
+
+    settings = Settings.load()
+    configure_logging(settings.log_format, current_request_id)
+    if settings.metrics_port:
+        count_in(slot)
+    container = Container(settings)
+    container.role = "web worker"
+    lives = Lives(container)
+    try:
+        _complete(container)
+        if settings.metrics_port:
+            WorkerGauges(container.observed.providers_up).start()
+        bridge = Bridge(container, many=True)
+        server = create_server(bridge, listeners, many=True, finish_s=FINISH_S)
+        lives.start(_serve, bridge.begin)
+        signal.signal(signal.SIGTERM, lambda *_: server.stop())
+        settle_memory()
+        ready.send_bytes(b"ready")
+        server.run()
+    finally:
+        lives.stop()
+
+
+def _serve(container: Container) -> Callable[[], None]:
+    """Start the threads that a container needs to answer requests."""
+    stop = Event()
+    container.clock_check.check()
+    _spawn(
+        time=lambda: container.clock_check.keep(stop),
+        drains=lambda: container.drains.keep(stop),
+        hold=lambda: keep_time(stop, container.hold.look),
+        warm=container.warm,
+    )
+    container.waker.start()
+    return stop.set
+
+
+def _complete(container: Container) -> None:
+    """Make all parts; end with one log line if a setting has become wrong since the start."""
+    try:
+        container.complete()
+        try:
+            container.currency.check()
+        except ServiceUnavailable:  # Serve anyway: a wallet refuses another currency itself.
+            logger.warning("CURRENCY could not be compared with the log, which cannot be reached")
+    except (WrongSetting, WrongCurrency) as error:
+        logger.critical("%s", error)
+        sys.exit(1)
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent is gone, because nobody else would end it.
+
+    The parent may end before this function runs; `parent_process` still tells of it then.
+    """
+    parent = parent_process()
+    assert parent is not None, "a worker is made by `web`"
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,4 +1,7 @@
-"""Describes trouble with the database in one line: its place, and the message of its driver."""
+"""What is logged of an error, without what its text may quote: its place, or the driver's words."""
+
+import logging
+import traceback
 
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import DBAPIError
@@ -13,6 +16,12 @@ NO_ROOM = "the process has no room for more, or a race did not end; the database
 REFUSAL = "FATAL:"  # PostgreSQL begins with it when it refuses a connection.
 UNDEFINED = frozenset({"42P01", "42703"})  # A table or view, a column.
 MISSING = ("no such table", "no such column")  # SQLite's messages for the same.
+
+
+def log_place(logger: logging.Logger, error: Exception) -> None:
+    """Log where an error was raised but not its text, which may hold a number or a token."""
+    place = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("%s raised in\n%s", type(error).__name__, place)
 
 
 def trouble_of(error: BaseException, place: str) -> str:

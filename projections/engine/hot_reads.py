@@ -14,6 +14,7 @@ import msgspec
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    CompoundSelect,
     Connection,
     Dialect,
     Engine,
@@ -91,7 +92,7 @@ _NAMED: Mapping[str, Callable[..., Dialect]] = {
 }
 _STYLES = {"sqlite": "named", "postgresql": "pyformat"}
 
-Statement = Select[*tuple[Any, ...]] | TextClause | UpdateBase
+Statement = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]] | TextClause | UpdateBase
 
 
 class HotStatement:

@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Column, Connection, Integer, Table, Uuid, bin
 
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob, slice_count
+from projections.engine.hot_reads import HotStatement, as_id, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel, execute_many
 
@@ -53,7 +54,7 @@ class OpenSlices(ReadModel):
         self._any = select(columns.slice_index).where(columns.job_id == bindparam("job")).limit(1)
         self._gone = self.slices.delete().where(columns.job_id == bindparam("job"))
         owners = self.organizations.c
-        self._owners = select(owners.organization_id)
+        self._owners = HotStatement(select(owners.organization_id))
         self._items = select(owners.open_count).where(
             owners.organization_id == bindparam("organization")
         )
@@ -91,7 +92,7 @@ class OpenSlices(ReadModel):
 
     def organizations_of(self, connection: Connection) -> list[UUID]:
         """Return the organizations that have open slices."""
-        return [*connection.execute(self._owners).scalars()]
+        return [as_id(each) for (each,) in run(connection, self._owners)]
 
     def first(self, connection: Connection, organization_id: UUID, count: int) -> list[Slice]:
         """Return the oldest open slices of an organization."""

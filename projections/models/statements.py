@@ -29,6 +29,7 @@ from domain.finance.month import Month
 from domain.finance.statement import KindLine, Statement, statement_month
 from domain.log.log import Recorded
 from domain.months import months_before, next_month
+from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
 
@@ -58,6 +59,12 @@ class Statements(ReadModel):
             Column("month", String, primary_key=True),
             Column("position", BigInteger, nullable=False),
         )
+        columns = self.lines.c
+        newest = select(columns.organization_id, func.max(columns.month))
+        newest = newest.where(OneOf(columns.organization_id, "owners"))
+        closed = select(cast(null(), Uuid), func.max(self.closed.c.month))
+        newest_of_each = newest.group_by(columns.organization_id).union_all(closed)
+        self._newest = HotStatement(newest_of_each)
         # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
         return [self.closed, self.lines]
 
@@ -87,13 +94,9 @@ class Statements(ReadModel):
         self, connection: Connection, owners: Collection[UUID]
     ) -> tuple[dict[int, str], str]:
         """Return the month of the newest entry of each wallet, and the last month closed or ""."""
-        columns = self.lines.c
-        newest = select(columns.organization_id, func.max(columns.month))
-        newest = newest.where(columns.organization_id.in_(owners)).group_by(columns.organization_id)
-        closed = select(cast(null(), Uuid), func.max(self.closed.c.month))
-        found = dict(map(tuple, connection.execute(newest.union_all(closed)).all()))
+        found = dict(map(tuple, run(connection, self._newest, owners=[*owners])))
         last: str = found.pop(None) or ""
-        return {owner.int: month for owner, month in found.items()}, last
+        return {as_id(owner).int: month for owner, month in found.items()}, last
 
     def closed_at(self, connection: Connection, month: str) -> int | None:
         """Return the position at which a month was closed; None while it is open."""

@@ -10,7 +10,6 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
-    Select,
     String,
     Table,
     Uuid,
@@ -130,17 +129,17 @@ class Unfinished(ReadModel):
         columns = self.rows.c
         # Built once: every batch with such events runs these, and the sweep runs the others each
         # second.
-
         self._gone = HotStatement(self.rows.delete().where(OneOf(columns.id, "ended")))
         self._begun = HotStatement(
             select(columns.id, columns.begun_at).where(OneOf(columns.id, "streams"))
         )
         each = select(columns.kind, columns.id, columns.due_at)
         page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
-        self._overdue = page.where(columns.due_at <= bindparam("moment"))
+        self._overdue = HotStatement(page.where(columns.due_at <= bindparam("moment")))
         # A lost order may really wait for long, and loses nothing meanwhile.
         waits_long = columns.kind == "lost_order"
-        self._from_ahead = page.where(columns.due_at > bindparam("moment"), ~waits_long)
+        ahead = page.where(columns.due_at > bindparam("moment"), ~waits_long)
+        self._from_ahead = HotStatement(ahead)
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -195,10 +194,10 @@ class Unfinished(ReadModel):
 
 
 def _page(
-    connection: Connection, which: Select[Any], moment: datetime, limit: int
+    connection: Connection, which: HotStatement, moment: datetime, limit: int
 ) -> list[UnfinishedWork]:
-    rows = connection.execute(which, {"moment": to_micros(moment), "most": limit})
-    return [UnfinishedWork(row.kind, row.id, from_micros(row.due_at)) for row in rows]
+    rows = run(connection, which, moment=to_micros(moment), most=limit)
+    return [UnfinishedWork(kind, as_id(id_), from_micros(due_at)) for kind, id_, due_at in rows]
 
 
 def _row(event: Event, due_at: datetime) -> dict[str, Any]:

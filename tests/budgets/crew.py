@@ -20,6 +20,7 @@ import pytest
 
 from app.adapters.stores.faults import Faults
 from app.bootstrap.container import Container
+from domain.log.log import with_news
 from domain.webhooks.ports import Sent
 from tests.app.http.service import Service
 from tests.budgets.tally import Tally
@@ -109,7 +110,7 @@ class Crew:
         def inserted(*args: Any) -> int:
             heard = self._heard
             position = insert(*args)
-            if self._is_many:
+            if self._is_many and with_news(*args):  # Nobody is told of mere steps.
                 wait_until(lambda: self._heard > heard)
             self._behind = {"projector", "dispatcher"}
             if self._turns.is_theirs and self.web.log.appended._watched:  # noqa: SLF001  # Whether anybody waits for a stream.

@@ -374,31 +374,6 @@ def test_a_note_that_another_key_has_signed_is_no_evidence(kept: Kept, tmp_path:
     assert (status, told[0].endswith("events, no key given")) == (0, True)
 
 
-def test_a_balance_that_is_not_the_sum_is_found_without_a_checkpoint(
-    kept: Kept, tmp_path: Path
-) -> None:
-    for number, line in enumerate(kept.lines):
-        if line["topic"] in {"wallet.charged", "wallet.deposited", "wallet.adjusted"}:
-            for name, reason in (("amount", "balance"), ("balance", "balance")):
-                lines, state = kept.lines, json.loads(line["state"])
-                state[f"{name}_micros"] += 1
-                lines[number] = with_leaf({**line, "state": json.dumps(state)})
-                status, told = judged(tmp_path, lines, [])
-                assert status == 1
-                assert f"position {line['position']}: its {reason} is not" in told[0]
-
-
-def test_an_entry_that_is_missing_is_found_without_a_checkpoint(kept: Kept, tmp_path: Path) -> None:
-    lines = kept.lines
-    at = next(at for at, line in enumerate(lines) if line["topic"] == "wallet.charged")
-    missing = lines.pop(at)
-    for line in lines[at:]:
-        if line["stream"] == missing["stream"]:
-            line["version"] -= 1
-    status, told = judged(tmp_path, [with_leaf(line) for line in lines], [])
-    assert (status, "its sequence is not 3 but 2" in "".join(told)) == (1, True)
-
-
 def test_an_event_of_a_wallet_that_makes_no_sense_is_found(kept: Kept, tmp_path: Path) -> None:
     for state in ("{}", "[]", "7", "{", '{"month": "2026-13"}', '{"month": 7}'):
         for topic in ("wallet.charged", "wallet.gone", "month.closed"):

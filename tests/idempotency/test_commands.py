@@ -102,26 +102,6 @@ def test_a_bound_key_refuses_every_other_request(make: Make, price: str) -> None
 
 
 @on_one_database
-@of(EVERY)
-def test_a_key_belongs_to_its_organization(make: Make) -> None:
-    ours, theirs = make(), make()
-    first, second = ours.ask(), theirs.ask()
-    assert (first.replayed, second.replayed) == (False, False)
-    assert first.id != second.id
-    ours.check()
-
-
-@on_one_database
-def test_a_key_belongs_to_its_operation(make: Make) -> None:
-    asker = make(of=TopUp)
-    for other in (LeasedLookup, Job, Creation):
-        neighbour = make(of=other)
-        neighbour.organization_id = neighbour.buyer.organization_id = asker.organization_id
-        assert not neighbour.ask().replayed
-    assert not asker.ask().replayed
-
-
-@on_one_database
 @of(PAID)
 @pytest.mark.parametrize("error", [InsufficientBalance, BillingNotConfigured])
 def test_what_cannot_be_paid_asks_nobody_and_frees_its_key(

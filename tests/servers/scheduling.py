@@ -10,8 +10,6 @@ BROKER_USERS = (  # Each file or room.
     "tests/app/cli/test_dead_letters.py",
     "tests/contracts/test_broker.py",
     "tests/scenarios/",
-    "tests/workers/test_lookup_turns.py",
-    "tests/workers/test_shares.py",
 )
 _ON_POSTGRESQL = re.compile(r"[\[-]postgresql[\]-]")
 

@@ -22,10 +22,9 @@ from typing import Any
 from uuid import UUID
 
 from app.bootstrap.container import Container
-from app.http.application import Bridge, create_front
-from app.http.edge.listening import bind, listen
 from domain.lookups.bulk_job import BulkJob
 from tests.app.http.buying import BASIC, LINKS, Buyer
+from tests.app.http.over_http import serving as serving_http
 from tests.app.http.service import Service
 from tests.tidy.source import PACKAGES, ROOT
 
@@ -69,19 +68,10 @@ class Recorder:
 def serving(directory: Path) -> Iterator[tuple[Buyer, int]]:
     """Serve on a free port; a buyer with plans and money."""
     service = Service(directory, SANDBOX="false").start()
-    listeners = bind("127.0.0.1", 0)
-    port = int(listeners[0].getsockname()[1])
-    listen(listeners, "127.0.0.1", port)
-    front = create_front(
-        Bridge(service.container, many=False), listeners, many=False, finish_s=FINISH_S
-    )
-    thread = threading.Thread(target=front.run, name="front")
-    thread.start()
     try:
-        yield Buyer(service.tenant("100.00")), port
+        with serving_http(service.container, finish_s=FINISH_S) as port:
+            yield Buyer(service.tenant("100.00")), port
     finally:
-        front.stop()
-        thread.join()
         service.stop()
 
 

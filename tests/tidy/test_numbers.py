@@ -14,9 +14,8 @@ from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
+from app.http import application, catalogue, gateway, server, tokens
 from app.http.accounts import input as account_input
-from app.http.catalogue import input as catalogue_input
-from app.http.edge import front, request_threads, wsgi
 from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
@@ -24,8 +23,6 @@ from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
-from app.http.tokens import input as token_input
-from app.http.tokens import routes as tokens
 from app.processes.stopping import CLEAN_END_S
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
@@ -56,7 +53,7 @@ IN_WORDS = {3: "three", 5: "five"}
 ORDINALS = {4: "fourth", 5: "fifth", 6: "sixth"}
 DEFAULTS = Settings.from_env({})
 PARTNERS, API = "docs/partners", "app/http/edge/openapi.md"
-HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB} KiB of them"
+HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KIB} KiB of them"
 *RESTS, LAST = (f"{rest.total_seconds():g}" for rest in lookup_turns.RESTS)
 
 
@@ -78,15 +75,15 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         ("docs/deployment.md", f"a body over {BODY_BYTES_MAX // MIB} MiB"),
         (
             "docs/deployment.md",
-            f"a head over {front.HEAD_BYTES_MAX // KIB} KiB or of over {front.HEADERS_MAX} headers",
+            f"{server.HEAD_BYTES_MAX // KIB} KiB or of over {server.HEADERS_MAX} headers",
         ),
         (
             "docs/deployment.md",
-            f"{request_threads.WAITING_REQUESTS_MAX:,} requests wait for a thread",
+            f"{gateway.WAITING_REQUESTS_MAX:,} requests wait for a thread",
         ),
-        ("docs/deployment.md", f"over {front.HELD_BYTES_MAX // MIB} MiB are held"),
-        ("docs/deployment.md", f"an idle one after {front.KEEP_ALIVE_S:g} s"),
-        ("docs/deployment.md", f"when a process has {front.CONNECTIONS_MAX:,}"),
+        ("docs/deployment.md", f"over {server.HELD_BYTES_MAX // MIB} MiB are held"),
+        ("docs/deployment.md", f"an idle one after {server.KEEP_ALIVE_S:g} s"),
+        ("docs/deployment.md", f"when a process has {server.CONNECTIONS_MAX:,}"),
         (AIRALO_PAGE, f"not tried again for {LOGIN_PAUSE_S:g} s"),
         (AIRALO_PAGE, f"after {NUMERALS[airalo.SETTLES_AFTER.seconds // 60]} minutes"),
         (AIRALO_PAGE, f"up to {airalo.ORDERS_PER_PAGE * airalo.ORDER_PAGES_MAX:,} orders"),
@@ -103,7 +100,7 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         (PROVIDERS, f"more than {RemoteRules().body_bytes_max // MIB} MiB"),
         (API, f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/errors.md", f"larger than {BODY_BYTES_MAX // MIB} MiB"),
-        (f"{PARTNERS}/errors.md", f"longer than {front.HEAD_BYTES_MAX // KIB} KiB"),
+        (f"{PARTNERS}/errors.md", f"longer than {server.HEAD_BYTES_MAX // KIB} KiB"),
         (f"{PARTNERS}/errors.md", HEAD),
         (f"{PARTNERS}/errors.md", f"at most {edge_input.PROBLEMS_MAX} problems"),
         (f"{PARTNERS}/errors.md", f"names are cut at {NAME_CHARS_MAX} characters"),
@@ -111,7 +108,7 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         (f"{PARTNERS}/errors.md", f"`meta.ignored` names the first {IGNORED_MAX}"),
         (
             f"{PARTNERS}/limits.md",
-            f"or more than {request_threads.WAITING_REQUESTS_MAX} requests wait",
+            f"or more than {gateway.WAITING_REQUESTS_MAX} requests wait",
         ),
         (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/idempotency.md", f"(1 to {_most(edge_input.KEY)} visible ASCII characters"),
@@ -129,14 +126,14 @@ def test_a_number_in_a_document_is_that_of_the_code(document: str, sentence: str
 SECOND = timedelta(seconds=1)
 LIMITS = {  # Each row of the tables for partners, and no other: what is limited, and how.
     "body": f"{BODY_BYTES_MAX // MIB} MiB",
-    "URL and headers together": f"{front.HEAD_BYTES_MAX // KIB} KiB",
-    "headers": f"{front.HEADERS_MAX}",
+    "URL and headers together": f"{server.HEAD_BYTES_MAX // KIB} KiB",
+    "headers": f"{server.HEADERS_MAX}",
     "`Accept`, `Accept-Encoding`, `Content-Type`, `Prefer`": (
-        f"{wsgi.SHORT_HEADER_CHARS_MAX} characters each"
+        f"{application.SHORT_HEADER_CHARS_MAX} characters each"
     ),
     "members of an object in a body": f"{edge_input.MEMBERS_MAX}",
-    "a token request": f"{token_input.FORM_BYTES_MAX // KIB} KiB",
-    "parameters of a token request": f"{token_input.FIELDS_MAX}",
+    "a token request": f"{tokens.FORM_BYTES_MAX // KIB} KiB",
+    "parameters of a token request": f"{tokens.FIELDS_MAX}",
     "`Idempotency-Key`": f"{_most(edge_input.KEY)} visible ASCII characters",
     "`X-Request-Id`": f"{_most(REQUEST_ID)} characters",
     "digits of a `phone_number`": f"{_most(lookup_input.PATTERN) + 1}",
@@ -181,9 +178,9 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
         f"{throttle.ADDRESS_FAILURES_MAX} in {throttle.WINDOW // SECOND} s"
     ),
     "a request that comes in, head and body": f"{DEFAULTS.request_read_s} s by default",
-    "a reply that you do not take": f"{front.WRITE_S:g} s",
-    "a download from its first byte to its last": f"{request_threads.STREAM_S:g} s",
-    "a connection without a request": f"{front.KEEP_ALIVE_S:g} s",
+    "a reply that you do not take": f"{server.WRITE_S:g} s",
+    "a download from its first byte to its last": f"{gateway.STREAM_S:g} s",
+    "a connection without a request": f"{server.KEEP_ALIVE_S:g} s",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",
     "suspend and reactivate": f"{status.WITHIN_S:g} s",
@@ -193,7 +190,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "a lookup that waits for the first one with its key": f"{single.WAIT_S:g} s",
 }
 PAGES = {  # How many make a page, unless the client says so.
-    f"{catalogue_input.PlanQuery().fields['per_page'].load_default} plans",
+    f"{catalogue.PlanQuery().fields['per_page'].load_default} plans",
     f"{account_input.TransactionQuery().fields['per_page'].load_default} transactions",
     f"{link_input.LinkQuery().fields['per_page'].load_default} links",
     f"{link_input.HistoryQuery().fields['per_page'].load_default} entries of a link's history",

@@ -20,17 +20,12 @@ class Places:
     def __init__(self) -> None:
         self._count = 0
         self._happenings: dict[tuple[int, When], Happening] = {}
-        self._always: dict[When, Happening] = {}
         self._is_quiet = False
 
     def at(self, number: int, when: When, happening: Happening) -> None:
         """Call something at the place of this number, counted from now on, from 1."""
         self._count, self._is_quiet = 0, False
         self._happenings = {(number, when): happening}
-
-    def at_each(self, when: When, happening: Happening) -> None:
-        """Call something at every place from now on."""
-        self._always = {when: happening}
 
     @property
     def is_waiting(self) -> bool:
@@ -39,11 +34,7 @@ class Places:
 
     def forget(self) -> None:
         """Drop what was planned."""
-        self._happenings, self._always = {}, {}
-
-    def pause(self) -> None:
-        """Stop counting until something is planned again."""
-        self._is_quiet = True
+        self._happenings = {}
 
     def passing(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a call that is one of these places."""
@@ -61,7 +52,7 @@ class Places:
         return passed
 
     def _happen(self, number: int, when: When) -> None:
-        happening = self._happenings.pop((number, when), self._always.get(when))
+        happening = self._happenings.pop((number, when), None)
         if happening is None:
             return
         self._is_quiet = True

@@ -8,11 +8,8 @@ from uuid import UUID
 import pytest
 from dramatiq import Message, Worker
 
-from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import CountingProvider, Installation, Process, numbers, wait_until
 from tests.workers.jobs import Work
-from tests.workers.queueing import Sweeps
-from workers.dispatcher import Dispatcher
 from workers.routes import Message as AskedWork
 from workers.routes import fees_message, link_message, plan_change_message, slice_message
 
@@ -35,29 +32,6 @@ def working(process: Process) -> Iterator[None]:
         yield
     finally:
         worker.stop(timeout=10_000)
-
-
-def test_a_message_is_worked_on(installation: Installation, process: Process) -> None:
-    work = Work(installation, numbers(3))
-    with working(process):
-        process.publisher.publish(slice_message(work.job_id, 0))
-        wait_until(lambda: work.job.finished_at is not None)
-    work.check()
-
-
-def test_an_accepted_job_runs_to_its_end_from_the_log_alone(
-    installation: Installation, process: Process
-) -> None:
-    dispatcher = Dispatcher(
-        process.log, process.views, process.positions, process.publisher, Sweeps()
-    )
-    dispatcher.step()
-    work = Work(installation, numbers(2 * SLICE_ITEMS + 1))
-    with working(process):
-        while dispatcher.step():
-            pass
-        wait_until(lambda: work.job.finished_at is not None)
-    work.check()
 
 
 def test_a_message_that_fails_is_tried_once_more_and_then_left_to_the_sweep(

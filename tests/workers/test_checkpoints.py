@@ -94,15 +94,6 @@ def test_one_is_made_at_each_interval_and_soon_after_a_close(
 
 
 @pytest.mark.any_database
-def test_a_clock_that_was_set_back_stops_nothing(process: Process, clock: SetClock) -> None:
-    register(process, 1)
-    clock.forward(seconds=LAG_S)
-    tick(process)
-    clock.forward(days=-1)
-    assert len(tick(process)) == 2
-
-
-@pytest.mark.any_database
 def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
     process: Process, clock: SetClock
 ) -> None:

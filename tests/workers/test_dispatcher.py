@@ -12,7 +12,7 @@ from domain.log.log import Poisoned
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Installation, Process, numbers, sqlite_only
 from tests.projections.histories import create_job, write_row
-from tests.projections.looking import after_reading, place_of, register
+from tests.projections.looking import place_of, register
 from tests.seeds import sqlite_seed
 from tests.workers.queueing import Queue, Refusing, Sweeps, dispatcher_of
 from workers.dispatcher import BATCH_EVENTS_MAX, NAME, Dispatcher
@@ -47,16 +47,6 @@ def position(process: Process) -> int:
 
 
 @pytest.mark.any_database
-def test_a_job_becomes_one_message_per_slice(
-    process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
-) -> None:
-    job_id = create_job(process, organization_id, numbers(SLICE_ITEMS + 1))
-    drain(dispatcher)
-    assert queue.taken() == [(job_id, 0), (job_id, 1)]
-    assert position(process) == process.log.head()
-
-
-@pytest.mark.any_database
 def test_what_asks_for_no_work_is_passed(
     process: Process, dispatcher: Dispatcher, queue: Queue
 ) -> None:
@@ -81,50 +71,6 @@ def test_a_position_does_not_move_before_the_broker_has_everything(
     queue.capacity = None
     drain(dispatcher)
     assert queue.taken() == [(job_id, 0), (job_id, 0), (job_id, 1)]
-
-
-def test_a_dispatcher_that_died_before_it_moved_publishes_again(  # noqa: PLR0913  # Fixtures are named one by one.
-    installation: Installation,
-    process: Process,
-    dispatcher: Dispatcher,
-    queue: Queue,
-    organization_id: UUID,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    job_id = create_job(process, organization_id, numbers(1))
-
-    def die(*_: object) -> None:
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        patch.setattr(process.positions, "advance", die)
-        with pytest.raises(SystemExit):
-            dispatcher.step()
-    successor = installation.process()
-    drain(dispatcher_of(successor, queue))
-    assert queue.taken() == [(job_id, 0)] * 2
-
-
-def test_a_dispatcher_that_lost_a_race_stands_down(  # noqa: PLR0913  # Fixtures are named one by one.
-    installation: Installation,
-    process: Process,
-    dispatcher: Dispatcher,
-    queue: Queue,
-    organization_id: UUID,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    other = dispatcher_of(installation.process(), queue)
-    job_id = create_job(process, organization_id, numbers(1))
-
-    def win() -> None:
-        drain(other)
-        create_job(process, organization_id, numbers(1))
-        drain(other)
-
-    after_reading(monkeypatch, process.log, win)
-    drain(dispatcher)
-    assert position(process) == process.log.head()
-    assert [job for job, _ in queue.taken()].count(job_id) == 2
 
 
 def test_a_first_start_is_at_the_head_and_asks_for_a_sweep(
@@ -155,29 +101,6 @@ def test_a_first_start_whose_sweep_fails_is_made_again(process: Process, queue: 
     drain(dispatcher)
     assert len(asked) == 2
     assert position(process) == process.log.head()
-
-
-@pytest.mark.any_database
-def test_a_first_start_on_an_empty_log_misses_nothing(process: Process, queue: Queue) -> None:
-    dispatcher = dispatcher_of(process, queue)
-    drain(dispatcher)
-    job_id = create_job(process, process.organization(), numbers(1))
-    drain(dispatcher)
-    assert queue.taken() == [(job_id, 0)]
-
-
-def test_a_later_start_goes_on_from_its_position(
-    installation: Installation,
-    process: Process,
-    dispatcher: Dispatcher,
-    queue: Queue,
-    organization_id: UUID,
-) -> None:
-    drain(dispatcher)
-    job_id = create_job(process, organization_id, numbers(1))
-    sweeps = Sweeps()
-    drain(dispatcher_of(installation.process(), queue, sweeps))
-    assert (queue.taken(), sweeps.count) == ([(job_id, 0)], 0)
 
 
 @sqlite_only("the log is a file; on PostgreSQL it is restored together with the positions")

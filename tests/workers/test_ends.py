@@ -5,20 +5,15 @@ A cancelled link has all that was left of its charges back, in the commit that e
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import Wallet
 from domain.errors import (
     CancelWindowOver,
     LinkBusy,
-    LinkEnded,
     LinkInUse,
-    NetworkUnavailable,
-    NotSupportedByNetwork,
     ProvisioningError,
     Refused,
 )
@@ -28,10 +23,9 @@ from domain.links.network import NetworkStatus, Usage
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
 from projections.audit.auditor import check_log
-from tests.workers.link_checks import Books, check, endpoints
+from tests.workers.link_checks import check
 from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
-from tests.workers.places import When, die
 from workers.links import CALL
 
 pytestmark = pytest.mark.any_database
@@ -71,38 +65,6 @@ def seen(lab: Lab, usage: Usage) -> None:
     lab.simulator.usage = shown  # type: ignore[method-assign]  # This once.
 
 
-def test_an_ended_link_is_gone_at_the_network_and_costs_what_it_cost(lab: Lab) -> None:
-    link = lab.finish(a_link(lab).id, "end")
-    assert (link.state, link.ended and link.ended.reason) == ("ended", "ended")
-    assert [*endpoints(lab)] == []
-    assert lab.wallet.balance_micros == WHOLE - 5_000_000
-    check(lab)
-
-
-def test_a_cancelled_link_is_gone_at_the_network_with_all_its_money_back(lab: Lab) -> None:
-    link = lab.finish(a_link(lab, topups=2).id, "cancel")
-    assert (link.state, link.ended and link.ended.reason) == ("ended", "cancelled")
-    assert [*endpoints(lab)] == []
-    assert lab.wallet.balance_micros == WHOLE
-    check(lab)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_same_again_changes_nothing_and_asks_nobody(lab: Lab, kind: EndKind) -> None:
-    link_id = a_link(lab).id
-    lab.finish(link_id, kind)
-    lab.network.calls.clear()
-    version = lab.link(link_id).version
-    assert lab.finish(link_id, kind).version == lab.finish(link_id, "end").version == version
-    assert lab.network.calls == []
-
-
-def test_an_ended_link_cannot_be_cancelled(lab: Lab) -> None:
-    link = lab.finish(a_link(lab).id, "end")
-    refuse(lab, link.id, "cancel", LinkEnded)
-    assert lab.link(link.id).version == link.version
-
-
 def test_what_was_given_back_by_hand_is_not_given_back_again(lab: Lab) -> None:
     link = a_link(lab)
     price, (change_id,) = link.requested.price, link.changes
@@ -119,21 +81,6 @@ def test_what_was_given_back_by_hand_is_not_given_back_again(lab: Lab) -> None:
     assert [each.amount_micros for each in ended.refunds] == [2_500_000]
     assert lab.wallet.balance_micros == WHOLE
     assert check_log(lab.process.log).failures == []
-
-
-def test_a_failed_top_up_is_not_given_back_twice(lab: Lab) -> None:
-    link = a_link(lab)
-    assert lab.change(link.id, add=["t9", "sandbox-no-endpoint"]).failure is not None
-    lab.finish(link.id, "cancel")
-    assert lab.wallet.balance_micros == WHOLE
-    check(lab)
-
-
-def test_a_link_that_cost_nothing_is_cancelled_without_a_refund(lab: Lab) -> None:
-    link = lab.finish(lab.create(price="0").id, "cancel")
-    assert link.ended is not None
-    assert link.ended.refunds == []
-    check(lab)
 
 
 @pytest.mark.parametrize("fact", ["installed_at", "first_used_at"])
@@ -167,14 +114,6 @@ def test_a_link_whose_used_plan_was_taken_off_is_not_cancelled(
     refuse(lab, link.id, "cancel", LinkInUse)
 
 
-def test_a_link_in_use_can_be_ended(lab: Lab) -> None:
-    link = a_link(lab)
-    link.note_seen("active", lab.clock(), lab.clock(), lab.process.cause())
-    lab.process.log.append(link)
-    assert lab.finish(link.id, "end").state == "ended"
-    check(lab)
-
-
 def test_a_link_is_cancelled_until_its_time_is_over(lab: Lab) -> None:
     first, second = a_link(lab), lab.create()
     assert first.activated_at is not None
@@ -184,28 +123,6 @@ def test_a_link_is_cancelled_until_its_time_is_over(lab: Lab) -> None:
     seen(lab, Usage("active", [], lab.clock()))
     assert lab.finish(second.id, "cancel").state == "ended"
     check(lab)
-
-
-def test_by_default_nothing_is_cancelled(lab: Lab) -> None:
-    link = a_link(lab)
-    lab.process.link_ending = replace(lab.process.link_ending, cancel_within=timedelta())
-    refuse(lab, link.id, "cancel", CancelWindowOver)
-    assert lab.link(link.id).version == link.version
-
-
-def test_a_network_that_cannot_cancel_is_not_asked_to(lab: Lab) -> None:
-    link = a_link(lab)
-    lab.simulator.capabilities = frozenset({"suspend"})
-    lab.network.calls.clear()
-    refuse(lab, link.id, "cancel", NotSupportedByNetwork)
-    assert lab.network.calls == []
-
-
-def test_a_link_is_not_cancelled_unless_the_network_says_that_it_is_unused(lab: Lab) -> None:
-    link = a_link(lab)
-    lab.network.before("usage", Unavailable("down"))
-    refuse(lab, link.id, "cancel", NetworkUnavailable)
-    assert lab.link(link.id).version == link.version
 
 
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
@@ -228,31 +145,6 @@ def test_a_lost_reply_is_no_failure(lab: Lab, kind: EndKind) -> None:
     link = a_link(lab)
     arm(lab.network, "remove_endpoint", UNKNOWN["unknown, done"])
     assert lab.finish(link.id, kind).state == "ended"
-    check(lab)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("place", [1, 2])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_process_may_die_at_each_commit(lab: Lab, kind: EndKind, place: int, when: When) -> None:
-    link = a_link(lab)
-    lab.commits.at(place, when, die)  # The intent, and its outcome.
-    assert not lab.live(lambda: lab.finish(link.id, kind))
-    lab.settle()
-    assert lab.link(link.id).state == ("ended" if place == 2 else "active")
-    check(lab)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_worker_that_settles_a_cancellation_may_die_too(lab: Lab, when: When) -> None:
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", KILLS["killed after"])
-    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
-    lab.clock.forward(seconds=ending.CALL_S)
-    lab.commits.at(1, when, die)
-    lab.sweep()
-    lab.settle()
-    assert lab.wallet.balance_micros == WHOLE
     check(lab)
 
 
@@ -340,42 +232,11 @@ def test_an_end_waits_for_what_is_open(
     check(lab)
 
 
-def test_what_the_network_tells_late_changes_nothing(lab: Lab) -> None:
-    link = a_link(lab)
-    read = lab.process.link_readings.read
-    before = read(lab.link(link.id), lab.process.cause(), live=True)
-    ended = lab.finish(link.id, "end")
-    lab.network.calls.clear()
-    shown = read(ended, lab.process.cause(), live=True)
-    assert (shown.status, shown.stale, shown.usage) == ("ended", False, before.usage)
-    assert lab.process.link_readings.status(ended, live=True).is_stale is False
-    assert lab.network.calls == []
-    ended.note_seen("inactive", lab.clock(), lab.clock(), lab.process.cause())
-    assert ended.pending_events == []
-
-
 def test_an_esim_that_a_link_has_had_is_not_sold_again(lab: Lab) -> None:
     link = lab.finish(a_link(lab).id, "cancel")
     assert link.iccid is not None
     lab.only(link.iccid)
     assert lab.create().stage.value == "ended"
-    check(lab)
-
-
-def test_a_refund_that_the_wallet_cannot_book_at_once_is_booked_later(lab: Lab) -> None:
-    """The log is away when the network has ended the link."""
-    link = a_link(lab)
-
-    def fail() -> None:
-        raise ConnectionError
-
-    lab.commits.at(2, "before", fail)
-    with pytest.raises(ConnectionError):
-        lab.finish(link.id, "cancel")
-    assert lab.wallet.balance_micros == WHOLE - 5_000_000
-    lab.settle()
-    refunds = [e for e in Books(lab.process.log).events if isinstance(e, Wallet.Refunded)]
-    assert [each.reason for each in refunds] == ["cancelled", "cancelled"]
     check(lab)
 
 

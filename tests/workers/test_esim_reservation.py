@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from domain.errors import BillingNotConfigured, InsufficientBalance, ProvisioningError
+from domain.errors import InsufficientBalance, ProvisioningError
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.network import AvailableEsim, ProviderPlan
-from domain.provider_errors import Unavailable
 from tests.installation import on_sqlite
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
@@ -40,18 +39,6 @@ def outcomes(lab: Lab, links: list[Link]) -> list[str]:
     lab.settle()
     ended = [lab.link(link.id) for link in links]
     return [each.failure.code if each.failure else each.stage.value for each in ended]
-
-
-@pytest.mark.parametrize(("links", "esims"), [on_sqlite(2, 1), on_sqlite(5, 1), (5, 3)])
-def test_links_that_want_more_esims_than_there_are_share_them_one_each(
-    lab: Lab, links: int, esims: int
-) -> None:
-    lab.only(*free_iccids(lab, esims))
-    asked = [lab.create() for _ in range(links)]
-    assert outcomes(lab, asked).count(Stage.ACTIVE) == esims
-    assert outcomes(lab, asked).count(ProvisioningError.code) == links - esims
-    assert lab.network.count("create_endpoint") == esims
-    check(lab)
 
 
 @pytest.mark.parametrize(("links", "esims"), [on_sqlite(2, 1), on_sqlite(4, 1), (4, 3)])
@@ -92,21 +79,6 @@ def test_an_esim_that_is_held_back_for_a_failed_link_is_nobodys(lab: Lab) -> Non
     check(lab)
 
 
-@pytest.mark.any_database
-def test_the_last_money_pays_for_one_link_and_touches_no_other_esim(lab: Lab) -> None:
-    asked = [lab.request(lab.plan("eu-1", "300.00")) for _ in range(3)]
-    links = [lab.work(link_id) for link_id in asked]
-    assert outcomes(lab, links) == ["active", *[InsufficientBalance.code] * 2]
-    assert [each.iccid for each in Books(lab.process.log).every(Esim)] == [links[0].iccid]
-    for link in links[1:]:
-        assert link.failure is not None
-        assert link.failure.details["required"] == "300.00"
-        assert link.failure.details["available"] == "200.00"
-        assert link.failure.refund is None
-    assert lab.network.count("create_endpoint") == 1
-    check(lab)
-
-
 def test_the_last_money_at_the_same_moment_pays_for_one_link(lab: Lab) -> None:
     workers = [lab.other_process() for _ in range(3)]
     asked = [lab.link(lab.request(lab.plan("eu-1", "300.00"))) for _ in workers]
@@ -123,13 +95,6 @@ def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab
     assert link.failure is not None
     assert (link.failure.code, link.stage) == (InsufficientBalance.code, Stage.ENDED)
     check(lab)
-
-
-@pytest.mark.any_database
-def test_a_wallet_that_is_not_there_refuses_what_has_a_price(lab: Lab) -> None:
-    lab.organization_id = lab.process.organization("", "No wallet")
-    paid, free = lab.create(), lab.create(price="0")
-    assert outcomes(lab, [paid, free]) == [BillingNotConfigured.code, "active"]
 
 
 @pytest.mark.any_database
@@ -152,24 +117,6 @@ def test_a_sponsor_profile_whose_esims_are_all_held_is_as_good_as_empty(lab: Lab
     plan_id = lab.plan(sponsors=("a", "b"))
     profiles = [lab.work(lab.request(plan_id)).sponsor_profile for _ in range(2)]
     assert [each.id for each in profiles if each is not None] == ["a", "b"]
-    check(lab)
-
-
-@pytest.mark.any_database
-def test_a_plan_without_a_sponsor_profile_takes_any_esim(lab: Lab) -> None:
-    link = lab.work(lab.request(lab.plan(sponsors=())))
-    assert (link.stage, link.sponsor_profile) == (Stage.ACTIVE, None)
-    check(lab)
-
-
-@pytest.mark.any_database
-def test_a_network_that_fails_at_the_second_sponsor_profile_fails_the_link(lab: Lab) -> None:
-    show(lab, {})
-    lab.network.before("available_esims", int, Unavailable())
-    link = lab.work(lab.request(lab.plan(sponsors=("a", "b", "c"))))
-    assert link.failure is not None
-    assert link.failure.code == ProvisioningError.code
-    assert lab.network.count("available_esims") == 2
     check(lab)
 
 

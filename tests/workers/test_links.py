@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from domain.errors import IncompleteNetworkAnswer, InsufficientBalance, ProvisioningError
+from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.link import Stage
 from domain.links.network import Endpoint
 from tests.workers.link_checks import check
-from tests.workers.link_lab import DEPOSIT, Lab
+from tests.workers.link_lab import Lab
 from tests.workers.network_faults import (
     FAULTS,
     KILLS,
@@ -50,15 +50,6 @@ def test_a_creation_whose_call_fails_ends_with_its_money_in_the_right_place(
     check(lab)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_link_that_costs_nothing_moves_no_money_whatever_happens(lab: Lab, fault: str) -> None:
-    arm(lab.network, "create_endpoint", FAULTS[fault])
-    lab.create(price="0")
-    lab.settle()
-    assert lab.wallet.sequence == 1
-    check(lab)
-
-
 @pytest.mark.parametrize("times", [1, 6])
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
@@ -95,13 +86,6 @@ def test_an_endpoint_whose_reply_was_lost_is_adopted_and_not_made_again(lab: Lab
     check(lab)
 
 
-@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN])
-def test_a_link_without_its_activation_code_is_a_link(lab: Lab, fault: str) -> None:
-    arm(lab.network, "lpa", FAULTS[fault])
-    link = lab.create()
-    assert (link.stage, link.lpa) == (Stage.ACTIVE, None)
-
-
 def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
     lab: Lab,
 ) -> None:
@@ -114,19 +98,6 @@ def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
     link = lab.work(link.id)
     assert (link.stage, link.attempts) == (Stage.ACTIVE, 2)
     assert lab.network.count("create_endpoint") == 2
-
-
-@pytest.mark.parametrize("after_s", [0.5, 6, 12, 18])
-@pytest.mark.parametrize("then", ["unavailable", "unknown, not done", "killed after"])
-def test_an_endpoint_that_comes_late_is_adopted_or_removed(
-    lab: Lab, after_s: float, then: str
-) -> None:
-    lab.late.later("create_endpoint", after_s)
-    arm(lab.network, "create_endpoint", FAULTS[then], after_calls=1, times=3)
-    link = lab.create()
-    lab.settle()
-    assert lab.link(link.id).stage in {Stage.ACTIVE, Stage.ENDED}
-    check(lab)
 
 
 def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(lab: Lab) -> None:
@@ -174,35 +145,6 @@ def test_an_endpoint_that_is_found_under_another_reference_fails_the_link(lab: L
     assert (link.failure.code, lab.network.count("remove_endpoint")) == (ERROR, 0)
     lab.settle()
     check(lab)
-
-
-@pytest.mark.parametrize("price", ["500.01", "1000"])
-def test_a_price_that_the_wallet_cannot_pay_takes_nothing(lab: Lab, price: str) -> None:
-    link = lab.create(price=price)
-    assert (link.stage, link.iccid) == (Stage.ENDED, None)
-    assert link.failure is not None
-    assert link.failure.code == InsufficientBalance.code
-    assert link.failure.details["available"] == DEPOSIT
-    assert lab.network.count("create_endpoint") == 0
-    check(lab)
-
-
-@pytest.mark.parametrize(
-    ("plan", "code"),
-    [
-        ("sandbox-no-endpoint", FAILED),
-        ("sandbox-provider-error", ERROR),
-        ("sandbox-no-esim", ERROR),
-        ("sandbox-lost-reply", None),
-        ("sandbox-slow", ERROR),
-        ("sandbox-unreachable", None),
-    ],
-)
-def test_each_plan_of_the_sandbox_ends_as_promised(lab: Lab, plan: str, code: str | None) -> None:
-    link = lab.create(plan)
-    lab.settle()
-    link = lab.link(link.id)
-    assert (link.failure.code if link.failure is not None else None) == code
 
 
 def test_a_message_for_what_does_not_exist_changes_nothing(

@@ -1,6 +1,5 @@
 """No backlog of one organization delays another's job, and lost messages lose no work."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,7 +9,6 @@ import pytest
 from dramatiq import Worker
 
 from app.adapters.remote.limits import HOLD_S_MAX
-from app.processes.runtime import Runtime
 from app.settings import LOOKUP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
@@ -20,22 +18,16 @@ from projections.audit.auditor import check_log
 from projections.models.open_slices import Slice
 from tests.domain.buying import Gate
 from tests.installation import (
-    PATIENCE_S,
     CountingProvider,
     Installation,
     Process,
     SetClock,
     numbers,
-    sqlite_only,
     wait_until,
 )
 from tests.projections.histories import create_job
-from tests.servers.fixtures import fresh_url
 from workers.lookup_turns import LEASE, RESTS, Held
 from workers.routes import slice_message
-
-BACKLOG_JOBS = 15
-DELAY_S_MAX = 5.0  # Beside seven other programs; alone it is a tenth of it.
 
 
 @pytest.fixture
@@ -343,52 +335,3 @@ def test_what_only_its_message_tells_of_is_not_lost_beyond_the_share(
         gate.open()
         wait_until(lambda: all(is_finished(process, each) for each in slow))
     assert len(started(process)) == 9
-
-
-def delay_of(process: Process) -> float:
-    """Return how long a job of one number takes behind the backlog of another organization."""
-    began = time.monotonic()
-    job_id = create_job(process, process.organization(), numbers(1))
-    wait_until(lambda: is_finished(process, job_id))
-    return time.monotonic() - began
-
-
-def measure(process: Process, jobs: int) -> float:
-    """Ask for jobs of a thousand numbers each, and then, from elsewhere, for one number."""
-    backlog = process.organization("10000.00")
-    made = [create_job(process, backlog, numbers(1_000)) for _ in range(jobs)]
-    wait_until(lambda: len(started(process)) > 0)
-    delay_s = delay_of(process)
-    left = sum(not is_finished(process, job_id) for job_id in made)
-    assert left > jobs // 3, "the backlog was gone: nothing was shown"
-    wait_until(lambda: all(is_finished(process, job_id) for job_id in made), 4 * PATIENCE_S)
-    return delay_s
-
-
-@pytest.mark.slow
-@sqlite_only("serve with its own queues")
-def test_a_backlog_of_one_organization_does_not_hold_up_anothers_job(
-    installation: Installation,
-) -> None:
-    process = installation.process()
-    runtime = Runtime(process)
-    runtime.start()
-    try:
-        assert measure(process, BACKLOG_JOBS) < DELAY_S_MAX
-    finally:
-        runtime.stop()
-
-
-@pytest.mark.any_database
-@pytest.mark.server
-def test_nor_does_it_with_a_worker_on_rabbitmq(
-    request: pytest.FixtureRequest, installation: Installation
-) -> None:
-    installation.environment["BROKER_URL"] = fresh_url(request)
-    process = installation.process()
-    runtime = Runtime(process)
-    runtime.start()
-    try:
-        assert measure(process, BACKLOG_JOBS) < DELAY_S_MAX
-    finally:
-        runtime.stop()

@@ -3,13 +3,11 @@
 import logging
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from threading import Barrier, Thread
 from typing import Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import pytest
 
-from app.processes.runtime import Runtime
 from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
@@ -28,7 +26,6 @@ from tests.workers.fees import (
     charged,
     customer,
     failures,
-    fees,
     frozen,
     moment,
     pay_in,
@@ -71,27 +68,6 @@ def tick(process: Process, clock: SetClock, at: str) -> int:
     return process.monthly_fees.run()
 
 
-def test_missed_months_are_charged_oldest_first_and_wait_for_a_deposit(
-    process: Process, clock: SetClock
-) -> None:
-    organization_id = customer(process, balance="2.00")
-    tick(process, clock, "2026-04-10 09:00")
-    assert frozen(process, organization_id) == dict.fromkeys(
-        ["2026-02", "2026-03", "2026-04"], "1.50"
-    )
-    assert charged(process, organization_id) == FEBRUARY
-    tick(process, clock, "2026-04-11 09:00")
-    assert charged(process, organization_id) == FEBRUARY
-    pay_in(process, organization_id, "5.00")
-    tick(process, clock, "2026-04-12 09:00")
-    assert charged(process, organization_id) == [
-        ("2026-02", "1.50"),
-        ("2026-03", "1.50"),
-        ("2026-04", "1.50"),
-    ]
-    assert failures(process) == []
-
-
 @pytest.mark.any_database
 def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(
     process: Process, clock: SetClock
@@ -129,17 +105,6 @@ def test_a_short_balance_is_tried_again_a_day_later_and_not_before(
 
 
 @pytest.mark.any_database
-def test_a_process_that_starts_again_tries_at_once(
-    installation: Installation, process: Process, clock: SetClock
-) -> None:
-    organization_id = customer(process, balance="0")
-    tick(process, clock, "2026-02-01 00:01")
-    pay_in(process, organization_id, "1.50")
-    assert installation.process(clock).monthly_fees.run() == 1
-    assert charged(process, organization_id) == FEBRUARY
-
-
-@pytest.mark.any_database
 def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
     process: Process, clock: SetClock
 ) -> None:
@@ -162,19 +127,6 @@ def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
 
 
 @pytest.mark.any_database
-def test_a_fee_without_a_wallet_is_owed_until_there_is_one(
-    process: Process, clock: SetClock
-) -> None:
-    organization_id = customer(process, balance="")
-    tick(process, clock, "2026-02-01 00:01")
-    assert frozen(process, organization_id) == {"2026-02": "1.50"}
-    process.accounts.open_wallet(organization_id, process.cause())
-    pay_in(process, organization_id, "1.50")
-    assert tick(process, clock, "2026-02-02 00:01") == 1
-    assert charged(process, organization_id) == FEBRUARY
-
-
-@pytest.mark.any_database
 def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
     process: Process, clock: SetClock
 ) -> None:
@@ -187,14 +139,6 @@ def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
 
 
 @pytest.mark.any_database
-def test_who_cannot_pay_holds_up_nobody_else(process: Process, clock: SetClock) -> None:
-    poor, rich = customer(process, balance="0"), customer(process)
-    assert tick(process, clock, "2026-02-01 00:01") == 1
-    assert charged(process, poor) == []
-    assert charged(process, rich) == FEBRUARY
-
-
-@pytest.mark.any_database
 def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
     process: Process, clock: SetClock
 ) -> None:
@@ -202,16 +146,6 @@ def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
     for at in ("2026-03-02", "2026-02-10", "2026-01-20", "2026-03-03"):
         tick(process, clock, at)
     assert charged(process, organization_id) == [("2026-02", "1.50"), ("2026-03", "1.50")]
-
-
-def test_only_so_many_organizations_have_their_turn_in_one_tick(
-    process: Process, clock: SetClock
-) -> None:
-    organizations = [customer(process) for _ in range(5)]
-    clock.now = moment("2026-02-01 00:01")
-    turns = [process.monthly_fees.run(organizations_max=2) for _ in range(4)]
-    assert turns == [2, 2, 1, 0]
-    assert all(charged(process, each) == FEBRUARY for each in organizations)
 
 
 @pytest.mark.any_database
@@ -298,14 +232,6 @@ def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
     assert caplog.messages[1:] == ["monthly fees were charged: 1"]
 
 
-@pytest.mark.any_database
-def test_a_balance_that_covers_it_exactly_is_enough(process: Process, clock: SetClock) -> None:
-    organization_id = customer(process, fee="0.000001", balance="0.000001")
-    tick(process, clock, "2026-02-01 00:01")
-    assert process.accounts.wallet(organization_id).balance_micros == 0
-    assert charged(process, organization_id) == [("2026-02", "0.000001")]
-
-
 class Kill(NamedTuple):
     """The end of a process, before or after a call, and what it leaves."""
 
@@ -360,47 +286,6 @@ def test_another_process_may_do_all_of_it_in_between(
     around(monkeypatch, process, place, before=run_other)
     assert process.monthly_fees.run() == 0
     assert charged(process, organization_id) == FEBRUARY
-    assert failures(process) == []
-
-
-def test_the_last_money_pays_for_one_charge_of_two_processes(
-    process: Process,
-    clock: SetClock,
-    run_other: Callable[[], object],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    organization_id = customer(process, balance="1.50")
-    clock.now = moment("2026-02-01 00:01")
-    around(monkeypatch, process, "committer.commit", before=run_other)
-    assert process.monthly_fees.run() == 0
-    pay_in(process, organization_id, "1.50")
-    clock.forward(days=2)
-    assert process.monthly_fees.run() == 0
-    assert charged(process, organization_id) == FEBRUARY
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("quiet")
-def test_two_clocks_at_once_charge_each_organization_once(
-    installation: Installation, process: Process, clock: SetClock
-) -> None:
-    organizations = [customer(process) for _ in range(10)]
-    clock.now = moment("2026-04-02")
-    process.cut_off.live()
-    start = Barrier(2)
-
-    def tick(each: Process) -> None:
-        start.wait()
-        each.monthly_fees.run()
-
-    threads = [Thread(target=tick, args=(installation.process(clock),)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    months = ["2026-02", "2026-03", "2026-04"]
-    for organization_id in organizations:
-        assert charged(process, organization_id) == [(month, "1.50") for month in months]
     assert failures(process) == []
 
 
@@ -512,28 +397,6 @@ def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
 
 
 @pytest.mark.any_database
-def test_errors_that_are_not_in_a_row_do_not_end_the_tick(
-    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken, sound = set(), []
-    for _ in range(FAILURES_MAX + 1):
-        broken.add(customer(process))
-        clock.forward(seconds=1)  # The oldest organization has the first turn.
-        sound.append(customer(process))
-        clock.forward(seconds=1)
-    clock.now = moment("2026-02-01 00:01")
-    history = process.log.history
-
-    def fragile(stream_id: UUID) -> object:
-        if stream_id in broken:
-            raise ServiceUnavailable
-        return history(stream_id)
-
-    monkeypatch.setattr(process.log, "history", fragile)
-    assert process.monthly_fees.run() == len(sound)
-
-
-@pytest.mark.any_database
 def test_a_fee_of_nobody_holds_up_nobody(
     process: Process, organization_id: UUID, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -602,19 +465,3 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     wait_until(goes_on)
     assert process.monthly_fees.run() == 1
     assert charged(process, organization_id) == FEBRUARY
-
-
-@pytest.mark.any_database
-@pytest.mark.slow
-def test_a_process_charges_at_its_start_what_fell_due_while_none_ran(
-    installation: Installation, process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    clock.now = moment("2026-03-20")
-    process.cut_off.confirm()  # Downtimes of more than a day are for an operator.
-    runtime = Runtime(installation.process(clock))
-    runtime.start()
-    try:
-        wait_until(lambda: len(charged(process, organization_id)) == 2)
-    finally:
-        runtime.stop()
-    assert [fee.month for fee in fees(process, organization_id)] == ["2026-02", "2026-03"]

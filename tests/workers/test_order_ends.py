@@ -6,19 +6,16 @@ import pytest
 
 from domain.errors import ProvisioningError
 from domain.links.esim import Esim, esim_id
-from domain.links.link import EndKind, Link
+from domain.links.link import Link
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from projections.audit.auditor import check_log
 from tests.order_network import SellingByOrder
 from tests.workers.link_checks import check_money
 from tests.workers.link_lab import DEPOSIT
-from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders
 
 pytestmark = pytest.mark.any_database
-
-CALLS: dict[EndKind, str] = {"end": "suspend", "cancel": "take_back"}
 
 
 def check(lab: OrderLab) -> None:
@@ -140,24 +137,6 @@ def test_what_the_network_takes_back_without_our_money_is_cancelled(orders: Orde
     lab.network.after("take_back", lab.book.orders[0].addons.clear)
     assert lab.finish(link.id, "cancel").state == "ended"
     assert lab.wallet.balance_micros == 500_000_000
-    check(lab)
-
-
-@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
-@pytest.mark.parametrize("kind", ["end", "cancel"])
-def test_the_log_ends_with_what_the_network_has(orders: Orders, kind: EndKind, fault: str) -> None:
-    lab = orders()
-    link = lab.create()
-    arm(lab.network, CALLS[kind], FAULTS[fault])
-    try:
-        lab.live(lambda: lab.finish(link.id, kind))
-    except ProvisioningError:
-        assert fault not in KILLS
-    lab.settle()
-    was_done = FAULTS[fault].when == "after"
-    assert lab.link(link.id).state == ("ended" if was_done else "active")
-    check(lab)
-    assert lab.finish(link.id, kind).state == "ended"
     check(lab)
 
 

@@ -1,36 +1,22 @@
 """Whatever happens to an order, it becomes a link, goes back to the network, or is an incident."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from itertools import product
 
 import pytest
 
 from domain.cause import Cause
 from domain.cost import Cost
-from domain.errors import InsufficientBalance, ProvisioningError, Refused
+from domain.errors import InsufficientBalance, Refused
 from domain.links.link import Link, Stage
 from domain.provider_errors import OutcomeUnknown
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
-from tests.workers.network_faults import KILLS, REFUSALS, UNKNOWN, arm
+from tests.workers.network_faults import UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders, check_order_lab
 from workers.links import EsimReservation
 
 pytestmark = pytest.mark.any_database
-
-FAULTS = {**REFUSALS, **UNKNOWN, **KILLS}
-KINDS: Mapping[str, Mapping[str, bool]] = {
-    "no reference": {},
-    "our reference": {"keeps_reference": True},
-    "no cancellation": {"takes_back": False},
-}
-LAGS = (timedelta(), SHOWN_LATE)
-CASES = [
-    *product(["order"], FAULTS, KINDS, LAGS),
-    *product(["orders", "lpa"], FAULTS, ["no reference"], [SHOWN_LATE]),
-    *product(["take_back"], FAULTS, ["no reference", "no cancellation"], [SHOWN_LATE]),
-]
 
 
 def lose(lab: OrderLab, *, done: bool = True) -> Link:
@@ -42,24 +28,6 @@ def lose(lab: OrderLab, *, done: bool = True) -> Link:
 def until_called(lab: OrderLab, seconds: float = 5) -> None:
     """Let the time-out of a call pass."""
     lab.clock.forward(seconds=seconds)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("call", "fault", "kind", "lag"), CASES)
-def test_a_fault_of_a_call_ends_with_each_order_in_one_place(
-    orders: Orders, call: str, fault: str, kind: str, lag: timedelta
-) -> None:
-    lab = orders(**KINDS[kind])
-    lab.book.lag = lambda: lag
-    if call in {"orders", "take_back"}:
-        lab.network.after("order", OutcomeUnknown("lost"))
-    arm(lab.network, call, FAULTS[fault])
-    lab.create()
-    lab.settle()
-    lab.create()
-    lab.settle()
-    check_order_lab(lab)
-    assert len(lab.book.orders) <= 2
 
 
 def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Orders) -> None:
@@ -79,15 +47,6 @@ def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Or
     assert activation.addon_id == bought.order.addon_id
     costs = [each.cost for each in lab.books.events if isinstance(each, Link.Activated)]
     assert costs == [bought.order.cost]
-    check_order_lab(lab)
-
-
-def test_a_link_that_nobody_can_pay_is_not_ordered(orders: Orders) -> None:
-    lab = orders()
-    link = lab.create(price="501.00")
-    assert link.failure is not None
-    assert link.failure.code == InsufficientBalance.code
-    assert (lab.network.count("order"), lab.book.orders) == (0, [])
     check_order_lab(lab)
 
 
@@ -145,34 +104,6 @@ def test_a_network_that_keeps_our_reference_is_asked_at_once(orders: Orders) -> 
     assert link.iccid != other.iccid
     lab.settle()
     assert lab.left_over() == []
-
-
-def test_an_order_that_is_older_than_the_intent_is_not_taken(orders: Orders) -> None:
-    lab = orders()
-    plan = lab.link(lab.request()).requested.plan.at_provider
-    foreign = lab.book.buy(plan)
-    lab.clock.forward(seconds=60)
-    lab.settle()
-    link = lose(lab, done=False)
-    lab.settle()
-    link = lab.link(link.id)
-    assert link.failure is not None
-    assert link.failure.code == ProvisioningError.code
-    bought = [each.order.order_reference for each in lab.book.orders]
-    assert foreign.order_reference in bought
-    check_order_lab(lab, foreign=(foreign.order_reference,))
-
-
-def test_an_order_is_not_repeated_while_the_first_may_still_appear(orders: Orders) -> None:
-    lab = orders()
-    lab.book.lag = lambda: SHOWN_LATE
-    link = lab.request(deadline_s=120)
-    arm(lab.network, "order", UNKNOWN["unknown, done"])
-    lab.work(link)
-    lab.settle()
-    assert lab.network.count("order") == 1
-    assert lab.link(link).stage is Stage.ACTIVE
-    check_order_lab(lab)
 
 
 def test_an_order_that_never_happened_is_repeated_once_that_is_certain(orders: Orders) -> None:
@@ -270,17 +201,6 @@ def test_an_addition_whose_reply_was_lost_is_booked_as_on_the_invoice(orders: Or
     lab.settle()
     costs = [each.cost for each in lab.books.events if isinstance(each, Link.PlanAdded)]
     assert costs == [Cost(2_100_000, "EUR", "order of addition-1")]
-
-
-def test_a_clock_that_was_set_ahead_settles_nothing(orders: Orders) -> None:
-    lab = orders()
-    lab.book.lag = lambda: SHOWN_LATE
-    lose(lab)
-    lab.clock.forward(seconds=15)
-    lab.sweep()
-    lab.settle()
-    assert [each.taken_back for each in lab.book.orders] == [True]
-    check_order_lab(lab)
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

@@ -12,7 +12,6 @@ from domain.provider_errors import Rejected
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
-from tests.workers.pairs import half
 
 pytestmark = pytest.mark.any_database
 
@@ -71,72 +70,6 @@ def test_a_change_whose_call_fails_is_paid_for_as_far_as_it_was_done(
     assert plans_of(lab, link_id) == left + new
     check(lab)
     assert lab.change(link_id, add=["t5"]).failure is None
-
-
-def test_removals_come_first_each_in_its_order(lab: Lab, link_id: UUID) -> None:
-    lab.network.calls.clear()
-    change = lab.work_change(two_and_two(lab, link_id))
-    assert lab.network.calls == ["remove_plan", "remove_plan", "add_plan", "add_plan"]
-    assert change.finished_at is not None
-    assert plans_of(lab, link_id) == ["t2", "t3", "t4"]
-    check(lab)
-
-
-@pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
-@pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
-def test_a_step_that_never_ends_well_ends_at_the_deadline(
-    lab: Lab, link_id: UUID, call: str, fault: str
-) -> None:
-    arm(lab.network, call, FAULTS[fault], after_calls=1, times=20)
-    change = lab.work_change(two_and_two(lab, link_id))
-    lab.settle()
-    was_done = FAULTS[fault].when == "after"
-    assert (code_of(lab.plan_change(change.id)) is None) == was_done
-    check(lab)
-
-
-@pytest.mark.parametrize(
-    ("call", "fault", "times"), half(["remove_plan", "add_plan"], [*REFUSALS, *KILLS], [1, 5])
-)
-def test_a_look_at_what_a_lost_reply_has_come_to_may_fail(
-    lab: Lab, link_id: UUID, call: str, fault: str, times: int
-) -> None:
-    arm(lab.network, call, FAULTS["unknown, done"])
-    arm(lab.network, "usage", FAULTS[fault], times=times)
-    lab.work_change(two_and_two(lab, link_id))
-    lab.settle()
-    check(lab)
-
-
-@pytest.mark.parametrize(
-    ("call", "after_s", "then"),
-    half(["remove_plan", "add_plan"], [1, 6, 12, 18], ["unavailable", "killed before"]),
-)
-def test_a_step_that_is_done_late_is_taken_over_or_undone(
-    lab: Lab, link_id: UUID, call: str, after_s: float, then: str
-) -> None:
-    lab.late.later(call, after_s)
-    arm(lab.network, call, FAULTS[then], after_calls=1, times=3)
-    lab.work_change(two_and_two(lab, link_id))
-    lab.settle()
-    check(lab)
-
-
-def test_a_plan_that_came_after_its_money_went_back_is_taken_off(lab: Lab, link_id: UUID) -> None:
-    lab.late.later("add_plan", 17)
-    change_id = lab.request_change(link_id, [], [lab.plan("t3", "1.00"), lab.plan("t4", "1.00")])
-    arm(lab.network, "usage", FAULTS["unavailable"])
-    lab.work_change(change_id)
-    lab.clock.forward(seconds=10)
-    lab.expire_change(change_id)
-    change = lab.plan_change(change_id)
-    assert change.failure is not None
-    assert len(change.failure.refunds) == 2
-    assert lab.link(link_id).open_change == change_id  # Nobody may confuse what is still to come.
-    lab.network.calls.clear()
-    lab.settle()
-    assert lab.network.count("remove_plan") == 1
-    check(lab)
 
 
 def test_a_plan_that_comes_while_a_worker_looks_is_taken_off(lab: Lab, link_id: UUID) -> None:
@@ -209,38 +142,6 @@ def test_a_late_plan_that_the_network_does_not_take_off_holds_up_no_further_chan
     assert (code_of(lab.plan_change(again.id)), left_over(lab)) == (None, [told])
 
 
-@pytest.mark.parametrize(
-    ("plan", "code"),
-    [
-        ("sandbox-no-endpoint", FAILED),
-        ("sandbox-provider-error", ERROR),
-        ("sandbox-no-esim", ERROR),
-        ("sandbox-lost-reply", None),
-        ("sandbox-slow", ERROR),
-    ],
-)
-def test_a_top_up_with_a_plan_of_the_sandbox_ends_as_promised(
-    lab: Lab, link_id: UUID, plan: str, code: str | None
-) -> None:
-    change = lab.change(link_id, add=["t3", plan, "t4"])
-    lab.settle()
-    change = lab.plan_change(change.id)
-    assert (code_of(change), len(change.added)) == (code, 3 if code is None else 1)
-    check(lab)
-
-
-def test_the_same_plan_twice_is_two_plans_and_only_one_of_them_is_removed(lab: Lab) -> None:
-    link = lab.create("t1")
-    arm(lab.network, "add_plan", FAULTS["unknown, done"])
-    lab.change(link.id, add=["t1", "t1"])
-    first = next(iter(link.activations))
-    arm(lab.network, "remove_plan", FAULTS["unknown, done"])
-    assert lab.change(link.id, remove=[first]).failure is None
-    assert lab.network.count("remove_plan") == 1
-    assert plans_of(lab, link.id) == ["t1", "t1"]
-    check(lab)
-
-
 def test_a_plan_whose_addon_was_never_told_is_removed_all_the_same(lab: Lab) -> None:
     lab.never_tell_addons()
     arm(lab.network, "usage", FAULTS["unavailable"])
@@ -295,12 +196,3 @@ def test_a_change_whose_endpoint_has_gone_while_its_outcome_was_unknown_ends(
     lab.expire_change(change_id)
     lab.settle()
     assert lab.link(link_id).open_change is None
-
-
-def test_free_plans_move_no_money(lab: Lab, link_id: UUID) -> None:
-    sequence = lab.wallet.sequence
-    plans = [lab.plan(each, "0") for each in ("t3", "sandbox-no-endpoint", "t4")]
-    change = lab.work_change(lab.request_change(link_id, [], plans))
-    assert code_of(change) == FAILED
-    assert lab.wallet.sequence == sequence
-    check(lab)

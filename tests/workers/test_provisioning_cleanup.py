@@ -7,15 +7,12 @@ import pytest
 from app.books.postings import work_of
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link, Stage
-from domain.money import parse_amount
 from tests.workers.link_checks import Books, check
-from tests.workers.link_lab import DEPOSIT, Lab
-from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
+from tests.workers.link_lab import Lab
+from tests.workers.network_faults import FAULTS, arm
 from workers.links import CALL
 
 pytestmark = pytest.mark.any_database
-
-CALLS = ["find_endpoint", "remove_endpoint", "release_esim"]
 
 
 def fail_late(lab: Lab) -> Link:
@@ -31,22 +28,6 @@ def fail_late(lab: Lab) -> Link:
 def esim_of(lab: Lab, link: Link) -> Esim:
     assert link.iccid is not None
     return lab.process.log.get(Esim, esim_id(lab.network.name, link.iccid))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
-@pytest.mark.parametrize("call", CALLS)
-def test_a_late_endpoint_is_removed_whatever_becomes_of_a_call(
-    lab: Lab, call: str, fault: str
-) -> None:
-    if (call, fault) == ("remove_endpoint", "rejected"):
-        pytest.skip("a refusal is an incident, below")
-    link = fail_late(lab)
-    arm(lab.network, call, FAULTS[fault], times=2)
-    lab.settle()
-    assert lab.network.count(call) == 3  # A removal too, until its reply says that it is done.
-    assert lab.link(link.id).stage is Stage.ENDED
-    check(lab)
 
 
 def test_an_endpoint_that_the_network_keeps_is_an_incident_and_asked_about_ever_less(
@@ -66,19 +47,6 @@ def test_an_endpoint_that_the_network_keeps_is_an_incident_and_asked_about_ever_
     assert lab.network.count("remove_endpoint") == 8
     lab.settle()
     assert lab.link(link.id).stage is Stage.ENDED
-    check(lab)
-
-
-@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
-@pytest.mark.parametrize("call", ["find_endpoint", "release_esim"])
-def test_an_esim_that_was_not_used_is_freed_whatever_becomes_of_a_call(
-    lab: Lab, call: str, fault: str
-) -> None:
-    arm(lab.network, call, FAULTS[fault], times=3)
-    link = lab.create("sandbox-no-endpoint")
-    assert link.stage is Stage.FAILED
-    lab.settle()
-    assert lab.network.count("remove_endpoint") == 0
     check(lab)
 
 
@@ -118,38 +86,6 @@ def test_an_esim_is_not_freed_by_a_look_before_the_endpoint_came(lab: Lab) -> No
     check(lab)
 
 
-def test_an_esim_that_was_not_used_after_all_is_free_when_nothing_can_come_any_more(
-    lab: Lab,
-) -> None:
-    arm(lab.network, "create_endpoint", FAULTS["killed before"])
-    link_id = lab.request()
-    lab.work(link_id)
-    settled_at = lab.clock() + CALL + lab.network.settles_after
-    lab.clock.forward(seconds=15)
-    lab.expire(link_id)
-    while lab.clock() < settled_at:
-        assert lab.work(link_id).stage is Stage.FAILED
-        lab.clock.forward(seconds=0.5)
-    assert lab.work(link_id).stage is Stage.ENDED
-    check(lab)
-
-
-def test_an_esim_whose_outcome_is_known_is_freed_at_once(lab: Lab) -> None:
-    link = lab.create("sandbox-provider-error")
-    assert link.stage is Stage.ENDED
-    assert esim_of(lab, link).link_id is None
-    again = lab.create()
-    assert again.stage is Stage.ACTIVE
-    check(lab)
-
-
-def test_the_money_is_back_long_before_the_esim_is_free(lab: Lab) -> None:
-    link = fail_late(lab)
-    assert link.stage is Stage.FAILED
-    assert lab.wallet.balance_micros == parse_amount(DEPOSIT)
-    assert esim_of(lab, link).link_id == link.id
-
-
 def test_a_network_that_stays_away_is_asked_until_it_comes_back(lab: Lab) -> None:
     link = fail_late(lab)
     arm(lab.network, "find_endpoint", FAULTS["unavailable"], times=1_000)
@@ -163,15 +99,4 @@ def test_a_network_that_stays_away_is_asked_until_it_comes_back(lab: Lab) -> Non
     lab.clock.forward(minutes=1)
     lab.sweep()
     assert lab.link(link.id).stage is Stage.ENDED
-    check(lab)
-
-
-def test_a_slow_creation_is_removed_once_it_has_come(lab: Lab) -> None:
-    link = lab.create("sandbox-slow")
-    lab.clock.forward(seconds=15)
-    lab.expire(link.id)
-    assert lab.link(link.id).failure is not None
-    lab.settle()
-    assert lab.network.count("remove_endpoint") <= 1
-    assert lab.clock() - link.created_on <= timedelta(minutes=2)
     check(lab)

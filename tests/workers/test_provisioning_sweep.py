@@ -64,36 +64,6 @@ def test_a_request_that_nobody_works_on_is_asked_for_after_two_seconds(
     assert swept.run() == [link_id]
 
 
-@pytest.mark.any_database
-def test_an_intent_is_asked_for_when_it_has_run_out(lab: Lab, swept: Swept) -> None:
-    arm(lab.network, "create_endpoint", FAULTS["killed before"])
-    link = lab.create()
-    lab.clock.forward(seconds=4.9)
-    assert swept.run() == []
-    lab.clock.forward(seconds=0.1)
-    assert swept.run() == [link.id]
-
-
-@pytest.mark.any_database
-def test_a_change_is_asked_for_with_a_message_of_its_own(lab: Lab, swept: Swept) -> None:
-    link = lab.create()
-    change_id = lab.request_change(link.id, [], [lab.plan("t1", "1.00")])
-    lab.clock.forward(seconds=2)
-    lab.process.projector.catch_up()
-    swept.sweep.run()
-    assert swept.sent.messages == [Message("work_plan_change", "provision", (str(change_id),))]
-
-
-@pytest.mark.any_database
-def test_what_has_ended_is_never_asked_for(lab: Lab, swept: Swept) -> None:
-    lab.create()
-    lab.create("sandbox-no-endpoint")
-    lab.settle()
-    lab.clock.forward(days=1)
-    assert swept.run() == []
-    assert swept.run(everything=True) == []
-
-
 def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, swept: Swept) -> None:
     link_id = lab.request()
     lab.clock.forward(seconds=2)

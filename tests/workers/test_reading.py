@@ -17,8 +17,6 @@ from tests.workers.link_lab import Lab
 from workers import reading
 from workers.reading import UNANSWERED_MAX, BackgroundReading, Lane
 
-EVERY = timedelta(seconds=900)
-
 
 def settle(lab: Lab, background: BackgroundReading | None = None) -> int:
     """Read all that is due now, as the clock's threads do; return how many links were."""
@@ -69,23 +67,6 @@ def until_used(lab: Lab, link: Link, percent: float) -> None:
         if addon.used_mb * 100 >= percent * 1_000:
             return
         lab.clock.forward(minutes=5)
-
-
-@pytest.mark.any_database
-def test_what_nobody_asks_for_is_known_and_told(lab: Lab) -> None:
-    link = lab.create()
-    lab.clock.forward(hours=1)
-    assert settle(lab) == 1
-    usage = seen(lab, link)
-    assert usage is not None
-    assert (usage.as_of, usage.addons[0].used_mb > 0) == (lab.clock(), True)
-    assert told(lab, link.id) == ["link.installed", "link.first_used"]
-    assert settle(lab) == 0
-    lab.clock.forward(seconds=899)
-    assert settle(lab) == 0
-    lab.clock.forward(seconds=1)
-    assert settle(lab) == 1
-    assert told(lab, link.id) == ["link.installed", "link.first_used"]
 
 
 @pytest.mark.any_database
@@ -152,16 +133,6 @@ def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
     assert "link.expiry_near" in told(lab, broken)
 
 
-@pytest.mark.any_database
-def test_an_end_that_has_passed_is_near_no_more(lab: Lab) -> None:
-    link = lab.create()
-    lab.clock.forward(hours=1)
-    settle(lab)
-    lab.clock.forward(days=8)
-    settle(lab)
-    assert "link.expiry_near" not in told(lab, link.id)
-
-
 def test_who_has_just_read_a_link_saves_a_call(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -175,17 +146,6 @@ def test_who_has_just_read_a_link_saves_a_call(lab: Lab) -> None:
     lab.clock.forward(seconds=1)
     assert settle(lab) == 1
     assert lab.network.count("usage") == asked + 1
-
-
-@pytest.mark.any_database
-def test_a_reader_tells_what_the_clock_would_tell(lab: Lab) -> None:
-    link = lab.create()
-    until_used(lab, link, 80)
-    lab.process.link_readings.read(lab.link(link.id), lab.process.cause(), live=True)
-    assert shares(lab, link.id) == [50, 80]
-    lab.clock.forward(seconds=900)
-    settle(lab)
-    assert told(lab, link.id).count("link.installed") == 1
 
 
 @pytest.mark.any_database
@@ -226,6 +186,15 @@ def test_a_link_that_is_suspended_is_read_too(lab: Lab) -> None:
 
 
 @pytest.mark.any_database
+def test_a_drained_network_is_read_on(lab: Lab) -> None:
+    link = lab.create()
+    lab.process.drains.switch("simulated", lab.process.cause(), drained=True)
+    lab.clock.forward(hours=1)
+    assert settle(lab) == 1
+    assert seen(lab, link) is not None
+
+
+@pytest.mark.any_database
 def test_a_link_whose_plans_are_over_is_read_less_often(lab: Lab) -> None:
     lab.create()
     lab.clock.forward(days=30)
@@ -244,23 +213,6 @@ def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -
     assert settle(lab) == 1
     assert settle(lab) == 0
     assert lab.process.observed.reading_ages() == {"simulated": 0.0}
-
-
-@pytest.mark.any_database
-def test_a_link_without_an_answer_has_another_turn_and_its_age_goes_on(lab: Lab) -> None:
-    link = lab.create()
-    settle(lab)
-    lab.clock.forward(seconds=900)
-    lab.network.before("usage", Unavailable("down"))
-    settle(lab)
-    assert settle(lab) == 0
-    lab.clock.forward(seconds=900)
-    assert lab.process.observed.reading_ages() == {"simulated": 1800.0}
-    assert settle(lab) == 1
-    assert lab.process.observed.reading_ages() == {"simulated": 0.0}
-    usage = seen(lab, link)
-    assert usage is not None
-    assert usage.as_of == lab.clock()
 
 
 @pytest.mark.any_database
@@ -288,15 +240,6 @@ def test_links_of_which_a_network_tells_oddly_keep_no_other_from_being_read(lab:
     lab.network.before("usage", *[NotAnswered("odd")] * UNANSWERED_MAX)
     assert settle(lab) == UNANSWERED_MAX + 2
     assert lab.process.background_reading.lanes["simulated"].is_empty
-
-
-@pytest.mark.any_database
-def test_a_drained_network_is_read_on(lab: Lab) -> None:
-    link = lab.create()
-    lab.process.drains.switch("simulated", lab.process.cause(), drained=True)
-    lab.clock.forward(hours=1)
-    assert settle(lab) == 1
-    assert seen(lab, link) is not None
 
 
 def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) -> None:
@@ -342,18 +285,6 @@ def test_a_store_that_was_lost_is_filled_again(lab: Lab) -> None:
     lab.restart()
     lab.clock.forward(seconds=900)
     assert settle(lab) == 1
-
-
-def test_two_clocks_tell_a_fact_once(lab: Lab) -> None:
-    link = lab.create()
-    until_used(lab, link, 80)
-    lab.process.projector.catch_up()
-    other = lab.other_process().background_reading
-    lab.network.after("usage", lambda: other.read(link.id, None))
-    settle(lab)
-    facts = told(lab, link.id)
-    assert facts.count("link.installed") == facts.count("link.first_used") == 1
-    assert shares(lab, link.id) == [50, 80]
 
 
 def test_many_clocks_at_once_tell_a_fact_once(lab: Lab) -> None:

@@ -6,25 +6,20 @@ number and no secret stands in what others may see.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from threading import Thread
 from time import monotonic
-from uuid import UUID
 
 import pytest
 from prometheus_client import generate_latest
 
 from app.adapters import circuit
 from app.adapters.lookups import telnyx, twilio
-from app.adapters.remote.api import RemoteApi
 from app.books.postings import Work, work_of
 from app.bootstrap import container as bootstrap
 from app.watch.logging import begin_work, end_work
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.cause import utc_now
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_commands import SLICE_ITEMS, BulkRequest
 from domain.lookups.bulk_job import STARTS_MAX, BulkJob
@@ -39,7 +34,6 @@ from tests.installation import (
     Process,
     numbers,
     sqlite_only,
-    wait_until,
 )
 from tests.support.providers.lookups import ScriptedLookups
 from tests.support.providers.server import FaultKind
@@ -48,7 +42,6 @@ from tests.support.providers.twilio import ScriptedTwilio, line
 
 ABOUT_THE_PROVIDER = "what is tried is the provider"
 DEPOSIT_MICROS = 100_000_000
-JOB_NUMBERS = 1_000
 KINDS = (*FaultKind,)
 VALID = [f"+3461234567{digit}" for digit in range(4)]
 INVALID = numbers(2)
@@ -271,43 +264,3 @@ def test_each_call_of_a_job_carries_the_id_of_the_request_that_made_it(
     buyer.job(numbers(2, 100))
     ids = [each.headers.get("x-request-id") for each in servers["telnyx"].requests]
     assert ids == ["request-7"] * len(WANTED) + [None] * 2
-
-
-@pytest.mark.soak
-@sqlite_only(ABOUT_THE_PROVIDER)
-def test_a_job_through_a_slow_provider_takes_little_longer_than_its_calls(
-    installation: Installation,
-    servers: dict[str, ScriptedLookups],
-) -> None:
-    """At 100 ms a call and 32 at once, 1000 calls take 3.2 s at least; the client alone is timed.
-
-    A loaded machine holds up both.
-    """
-    servers["twilio"].delay_s = 0.1
-    alone_s = client_alone_s(servers["twilio"], JOB_NUMBERS)
-    buyer = Buyer(installation, servers, "twilio")
-    request = BulkRequest(buyer.organization_id, numbers(JOB_NUMBERS), PRICE_MICROS, "USD", None)
-    began_s = monotonic()
-    job_id = buyer.process.bulk_create.run(request, buyer.process.cause())[0].id
-    work = buyer.process.bulk_lookup.work
-    threads = [Thread(target=work, args=(job_id, index)) for index in range(4)]
-    for each in threads:
-        each.start()
-    wait_until(lambda: buyer.process.log.get(BulkJob, job_id).finished_at is not None)
-    took_s = monotonic() - began_s
-    for each in threads:
-        each.join()
-    job: BulkJob = buyer.process.log.get(BulkJob, UUID(str(job_id)))
-    assert not job.failed
-    assert took_s < 1.5 * alone_s, f"it took {took_s:.2f} s, its calls alone {alone_s:.2f} s"
-
-
-def client_alone_s(server: ScriptedLookups, calls: int) -> float:
-    """Return how long our client takes for so many calls, 32 at once."""
-    api = RemoteApi(server.name, server.url, clock=utc_now)
-    ask: Callable[[int], object] = lambda _: api.read("GET", "/", timeout_s=10)  # noqa: E731  # Its argument is only a number.
-    began_s = monotonic()
-    with ThreadPoolExecutor(32) as threads:
-        list(threads.map(ask, range(calls)))
-    api.close()
-    return monotonic() - began_s

@@ -2,9 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
-from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 import pytest
@@ -13,11 +13,10 @@ from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.link import Stage
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.faulty_network import Killed
-from tests.installation import Process, sqlite_only
+from tests.installation import Process
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
-from tests.workers.network_faults import FAULTS, arm
-from tests.workers.places import Happening, Places, When, die
+from tests.workers.places import Places, When
 from tests.workers.together import together
 
 pytestmark = pytest.mark.slow
@@ -29,18 +28,11 @@ ANY_WAY = [
     "done",
     *(pytest.param(each, marks=pytest.mark.any_database) for each in WAYS if each != "done"),
 ]
-DEATH = "the end of the worker"
-RIVALS = ["the waiter", "the waiter, late", "a worker", "a worker that dies", "a reader"]
-# A worker's commit and a death show what a database makes of any rival's commit or of none.
-# Who dies before a commit leaves what the commit before it has left.
-ON_BOTH = [(DEATH, "after"), ("a worker", "before"), ("a worker", "after")]
-WHENS: tuple[When, ...] = ("before", "after")
 
 
 class Saga(ABC):
     """What a worker does step by step, while a request waits for it at most until a deadline."""
 
-    calls: ClassVar[list[str]]
     make: ClassVar[str]  # The call that makes something, and the one that removes it again.
     undo: ClassVar[str]
 
@@ -66,10 +58,6 @@ class Saga(ABC):
     def failure(self, saga_id: UUID) -> str | None:
         """Return the code that it failed with."""
 
-    def look(self, saga_id: UUID) -> None:
-        """Read the link, which may append to it what the network shows."""
-        del saga_id
-
     def end_without_the_worker(self, saga_id: UUID) -> None:
         """Let it fail and be cleaned up while its worker sleeps."""
         other = self.lab.other_process()  # It was there before time passed.
@@ -78,28 +66,11 @@ class Saga(ABC):
         self.work(saga_id, other)
         assert self.has_ended(saga_id)
 
-    def rival(self, saga_id: UUID, kind: str) -> Happening:
-        """Return what somebody else does in the midst of a step."""
-        if kind == DEATH:
-            return die
-        if kind == "a reader":
-            return partial(self.look, saga_id)
-        other = self.lab.other_process()
-
-        def wait_no_longer() -> None:
-            if kind == "the waiter, late":
-                self.lab.clock.forward(seconds=15)
-            self.expire(saga_id)
-
-        def work() -> None:
-            if kind == "a worker that dies":
-                self.lab.network.after(self.make, Killed())
-            try:
-                self.work(saga_id, other)
-            except Killed:
-                return
-
-        return work if kind.startswith("a worker") else wait_no_longer
+    def die_as_another_worker(self, saga_id: UUID) -> None:
+        """Let a worker of another process make it, and die before it can say so."""
+        self.lab.network.after(self.make, Killed())
+        with suppress(Killed):
+            self.work(saga_id, self.lab.other_process())
 
     def at_each(self, places: Places, way: str) -> Iterator[tuple[UUID, int]]:
         """Yield a new one for each place of its way, until one has fewer."""
@@ -115,13 +86,6 @@ class Saga(ABC):
 class Creation(Saga):
     """The creation of a link."""
 
-    calls: ClassVar[list[str]] = [
-        "available_esims",
-        "lpa",
-        "create_endpoint",
-        "find_endpoint",
-        "release_esim",
-    ]
     make, undo = "create_endpoint", "remove_endpoint"
     plans: ClassVar[dict[str, str]] = {
         "done": "eu-1",
@@ -152,7 +116,6 @@ class Creation(Saga):
 class Change(Saga):
     """A change of plans: the oldest one is taken off, two are added."""
 
-    calls: ClassVar[list[str]] = ["remove_plan", "add_plan", "usage"]
     make, undo = "add_plan", "remove_plan"
     plans: ClassVar[dict[str, tuple[str, ...]]] = {
         "done": ("t3", "t4"),
@@ -188,33 +151,11 @@ class Change(Saga):
         return failed and failed.code
 
     def look(self, saga_id: UUID) -> None:
+        """Read the link, which may append to it what the network shows."""
         self.lab.see(self.lab.plan_change(saga_id).link_id)
 
 
 SAGAS = [Creation, Change]
-
-
-def table(kinds: list[str], whens: tuple[When, ...] = WHENS) -> list[Any]:
-    """Return every rival, moment and way of each saga; a third of them is for `make test`.
-
-    That third has each rival at each moment, on each way and in each saga. The others are for
-    `make soak`: the simulation lets the same come together, and finds the bugs that are planted.
-    """
-    cells = product(enumerate(SAGAS), enumerate(kinds), enumerate(whens), enumerate(WAYS))
-    found = []
-    for (saga, made), (rival, kind), (moment, when), (way, chosen) in cells:
-        marks = []
-        is_on_both = (kind, when) in ON_BOTH and chosen == "done"
-        if not is_on_both:
-            marks.append(pytest.mark.any_database)
-        if way != (saga + rival + moment) % len(WAYS) and not is_on_both:
-            marks.append(pytest.mark.soak)
-        name = f"{made.__name__}-{kind}-{when}-{chosen}"
-        found.append(pytest.param(made, kind, when, chosen, marks=marks, id=name))
-    return found
-
-
-in_a_saga = partial(pytest.mark.parametrize, ("saga", "kind", "when", "way"), indirect=["saga"])
 
 
 @pytest.fixture(params=SAGAS, ids=lambda each: each.__name__)
@@ -231,67 +172,6 @@ def creation(lab: Lab) -> Creation:
 @pytest.fixture
 def change(lab: Lab) -> Change:
     return Change(lab)
-
-
-@in_a_saga(table([DEATH, *RIVALS]))
-def test_somebody_else_or_the_end_may_come_between_any_two_commits(
-    lab: Lab, saga: Saga, kind: str, when: When, way: str
-) -> None:
-    for saga_id, number in saga.at_each(lab.commits, way):
-        lab.commits.at(number, when, saga.rival(saga_id, kind))
-        saga.work(saga_id)
-        lab.settle()
-    check(lab)  # What went wrong at any place is still wrong.
-
-
-@pytest.mark.parametrize("way", ANY_WAY)
-def test_lives_that_all_end_after_their_first_commit_come_to_the_end_together(
-    lab: Lab, saga: Saga, way: str
-) -> None:
-    saga_id = saga.begin(way)
-    lab.commits.at_each("after", die)
-    saga.work(saga_id)
-    assert not saga.has_ended(saga_id)
-    lab.settle()
-    check(lab)
-
-
-def test_a_kill_ends_a_life_and_not_the_thread_of_its_committer(lab: Lab) -> None:
-    link_id, first = lab.request(), lab.process
-    lab.commits.at(1, "after", die)  # The one with the charge.
-    with pytest.raises(Killed):
-        first.provisioning.work(link_id)
-    assert lab.link(link_id).iccid is not None
-    first.accounts.deposit(lab.organization_id, 1, "bank-2", first.cause())
-
-
-@pytest.mark.soak  # Who comes between two reads comes before or after a commit as well, above.
-@sqlite_only("commits decide who wins, and those are tried on both; the reads are many")
-@in_a_saga(table(RIVALS, ("after",)))
-def test_somebody_else_may_come_between_any_two_reads(
-    lab: Lab, saga: Saga, kind: str, when: When, way: str
-) -> None:
-    for saga_id, number in saga.at_each(lab.reads, way):
-        lab.reads.at(number, when, saga.rival(saga_id, kind))
-        saga.work(saga_id)
-        lab.reads.pause()
-        lab.settle()
-    check(lab)
-
-
-@sqlite_only("who comes during a call has no transaction to meet")
-@in_a_saga(table(RIVALS))
-def test_somebody_else_may_come_during_any_call(
-    lab: Lab, saga: Saga, kind: str, when: When, way: str
-) -> None:
-    for call in saga.calls:
-        saga_id = saga.begin(way)
-        happening = saga.rival(saga_id, kind)
-        (lab.network.before if when == "before" else lab.network.after)(call, happening)
-        saga.work(saga_id)
-        lab.settle()
-        lab.forget_faults()
-    check(lab)
 
 
 @pytest.mark.parametrize("way", ANY_WAY)
@@ -315,21 +195,6 @@ def test_a_success_that_comes_after_the_deadline_is_undone(lab: Lab, saga: Saga)
     lab.settle()
     assert (saga.has_ended(saga_id), lab.network.count(saga.undo)) == (True, 1)
     check(lab)
-
-
-def test_what_is_done_or_has_failed_stays_so_whoever_comes_again(lab: Lab, saga: Saga) -> None:
-    ids = []
-    for way in ("done", "refused"):
-        saga_id = saga.begin(way)
-        saga.work(saga_id)
-        lab.settle()
-        ids.append(saga_id)
-    head, calls = lab.process.log.head(), len(lab.network.calls)
-    lab.clock.forward(seconds=15)
-    for saga_id in ids:
-        saga.work(saga_id)
-        saga.expire(saga_id)
-    assert (lab.process.log.head(), len(lab.network.calls)) == (head, calls)
 
 
 def test_a_worker_that_is_held_up_after_its_intent_no_longer_calls(lab: Lab, saga: Saga) -> None:
@@ -379,7 +244,7 @@ def test_a_worker_that_finds_no_esim_does_not_fail_the_link_of_one_that_did(
     link_id = creation.begin()
 
     def be_overtaken() -> None:
-        creation.rival(link_id, "a worker that dies")()
+        creation.die_as_another_worker(link_id)
         raise Unavailable
 
     lab.network.before("available_esims", be_overtaken)
@@ -430,20 +295,9 @@ def test_a_reader_of_the_link_costs_no_call_and_changes_no_outcome(
     quiet = lab.work_change(change.begin(way))
     lab.settle()
     for change_id, number in change.at_each(lab.commits, way):
-        lab.commits.at(number, when, change.rival(change_id, "a reader"))
+        lab.commits.at(number, when, partial(change.look, change_id))
         done = lab.work_change(change_id)
         assert lab.network.count("add_plan") == 2
         assert done.done == quiet.done
         assert change.failure(change_id) == (quiet.failure and IncompleteNetworkAnswer.code)
         assert done.finished_at is not None
-
-
-def test_a_change_goes_on_while_the_link_is_suspended(lab: Lab, change: Change) -> None:
-    change_id = change.begin("done")
-    arm(lab.network, "remove_plan", FAULTS["killed after"])
-    lab.network.before("add_plan", lambda: lab.switch(change.link_id, "suspended"))
-    lab.work_change(change_id)
-    lab.settle()
-    assert change.failure(change_id) is None
-    assert lab.link(change.link_id).status == "suspended"
-    check(lab)

@@ -1,25 +1,19 @@
 """One organization holds half of the threads of a worker, and its other work is not lost."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
-from dramatiq import Worker
 
-from app.settings import PROVISION_THREADS
 from domain.catalogue.plan import SIMULATED
-from domain.links.link import Link
 from tests.domain.buying import Gate
-from tests.installation import PATIENCE_S, Installation, wait_until
-from tests.servers.fixtures import fresh_url
+from tests.installation import PATIENCE_S
 from tests.workers.link_lab import Lab
 from workers import shares
-from workers.routes import link_message
 from workers.shares import Shares
-
-SLOW = 2 * PROVISION_THREADS  # As two processes of `web` let wait at once.
 
 
 def work_of(done: list[UUID], work_id: UUID, gate: Gate | None = None) -> None:
@@ -112,38 +106,19 @@ def test_a_thread_goes_back_to_the_queue_after_so_much_work(
     assert len(done) == 1 + 2 + 2, "what was left is done by whoever comes next"
 
 
-@pytest.mark.server
-def test_the_slow_links_of_one_organization_do_not_fill_the_only_worker(
-    request: pytest.FixtureRequest, installation: Installation
-) -> None:
-    installation.environment["BROKER_URL"] = fresh_url(request)
-    lab = Lab(installation, "1000.00")
-    process = lab.other_process()
-    slow, gate = lab.organization_id, Gate()
-    lab.network.before("create_endpoint", *[gate] * SLOW)
-    links = [lab.request(deadline_s=60) for _ in range(SLOW)]
-    lab.organization_id = process.organization("10.00")
-    quick = lab.request(deadline_s=60)
-    worker = Worker(
-        process.broker,
-        queues={"provision"},
-        worker_threads=PROVISION_THREADS,
-        worker_timeout=20,
-    )
-    worker.start()
-    try:
-        for link_id in links:
-            process.publisher.publish(link_message(link_id))
-        wait_until(lambda: lab.network.count("create_endpoint") == PROVISION_THREADS // 2)
-        gates = SLOW - PROVISION_THREADS // 2
-        lab.network._before["create_endpoint"][-gates:] = []  # noqa: SLF001  # Only these are held.
-        process.publisher.publish(link_message(quick))
-        wait_until(lambda: lab.link(quick).activated_at is not None)
-        assert lab.network.count("create_endpoint") == PROVISION_THREADS // 2 + 1
-        gate.open()
-        wait_until(lambda: all(lab.link(each).activated_at is not None for each in links))
-    finally:
-        gate.open()
-        worker.stop(timeout=10_000)
-    assert {process.log.get(Link, each).organization_id for each in links} == {slow}
-    assert lab.network.count("create_endpoint") == SLOW + 1
+@pytest.mark.any_database
+def test_the_work_of_links_and_changes_is_shared_out(lab: Lab) -> None:
+    class Noted(Shares):
+        def run(
+            self, network: str, organization_id: UUID, work_id: UUID, work: Callable[[], object]
+        ) -> None:
+            del work
+            taken.append((network, organization_id, work_id))
+
+    taken: list[tuple[str, UUID, UUID]] = []
+    link = lab.create()
+    process, owner = lab.process, lab.organization_id
+    replace(process.provisioning, shares=Noted(1)).work(link.id)
+    change_id = lab.request_change(link.id, add=[lab.plan("t1", "1.00")])
+    replace(process.plan_changes, shares=Noted(1)).work(change_id)
+    assert taken == [(link.network, owner, link.id), (link.network, owner, change_id)]

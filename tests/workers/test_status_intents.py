@@ -62,20 +62,6 @@ def test_the_log_ends_with_the_status_that_the_network_has(
     check(lab)
 
 
-@pytest.mark.parametrize("fault", [*REFUSALS, "unknown, not done"])
-@pytest.mark.parametrize(("call", "before", "target"), WAYS)
-def test_a_request_that_was_not_done_says_so(
-    lab: Lab, call: Call, before: LinkStatus, target: Target, fault: str
-) -> None:
-    link_id = a_link(lab, before)
-    arm(lab.network, call, FAULTS[fault])
-    with pytest.raises(ProvisioningError):
-        lab.process.link_status.run(lab.link(link_id), target, lab.process.cause())
-    link = lab.link(link_id)
-    assert link.status == before
-    assert (link.status_intent is None) == (fault in REFUSALS)  # Else it may still be done.
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("place", [1, 2])
 @pytest.mark.parametrize("way", WAYS)
@@ -134,16 +120,6 @@ def test_an_endpoint_that_has_gone_settles_the_intent_without_a_change(
     assert (lab.link(link_id).status, lab.link(link_id).status_intent) == (before, None)
 
 
-def test_a_status_that_the_network_took_by_itself_is_kept(lab: Lab) -> None:
-    link_id = dead_switch(lab, "suspend", "killed before")
-    endpoint_id = lab.link(link_id).endpoint_id
-    assert endpoint_id is not None
-    lab.simulator.deactivate(endpoint_id)
-    lab.settle()
-    assert lab.link(link_id).status == "inactive"
-    check(lab)
-
-
 def test_a_request_that_is_held_up_after_its_intent_tells_the_network_nothing(lab: Lab) -> None:
     link_id = a_link(lab, "active")
     lab.commits.at(1, "after", lambda: lab.clock.forward(seconds=CALL.total_seconds()))
@@ -151,28 +127,6 @@ def test_a_request_that_is_held_up_after_its_intent_tells_the_network_nothing(la
         lab.process.link_status.run(lab.link(link_id), "suspended", lab.process.cause())
     assert lab.network.count("suspend") == 0
     assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("active", None)
-    check(lab)
-
-
-def test_an_inactive_link_is_reactivated(lab: Lab) -> None:
-    link = lab.create()
-    assert link.endpoint_id is not None
-    lab.simulator.deactivate(link.endpoint_id)
-    lab.switch(link.id, "active")
-    assert (lab.link(link.id).status, at_network(lab, link.id)) == ("active", "active")
-
-
-def test_a_reader_in_the_midst_of_a_switch_does_not_hold_it_up(lab: Lab) -> None:
-    link_id = a_link(lab, "active")
-
-    def see_it_installed() -> None:
-        link = lab.link(link_id)
-        link.note_seen(link.status, lab.clock(), None, lab.process.cause())
-        lab.process.log.append(link)
-
-    lab.network.after("suspend", see_it_installed)
-    lab.switch(link_id, "suspended")
-    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("suspended", None)
     check(lab)
 
 
@@ -196,13 +150,4 @@ def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab) -> No
     lab.network.after("suspend", sweep)
     lab.switch(link_id, "suspended")
     assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("suspended", None)
-    check(lab)
-
-
-def test_a_change_of_plans_and_a_switch_do_not_disturb_each_other(lab: Lab) -> None:
-    link_id = dead_switch(lab, "suspend", "killed after")
-    change = lab.change(link_id, add=["t3"])
-    assert change.failure is None
-    lab.settle()
-    assert lab.link(link_id).status == "suspended"
     check(lab)

@@ -8,7 +8,7 @@ import pytest
 
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Installation, Process, SetClock, numbers
-from tests.projections.histories import create_job, finish_job
+from tests.projections.histories import create_job
 from tests.workers.queueing import Queue, sweep_of
 from workers.sweep import IDLE, JOBS_BACK_OFF_MAX, JOBS_BACKLOG_MAX, JOBS_MAX, Sweep
 
@@ -53,51 +53,6 @@ def test_a_job_is_asked_for_again_after_a_minute_without_movement(
     clock.forward(seconds=0.000001)
     assert run(process, sweep) == 2
     assert queue.taken() == [(job_id, 0), (job_id, 1)]
-
-
-@pytest.mark.any_database
-def test_only_open_slices_are_asked_for(
-    process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
-) -> None:
-    job_id = create_job(process, organization_id, numbers(2 * SLICE_ITEMS))
-    process.bulk_lookup.work(job_id, 0)
-    done = create_job(process, organization_id, numbers(1))
-    finish_job(process, done)
-    clock.forward(seconds=60)
-    run(process, sweep)
-    assert queue.taken() == [(job_id, 1)]
-
-
-@pytest.mark.any_database
-def test_a_job_that_ended_since_it_was_projected_is_left_alone(
-    process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
-) -> None:
-    job_id = create_job(process, organization_id, numbers(1))
-    process.projector.catch_up()
-    finish_job(process, job_id)
-    clock.forward(seconds=60)
-    assert sweep.run() == 0
-    assert queue.messages == []
-
-
-def test_an_operator_and_a_start_sweep_at_once(
-    process: Process, sweep: Sweep, queue: Queue, organization_id: UUID
-) -> None:
-    job_id = create_job(process, organization_id, numbers(1))
-    assert run(process, sweep, idle=timedelta(0)) == 1
-    assert queue.taken() == [(job_id, 0)]
-
-
-def test_the_longest_idle_come_first_and_only_so_many_a_tick(
-    process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
-) -> None:
-    jobs = []
-    for _ in range(JOBS_MAX + 5):
-        jobs.append(create_job(process, organization_id, numbers(1)))
-        clock.forward(milliseconds=1)
-    clock.forward(seconds=60)
-    assert run(process, sweep) == JOBS_MAX
-    assert [job for job, _ in queue.taken()] == jobs[:JOBS_MAX]
 
 
 def test_jobs_beyond_the_bound_have_their_turn_though_nobody_works_on_the_first(
@@ -156,15 +111,3 @@ def test_nothing_is_swept_while_the_queue_is_long(
     assert run(process, sweep) == 0
     queue.waiting = JOBS_BACKLOG_MAX
     assert run(process, sweep) == 1
-
-
-@pytest.mark.any_database
-def test_a_sweep_counts_nothing(
-    process: Process, sweep: Sweep, organization_id: UUID, clock: SetClock
-) -> None:
-    create_job(process, organization_id, numbers(1))
-    head = process.log.head()
-    for _ in range(20):
-        clock.forward(hours=2)
-        assert run(process, sweep) == 1
-    assert process.log.head() == head

@@ -8,8 +8,7 @@ import pytest
 from domain.errors import ProvisioningError
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
-from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
-from tests.workers.pairs import half
+from tests.workers.network_faults import FAULTS, KILLS, UNKNOWN, arm
 from workers.links import CALL
 from workers.plan_changes import UNSEEN
 
@@ -85,24 +84,6 @@ def test_nothing_is_ended_unseen_before_long(lab: Lab, link_id: UUID, call: str)
     check(lab)
 
 
-@pytest.mark.parametrize(
-    ("fault", "step", "again"), half([*UNKNOWN], CALLS, [*REFUSALS, *UNKNOWN, *KILLS])
-)
-def test_what_repeats_it_may_fail_as_well(
-    lab: Lab, link_id: UUID, fault: str, step: str, again: str
-) -> None:
-    arm(lab.network, "add_plan", FAULTS[fault])
-    change_id = lost(lab, link_id, "add_plan")
-    # Under a reference that it knows the network refuses nothing.
-    if (fault, step, again) == ("unknown, done", "add_plan", "rejected"):
-        again = "unavailable"
-    arm(lab.network, step, FAULTS[again])
-    wait_long(lab, rounds=2)
-    assert lab.plan_change(change_id).finished_at is not None
-    assert plans_of(lab, link_id) == ["eu-1", "t1"]
-    check(lab)
-
-
 def test_each_repetition_that_fails_waits_as_long_again(lab: Lab, link_id: UUID) -> None:
     arm(lab.network, "add_plan", FAULTS["unavailable"], after_calls=1, times=EVER)
     arm(lab.network, "add_plan", FAULTS["unknown, done"])
@@ -113,21 +94,6 @@ def test_each_repetition_that_fails_waits_as_long_again(lab: Lab, link_id: UUID)
         lab.sweep()
     assert lab.network.count("add_plan") == 4
     lab.forget_faults()
-    lab.settle()
-    assert lab.plan_change(change_id).finished_at is not None
-    check(lab)
-
-
-@pytest.mark.parametrize("after_s", [1, 6, 12, 18, 60])
-def test_a_repetition_that_is_done_late_is_undone_though_reads_work_again(
-    lab: Lab, link_id: UUID, after_s: float
-) -> None:
-    arm(lab.network, "add_plan", FAULTS["unknown, not done"])
-    change_id = lost(lab, link_id, "add_plan")
-    lab.late.later("add_plan", min(after_s, lab.network.settles_after.total_seconds()))
-    wait_long(lab)
-    lab.forget_faults()  # Now the network shows the link, and the plan may not be there yet.
-    assert lab.plan_change(change_id).finished_at is None
     lab.settle()
     assert lab.plan_change(change_id).finished_at is not None
     check(lab)
@@ -146,13 +112,3 @@ def test_a_worker_that_is_held_up_after_its_intent_does_not_repeat_the_call(
     wait_long(lab)
     assert lab.plan_change(change_id).finished_at is not None
     check(lab)
-
-
-def test_a_top_up_of_an_unreachable_link_of_the_sandbox_leaves_it_open_to_others(lab: Lab) -> None:
-    link = lab.create("sandbox-unreachable")
-    change = lab.change(link.id, add=["sandbox-lost-reply"])
-    lab.clock.forward(seconds=15)
-    lab.expire_change(change.id)
-    wait_long(lab)
-    assert lab.link(link.id).open_change is None
-    assert lab.change(link.id, add=["t1"]).failure is None

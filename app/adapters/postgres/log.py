@@ -33,7 +33,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from app.adapters.postgres.connection import DURABLE, ServerSilent
 from app.adapters.postgres.lock import key_of
 from app.adapters.postgres.server import LogConnection, OtherServer, ServerPin
-from app.adapters.postgres.waker import WORK_CHANNEL, payload_of
+from app.adapters.postgres.waker import NONE, WORK_CHANNEL, payload_of
 from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors, with_news
 from workers.routes import ROUTES
 
@@ -87,7 +87,8 @@ NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 # planner, which would otherwise make a new plan each time.
 INSERT = (
     "WITH told AS MATERIALIZED ("  # noqa: S608  # Our own text.
-    f"SELECT pg_advisory_xact_lock($5), pg_notify($6, $7), {DURABLE}, "
+    f"SELECT pg_advisory_xact_lock($5), {DURABLE}, "
+    f"CASE WHEN $7 <> '{NONE}' THEN pg_notify($6, $7) END, "
     "CASE WHEN $3::text[] && {asking} THEN pg_notify({work}, '') END WHERE NOT EXISTS ("
     "SELECT FROM unnest((SELECT $8::uuid[]), (SELECT $9::bigint[])) AS p (id, version) "
     "WHERE (SELECT b.topic FROM {table} AS b "
@@ -327,6 +328,11 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             cursor.execute(statement, (after, limit), prepare=True)
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
+
+    def wake_followers(self) -> None:
+        """Wake the followers of all processes, as no commit of mere steps does."""
+        with self.datastore.get_connection() as connection:
+            connection.execute("SELECT pg_notify(%s, %s)", (self.channel_name, NONE), prepare=True)
 
     def select_newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
         """Return the newest event of each of these streams that has one."""

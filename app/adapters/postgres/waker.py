@@ -18,11 +18,15 @@ WORK_CHANNEL = "log_work"  # For commits that ask for work; the dispatcher needs
 LISTEN_S = 0.2  # How often the listener checks whether it should end.
 CLOSE_S = 2.0
 RETRY_S = 1.0
-PACE_S = 0.002  # Pause between two readings of notifications.
+# Pause between two readings of notifications: who waits for one hears of it 5 ms later on average,
+# and a busy service wakes each listener a hundred times a second instead of once per commit.
+PACE_S = 0.01
 PROBE_S = 5.0  # How often a quiet connection is asked whether it still works.
 PROBE_ANSWER_S = 5.0
 STREAMS_MAX = 240  # Names of streams in one notification, which has room for 8,000 bytes.
-NONE = "-"  # Sent if no names are needed: wakes followers, but no waiter for a certain stream.
+# Names no stream: wakes followers, but no waiter for a certain stream. A commit of mere steps, such
+# as that of a lookup, tells nobody: followers look by themselves, and are hurried (`Log.hurry`).
+NONE = "-"
 
 
 class PostgresWaker:

@@ -174,6 +174,9 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
 
+    def wake_followers(self) -> None:
+        """Do nothing: followers of this process have heard, and others ask the file."""
+
     def select_newest(self, streams: Collection[UUID]) -> Sequence[StoredEvent]:
         """Return the newest event of each of these streams that has one."""
         statement = (

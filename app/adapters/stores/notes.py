@@ -8,9 +8,10 @@ from datetime import datetime
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
+from sqlalchemy import BigInteger, Column, MetaData, String, Table, bindparam, select
 
 from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.hot_reads import HotStatement
 
 Subject = Literal[
     "pepper",
@@ -44,15 +45,15 @@ class Notes:
             Column("at", BigInteger, primary_key=True),
             Column("value", String, nullable=False),
         )
+        columns = self._rows.c
+        notes = select(columns.at, columns.value).where(columns.subject == bindparam("about"))
+        self._all = HotStatement(notes.order_by(columns.at))  # Each process asks every second.
 
     def all(self, subject: Subject) -> list[Note]:
         """Return the notes on a subject, oldest first; equal notes of two processes come once."""
-        columns = self._rows.c
-        statement = select(columns.at, columns.value).where(columns.subject == subject)
-        with self._database.reading() as connection:
-            found = connection.execute(statement.order_by(columns.at)).all()
-        alike = groupby(found, key=lambda row: str(row.value))
-        return [Note(from_micros(next(rows).at), value) for value, rows in alike]
+        found = self._database.rows(self._all, about=subject)
+        alike = groupby(found, key=lambda row: str(row[1]))
+        return [Note(from_micros(next(rows)[0]), value) for value, rows in alike]
 
     def newest(self, subject: Subject) -> Note | None:
         return next(reversed(self.all(subject)), None)

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import HotStatement
+from projections.engine.hot_reads import HotStatement, as_id
 from projections.engine.inserting import insert_into
 from projections.models.open_slices import Slice
 from workers.lookup_turns import Held
@@ -48,23 +48,25 @@ class SqlSlicesInHand:
             columns.slice_index == bindparam("slice"),
         )
         self._mine = (*self._this, columns.holder == bindparam("me"))
-        self._select = select(self._rows).where(
-            columns.until > bindparam("now"), columns.until <= bindparam("latest")
+        facts = (columns.job_id, columns.slice_index, columns.organization_id, columns.holder)
+        self._all = HotStatement(
+            select(*facts, columns.until).where(
+                columns.until > bindparam("now"), columns.until <= bindparam("latest")
+            )
         )
 
     def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
         """Return the rows that end after now and not later than `latest`."""
-        values = {"now": to_micros(now), "latest": to_micros(latest)}
-        with self._database.reading() as connection:
-            return [
-                Held(
-                    Slice(row.job_id, row.slice_index),
-                    row.organization_id,
-                    row.holder,
-                    from_micros(row.until),
-                )
-                for row in connection.execute(self._select, values)
-            ]
+        found = self._database.rows(self._all, now=to_micros(now), latest=to_micros(latest))
+        return [
+            Held(
+                Slice(as_id(job_id), index),
+                as_id(organization_id),
+                None if holder is None else as_id(holder),
+                from_micros(until),
+            )
+            for job_id, index, organization_id, holder, until in found
+        ]
 
     def take(self, held: Held, now: datetime, latest: datetime) -> bool:
         """Take a slice that is free: without a row, lapsed, or ending later than `latest`."""

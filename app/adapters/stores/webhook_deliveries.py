@@ -6,6 +6,7 @@ position in one commit.
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,7 @@ from domain.cause import AHEAD_MAX, lies_ahead
 from domain.webhooks.ports import Delivery, Sums
 from domain.webhooks.retries import Health
 from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.hot_reads import HotStatement, as_id
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
 from workers.webhooks import LEASE, Taken
@@ -63,7 +65,7 @@ class SqlDeliveries:
         self._index("newest", columns.organization_id, columns.created_at, columns.id)
         Index("webhook_deliveries_by_age", columns.created_at)
         self._next = self._next_statement()
-        self._due = self._due_statement()
+        self._due = HotStatement(self._due_statement())
 
     def _index(
         self, name: str, *columns: Column[Any], of: ColumnElement[bool] | None = None
@@ -220,11 +222,10 @@ class SqlDeliveries:
     def due(self, now: datetime) -> list[tuple[UUID, UUID]]:
         """Return organization and id of each endpoint with something due, longest overdue first."""
         values = {"now": to_micros(now), "latest": to_micros(now + AHEAD_MAX)}
-        with self._database.reading() as connection:
-            found = connection.execute(self._due, values).all()
-        late = [each for each in found if each.due is not None and each.due <= values["now"]]
-        late.sort(key=lambda each: each.due)
-        return [(each.organization_id, each.endpoint_id) for each in late]
+        found = self._database.rows(self._due, **values)
+        late = [each for each in found if each[2] is not None and each[2] <= values["now"]]
+        late.sort(key=itemgetter(2))
+        return [(as_id(owner), as_id(endpoint)) for owner, endpoint, _ in late]
 
     def _due_statement(self) -> Select[Any]:
         """Select each endpoint that is not paused, with its earliest attempt (an index probe)."""

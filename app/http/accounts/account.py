@@ -1,32 +1,28 @@
 """The account of the calling organization: its prices, money and limits, read in one place."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
-from flask import Response
 from marshmallow import Schema
 from msgspec import Struct
 
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
 from app.http.accounts.replies import Wallet, show_wallet
-from app.http.edge.input import Blueprint, described
-from app.http.edge.operation import operation
+from app.http.edge.input import described
+from app.http.edge.operation import Given, Group
 from app.http.edge.replies import (
-    META,
     MORE_MAY_COME,
     Amount,
     Currency,
-    Reply,
+    example,
     means,
     one_of,
-    success,
 )
-from app.http.edge.request import container, current_cause
 from app.security.authorization import Caller
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id
-from domain.errors import RateLimited, ValidationFailed
+from domain.errors import RateLimited
 from domain.money import format_amount
 
 
@@ -97,12 +93,10 @@ class Account(Struct):
     sandbox: Annotated[bool, means("Whether some numbers and plans fail on purpose here.")]
 
 
-class AccountReply(Reply[Account]):
-    """The account."""
-
-
 class AccountBody(Schema):
     """What a partner may change."""
+
+    example: ClassVar = {"low_balance_threshold": "20.00"}
 
     low_balance_threshold = Money(
         required=True,
@@ -111,8 +105,9 @@ class AccountBody(Schema):
     )
 
 
-EXAMPLE: Final = AccountReply(
-    data=Account(
+EXAMPLE: Final = example(
+    "The account.",
+    Account(
         organization=Whose(UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"), "Acme", "active"),
         client=Client("cl_2f7f0e5c8d13", ["lookup", "wallet"]),
         prices=Prices("0.005", "1.00", "USD"),
@@ -121,44 +116,37 @@ EXAMPLE: Final = AccountReply(
         limits=Limits(600, Spending("2026-11", "50.00", "12.50", "37.50", "USD"), 1000, 100_000),
         sandbox=False,
     ),
-    meta=META,
 )
 
-blueprint = Blueprint(
-    "Account", __name__, description="What your organization has, pays and may do."
+blueprint = Group(
+    "Account", __name__, "wallet", description="What your organization has, pays and may do."
 )
 
 
-@blueprint.route("/v1/account", methods=["GET"])
-@operation(scope="wallet")
-@blueprint.replies(200, EXAMPLE)
-def read_account(caller: Caller) -> Response:
+@blueprint.operation("GET /v1/account", reply=EXAMPLE)
+def read_account(caller: Caller, given: Given[None]) -> Account:
     """Read the account.
 
     Prices, balance and limits of your organization, and what this client may do.
     """
-    return success(_account_of(container(), caller))
+    return _account_of(given.parts, caller)
 
 
-@blueprint.route("/v1/account", methods=["PATCH"])
-@operation(
-    scope="wallet",
-    refusals=[
-        ValidationFailed({"low_balance_threshold": ["Missing data for required field."]}),
-        RateLimited(f"It was changed {THRESHOLDS_MAX} times today.", retry_after_s=3_600),
-    ],
-    takes_body=True,
+@blueprint.operation(
+    "PATCH /v1/account",
+    body=AccountBody,
+    reply=EXAMPLE,
+    invalid={"low_balance_threshold": "Missing data for required field."},
+    examples=[RateLimited(f"It was changed {THRESHOLDS_MAX} times today.", retry_after_s=3_600)],
 )
-@blueprint.arguments(AccountBody, location="json", example={"low_balance_threshold": "20.00"})
-@blueprint.replies(200, EXAMPLE)
-def change_account(caller: Caller, body: dict[str, Any]) -> Response:
+def change_account(caller: Caller, given: Given[None]) -> Account:
     """Change the account.
 
     A webhook tells when the balance falls below the threshold, at once if it is below it already;
     null ends that.
     """
-    parts, cause = container(), current_cause()
-    threshold_micros = body["low_balance_threshold"]
+    parts, cause = given.parts, given.cause()
+    threshold_micros = given.body["low_balance_threshold"]
 
     def change(organization: Organization) -> None:
         found = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
@@ -166,7 +154,7 @@ def change_account(caller: Caller, body: dict[str, Any]) -> Response:
         organization.set_low_balance_threshold(threshold_micros, cause, wallet)
 
     parts.accounts.change_organization(caller.organization_id, change)
-    return success(_account_of(parts, caller))
+    return _account_of(parts, caller)
 
 
 def _account_of(parts: Container, caller: Caller) -> Account:

@@ -1,29 +1,26 @@
 """Deposits by a payment service, which is a machine-to-machine client with a scope of its own."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
-from flask import Response
 from marshmallow import Schema, ValidationError
 from msgspec import Struct
 
 from app.http.accounts.input import AMOUNT, Money, Reference
 from app.http.edge.callers import authenticate_machine
-from app.http.edge.input import Blueprint, Id, described
-from app.http.edge.operation import operation
+from app.http.edge.input import Id, described
+from app.http.edge.operation import Given, Group, Shown
 from app.http.edge.replies import (
-    LOCATION,
-    META,
     TRANSACTION_ID,
     Amount,
+    Answer,
     Currency,
     Moment,
-    Reply,
+    example,
     format_time,
     means,
-    success,
 )
-from app.http.edge.request import container, reached, request_context
+from app.http.edge.request import reached
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import Organization
 from domain.cause import Cause
@@ -46,10 +43,6 @@ class Deposit(Struct):
     created_at: Annotated[Moment, means("When it was booked (UTC).")]
 
 
-class DepositReply(Reply[Deposit]):
-    """The deposit."""
-
-
 def _above_zero(micros: int) -> None:
     if not micros:
         raise ValidationError(NOTHING)
@@ -57,6 +50,12 @@ def _above_zero(micros: int) -> None:
 
 class DepositBody(Schema):
     """What was paid, by whom, and the payment's own reference."""
+
+    example: ClassVar = {
+        "organization": "0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60",
+        "amount": "50.00",
+        "reference": "payment-4711",
+    }
 
     organization = Id(required=True, metadata=described("Whose wallet it goes to."))
     amount = Money(
@@ -72,8 +71,9 @@ class DepositBody(Schema):
     )
 
 
-_EXAMPLE: Final = DepositReply(
-    data=Deposit(
+_EXAMPLE: Final = example(
+    "The deposit.",
+    Deposit(
         id=UUID("2f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d14"),
         organization=UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"),
         amount="50.00",
@@ -82,36 +82,28 @@ _EXAMPLE: Final = DepositReply(
         transaction_id=TRANSACTION_ID,
         created_at="2026-11-21T03:04:05.100Z",
     ),
-    meta=META,
 )
 
-blueprint = Blueprint(
-    "Deposits", __name__, description="For payment services: book what partners have paid."
+blueprint = Group(
+    "Deposits",
+    __name__,
+    "deposits",
+    description="For payment services: book what partners have paid.",
 )
 
 
-@blueprint.route("/v1/deposits", methods=["POST"])
-@operation(
-    scope="deposits",
-    refusals=[
-        ValidationFailed({"amount": ["The deposit with this reference has another amount."]}),
-        BillingNotConfigured(),
-    ],
-    takes_body=True,
+@blueprint.operation(
+    "POST /v1/deposits",
     who=authenticate_machine,
+    body=DepositBody,
+    reply=[
+        Shown(_EXAMPLE, 201),
+        Shown(_EXAMPLE, 200, "The deposit that an earlier request with the reference made."),
+    ],
+    errors="BILLING_NOT_CONFIGURED",
+    invalid={"amount": "The deposit with this reference has another amount."},
 )
-@blueprint.arguments(
-    DepositBody,
-    location="json",
-    example={
-        "organization": "0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60",
-        "amount": "50.00",
-        "reference": "payment-4711",
-    },
-)
-@blueprint.replies(200, _EXAMPLE, "The deposit that an earlier request with the reference made.")
-@blueprint.replies(201, _EXAMPLE, headers=LOCATION)
-def make_deposit(client_id: str, body: dict[str, Any]) -> Response:
+def make_deposit(client_id: str, given: Given[None]) -> Answer:
     """Book a payment.
 
     The reference makes it safe to send again: the same one is the same deposit, and with another
@@ -119,14 +111,13 @@ def make_deposit(client_id: str, body: dict[str, Any]) -> Response:
     by name, may do this; `X-Organization-Id` is not read. An organization that is suspended is
     paid all the same.
     """
-    parts = container()
+    parts, body = given.parts, given.body
     organization_id, reference = body["organization"], body["reference"]
     if parts.log.find(Organization, organization_id) is None:
         raise ValidationFailed({"organization": [NO_ORGANIZATION]})
     if parts.log.find(wallets.Wallet, wallets.wallet_id(organization_id)) is None:
         raise BillingNotConfigured
-    actor = f"client:{client_id}"
-    cause = Cause(parts.clock(), request_context().request_id, actor)
+    cause = Cause(parts.clock(), given.request_id, f"client:{client_id}")
     try:
         deposit, is_new = parts.accounts.book_deposit(
             organization_id, body["amount"], reference, cause
@@ -144,4 +135,4 @@ def make_deposit(client_id: str, body: dict[str, Any]) -> Response:
         created_at=format_time(deposit.last_event_at),
     )
     location = f"{reached(parts.settings.base)}/v1/transactions/{deposit.transaction_id}"
-    return success(shown, 201 if is_new else 200, headers={"Location": location} if is_new else {})
+    return Answer(shown, 201, {"Location": location}) if is_new else Answer(shown)

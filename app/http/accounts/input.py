@@ -1,13 +1,12 @@
 """Input of transactions: the filters of a list."""
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from app.http.edge.input import NO_NUL, described
+from app.http.edge.input import NO_NUL, Reads, described
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, NAME, OR_EMPTY, one_of
 from domain.money import parse_amount
@@ -32,16 +31,13 @@ _MOMENT = described(
 )
 
 
-class Moment(fields.Field[datetime]):
+class Moment(Reads, fields.Field[datetime]):
     """A moment with its offset from UTC, or a date, which means its first instant in UTC.
 
     A time without an offset is refused, because it could mean any hour of a day.
     """
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> datetime:
-        _ = attr, data, kwargs
+    def read(self, value: Any) -> datetime:
         if not isinstance(value, str):
             raise ValidationError(NOT_A_TIME)
         try:
@@ -56,17 +52,14 @@ class Moment(fields.Field[datetime]):
         return moment
 
 
-class Money(fields.String):
+class Money(Reads, fields.String):
     """An amount as a decimal string; becomes micro-units."""
 
     def __init__(self, **kwargs: Any) -> None:
         metadata = {"pattern": AMOUNT, "examples": ["20.00"], **kwargs.pop("metadata")}
         super().__init__(metadata=metadata, **kwargs)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> Any:
-        _ = attr, data, kwargs
+    def read(self, value: Any) -> Any:
         try:
             return parse_amount(value)
         except (TypeError, ValueError):

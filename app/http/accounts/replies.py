@@ -8,13 +8,12 @@ from msgspec import UNSET, Struct, UnsetType
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
     JOB_ID,
-    META,
     MORE_MAY_COME,
     TRANSACTION_ID,
     Amount,
     Currency,
     Moment,
-    Reply,
+    example,
     format_time,
     means,
     one_of,
@@ -69,20 +68,8 @@ class Transaction(Struct):
     reason: Annotated[str | UnsetType, means("There on a refund: why it came.", **REASON)] = UNSET
 
 
-class WalletReply(Reply[Wallet]):
-    """The balance."""
-
-
-class TransactionReply(Reply[Transaction]):
-    """The transaction."""
-
-
 class TransactionPage(Page[Transaction]):
     """Transactions."""
-
-
-class TransactionPageReply(Reply[TransactionPage]):
-    """A page of transactions."""
 
 
 def show_wallet(balance_micros: int, currency: str) -> Wallet:
@@ -126,9 +113,9 @@ _ENTRY: Final = Transaction(
     balance_after="87.50",
     position=4711,
 )
-WALLET: Final = WalletReply(data=Wallet("87.50", "USD"), meta=META)
-TRANSACTION: Final = TransactionReply(data=_ENTRY, meta=META)
-TRANSACTION_PAGE: Final = TransactionPageReply(
-    data=TransactionPage([_ENTRY], PageMeta(total=7, per_page=1, current_page=1, last_page=7)),
-    meta=META,
+WALLET: Final = example("The balance.", Wallet("87.50", "USD"))
+TRANSACTION: Final = example("The transaction.", _ENTRY)
+TRANSACTION_PAGE: Final = example(
+    "A page of transactions.",
+    TransactionPage([_ENTRY], PageMeta(total=7, per_page=1, current_page=1, last_page=7)),
 )

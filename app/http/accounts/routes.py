@@ -1,12 +1,13 @@
 """The wallet of the calling organization and its transactions."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from flask import Response
 
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
+from app.http.accounts import replies
 from app.http.accounts.input import TransactionQuery
 from app.http.accounts.replies import (
     TRANSACTION,
@@ -16,21 +17,15 @@ from app.http.accounts.replies import (
     show_wallet,
 )
 from app.http.accounts.table import COLUMNS, cells
-from app.http.edge.input import Blueprint, parse_id
-from app.http.edge.media import CSV, JSON, also_sent_as, csv_reply, preferred
-from app.http.edge.operation import operation
-from app.http.edge.paging import offset_of, show_page
-from app.http.edge.replies import success, wait_for
+from app.http.edge.input import parse_id
+from app.http.edge.media import CSV, csv_reply, preferred
+from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.paging import show_page, span_of
+from app.http.edge.replies import Answer, wait_for
 from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.errors import (
-    NotAcceptable,
-    NotFound,
-    RateLimited,
-    ServiceUnavailable,
-    ValidationFailed,
-)
+from domain.errors import NotFound, RateLimited, ServiceUnavailable
 from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import EntryFilter, Transaction
 from projections.models.wallets import WalletRow
@@ -43,15 +38,16 @@ EXAMPLE: Final = (
     '8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11,,,b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b,"{}"\r\n'
 )
 
-blueprint = Blueprint(
-    "Wallet", __name__, description="The balance of your organization and every entry of it."
+blueprint = Group(
+    "Wallet",
+    __name__,
+    "wallet",
+    description="The balance of your organization and every entry of it.",
 )
 
 
-@blueprint.route("/v1/wallet", methods=["GET"])
-@operation(scope="wallet", refusals=[NotFound()])
-@blueprint.replies(200, WALLET)
-def read_wallet(caller: Caller) -> Response:
+@blueprint.operation("GET /v1/wallet", reply=WALLET, errors="NOT_FOUND")
+def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
     """Read the balance.
 
     404 when your organization has no wallet: then nothing with a price can be bought.
@@ -60,33 +56,27 @@ def read_wallet(caller: Caller) -> Response:
     if wallet is None:
         message = "The organization has no wallet."
         raise NotFound(message)
-    return success(show_wallet(wallet.balance_micros, wallet.currency))
+    return show_wallet(wallet.balance_micros, wallet.currency)
 
 
-@blueprint.route("/v1/transactions", methods=["GET"])
-@operation(
-    scope="wallet",
-    refusals=[
-        ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]}),
-        NotAcceptable(JSON, CSV),
-        RateLimited(DOWNLOADS_SHARE),
-    ],
+@blueprint.operation(
+    "GET /v1/transactions",
+    query=TransactionQuery,
+    reply=Shown(
+        TRANSACTION_PAGE, leads_to=link_to("read_transaction", transaction_id="/data/data/0/id")
+    ),
+    also={CSV: EXAMPLE},
+    invalid={"per_page": "Must be a whole number from 1 to 100."},
+    examples=[RateLimited(DOWNLOADS_SHARE)],
 )
-@blueprint.arguments(TransactionQuery, location="query")
-@also_sent_as({CSV: EXAMPLE})
-@blueprint.replies(
-    200,
-    TRANSACTION_PAGE,
-    leads_to=[("read_transaction", "transaction_id", "/data/data/0/id")],
-)
-def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
+def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     """List transactions, newest first.
 
     A page past the end is an empty list. Write the `+` of an offset as `%2B`. With
     `Accept: text/csv` all that match come as one table, whatever page is asked for: 429 while your
     organization has several such downloads under way.
     """
-    parts, kind = container(), preferred(CSV)
+    parts, query, kind = given.parts, given.query, preferred(CSV)
     wait_for(parts, parts.transactions.name)
     wanted = EntryFilter(
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
@@ -97,14 +87,10 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
         return csv_reply(COLUMNS, map(cells, every), "transactions.csv")
     with parts.views.reading() as connection:
         entries, total = parts.transactions.page(
-            connection,
-            caller.organization_id,
-            wanted,
-            offset=offset_of(query),
-            limit=query["per_page"],
+            connection, caller.organization_id, wanted, **span_of(query)
         )
     shown = [show_transaction(entry) for entry in entries]
-    return success(show_page(shown, total, query), headers={"Vary": "Accept"})
+    return Answer(show_page(shown, total, query), headers={"Vary": "Accept"})
 
 
 def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
@@ -118,15 +104,15 @@ def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
     return entry
 
 
-@blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])
-@operation(scope="wallet", refusals=[NotFound()], resource=_find_transaction)
-@blueprint.replies(200, TRANSACTION)
-def read_transaction(_: Caller, entry: Transaction) -> Response:
+@blueprint.operation(
+    "GET /v1/transactions/<transaction_id>", resource=_find_transaction, reply=TRANSACTION
+)
+def read_transaction(_: Caller, given: Given[Transaction]) -> replies.Transaction:
     """Read one transaction.
 
     Its id stands in `meta.charge` of a lookup, and in the list.
     """
-    return success(show_transaction(entry))
+    return show_transaction(given.found)
 
 
 def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iterator[Transaction]:

@@ -1,1 +1,1 @@
-"""What all operations share: the front, checks, errors, input, replies and the OpenAPI document."""
+"""What all operations share: checks, errors, input, replies and the OpenAPI document."""

@@ -22,7 +22,7 @@ def authenticate(scope: str) -> Caller:
     """Return the caller of this request; check its token, its organization, then its scope."""
     context = request_context()
     context.scope = scope
-    environ = context.request.environ
+    environ = current_request().environ
     authorization = environ.get("HTTP_AUTHORIZATION", "")
     caller = caller_of(context.container, authorization, environ.get(ORGANIZATION), scope)
     context.organization_id = caller.organization_id
@@ -60,7 +60,7 @@ def authenticate_machine(scope: str) -> str:
     """Return the machine-to-machine client of this request, whatever organization it names."""
     context = request_context()
     context.scope = scope
-    authorization = context.request.environ.get("HTTP_AUTHORIZATION", "")
+    authorization = current_request().environ.get("HTTP_AUTHORIZATION", "")
     claims = _claims_of(context.container, authorization)
     context.container.authorizer.authorize_machine(
         claims.client_id, claims.organization_id, claims.scopes, scope

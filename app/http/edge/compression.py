@@ -13,9 +13,8 @@ from secrets import randbelow
 from struct import pack
 from typing import cast
 
-from flask import Response
+from flask import Request, Response
 from werkzeug.datastructures import Accept
-from werkzeug.wrappers import Request
 
 BYTES_MIN = 1024  # A smaller reply fits into one packet uncompressed.
 COMPRESSED = {"image/png"}  # Types that are compressed already.
@@ -46,8 +45,7 @@ class Kept(bytes):
 def encode(response: Response, request: Request) -> None:
     """Compress a reply if that saves bytes and the client accepts gzip; `Vary` tells caches.
 
-    A body that is not streamed becomes one block: the front sends the last block of a reply
-    without holding a thread.
+    A body that is not streamed becomes one block, which the server sends without holding a thread.
     """
     blocks, headers = cast("Iterable[bytes]", response.response), response.headers
     streamed = not response.is_sequence

@@ -20,9 +20,8 @@ from app.http.edge.oauth_errors import OAuthRefused, is_token_request, oauth_pro
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
 from app.http.edge.replies import failure
 from app.http.edge.request import request_context
-from app.http.edge.request_threads import log_place
 from app.security.key_file import SigningKeysError
-from app.watch.trouble import trouble_of
+from app.watch.trouble import log_place, trouble_of
 from domain.errors import Conflict, Refused, ServiceUnavailable
 
 OUTAGES = "outages"  # The key of `Outages` among the extensions of the application.
@@ -61,14 +60,6 @@ def outages() -> Outages:
     return cast("Outages", request_context().parts[OUTAGES])
 
 
-def answer(error: Exception) -> Response:
-    """Answer an exception with the handler of its nearest class; if that fails, as a bug."""
-    try:
-        return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)(error)
-    except Exception as bug:  # noqa: BLE001  # Whatever the error.
-        return answer_unexpected(bug)
-
-
 def answer_refusal(refusal: Refused) -> Response:
     if isinstance(refusal, ServiceUnavailable):
         outages().note(refusal)
@@ -104,7 +95,7 @@ def _answer(problem: Problem, headers: dict[str, str]) -> Response:
 
 
 # When a Conflict reaches the edge nothing was charged, so the same request may be sent again.
-_ANSWERS: Mapping[type, Callable[[Any], Response]] = {
+HANDLERS: Mapping[type, Callable[[Any], Response]] = {
     Refused: answer_refusal,
     OAuthRefused: oauth_refusal,
     HTTPException: answer_http,

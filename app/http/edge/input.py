@@ -1,25 +1,22 @@
 """Input of requests: bodies of at most 1 MiB strict JSON, ids in paths, schemas and their fields.
 
-Marshmallow schemas load a part of a request, and their errors become refusals. The blueprint is
-flask-smorest's, which documents operations but takes no part in a request.
+Marshmallow schemas load a part of a request, and their errors become refusals. A schema of a body
+may say more of itself: an `example`; `in_document`, what the document says of it besides;
+`may_be_absent`; `needed`, which tells when it must not be.
 """
 
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
 from itertools import islice
 from threading import Lock
 from typing import Any, Literal
 from uuid import UUID
 
-import flask_smorest
 from marshmallow import Schema, ValidationError, fields, missing, pre_load, validate
-from msgspec import Struct, to_builtins
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
-from app.http.edge.callers import refuse_over_limit
 from app.http.edge.request import current_request, repeated
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
@@ -119,13 +116,21 @@ def parse_id(text: str) -> UUID:
     return parsed
 
 
-class Id(fields.UUID):
+class Reads(fields.Field[Any]):
+    """Before a field of marshmallow: `read` makes something of a value, and needs nothing else."""
+
+    def read(self, value: Any) -> Any:
+        """Return what the field itself makes of a value."""
+        return super()._deserialize(value, None, None)
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
+        return self.read(value)
+
+
+class Id(Reads, fields.UUID):
     """A UUID in its canonical spelling, as in paths."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> UUID:
-        _ = attr, data, kwargs
+    def read(self, value: Any) -> UUID:
         if not isinstance(value, str):
             raise ValidationError(NOT_AN_ID)
         try:
@@ -146,12 +151,13 @@ def described(description: str, **more: Any) -> dict[str, Any]:
     return {"description": description, **more}
 
 
-def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None = None) -> Given:
+def loader(schema: Schema, location: Location) -> Given:
     """Return a function that loads a part of the request.
 
-    If nothing was sent, the schema is run only if a field is required or has a default, or if
+    If nothing was sent, the schema is run only if a field is required or has a default, or if its
     `needed` says that something is missing.
     """
+    needed: Callable[[], bool] | None = getattr(schema, "needed", None)
     given = _GIVEN[location]([field.data_key or name for name, field in schema.fields.items()])
     optional = not any(
         field.required or field.load_default is not missing for field in schema.fields.values()
@@ -242,7 +248,7 @@ NO_NUL = validate.Regexp(r"^[^\x00]*$", error="Must not hold a NUL character.")
 _DIGITS = re.compile(r"[0-9]{1,100}", re.ASCII)
 
 
-class WholeNumber(fields.Integer):
+class WholeNumber(Reads, fields.Integer):
     """A number in plain ASCII digits; Python's `int` would also accept `1_000` and ` 1 `.
 
     A value above `highest` gets the message `beyond`.
@@ -257,10 +263,7 @@ class WholeNumber(fields.Integer):
         self.wanted = wanted or f"Must be a whole number from {lowest} to {highest}."
         self.beyond = beyond or self.wanted
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> int:
-        _ = attr, data, kwargs
+    def read(self, value: Any) -> int:
         if not isinstance(value, str) or not _DIGITS.fullmatch(value) or int(value) < self.lowest:
             raise ValidationError(self.wanted)
         if int(value) > self.highest:
@@ -300,104 +303,3 @@ class IdempotencyHeader(Schema):
             "with the same request gives the first outcome again, without a second charge.",
         ),  # No example: the page at /docs would fill it in, and a second try would collide.
     )
-
-
-LOADS = "loads_input"  # Marks a view that `Blueprint.arguments` has wrapped.
-PARAMETERS = "query_parameters"  # The names in the query that such a view reads.
-SCHEMA_REF = "#/components/schemas/{name}"
-
-Decorator = Callable[[Any], Any]
-
-
-class Blueprint(flask_smorest.Blueprint):
-    """flask-smorest's blueprint, whose decorators here only document; each schema is made once.
-
-    `reply_types` are the structs of its replies, which the OpenAPI document describes. `rules` are
-    what it says about whole bodies, by the name of their schema: its attribute `in_document`.
-    `webhooks` are what it tells partners, and `schemas` the bodies of that.
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.reply_types: set[type[Struct]] = set()
-        self.rules: dict[str, dict[str, Any]] = {}
-        self.webhooks: dict[str, Any] = {}
-        self.schemas: dict[str, Any] = {}
-
-    def arguments(
-        self,
-        schema: type[Schema],
-        *,
-        location: Location,
-        needed: Callable[[], bool] | None = None,
-        **options: Any,
-    ) -> Decorator:
-        """Load a part of the request as a further argument of the view; `needed` as in `loader`."""
-        made = schema()
-        load = loader(made, location, needed)
-        documented = self.doc()  # A schema without fields documents no input.
-        if made.fields:
-            documented = _documentation(super().arguments(made, location=location, **options))
-        if made.fields and location == "json":
-            self.rules[schema.__name__] = getattr(schema, "in_document", {})
-
-        def decorate(view: Any) -> Any:
-            is_last = not getattr(view, LOADS, False)
-
-            @wraps(documented(view))
-            def loaded(*args: Any, **kwargs: Any) -> Any:
-                given = load()
-                if is_last:  # Wrong input is reported before an exceeded limit.
-                    refuse_over_limit()
-                return view(*args, given, **kwargs)
-
-            setattr(loaded, LOADS, True)
-            if location == "query":
-                names = {field.data_key or name for name, field in made.fields.items()}
-                setattr(loaded, PARAMETERS, frozenset(names))
-            return loaded
-
-        return decorate
-
-    def replies(
-        self,
-        status: int,
-        reply: Struct,
-        description: str = "",
-        headers: Mapping[str, Any] | None = None,
-        leads_to: Iterable[tuple[str, str, str]] = (),
-    ) -> Decorator:
-        """Document a reply by an example.
-
-        Without a description the docstring of the type is used. `leads_to` names operations with
-        their parameter, and where in the reply its value stands.
-        """
-        kind = type(reply)
-        self.reply_types.add(kind)
-        schema = {"$ref": SCHEMA_REF.format(name=kind.__name__)}
-        links = {
-            name: {"operationId": name, "parameters": {parameter: f"$response.body#{pointer}"}}
-            for name, parameter, pointer in leads_to
-        }
-        response = {
-            "description": description or kind.__doc__,
-            **({"headers": headers} if headers else {}),
-            "content": {"application/json": {"schema": schema, "example": to_builtins(reply)}},
-            **({"links": links} if links else {}),
-        }
-        return self.doc(responses={status: response})
-
-    @staticmethod
-    def doc(**facts: Any) -> Decorator:
-        """Document other facts."""
-        return _documentation(flask_smorest.Blueprint.doc(**facts))
-
-
-def _documentation(decorator: Decorator) -> Decorator:
-    """Keep what a decorator documents, but not the wrapper that it would put around the view."""
-
-    def decorate(view: Any) -> Any:
-        view._apidoc = decorator(view)._apidoc  # noqa: SLF001  # This is where flask-smorest keeps it.
-        return view
-
-    return decorate

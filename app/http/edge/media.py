@@ -14,7 +14,6 @@ from flask import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from werkzeug.datastructures import MIMEAccept
 
-from app.http.edge.input import Blueprint, Decorator
 from app.http.edge.request import current_request
 from domain.errors import NotAcceptable
 
@@ -55,10 +54,10 @@ def preferred(*others: str, first: str = JSON) -> str:
     return found
 
 
-def also_sent_as(examples: Mapping[str, str]) -> Decorator:
-    """Document further types of a 200, each by an example, behind the one that is there.
+def also_sent_as(examples: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the document says of further types of a 200, each by an example.
 
-    Generators take the first type that they know.
+    They come behind the one that is there: generators take the first type that they know.
     """
     text, image = {"type": "string"}, {"type": "string", "format": "binary"}
     content = {
@@ -67,7 +66,7 @@ def also_sent_as(examples: Mapping[str, str]) -> Decorator:
     }
     told = [HEADERS[media] for media in examples]
     headers = {name: {"description": meaning, "schema": text} for name, meaning in told}
-    return Blueprint.doc(responses={200: {"content": content, "headers": headers}})
+    return {"content": content, "headers": headers}
 
 
 def csv_reply(head: Sequence[str], rows: Iterable[Sequence[object]], file_name: str) -> Response:

@@ -13,9 +13,8 @@ from werkzeug.exceptions import HTTPException
 
 from app.http.edge.compression import Kept
 from app.http.edge.errors import answer_http
-from app.http.edge.input import SCHEMA_REF, Blueprint
 from app.http.edge.oauth_errors import TOKEN_PATH
-from app.http.edge.operation import PAYMENTS
+from app.http.edge.operation import PAYMENTS, Group
 from app.http.edge.problem_docs import ERRORS
 from app.http.edge.replies import (
     DELIVERY_ID,
@@ -27,6 +26,7 @@ from app.http.edge.replies import (
     NAME,
     OR,
     PLAN_ID,
+    SCHEMA_REF,
     TRANSACTION_ID,
     WEBHOOK_ID,
 )
@@ -117,26 +117,28 @@ class _Api(Api):
         return answer_http(error)
 
 
-def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) -> dict[str, Kept]:
-    """Register blueprints with an app; return the OpenAPI document for each root path."""
+def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[str, Kept]:
+    """Register groups of operations with an app; return the OpenAPI document for each root path."""
     app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.1.0")
     api = _Api(app, spec_kwargs={"info": _info(settings)})
     _add_security(api)
-    for blueprint in blueprints:
-        api.register_blueprint(blueprint)
+    for group in groups:
+        api.register_blueprint(group)
     document = api.spec.to_dict()
     schemas = document["components"]["schemas"]
     del schemas["PaginationMetadata"]  # It describes a header that we do not send.
-    replies = {kind for each in blueprints for kind in each.reply_types}
+    operations = [each for group in groups for each in group.operations]
+    replies = {type(shown.example) for each in operations for shown in each.replies}
     schemas |= _schemas_of({*replies, *ERRORS})
-    for each in blueprints:
-        schemas |= each.schemas
-    document["webhooks"] = {name: told for b in blueprints for name, told in b.webhooks.items()}
-    for name, rule in (rule for each in blueprints for rule in each.rules.items()):
-        schemas[name] |= rule
+    document["webhooks"] = {}
+    for group in groups:
+        schemas |= group.schemas
+        document["webhooks"] |= group.webhooks
+    for body in {each.body for each in operations if each.body is not None}:
+        schemas.get(body.__name__, {}).update(getattr(body, "in_document", {}))
     schemas["BulkBody"]["properties"]["phone_numbers"]["maxItems"] = settings.bulk_numbers_max
-    for operations in document["paths"].values():
-        _complete(operations)
+    for members in document["paths"].values():
+        _complete(members)
     document["components"] |= {
         "headers": REPLY_HEADERS | LIMIT_HEADERS,
         "parameters": {

@@ -1,178 +1,337 @@
-"""What all operations with a caller share: the order of the checks before the view, their errors.
+"""An operation is said once: `@group.operation(…)` stands on a plain function (caller, given).
 
-The rate limit counts a request after its scope, and refuses it last, after wrong input.
+By what it says a request is checked before the function is called, and the OpenAPI document is
+made. The function returns its data, an `Answer` (another status, headers), or a response of its own
+(a file, a picture), or it raises a refusal; it knows nothing of how it was called.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
-from functools import partial, wraps
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import update_wrapper
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
+import flask_smorest
 from flask import Response
+from marshmallow import Schema
+from msgspec import Struct, to_builtins
 
+from app.bootstrap.container import Container
 from app.http.edge.callers import authenticate, refuse_over_limit
 from app.http.edge.input import (
-    LOADS,
-    PARAMETERS,
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
-    Blueprint,
+    IdempotencyHeader,
+    Location,
     check_body,
+    loader,
     read_json,
 )
+from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
-from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, problem_of
-from app.http.edge.request import (
-    container,
-    current_request,
-    request_context,
-    unknown_parameters,
+from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem, problem_of
+from app.http.edge.replies import (
+    ETAG,
+    IDEMPOTENCY_REPLAYED,
+    LOCATION,
+    NOT_MODIFIED,
+    SCHEMA_REF,
+    respond,
 )
+from app.http.edge.request import request_context, unknown_parameters
 from app.security.authorization import Caller
-from domain import errors
-from domain.errors import Refused
+from domain.cause import Cause
+from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
-View = Callable[..., Response]
-Feature = Callable[[Caller], None]
-Resource = Callable[..., Any]
+Arguments = ParamSpec("Arguments")
+Found = TypeVar("Found")
+View = TypeVar("View", bound=Callable[..., object])
+Inputs = dict[Location, Schema]
 
-SAFE = {"GET", "HEAD"}
-_EVERYWHERE = (
-    errors.Unauthorized(),
-    errors.OrganizationNotFound(),
-    errors.OrganizationSuspended(),
-    errors.OrganizationInactive(),
-    errors.InsufficientScope(),
-    errors.RateLimited(),
-)
-# Even an empty object can be too large; an operation's own example stands in place of this one.
-_OF_BODIES = (errors.ValidationFailed({"body": [TOO_MANY_MEMBERS]}),)
-UNKNOWN_PARAMETER = "Unknown parameter."
-NO_PARAMETERS = frozenset[str]()
+READ = "GET"
+MADE = {201, 202}  # The statuses whose replies have a `Location`.
+GIVEN: Mapping[Location, str] = {"query": "query", "json": "body", "headers": "headers"}
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
-
+UNKNOWN_PARAMETER = "Unknown parameter."
 # A caller that acts for no organization gets none of its refusals and no rate limit.
-_OF_NO_ORGANIZATION = (errors.Unauthorized(), errors.InsufficientScope())
+OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE"
+OF_EVERY_ORGANIZATION = (
+    "UNAUTHORIZED ORGANIZATION_NOT_FOUND ORGANIZATION_SUSPENDED ORGANIZATION_INACTIVE "
+    "INSUFFICIENT_SCOPE RATE_LIMITED"
+)
+OF_MONEY = "SPENDING_LIMIT BILLING_NOT_CONFIGURED INSUFFICIENT_BALANCE"
 
 
-def operation(  # noqa: PLR0913  # Each is one fact about an operation.
-    *,
-    scope: str,
-    refusals: Sequence[Refused] = (),
-    feature: Feature | None = None,
-    resource: Resource | None = None,
-    takes_body: bool = False,
-    buys: bool = False,
-    who: Callable[[str], Any] = authenticate,
-) -> Callable[[View], View]:
-    """Check token, organization, scope, feature and path, then that the body can be read.
+@dataclass(slots=True)
+class Given(Generic[Found]):
+    """What a request brings, when all of it has been checked.
 
-    The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
-    `resource` finds what the path names, or raises NotFound before the input is read; the view gets
-    its result in place of the path's parameters. `refusals` are examples for the document. `who`
-    finds a caller of no organization. What `buys` refuses parameters of the query that it ignores.
+    `found` is what the operation's `resource` has found by the path.
     """
 
-    def decorate(view: View) -> View:
-        loads_first = _known_only(view) if buys else _limited(view)
+    parts: Container
+    request_id: str
+    path: Mapping[str, str]
+    found: Found
+    query: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, Any] = field(default_factory=dict)
 
-        @wraps(view)
-        def checked(*args: Any, **kwargs: Any) -> Response:
-            request_context().parameters = getattr(view, PARAMETERS, NO_PARAMETERS)
-            caller = _admitted(who, scope)
-            if feature is not None:
-                feature(caller)
-            called = partial(loads_first, caller, *args, **kwargs)
-            if resource is not None:
-                called = partial(loads_first, caller, resource(caller, **kwargs), *args)
-            if takes_body:
-                check_body()
-                return called()
-            # With a resource the body comes first: reading a link may ask the network and append.
-            return _answer(called, body_first=resource is not None)
+    @property
+    def key(self) -> str | None:
+        """The `Idempotency-Key`, if any."""
+        return self.headers.get("key")
 
-        further = [*(_OF_BODIES if takes_body else ()), *refusals]
-        return _documented(checked, _facts(scope, further, who))
-
-    return decorate
+    def cause(self) -> Cause:
+        """Return the cause for the events of this request."""
+        return Cause(self.parts.clock(), self.request_id)
 
 
-def _admitted(who: Callable[[str], Any], scope: str) -> Any:
-    """Return the caller; raise InstallationHeld if it asks a held copy to change something.
+class Shown(NamedTuple):
+    """A reply as the document shows it; without a description the docstring of its type is used.
 
-    Raises ClockOff first, because no token can be judged by a wrong clock.
+    `leads_to` is made by `link_to`. What is no outcome is not kept for an `Idempotency-Key`.
     """
-    container().clock_check.refuse()
-    caller = who(scope)
-    if current_request().method not in SAFE:
-        container().hold.refuse()
-    return caller
+
+    example: Struct
+    status: int = 200
+    description: str = ""
+    headers: Mapping[str, Any] = {}
+    leads_to: Mapping[str, Any] = {}
+    is_outcome: bool = True
 
 
-def _facts(scope: str, refusals: Sequence[Refused], who: Callable[[str], Any]) -> dict[str, Any]:
-    for_organization = who is authenticate
-    shared = _EVERYWHERE if for_organization else _OF_NO_ORGANIZATION
-    security = [{"oauth2" if for_organization else PAYMENTS: [scope]}]
-    return {"security": security, "responses": _responses([*shared, *refusals])}
+def link_to(operations: str, **value: str) -> dict[str, Any]:
+    """Return links to these operations; their parameter has the value at a place in the reply."""
+    ((parameter, place),) = value.items()
+    return {
+        name: {"operationId": name, "parameters": {parameter: f"$response.body#{place}"}}
+        for name in operations.split()
+    }
 
 
-def _known_only(view: View) -> View:
-    """Make a view refuse what it does not know in the query: a misspelt `dry_run` must not buy."""
+@dataclass(eq=False)
+class Operation:
+    """All that is said of an operation; the decorator `operation` of its group takes it.
 
-    def known_only(*args: Any, **kwargs: Any) -> Response:
-        unknown = unknown_parameters(PROBLEMS_MAX)
-        if unknown:
-            raise errors.ValidationFailed({name: [UNKNOWN_PARAMETER] for name in unknown})
-        return view(*args, **kwargs)
+    In a group without a scope it needs no token, and its function is called without arguments.
+    """
 
-    return known_only
+    group: "Group"
+    line: str  # Method and path, such as `GET /v1/links`.
+    _: KW_ONLY
+    who: Callable[[str], Any] = authenticate  # Finds the caller; others act for no organization.
+    feature: Callable[[Caller], None] | None = None  # Refuses a caller for whom it is off.
+    # Finds what the path names, or raises NotFound, before the input is read.
+    resource: Callable[..., Any] | None = None
+    query: type[Schema] | None = None
+    body: type[Schema] | None = None
+    headers: type[Schema] | None = None
+    key: bool = False  # It takes an `Idempotency-Key`, and a repeated request changes nothing.
+    buys: bool = False  # It may cost money, so it refuses parameters of the query that it ignores.
+    reply: Struct | Shown | Sequence[Shown] = ()  # An example for each status.
+    also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
+    tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
+    errors: str = ""  # The codes of its refusals, but those that the other fields say.
+    invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
+    examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
+    doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
+    name: str = ""  # That of its function.
 
-
-def _limited(view: View) -> View:
-    """Make a view without input refuse a caller that is over its rate limit."""
-    if getattr(view, LOADS, False):
+    def __call__(self, view: View) -> View:
+        """Add the operation to its group; the function stays as it is."""
+        self.name = view.__name__
+        if self.key and self.headers is None:
+            self.headers = IdempotencyHeader
+        inputs = self._inputs()
+        serve = _open(view) if self.group.scope is None else self._checked(view, inputs)
+        # What flask-smorest documents it keeps on the function that its decorators return. Called,
+        # that function would read the input five times as slowly; one that looks like it does not.
+        update_wrapper(serve, self._documented(view, inputs))
+        method, path = self.line.split()
+        self.group.add_url_rule(path, self.name, serve, methods=[method])
+        self.group.operations.append(self)
         return view
 
-    def limited(*args: Any, **kwargs: Any) -> Response:
-        refuse_over_limit()
-        return view(*args, **kwargs)
+    def _inputs(self) -> Inputs:
+        """Return a schema for each part of the request, in the order in which they are read."""
+        kinds: Mapping[Location, type[Schema] | None] = {
+            "query": self.query,
+            "json": self.body,
+            "headers": self.headers,
+        }
+        return {location: kind() for location, kind in kinds.items() if kind is not None}
 
-    return limited
+    def _checked(self, view: View, inputs: Inputs) -> Callable[..., Response]:
+        """Return what calls the function after all checks, in the order of our contract."""
+        load, known = self._loader(inputs), _names(inputs.get("query"))
+        takes_body, changes = self.body is not None, not self.line.startswith(READ)
+
+        def checked(**path: str) -> Response:
+            context = request_context()
+            context.parameters = known
+            parts = context.container
+            parts.clock_check.refuse()  # First, because no token can be judged by a wrong clock.
+            caller = self.who(self.group.scope or "")
+            if changes:
+                parts.hold.refuse()
+            if self.feature is not None:
+                self.feature(caller)
+            found = None if self.resource is None else self.resource(caller, **path)
+            given = Given(parts, context.request_id, path, found)
+            if takes_body:
+                check_body()
+            elif self.resource is not None:  # Reading a link may ask the network and append.
+                _check_unread()
+            load(given)
+            response = respond(view(caller, given), is_tagged=self.tagged)
+            if self.resource is None and not takes_body:  # So errors of the function win.
+                _check_unread()
+            return response
+
+        return checked
+
+    def _loader(self, inputs: Inputs) -> Callable[[Given[Any]], None]:
+        """Return what loads the input, and then refuses a caller that is over its rate limit."""
+        loads = [(GIVEN[location], loader(each, location)) for location, each in inputs.items()]
+
+        def load(given: Given[Any]) -> None:
+            if self.buys:
+                _refuse_unknown()
+            for name, read in loads:
+                setattr(given, name, read())
+            refuse_over_limit()
+
+        return load
+
+    @property
+    def replies(self) -> Sequence[Shown]:
+        """The successes, as the document shows them."""
+        if isinstance(self.reply, Shown):
+            return [self.reply]
+        return [Shown(self.reply)] if isinstance(self.reply, Struct) else self.reply
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of all its refusals."""
+        said = {
+            OF_EVERY_ORGANIZATION if self.who is authenticate else OF_EVERY_CALLER: True,
+            "VALIDATION_ERROR": self.query or self.body,
+            "NOT_FOUND": self.resource,
+            "IDEMPOTENCY_KEY_REUSED": self.key,
+            self.errors: True,
+            OF_MONEY: self.buys,
+            "NOT_ACCEPTABLE": self.also,
+        }
+        return [code for codes, applies in said.items() if applies for code in codes.split()]
+
+    def _documented(self, view: View, inputs: Inputs) -> Callable[..., object]:
+        """Return a function on which flask-smorest has noted what its document says."""
+        doc, documented = self.group.doc, view
+        for status, response in self._responses():
+            documented = doc(responses={status: response})(documented)
+        documented = doc(**self.doc)(documented)
+        for location, schema in reversed(inputs.items()):
+            more: dict[str, Any] = {"example": getattr(schema, "example", None)}
+            more["required"] = not getattr(schema, "may_be_absent", False)
+            if schema.fields:  # One without fields takes nothing.
+                documented = self.group.arguments(schema, location=location, **more)(documented)
+        problems = error_responses(self._problems())
+        facts = {"operationId": self.name, "security": self._security(), "responses": problems}
+        noted: Callable[..., object] = doc(**facts)(documented)
+        return noted
+
+    def _responses(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield what the document says of each success, by its status."""
+        for each in self.replies:
+            kind = type(each.example)
+            schema = {"$ref": SCHEMA_REF.format(name=kind.__name__)}
+            content = {JSON: {"schema": schema, "example": to_builtins(each.example)}}
+            headers = {
+                **(ETAG if self.tagged else {}),
+                **(LOCATION if each.status in MADE else {}),
+                **each.headers,
+                **(IDEMPOTENCY_REPLAYED if self.key and each.is_outcome else {}),
+            }
+            yield (
+                each.status,
+                {
+                    "description": each.description or kind.__doc__,
+                    **({"headers": headers} if headers else {}),
+                    "content": content,
+                    **({"links": each.leads_to} if each.leads_to else {}),
+                },
+            )
+            if self.tagged:
+                yield 304, {**NOT_MODIFIED, "headers": headers}
+        if self.also:
+            yield 200, also_sent_as(self.also)
+
+    def _security(self) -> list[dict[str, list[str]]]:
+        if self.group.scope is None:
+            return [*self.doc.get("security", ())]
+        return [{"oauth2" if self.who is authenticate else PAYMENTS: [self.group.scope]}]
+
+    def _problems(self) -> list[Problem]:
+        """Return an example of each error."""
+        if self.group.scope is None:
+            said = self.doc.get("responses", {})
+            return [each for each in OF_EVERY_REQUEST if each.status not in said]
+        wrong = {name: [problem] for name, problem in self.invalid.items()}
+        types = [*([JSON] if self.replies else ()), *self.also]
+        own = [ValidationFailed(wrong or {"body": [TOO_MANY_MEMBERS]}), NotAcceptable(*types)]
+        examples = {each.code: each for each in (*own, *self.examples)}
+        refused = [examples.get(code) or REFUSALS[code].example() for code in self.codes]
+        # Operations that take no body refuse one that cannot be read, too.
+        return [WRONG_MEDIA_TYPE, *map(problem_of, refused), *OF_EVERY_REQUEST]
 
 
-def _answer(called: Callable[[], Response], *, body_first: bool) -> Response:
-    """Answer, and refuse an unreadable body; unless `body_first`, errors of the view win."""
-    if body_first:
-        _check_unread()
-        return called()
-    response = called()
-    _check_unread()
-    return response
+def _as_method(made: Callable[Arguments, Operation]) -> Callable[Arguments, Operation]:
+    """Return what makes an operation as a method of its group, with the same arguments."""
+
+    def make(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Operation:
+        return made(*args, **kwargs)
+
+    return make
+
+
+class Group(flask_smorest.Blueprint):
+    """flask-smorest's blueprint with one decorator more: `operation`, whose arguments are above.
+
+    All its operations have one scope; without one they need no token. `webhooks` are what the
+    group tells partners by itself, and `schemas` the bodies of that.
+    """
+
+    def __init__(
+        self, name: str, import_name: str, scope: str | None = None, *, description: str
+    ) -> None:
+        super().__init__(name, import_name, description=description)
+        self.scope = scope
+        self.operations: list[Operation] = []
+        self.webhooks: dict[str, Any] = {}
+        self.schemas: dict[str, Any] = {}
+
+    operation = _as_method(Operation)
+
+
+def _open(view: View) -> Callable[..., Response]:
+    """Return what calls a function before which nothing has to be checked."""
+    return lambda: respond(view())
+
+
+def _names(schema: Schema | None) -> frozenset[str]:
+    """Return the names under which a part of a request has the fields of its schema."""
+    fields = {} if schema is None else schema.fields
+    return frozenset(each.data_key or name for name, each in fields.items())
+
+
+def _refuse_unknown() -> None:
+    """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy."""
+    unknown = unknown_parameters(PROBLEMS_MAX)
+    if unknown:
+        raise ValidationFailed({name: [UNKNOWN_PARAMETER] for name in unknown})
 
 
 def _check_unread() -> None:
     """Refuse a body that cannot be read, though its content is ignored."""
     check_body()
     read_json()
-
-
-def public(
-    responses: Mapping[int, dict[str, Any]] = MappingProxyType(error_responses(OF_EVERY_REQUEST)),
-    security: Sequence[dict[str, list[str]]] = (),
-) -> Callable[[View], View]:
-    """Document an operation that needs no token."""
-    documentation = {"security": list(security), "responses": dict(responses)}
-    return lambda view: _documented(view, documentation)
-
-
-def _responses(refusals: Sequence[Refused]) -> dict[int, dict[str, Any]]:
-    refused = [problem_of(each) for each in refusals]
-    # Operations that take no body refuse one that cannot be read, too.
-    return error_responses([WRONG_MEDIA_TYPE, *refused, *OF_EVERY_REQUEST])
-
-
-def _documented(view: View, documentation: dict[str, Any]) -> View:
-    facts = {"operationId": view.__name__, **deepcopy(documentation)}
-    documented: View = Blueprint.doc(**facts)(view)
-    return documented

@@ -46,10 +46,10 @@ class Page(Struct, Generic[Item]):
     meta: PageMeta
 
 
-def offset_of(query: Mapping[str, Any]) -> int:
-    """Return how many items come before the page that a query asks for."""
-    before: int = (query["page"] - 1) * query["per_page"]
-    return before
+def span_of(query: Mapping[str, Any]) -> dict[str, int]:
+    """Return the `offset` and the `limit` of the page that a query asks for."""
+    per_page: int = query["per_page"]
+    return {"offset": (query["page"] - 1) * per_page, "limit": per_page}
 
 
 def show_page(items: Sequence[Item], total: int, query: Mapping[str, Any]) -> Page[Item]:

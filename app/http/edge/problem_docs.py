@@ -9,12 +9,12 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from app.http.edge.input import SCHEMA_REF
 from app.http.edge.oauth_errors import OAuthError
 from app.http.edge.problems import Problem
 from app.http.edge.replies import (
     META,
     MORE_MAY_COME,
+    SCHEMA_REF,
     Amount,
     Currency,
     Error,

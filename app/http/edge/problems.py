@@ -1,4 +1,4 @@
-"""The table of errors: which status, code and message each refusal and HTTP error gets."""
+"""Errors as they are sent: those of HTTP itself stand here, refusals in `domain/errors.py`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,40 +9,6 @@ from werkzeug.exceptions import HTTPException
 
 from domain import errors
 from domain.errors import Refused
-
-STATUS: Mapping[type[Refused], int] = {
-    errors.Unauthorized: 401,
-    errors.OrganizationNotFound: 403,
-    errors.OrganizationSuspended: 403,
-    errors.OrganizationInactive: 403,
-    errors.InsufficientScope: 403,
-    errors.NumberLookupDisabled: 403,
-    errors.BillingNotConfigured: 403,
-    errors.InsufficientBalance: 402,
-    errors.SpendingLimit: 402,
-    errors.ValidationFailed: 422,
-    errors.NotFound: 404,
-    errors.NotAcceptable: 406,
-    errors.IdempotencyKeyReused: 422,
-    errors.IdempotencyInProgress: 409,
-    errors.NotSupportedByNetwork: 409,
-    errors.JobFinished: 409,
-    errors.LinkBusy: 409,
-    errors.LinkEnded: 409,
-    errors.LinkInUse: 409,
-    errors.CancelWindowOver: 409,
-    errors.WebhookLimit: 409,
-    errors.WebhookDisabled: 409,
-    errors.RateLimited: 429,
-    errors.ConfigError: 500,
-    errors.IncompleteNetworkAnswer: 502,
-    errors.ProvisioningError: 502,
-    errors.NetworkUnavailable: 503,
-    errors.NumberLookupUnavailable: 503,
-    errors.ServiceUnavailable: 503,
-    errors.InstallationHeld: 503,
-    errors.ClockOff: 503,
-}
 
 SOON_S = 1  # For what ends by itself, such as a full queue or another request with the same key.
 LATER_S = 5  # For an outage; the lookup provider is probed this often.
@@ -59,6 +25,8 @@ class Problem:
     details: Mapping[str, Any] = field(default_factory=dict)
     retryable: bool = False
     retry_after_s: int | None = None
+    cause: str = ""  # This and `advice`: as `Refused` has them.
+    advice: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -80,31 +48,75 @@ BAD_REQUEST = Problem(
     400,
     "BAD_REQUEST",
     "The request cannot be read; a body must be one JSON value in UTF-8, no name twice.",
+    cause="the request cannot be read: the body is not JSON, or the request itself is not "
+    "HTTP/1.1; the message says which",
+    advice="correct the body",
 )
 BROKEN_HEAD = Problem(
     400, "BAD_REQUEST", "The first line or a header is not as HTTP has it (RFC 9112)."
+)
+NO_HOST = Problem(400, "BAD_REQUEST", "The header Host is missing (RFC 9112, section 3.2).")
+MANY_HOSTS = Problem(
+    400, "BAD_REQUEST", "There is more than one header Host (RFC 9112, section 3.2)."
+)
+ODD_HOST = Problem(
+    400, "BAD_REQUEST", "The header Host is no name or address, perhaps with a port (RFC 9112)."
+)
+ODD_TARGET = Problem(
+    400, "BAD_REQUEST", "The target is neither a path nor a URL of http or https (RFC 9112)."
 )
 BROKEN_BODY = Problem(
     400, "BAD_REQUEST", "The chunks of the body are not as HTTP has them (RFC 9112)."
 )
 UNKNOWN_PATH = Problem(404, "NOT_FOUND", "There is nothing at this path.")
-WRONG_METHOD = Problem(405, "METHOD_NOT_ALLOWED", "This path does not take this method.")
-TOO_LARGE = Problem(413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.")
+WRONG_METHOD = Problem(
+    405,
+    "METHOD_NOT_ALLOWED",
+    "This path does not take this method.",
+    advice="use a method that `Allow` names",
+)
+TOO_LARGE = Problem(
+    413,
+    "PAYLOAD_TOO_LARGE",
+    "The body is larger than 1 MiB.",
+    advice="send less in one request",
+)
 WRONG_MEDIA_TYPE = Problem(
     415,
     "UNSUPPORTED_MEDIA_TYPE",
     "Send the body as JSON, not compressed, with Content-Type: application/json.",
+    cause="the body is not JSON",
+    advice="send `Content-Type: application/json`, not compressed",
 )
-INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
+INTERNAL = Problem(
+    500,
+    "INTERNAL_ERROR",
+    "Something went wrong on our side.",
+    cause="a fault of ours",
+    advice="tell us the `request_id`",
+)
 
-# The front sends these itself, does not pass the request on, and closes the connection.
-TIMED_OUT = Problem(408, "REQUEST_TIMEOUT", "The request was not complete in time.")
-URI_TOO_LONG = Problem(414, "REQUEST_URI_TOO_LONG", "The URL is longer than 64 KiB.")
+# The server sends these itself, does not pass the request on, and closes the connection.
+TIMED_OUT = Problem(
+    408,
+    "REQUEST_TIMEOUT",
+    "The request was not complete in time.",
+    advice="send the same request faster",
+)
+URI_TOO_LONG = Problem(
+    414, "REQUEST_URI_TOO_LONG", "The URL is longer than 64 KiB.", advice="shorten it"
+)
 HEAD_TOO_LARGE = Problem(
-    431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "There are over 100 headers, or over 64 KiB of them."
+    431,
+    "REQUEST_HEADER_FIELDS_TOO_LARGE",
+    "There are over 100 headers, or over 64 KiB of them.",
+    advice="send fewer",
 )
 NOT_IMPLEMENTED = Problem(
-    501, "NOT_IMPLEMENTED", "This method or transfer coding is not known here."
+    501,
+    "NOT_IMPLEMENTED",
+    "This method or transfer coding is not known here.",
+    advice="use plain HTTP/1.1",
 )
 
 
@@ -114,7 +126,7 @@ def problem_of(refusal: Refused) -> Problem:
     if isinstance(refusal, errors.ValidationFailed):
         message = f"{message} {_first_problem(refusal)}"
     return Problem(
-        STATUS[type(refusal)],
+        refusal.status,
         refusal.code,
         message,
         refusal.details,
@@ -146,7 +158,7 @@ _OF_STATUS = {
         UNAVAILABLE,
     )
 }
-# Any request may get these, whatever its operation; nearly all of them come from the front.
+# Any request may get these, whatever its operation; nearly all of them come from the server.
 OF_EVERY_REQUEST = (
     BAD_REQUEST,
     TIMED_OUT,
@@ -158,8 +170,7 @@ OF_EVERY_REQUEST = (
     UNAVAILABLE,
 )
 CODES = sorted(
-    {kind.code for kind in STATUS}
-    | {each.code for each in (*_OF_STATUS.values(), *OF_EVERY_REQUEST)}
+    {*errors.REFUSALS} | {each.code for each in (*_OF_STATUS.values(), *OF_EVERY_REQUEST)}
 )
 
 

@@ -7,8 +7,10 @@ already.
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from hashlib import blake2b
 from http import HTTPStatus
+from types import new_class
 from typing import Annotated, Any, Final, Generic, TypeVar
 from uuid import UUID
 
@@ -38,6 +40,7 @@ def means(description: str | None = None, *, example: object = None, **schema: o
     return Meta(description=description, examples=examples, extra_json_schema=schema)
 
 
+SCHEMA_REF = "#/components/schemas/{name}"
 # From these keywords `openapi.py` makes a named schema: its name, and alternatives to it.
 NAME, OR = "x-schema-name", "x-schema-or"
 MORE_MAY_COME: Final = {"type": "string"}
@@ -106,7 +109,7 @@ class ReplyMeta(CommonMeta, kw_only=True):
 
 
 class Success(Struct, Generic[Data], kw_only=True):
-    """A reply that is a success; the docstring of each subclass says what its data are."""
+    """A reply that is a success; the docstring of its type says what its data are."""
 
     success: Annotated[bool, means(enum=[True])] = True
     data: Data
@@ -182,6 +185,28 @@ META: Final = ReplyMeta(
     response_time_ms=12.3,
     request_id="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
 )
+
+
+def example(
+    says: str, data: object, name: str = "", *, of: object = None, meta: ReplyMeta = META
+) -> Reply[Any]:
+    """Return a reply with these data, as the document shows it.
+
+    Its type is made here, is described by `says`, and is called like that of the data unless it has
+    a `name`. `of` is the type of the data where these are a list.
+    """
+    kind = of or type(data)
+    made = _type_of_reply(name or f"{type(data).__name__}Reply", says, kind, type(meta))
+    return made(data=data, meta=meta)
+
+
+@cache  # So that replies which are alike have one type.
+def _type_of_reply(name: str, says: str, of: Any, meta: type[ReplyMeta]) -> type[Reply[Any]]:
+    fields = {} if meta is ReplyMeta else {"meta": meta}
+    parts = {"__doc__": says, "__module__": __name__, "__annotations__": fields}
+    return new_class(name, (Reply[of],), {"kw_only": True}, lambda body: body.update(parts))
+
+
 # A thing has the same id in all examples, so that a reader can follow it from one to the next.
 JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
 LOOKUP_ID: Final = UUID("0d3f7e9a-2f56-5c0b-a1e1-6f6d5c4b3a29")
@@ -211,6 +236,31 @@ def success(
 ) -> Response:
     """Reply with data; `stale`: they are behind the log."""
     return json_response(Reply(data=data, meta=reply_meta(stale=stale)), status, headers)
+
+
+class Answer(Struct):
+    """What an operation answers where that is more than data and 200.
+
+    `data` may also be a whole reply with a `meta` of its own. `stale`: they are behind the log.
+    """
+
+    data: object
+    status: int = 200
+    headers: Mapping[str, str] | None = None
+    stale: bool = False
+
+
+def respond(answer: object, *, is_tagged: bool = False) -> Response:
+    """Send what an operation has returned: data, an `Answer`, or a response of its own."""
+    if isinstance(answer, Response):
+        return answer
+    if is_tagged:
+        return conditional(answer)
+    if not isinstance(answer, Answer):
+        return success(answer)
+    if isinstance(answer.data, Success):
+        return json_response(answer.data, answer.status, answer.headers)
+    return success(answer.data, answer.status, stale=answer.stale, headers=answer.headers)
 
 
 def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
@@ -302,10 +352,7 @@ ETAG: Final = {
     }
 }
 NOT_MODIFIED: Final = {
-    HTTPStatus.NOT_MODIFIED.value: {
-        "description": "`data` is what the ETag of `If-None-Match` stands for.",
-        "headers": ETAG,
-    }
+    "description": "`data` is what the ETag of `If-None-Match` stands for.",
 }
 
 

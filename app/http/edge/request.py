@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from werkzeug.wrappers import Request
+from flask import Request
+from flask.globals import request_ctx
 
 from app.bootstrap.container import Container
 from app.security.rate_limits import Admission
@@ -47,7 +48,7 @@ logger = logging.getLogger("app.http.access")
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request to an installation; `scope` and `route` are its operation's, once known.
+    """One request to an installation; `scope` is its operation's, once known.
 
     `parts` are what the application keeps beside the container. `stale`: the reply shows a read
     model that is behind; it shows the log as of `as_of`. `held` is given back when the reply has
@@ -57,10 +58,8 @@ class RequestContext:
 
     container: Container
     parts: Mapping[str, Any]
-    request: Request
     request_id: str
     started_s: float
-    route: str | None = None
     scope: str | None = None
     organization_id: UUID | None = None
     stale: bool = False
@@ -132,17 +131,17 @@ def request_context() -> RequestContext:
 
 
 def current_request() -> Request:
-    """Return the request that is being answered."""
-    return CURRENT.get().request
+    """Return the request that is being answered, without a proxy."""
+    return request_ctx.request
 
 
 def unknown_parameters(count: int) -> list[str]:
     """Return the first names in the query of this request that its operation does not read."""
     context = CURRENT.get()
-    known, query = context.parameters, context.request.environ.get("QUERY_STRING")
-    if known is None or not query:
+    known, asked = context.parameters, current_request()
+    if known is None or not asked.query_string:
         return []
-    unknown = (name for name in context.request.args if name not in known)
+    unknown = (name for name in asked.args if name not in known)
     return [repeated(name) for name in islice(unknown, count)]
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 
 from app.http.accounts.replies import KIND
-from app.http.edge.replies import META, Amount, Currency, Reply, means
+from app.http.edge.replies import Amount, Currency, example, means
 from domain.finance import statement
 from domain.money import format_amount
 from projections.models import usage
@@ -57,14 +57,6 @@ class Statement(StatementSummary, kw_only=True):
     ]
 
 
-class StatementReply(Reply[Statement]):
-    """The statement."""
-
-
-class StatementsReply(Reply[Sequence[StatementSummary]]):
-    """Your months, newest first."""
-
-
 def show_summary(entry: statement.Statement, *, is_final: bool) -> StatementSummary:
     """Return a month as the list shows it."""
     return StatementSummary(
@@ -103,9 +95,12 @@ def show_statement(
 
 
 _SUMMARY: Final = StatementSummary("2026-11", "USD", "100.00", "87.50", final=True)
-STATEMENTS: Final = StatementsReply(data=[_SUMMARY], meta=META)
-STATEMENT: Final = StatementReply(
-    data=Statement(
+STATEMENTS: Final = example(
+    "Your months, newest first.", [_SUMMARY], "StatementsReply", of=Sequence[StatementSummary]
+)
+STATEMENT: Final = example(
+    "The statement.",
+    Statement(
         "2026-11",
         "USD",
         "100.00",
@@ -122,7 +117,6 @@ STATEMENT: Final = StatementReply(
         last_position=4711,
         checkpoint=None,
     ),
-    meta=META,
 )
 
 
@@ -168,10 +162,6 @@ class Usage(Struct, rename={"since": "from", "until": "to"}):
     groups: Annotated[Sequence[UsageGroup], means("In the order of what they are by.")]
 
 
-class UsageReply(Reply[Usage]):
-    """The usage."""
-
-
 def show_usage(rows: Sequence[usage.UsageRow], query: Mapping[str, Any], currency: str) -> Usage:
     """Return the groups and their sum."""
     since, until, group_by = query.get("since"), query.get("until"), query["group_by"]
@@ -211,8 +201,9 @@ _SUMS: Final[dict[str, Any]] = {
     "refunds": UsageSum(1, "0.50"),
     "net": "12.50",
 }
-USAGE: Final = UsageReply(
-    data=Usage(
+USAGE: Final = example(
+    "The usage.",
+    Usage(
         since="2026-11-01",
         until=None,
         group_by=["month", "kind"],
@@ -220,5 +211,4 @@ USAGE: Final = UsageReply(
         total=UsageSums(**_SUMS),
         groups=[UsageGroup(**_SUMS, month="2026-11", kind="bulk_lookup")],
     ),
-    meta=META,
 )

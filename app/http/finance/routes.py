@@ -1,27 +1,87 @@
 """Statements and usage of the calling organization."""
 
+from collections.abc import Sequence
+from datetime import date
 from typing import Any, Final
 
 from flask import Response
+from marshmallow import ValidationError, fields
 
-from app.http.edge.input import Blueprint
-from app.http.edge.media import CSV, HTML, JSON, also_sent_as, csv_reply, preferred
-from app.http.edge.operation import operation
-from app.http.edge.replies import success, wait_for
+from app.http.edge.input import Query, Reads, described
+from app.http.edge.media import CSV, HTML, csv_reply, preferred
+from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.replies import NAME, OR_EMPTY, Answer, wait_for
 from app.http.edge.request import container
-from app.http.finance.input import NOT_GROUPS, UsageQuery
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
 from app.http.finance.replies import (
     STATEMENT,
     STATEMENTS,
     USAGE,
     Statement,
+    StatementSummary,
+    Usage,
     show_statement,
     show_summary,
     show_usage,
 )
 from app.security.authorization import Caller
-from domain.errors import NotAcceptable, NotFound, ValidationFailed
+from domain.errors import NotFound, ValidationFailed
+from projections.models.usage import DIMENSIONS, Dimension
+
+NOT_A_DAY = "Must be a date, such as 2026-11-21."
+NOT_GROUPS = f"Must be one or two of {', '.join(DIMENSIONS)}, with a comma between them."
+GROUPS_MAX = 2
+_ONE = f"({'|'.join(DIMENSIONS)})"
+_DAY = described(
+    "",
+    anyOf=[{"type": "string", "format": "date"}, OR_EMPTY],
+    examples=["2026-11-01"],
+    **{NAME: "DayFilter"},
+)
+
+
+class Day(Reads, fields.Field[date]):
+    """A day in UTC."""
+
+    def read(self, value: Any) -> date:
+        try:
+            day = date.fromisoformat(value)
+        except ValueError:
+            raise ValidationError(NOT_A_DAY) from None
+        if day.isoformat() != value:  # Python also reads 20261121 and 2026-W47-6.
+            raise ValidationError(NOT_A_DAY)
+        return day
+
+
+class Groups(Reads, fields.Field[Sequence[Dimension]]):
+    """What to group by; one that is named twice counts once."""
+
+    def read(self, value: Any) -> Sequence[Dimension]:
+        named = value.split(",")
+        found = [each for each in DIMENSIONS if each in named]
+        if len(named) > GROUPS_MAX or not {*named} <= {*DIMENSIONS}:
+            raise ValidationError(NOT_GROUPS)
+        return sorted(found, key=named.index)
+
+
+class UsageQuery(Query):
+    """Which days, and how to group them; an empty filter counts as absent."""
+
+    since = Day(
+        data_key="from", metadata=_DAY | {"description": "From this day on (UTC), by `charged_at`."}
+    )
+    until = Day(data_key="to", metadata=_DAY | {"description": "Up to the day before this one."})
+    group_by = Groups(
+        load_default=("month",),
+        metadata=described(
+            "One or two of `day`, `month`, `kind` and `plan`, with a comma between them.",
+            type="string",
+            pattern=f"^({_ONE}(,{_ONE})?)?$",
+            default="month",
+            examples=["month,kind"],
+        ),
+    )
+
 
 ROWS_MAX = 10_000  # Of one reply: thirty years by day, or a year of thirty plans.
 TOO_MANY = f"These are more than {ROWS_MAX:,} groups: ask for fewer days, or group otherwise."
@@ -30,38 +90,44 @@ TABLE: Final = (
     "2026-11,USD,bulk_lookup,2,12.50,0.00,\r\n2026-11,USD,closing_balance,,,,87.50\r\n"
 )
 
-blueprint = Blueprint(
-    "Statements", __name__, description="What your organization was charged, by month and by use."
+blueprint = Group(
+    "Statements",
+    __name__,
+    "wallet",
+    description="What your organization was charged, by month and by use.",
 )
 
 
-@blueprint.route("/v1/statements", methods=["GET"])
-@operation(scope="wallet")
-@blueprint.replies(200, STATEMENTS, leads_to=[("read_statement", "month", "/data/0/month")])
-def list_statements(caller: Caller) -> Response:
+@blueprint.operation(
+    "GET /v1/statements",
+    reply=Shown(STATEMENTS, leads_to=link_to("read_statement", month="/data/0/month")),
+)
+def list_statements(caller: Caller, given: Given[None]) -> list[StatementSummary]:
     """List the months of your wallet, newest first.
 
     There is one for each month from your first transaction on, also where nothing happened.
     """
-    parts = container()
+    parts = given.parts
     wait_for(parts, parts.statements.name)
     with parts.views.reading() as connection:
         found, closed = parts.statements.all_of(connection, caller.organization_id)
-    return success([show_summary(each, is_final=each.month <= closed) for each in reversed(found)])
+    return [show_summary(each, is_final=each.month <= closed) for each in reversed(found)]
 
 
-@blueprint.route("/v1/statements/<month>", methods=["GET"])
-@operation(scope="wallet", refusals=[NotFound(), NotAcceptable(JSON, CSV, HTML)])
-@also_sent_as({CSV: TABLE, HTML: "<!doctype html>…"})
-@blueprint.replies(200, STATEMENT)
-def read_statement(caller: Caller, month: str) -> Response:
+@blueprint.operation(
+    "GET /v1/statements/<month>",
+    reply=STATEMENT,
+    also={CSV: TABLE, HTML: "<!doctype html>…"},
+    errors="NOT_FOUND",
+)
+def read_statement(caller: Caller, given: Given[None]) -> Answer | Response:
     """Read the statement of a month.
 
     A month is closed some minutes after its end; from then on its statement never changes. A
     transaction that is dated in a month and comes after its close is in the next month. With
     `Accept: text/csv` it comes as a table, with `text/html` as a page to print.
     """
-    parts = container()
+    parts, month = given.parts, given.path["month"]
     wait_for(parts, parts.statements.name)
     with parts.views.reading() as connection:
         statements, closed = parts.statements.all_of(connection, caller.organization_id)
@@ -75,26 +141,25 @@ def read_statement(caller: Caller, month: str) -> Response:
     return _reply(shown, organization.name if organization is not None else "")
 
 
-def _reply(shown: Statement, organization: str) -> Response:
+def _reply(shown: Statement, organization: str) -> Answer | Response:
     kind = preferred(CSV, HTML)
     if kind == CSV:
         return csv_reply(COLUMNS, statement_rows(shown), f"statement-{shown.month}.csv")
     if kind == HTML:
         return page_reply(statement_page(shown, organization, container().settings.issuer))
-    return success(shown, headers={"Vary": "Accept"})
+    return Answer(shown, headers={"Vary": "Accept"})
 
 
-@blueprint.route("/v1/usage", methods=["GET"])
-@operation(scope="wallet", refusals=[ValidationFailed({"group_by": [NOT_GROUPS]})])
-@blueprint.arguments(UsageQuery, location="query")
-@blueprint.replies(200, USAGE)
-def read_usage(caller: Caller, query: dict[str, Any]) -> Response:
+@blueprint.operation(
+    "GET /v1/usage", query=UsageQuery, reply=USAGE, invalid={"group_by": NOT_GROUPS}
+)
+def read_usage(caller: Caller, given: Given[None]) -> Usage:
     """Sum up what was charged and given back, by day, month, kind or plan.
 
     A refund counts for the kind and plan of its charge, on the day on which it came. Deposits and
     adjustments are no usage.
     """
-    parts = container()
+    parts, query = given.parts, given.query
     wait_for(parts, parts.usage.name)
     with parts.views.reading() as connection:
         rows = parts.usage.grouped(
@@ -106,4 +171,4 @@ def read_usage(caller: Caller, query: dict[str, Any]) -> Response:
         )
     if len(rows) > ROWS_MAX:
         raise ValidationFailed({"group_by": [TOO_MANY]})
-    return success(show_usage(rows, query, parts.settings.currency))
+    return show_usage(rows, query, parts.settings.currency)

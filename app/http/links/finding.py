@@ -9,13 +9,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from flask import Response
 from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
-from app.http.edge.paging import offset_of
-from app.http.edge.replies import success, wait_for
+from app.http.edge.paging import span_of
+from app.http.edge.replies import Answer, wait_for
 from app.http.edge.request import container, current_cause
 from app.http.links.replies import ChangedLink, Link, LinkDetail, show_link, show_row
 from app.security.authorization import Caller
@@ -70,8 +69,7 @@ def find_links(
     search = query.get("search")
     also = _with_number(parts, organization_id, search) if search else ()
     wanted = LinkFilter(query.get("status"), search, also)
-    offset, limit = offset_of(query), query["per_page"]
-    return parts.links.page(parts.views, organization_id, wanted, offset=offset, limit=limit)
+    return parts.links.page(parts.views, organization_id, wanted, **span_of(query))
 
 
 def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:
@@ -88,10 +86,10 @@ def _item(parts: Container, row: LinkRow, seen: NetworkReading, now: datetime) -
     return show_row(row, plans, seen.usage, code, parts.networks.of(row.network).capabilities)
 
 
-def reply_link(
+def show_read(
     link: LinkAggregate, kept_micros: int | None = None, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Reply with a link, after asking the network for its usage and status.
+) -> Answer:
+    """Answer with a link, after asking the network for its usage and status.
 
     After a change of its plans, `kept_micros` is what the change cost. If the network cannot be
     reached the reply shows what it told last, with `meta.stale`.
@@ -101,7 +99,7 @@ def reply_link(
     if kept_micros is not None:
         amount, currency = format_amount(kept_micros), container().settings.currency
         data = ChangedLink(**asdict(data), amount_charged=amount, currency=currency)
-    return success(data, stale=reading.stale, headers=headers)
+    return Answer(data, headers=headers, stale=reading.stale)
 
 
 def link_data(reading: LinkReading) -> LinkDetail:

@@ -14,13 +14,14 @@ from app.http.edge.input import (
     NOT_A_FLAG,
     Id,
     IdempotencyHeader,
+    Reads,
     WholeNumber,
     described,
 )
 from app.http.edge.paging import PER_PAGE_MAX, PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
+from app.http.edge.replies import KNOWN, OR_EMPTY, PLAN_ID, one_of
 from app.http.edge.request import current_request
-from app.http.links.replies import STATUSES
+from app.http.links.replies import ACTIVATION_ID, LINK, STATUSES
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
@@ -39,7 +40,7 @@ LINK_NAME = "How you want to call it. No control characters; empty or null: it h
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
-class Ids(fields.List[UUID]):
+class Ids(Reads, fields.List[UUID]):
     """A list of few ids; `unique`: each only once. Too many ids are one error, not one for each."""
 
     def __init__(self, *, unique: bool = False, **kwargs: Any) -> None:
@@ -47,12 +48,10 @@ class Ids(fields.List[UUID]):
         super().__init__(Id(), metadata=metadata, **kwargs)
         self.unique = unique
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> list[Any]:
+    def read(self, value: Any) -> list[Any]:
         if isinstance(value, list) and len(value) > CHANGES_MAX:
             raise ValidationError(TOO_MANY)
-        ids = super()._deserialize(value, attr, data, **kwargs)
+        ids: list[Any] = super().read(value)
         repeats = _repeats(ids) if self.unique else {}
         if repeats:
             raise ValidationError(repeats)
@@ -121,6 +120,8 @@ class _Named(Schema):
 class LinkBody(_Named):
     """The link to create."""
 
+    example: ClassVar = {"plan_id": str(PLAN_ID), "name": LINK.data.name}
+
     plan_id = Id(
         required=True,
         metadata=described("The plan that it begins with."),
@@ -174,6 +175,8 @@ def is_waited_for(prefer: str) -> bool:
 class RenameBody(_Named):
     """The new name of a link."""
 
+    example: ClassVar = {"name": "Van 13"}
+
     name = name_field(LINK_NAME, required=True)
 
 
@@ -182,6 +185,7 @@ class LinkPlansBody(Schema):
 
     # Either list may be empty beside the other one; what they hold together is said in words.
     in_document: ClassVar = {"minProperties": 1}
+    example: ClassVar = {"remove": [str(ACTIVATION_ID)], "add": [str(PLAN_ID)]}
 
     remove = Ids(
         unique=True,

@@ -13,9 +13,8 @@ from app.http.accounts.replies import (
     Reference,
     Transaction,
     TransactionPage,
-    TransactionPageReply,
 )
-from app.http.catalogue.replies import (
+from app.http.catalogue import (
     COVERAGE,
     PLAN,
     CountryCode,
@@ -37,8 +36,8 @@ from app.http.edge.replies import (
     Mcc,
     Mnc,
     Moment,
-    Reply,
     ReplyMeta,
+    example,
     format_time,
     means,
     one_of,
@@ -257,48 +256,6 @@ class LinkPage(Page[Link]):
     """Links."""
 
 
-class LinkPageReply(Reply[LinkPage]):
-    """A page of links."""
-
-
-class LinkReply(Reply[LinkDetail], kw_only=True):
-    """The link."""
-
-    meta: LinkMeta
-
-
-class NewLinkReply(Reply[NewLink]):
-    """The link is active, and paid."""
-
-
-class LinkQuoteReply(Reply[LinkQuote]):
-    """The link can be created, for this price."""
-
-
-class LinkRequestReply(Reply[LinkRequest]):
-    """The link is being made; `Location` tells what becomes of it."""
-
-
-class LinkOutcomeReply(Reply[LinkOutcome]):
-    """What has become of the request."""
-
-
-class ChangedLinkReply(Reply[ChangedLink], kw_only=True):
-    """The link as it is now."""
-
-    meta: LinkMeta
-
-
-class NetworkStatusReply(Reply[NetworkStatus], kw_only=True):
-    """The network status."""
-
-    meta: LinkMeta
-
-
-class TopupPlansReply(Reply[list[Plan]]):
-    """The plans."""
-
-
 def show_link(
     reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms], capabilities: Collection[str]
 ) -> LinkDetail:
@@ -488,34 +445,41 @@ _NEW: Final = replace(
     activations=[replace(_ACTIVATION, **_UNUSED, expiry_date=None)],
 )
 
-LINK: Final = LinkReply(data=_DETAIL, meta=_META)
-LINK_PAGE: Final = LinkPageReply(
-    data=LinkPage([_LINK], PageMeta(total=1, per_page=20, current_page=1, last_page=1)),
-    meta=META,
+LINK: Final = example("The link.", _DETAIL, "LinkReply", meta=_META)
+LINK_PAGE: Final = example(
+    "A page of links.",
+    LinkPage([_LINK], PageMeta(total=1, per_page=20, current_page=1, last_page=1)),
 )
-CREATED: Final = NewLinkReply(
-    data=NewLink(
+CREATED: Final = example(
+    "The link is active, and paid.",
+    NewLink(
         **asdict(_NEW),
         activation_url=_LINK.apple_activation_url,
         amount_charged="4.50",
         currency="USD",
     ),
-    meta=META,
 )
-QUOTE: Final = LinkQuoteReply(
-    data=LinkQuote(_PLAN.id, _PLAN.name, "4.50", "USD", balance_after="78.50"), meta=META
+QUOTE: Final = example(
+    "The link can be created, for this price.",
+    LinkQuote(_PLAN.id, _PLAN.name, "4.50", "USD", balance_after="78.50"),
 )
-ACCEPTED: Final = LinkRequestReply(data=LinkRequest(id=LINK_ID, status="pending"), meta=META)
-OUTCOME: Final = LinkOutcomeReply(
-    data=LinkOutcome(id=LINK_ID, status="active", link=CREATED.data, error=None, refunded=None),
-    meta=META,
+ACCEPTED: Final = example(
+    "The link is being made; `Location` tells what becomes of it.",
+    LinkRequest(id=LINK_ID, status="pending"),
 )
-CHANGED: Final = ChangedLinkReply(
-    data=ChangedLink(**asdict(_DETAIL), amount_charged="4.50", currency="USD"), meta=_META
+OUTCOME: Final = example(
+    "What has become of the request.",
+    LinkOutcome(id=LINK_ID, status="active", link=CREATED.data, error=None, refunded=None),
 )
-TOPUP_PLANS: Final = TopupPlansReply(data=[_PLAN], meta=META)
-HISTORY: Final = TransactionPageReply(
-    data=TransactionPage(
+CHANGED: Final = example(
+    "The link as it is now.",
+    ChangedLink(**asdict(_DETAIL), amount_charged="4.50", currency="USD"),
+    meta=_META,
+)
+TOPUP_PLANS: Final = example("The plans.", [_PLAN], "TopupPlansReply", of=list[Plan])
+HISTORY: Final = example(
+    "A page of transactions.",
+    TransactionPage(
         [
             Transaction(
                 id=TRANSACTION_ID,
@@ -539,10 +503,10 @@ HISTORY: Final = TransactionPageReply(
         ],
         PageMeta(total=1, per_page=15, current_page=1, last_page=1),
     ),
-    meta=META,
 )
-NETWORK_STATUS: Final = NetworkStatusReply(
-    data=NetworkStatus(
+NETWORK_STATUS: Final = example(
+    "The network status.",
+    NetworkStatus(
         link_id=LINK_ID,
         iccid=_LINK.iccid,
         status="active",

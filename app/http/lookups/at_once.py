@@ -1,4 +1,4 @@
-"""Lookups that the front's own thread answers: usual requests for which nothing has to wait.
+"""Lookups that the loop of the server answers: usual requests for which nothing has to wait.
 
 All other requests go to a thread and the operation in `routes`, because only that one reports what
 is wrong. So this module takes fewer requests than the operation, but its replies never differ.
@@ -19,15 +19,15 @@ from app.bootstrap.container import Container
 from app.http.edge.callers import admit, caller_of
 from app.http.edge.errors import Outages
 from app.http.edge.input import is_key
-from app.http.edge.own_replies import reply_in_json
 from app.http.edge.problems import INTERNAL, Problem, problem_of
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
 from app.http.edge.request import count_of, note_answer, request_id_of
-from app.http.edge.request_threads import Request, log_place
+from app.http.gateway import Reply, Scope, reply_in_json
 from app.http.lookups.input import is_e164
 from app.http.lookups.replies import lookup_reply
 from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled
 from app.security.rate_limits import Admission
+from app.watch.trouble import log_place
 from domain.at_once import WouldWait, at_once
 from domain.cause import Cause
 from domain.errors import Conflict, Refused, ServiceUnavailable
@@ -70,23 +70,22 @@ class LookupsAtOnce:
         self._paths = {path.encode() for path in paths}
         self._new_id = new_id
 
-    def begin(self, request: Request) -> "LookupAtOnce | None":
+    def begin(self, scope: Scope, body: bytes) -> "LookupAtOnce | None":
         """Do a lookup up to its commit; None, with nothing done, if a thread must answer it."""
-        path, _, query = request.target.partition(b"?")
-        if path not in self._paths or request.method != "POST":
+        if scope["raw_path"] not in self._paths or scope["method"] != "POST":
             return None
         began_s = time.perf_counter()
         try:
             with at_once():
                 if self.container.rest.is_on:
                     return None
-                return self._begin(request, query, began_s)
+                return self._begin(scope, body, began_s)
         except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
             return None
 
-    def _begin(self, request: Request, query: bytes, began_s: float) -> "LookupAtOnce | None":
-        headers = _headers(request)
-        number = _number(request, query, headers)
+    def _begin(self, scope: Scope, body: bytes, began_s: float) -> "LookupAtOnce | None":
+        headers = _headers(scope)
+        number = _number(scope["query_string"], body, headers)
         key = headers.get(b"idempotency-key")
         if number is None or (key is not None and not is_key(key)):
             return None
@@ -114,7 +113,7 @@ class LookupsAtOnce:
             self.give_back(caller.organization_id, admission)
             raise
         owner = caller.organization_id
-        return LookupAtOnce(self, request, owner, request_id, began_s, begun, admission)
+        return LookupAtOnce(self, owner, request_id, began_s, begun, admission)
 
     def give_back(self, organization_id: UUID, admission: Admission | None) -> None:
         """Take back the count of a request, because a thread will count it again."""
@@ -127,7 +126,6 @@ class LookupAtOnce:
     """A lookup that waits for its commit."""
 
     by: LookupsAtOnce
-    request: Request
     organization_id: UUID
     request_id: str
     began_s: float
@@ -142,7 +140,7 @@ class LookupAtOnce:
         """End the lookup if it has waited too long."""
         self.begun.expire(age_s)
 
-    def reply(self) -> bytes:
+    def reply(self) -> Reply:
         """Return the reply to an outcome; WouldWait if nothing was committed.
 
         An unknown outcome is a 503, because something may have been committed.
@@ -161,7 +159,7 @@ class LookupAtOnce:
             return self._problem(INTERNAL)
         return self._whole(200, lookup_reply(self.by.container, result, self._facts()))
 
-    def _problem(self, problem: Problem) -> bytes:
+    def _problem(self, problem: Problem) -> Reply:
         body = failure_body(problem, ReplyMeta(**self._facts()))
         return self._whole(problem.status, body, problem.headers)
 
@@ -175,11 +173,11 @@ class LookupAtOnce:
 
     def _whole(
         self, status: int, body: object, headers: Mapping[str, str] = MappingProxyType({})
-    ) -> bytes:
+    ) -> Reply:
         limits = self.admission.headers() if self.admission is not None else {}
         note_answer(
             self.by.count,
-            self.request.method,
+            "POST",
             LOOKUP,
             status,
             duration_ms=self._elapsed_ms(),
@@ -190,20 +188,17 @@ class LookupAtOnce:
             status,
             msgspec.json.encode(body),
             self.request_id,
-            self.request,
-            keep=self.request.keep,
-            more=[*limits.items(), *headers.items()],
+            [*limits.items(), *headers.items()],
         )
 
     def _elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.began_s) * 1000, 1)
 
 
-def _headers(request: Request) -> dict[bytes, str]:
+def _headers(scope: Scope) -> dict[bytes, str]:
     """Return the headers that a lookup reads; WouldWait if one of them comes twice."""
     found: dict[bytes, str] = {}
-    for given, value in request.headers:
-        name = given.lower()
+    for name, value in scope["headers"]:
         if name in _LOOKED_AT:
             if name in found:
                 raise WouldWait
@@ -211,9 +206,8 @@ def _headers(request: Request) -> dict[bytes, str]:
     return found
 
 
-def _number(request: Request, query: bytes, headers: Mapping[bytes, str]) -> str | None:
+def _number(query: bytes, body: bytes, headers: Mapping[bytes, str]) -> str | None:
     """Return the number; None if the query or the body holds anything else."""
-    body = request.body
     if not body:
         match = _QUERY.fullmatch(query)
     elif query or len(body) > BODY_BYTES_MAX or headers.get(b"content-type") != _JSON:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
-from app.http.edge.input import NOT_A_LIST, Query, described
+from app.http.edge.input import NOT_A_LIST, Query, Reads, described
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.request import container, current_request
@@ -31,19 +31,17 @@ def is_e164(text: str) -> bool:
     return _E164.fullmatch(text) is not None
 
 
-class PhoneNumber(fields.String):
+class PhoneNumber(Reads, fields.String):
     """A number in E.164 form (ITU-T E.164), whole and ASCII."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> str:
-        number = super()._deserialize(value, attr, data, **kwargs)
+    def read(self, value: Any) -> str:
+        number: str = super().read(value)
         if not is_e164(number):
             raise ValidationError(NOT_E164)
         return number
 
 
-class PhoneNumbers(fields.List[str]):
+class PhoneNumbers(Reads, fields.List[str]):
     """The numbers of a job: unique, at least one, at most BULK_NUMBERS_MAX.
 
     Checked in one loop, because a field for each number would take longer than looking them up.
@@ -52,10 +50,7 @@ class PhoneNumbers(fields.List[str]):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(fields.String(metadata={"pattern": PATTERN}), **kwargs)
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> list[Any]:
-        _ = attr, data, kwargs
+    def read(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise ValidationError(NOT_A_LIST)
         limit = container().settings.bulk_numbers_max
@@ -81,13 +76,10 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
     return found
 
 
-class BodyAge(fields.Integer):
+class BodyAge(Reads, fields.Integer):
     """Whole seconds as a JSON number; 60.0 is one too (JSON Schema, `integer`)."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> int:
-        _ = attr, data, kwargs
+    def read(self, value: Any) -> int:
         seconds = int(value) if type(value) is float and value.is_integer() else value
         if type(seconds) is not int or not 0 <= seconds <= MAX_AGE_S:
             raise ValidationError(NOT_AN_AGE)
@@ -97,11 +89,9 @@ class BodyAge(fields.Integer):
 class QueryAge(BodyAge):
     """Whole seconds in ASCII digits."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> int:
+    def read(self, value: Any) -> int:
         seconds = int(value) if DIGITS.fullmatch(value) else value
-        return super()._deserialize(seconds, attr, data, **kwargs)
+        return super().read(seconds)
 
 
 MISSING = "Missing data for required field."
@@ -121,11 +111,9 @@ AGE = described(
 class QueryNumber(PhoneNumber):
     """A number in a query; decoding turns an unencoded `+` into a space."""
 
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> str:
+    def read(self, value: Any) -> str:
         meant = f"+{value[1:]}" if value.startswith(" ") else value
-        return super()._deserialize(meant, attr, data, **kwargs)
+        return super().read(meant)
 
 
 class LookupQuery(Schema):
@@ -141,15 +129,17 @@ class LookupQuery(Schema):
     max_age = QueryAge(metadata=AGE)
 
 
-def no_number_in_query() -> bool:
-    """Tell whether the number must come in the body."""
-    return "phone_number" not in current_request().args
-
-
 class LookupBody(Schema):
     """The number in the body, for clients that keep it out of the URL."""
 
     in_document: ClassVar = {"required": ["phone_number"]}  # Without a number a body says nothing.
+    may_be_absent = True
+    example: ClassVar = {"phone_number": EXAMPLE}
+
+    @staticmethod
+    def needed() -> bool:
+        """Tell whether the number must come in the body."""
+        return "phone_number" not in current_request().args
 
     phone_number = PhoneNumber(metadata=NUMBER)
     max_age = BodyAge(metadata=AGE)
@@ -157,19 +147,21 @@ class LookupBody(Schema):
     @pre_load
     def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Ignore the number of the body if there is one in the query."""
-        if not no_number_in_query():
+        if not self.needed():
             return {name: value for name, value in data.items() if name != "phone_number"}
         return data
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
     def need_a_number(self, _: dict[str, Any], given: Mapping[str, Any], **__: Any) -> None:
         """Report a missing number beside other errors; a misspelled field may be one."""
-        if "phone_number" not in given and no_number_in_query():
+        if "phone_number" not in given and self.needed():
             raise ValidationError(MISSING, "phone_number")
 
 
 class BulkBody(Schema):
     """The numbers of a job."""
+
+    example: ClassVar = {"phone_numbers": [EXAMPLE, "+971508245915"]}
 
     phone_numbers = PhoneNumbers(
         required=True,

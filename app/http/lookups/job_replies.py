@@ -16,12 +16,11 @@ from app.http.edge.compression import Kept
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
     JOB_ID,
-    META,
     MORE_MAY_COME,
     TRANSACTION_ID,
     Amount,
     Moment,
-    Reply,
+    example,
     format_time,
     means,
     note_age,
@@ -111,22 +110,6 @@ class Job(JobSummary):
         list[JobItem] | msgspec.UnsetType,
         means("In the order submitted; absent with `fields=summary`."),
     ] = msgspec.UNSET
-
-
-class JobAcceptedReply(Reply[JobAccepted]):
-    """The job is accepted, and paid."""
-
-
-class JobReply(Reply[Job]):
-    """The job."""
-
-
-class JobSummaryReply(Reply[JobSummary]):
-    """The job, without its items."""
-
-
-class JobPageReply(Reply[Page[JobSummary]]):
-    """A page of jobs, newest first."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -276,18 +259,24 @@ ITEMS: Final[Sequence[JobItem]] = (
     JobItem("+15005550001", "failed", None, NumberLookupUnavailable.message),
     JobItem("+14155552671", "pending", None, None),
 )
-JOB_ACCEPTED: Final = JobAcceptedReply(
-    data=JobAccepted(JOB_ID, JobCharge(TRANSACTION_ID, "0.015", "USD", "0.00")), meta=META
+JOB_ACCEPTED: Final = example(
+    "The job is accepted, and paid.",
+    JobAccepted(JOB_ID, JobCharge(TRANSACTION_ID, "0.015", "USD", "0.00")),
 )
-JOB: Final = JobReply(data=Job(**asdict(_SUMMARY), items=[*ITEMS]), meta=META)
-JOB_PAGE: Final = JobPageReply(data=Page([_SUMMARY], PageMeta(1, 50, 1, 1)), meta=META)
-CANCELLED: Final = JobSummaryReply(
-    data=msgspec.structs.replace(
+JOB: Final = example("The job.", Job(**asdict(_SUMMARY), items=[*ITEMS]))
+JOB_PAGE: Final = example(
+    "A page of jobs, newest first.",
+    Page([_SUMMARY], PageMeta(1, 50, 1, 1)),
+    "JobPageReply",
+    of=Page[JobSummary],
+)
+CANCELLED: Final = example(
+    "The job, without its items.",
+    msgspec.structs.replace(
         _SUMMARY,
         status="cancelled",
         cancelled_count=1,
         charge=JobCharge(TRANSACTION_ID, "0.015", "USD", "0.01"),
         finished_at="2026-11-21T03:04:06.200Z",
     ),
-    meta=META,
 )

@@ -8,7 +8,7 @@ from flask import Response
 
 from app.bootstrap.container import Container
 from app.http.edge.media import CSV, JSON, NDJSON, attachment, csv_blocks, preferred
-from app.http.edge.replies import META, Reply, reply_meta
+from app.http.edge.replies import Reply, example, reply_meta
 from app.http.lookups.job_replies import ITEMS, JobItem, items_of, open_numbers
 from domain.lookups.ports import Carrier, NumberFacts
 from projections.models.jobs import JobRow
@@ -33,11 +33,9 @@ EXAMPLES: Final = {
 }
 
 
-class JobResultsReply(Reply[Sequence[JobItem]]):
-    """The items of the job, in the order submitted."""
-
-
-RESULTS: Final = JobResultsReply(data=ITEMS, meta=META)
+RESULTS: Final = example(
+    "The items of the job, in the order submitted.", ITEMS, "JobResultsReply", of=Sequence[JobItem]
+)
 _ENCODER = msgspec.json.Encoder()
 _FACTS = msgspec.json.Decoder(NumberFacts)
 

@@ -2,32 +2,19 @@
 
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from flask import Response
 
-from app.bootstrap.container import DOWNLOADS_SHARE
-from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
-from app.http.edge.media import CSV, JSON, NDJSON, also_sent_as
-from app.http.edge.operation import operation
-from app.http.edge.paging import offset_of, show_page
+from app.bootstrap.container import DOWNLOADS_SHARE, Container
+from app.http.edge.input import parse_id
+from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
-from app.http.edge.replies import (
-    ETAG,
-    IDEMPOTENCY_REPLAYED,
-    LOCATION,
-    NOT_MODIFIED,
-    common_meta,
-    json_response,
-    replay_headers,
-    success,
-    tagged,
-    wait_for,
-)
-from app.http.edge.request import container, current_cause, reached, request_context
+from app.http.edge.replies import Answer, common_meta, replay_headers, tagged, wait_for
+from app.http.edge.request import container, reached, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import (
-    EXAMPLE,
     FORMATS,
     NOT_E164,
     NOT_SUMMARY,
@@ -37,7 +24,6 @@ from app.http.lookups.input import (
     LookupBody,
     LookupQuery,
     ResultsQuery,
-    no_number_in_query,
 )
 from app.http.lookups.job_replies import (
     CANCELLED,
@@ -45,6 +31,7 @@ from app.http.lookups.job_replies import (
     JOB_ACCEPTED,
     JOB_PAGE,
     JobAccepted,
+    JobSummary,
     charge_of,
     show_summary,
 )
@@ -75,162 +62,140 @@ SCOPE = "lookup"
 LOOKUP = "/number-lookup"
 POLL_S = "1"
 
-blueprint = Blueprint(
+blueprint = Group(
     "Number lookup",
     __name__,
+    SCOPE,
     description="Country, validity and carrier of phone numbers: one at once, or many as a "
     "job. When a lookup has a price, every answer is charged, also a repeated one.",
 )
-
-SINGLE_REFUSALS: Final = (
-    errors.NumberLookupDisabled(),
-    errors.ValidationFailed({"phone_number": [NOT_E164]}),
-    errors.NotFound(errors.KEY_ERASED),
-    errors.IdempotencyKeyReused(),
-    errors.SpendingLimit(5_000, 49_999_000, 50_000_000, "USD"),
-    errors.BillingNotConfigured(),
-    errors.InsufficientBalance(5_000, 1_000, "USD"),
-    errors.IdempotencyInProgress(),
-    errors.RateLimited(),
-    errors.NumberLookupUnavailable(),
-)
-BULK_REFUSALS: Final = (
-    errors.NumberLookupDisabled(),
-    errors.ValidationFailed({"phone_numbers.1": ["The same number stands at index 0."]}),
-    errors.NotFound(errors.KEY_ERASED),
-    errors.IdempotencyKeyReused(),
-    errors.RateLimited(),
-    errors.SpendingLimit(5_000_000, 49_000_000, 50_000_000, "USD"),
-    errors.BillingNotConfigured(),
-    errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
-)
+_ERASED: Final = errors.NotFound(errors.KEY_ERASED)
+_TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/transaction_id")
 
 
-@blueprint.route(LOOKUP, methods=["POST"])
-@operation(
-    scope=SCOPE, refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True, buys=True
-)
-@blueprint.arguments(LookupQuery, location="query")
-@blueprint.arguments(
-    LookupBody,
-    location="json",
-    required=False,
-    needed=no_number_in_query,
-    example={"phone_number": EXAMPLE},
-)
-@blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(
-    200,
-    ANSWER,
-    headers=IDEMPOTENCY_REPLAYED,
-    leads_to=[
-        ("read_lookup", "lookup_id", "/meta/lookup_id"),
-        ("read_transaction", "transaction_id", "/meta/charge/transaction_id"),
+@blueprint.operation(
+    f"POST {LOOKUP}",
+    feature=require_lookup,
+    query=LookupQuery,
+    body=LookupBody,
+    key=True,
+    buys=True,
+    reply=Shown(ANSWER, leads_to=link_to("read_lookup", lookup_id="/meta/lookup_id") | _TO_CHARGE),
+    errors="NUMBER_LOOKUP_DISABLED NOT_FOUND IDEMPOTENCY_IN_PROGRESS NUMBER_LOOKUP_UNAVAILABLE",
+    invalid={"phone_number": NOT_E164},
+    examples=[
+        _ERASED,
+        errors.SpendingLimit(5_000, 49_999_000, 50_000_000, "USD"),
+        errors.InsufficientBalance(5_000, 1_000, "USD"),
     ],
 )
-def look_up(
-    caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
-) -> Response:
+def look_up(caller: Caller, given: Given[None]) -> Answer:
     """Look up one number.
 
     The number stands in the query or in a JSON body; the query wins. A number of the right form
     that cannot exist is an answer (`valid` is false) and is charged. Without an answer nothing is
     charged.
     """
-    parts = container()
-    given = body | query
-    age_s = given.get("max_age")
-    wanted = LookupRequest(
+    result = given.parts.single_lookup.run(wanted_of(caller, given), given.cause())
+    return answer_of(given.parts, result)
+
+
+def wanted_of(caller: Caller, given: Given[None]) -> LookupRequest:
+    """Return what a request asks for, whoever then runs it: a thread, or one that must not wait."""
+    settings, sent = given.parts.settings, given.body | given.query
+    age_s = sent.get("max_age")
+    return LookupRequest(
         caller.organization_id,
-        given["phone_number"],
-        parts.settings.lookup_price_micros(caller.price_micros),
-        parts.settings.currency,
-        header.get("key"),
+        sent["phone_number"],
+        settings.lookup_price_micros(caller.price_micros),
+        settings.currency,
+        given.key,
         None if age_s is None else timedelta(seconds=age_s),
     )
-    result = parts.single_lookup.run(wanted, current_cause())
+
+
+def answer_of(parts: Container, result: LookupResult) -> Answer:
+    """Answer with the result of a lookup, however it was run."""
     reply = lookup_reply(parts, result, common_meta())
-    return json_response(reply, headers=replay_headers(result.replayed))
+    return Answer(reply, headers=replay_headers(result.replayed))
 
 
 def _find_lookup(caller: Caller, lookup_id: str) -> LookupResult:
     return container().single_lookup.read(caller.organization_id, parse_id(lookup_id))
 
 
-@blueprint.route("/number-lookup/lookups/<lookup_id>", methods=["GET"])
-@operation(scope=SCOPE, refusals=[errors.NotFound()], resource=_find_lookup)
-@blueprint.replies(
-    200,
-    ANSWER,
-    leads_to=[("read_transaction", "transaction_id", "/meta/charge/transaction_id")],
+@blueprint.operation(
+    "GET /number-lookup/lookups/<lookup_id>",
+    resource=_find_lookup,
+    reply=Shown(ANSWER, leads_to=_TO_CHARGE),
 )
-def read_lookup(_: Caller, found: LookupResult) -> Response:
+def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
     """Read the answer of an earlier lookup again.
 
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    return json_response(lookup_reply(container(), found, common_meta()))
+    return Answer(lookup_reply(given.parts, given.found, common_meta()))
 
 
-@blueprint.route("/number-lookup/bulk", methods=["POST"])
-@operation(scope=SCOPE, refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True, buys=True)
-@blueprint.arguments(
-    BulkBody, location="json", example={"phone_numbers": [EXAMPLE, "+971508245915"]}
-)
-@blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(
-    202,
-    JOB_ACCEPTED,
-    headers=LOCATION | RETRY_AFTER | IDEMPOTENCY_REPLAYED,
-    leads_to=[
-        *((name, "job_id", "/data/job_id") for name in ("read_job", "read_results", "cancel_job")),
-        ("read_transaction", "transaction_id", "/data/charge/transaction_id"),
+@blueprint.operation(
+    "POST /number-lookup/bulk",
+    feature=require_lookup,
+    body=BulkBody,
+    key=True,
+    buys=True,
+    reply=Shown(
+        JOB_ACCEPTED,
+        202,
+        headers=RETRY_AFTER,
+        leads_to=link_to("read_job read_results cancel_job", job_id="/data/job_id")
+        | link_to("read_transaction", transaction_id="/data/charge/transaction_id"),
+    ),
+    errors="NUMBER_LOOKUP_DISABLED NOT_FOUND",
+    invalid={"phone_numbers.1": "The same number stands at index 0."},
+    examples=[
+        _ERASED,
+        errors.SpendingLimit(5_000_000, 49_000_000, 50_000_000, "USD"),
+        errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
     ],
 )
-def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
+def create_job(caller: Caller, given: Given[None]) -> Answer:
     """Look up many numbers as a job.
 
     The whole job is charged when it is accepted, and each item that fails is refunded. Poll it
     every 1 to 3 seconds until its status is `completed`, `failed` or `cancelled`.
     """
-    parts = container()
+    settings = given.parts.settings
     wanted = BulkRequest(
         caller.organization_id,
-        body["phone_numbers"],
-        parts.settings.lookup_price_micros(caller.price_micros),
-        parts.settings.currency,
-        header.get("key"),
+        given.body["phone_numbers"],
+        settings.lookup_price_micros(caller.price_micros),
+        settings.currency,
+        given.key,
     )
-    job, replayed = parts.bulk_create.run(wanted, current_cause())
-    location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job.id}"
+    job, replayed = given.parts.bulk_create.run(wanted, given.cause())
+    location = f"{reached(settings.numbers)}/number-lookup/bulk/{job.id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
-    return success(JobAccepted(job.id, charge_of(row_of(job), 0)), 202, headers=headers)
+    return Answer(JobAccepted(job.id, charge_of(row_of(job), 0)), 202, headers)
 
 
-@blueprint.route("/number-lookup/bulk", methods=["GET"])
-@operation(
-    scope=SCOPE,
-    refusals=[errors.ValidationFailed({"status": [f"Must be one of: {', '.join(STATUSES)}."]})],
+@blueprint.operation(
+    "GET /number-lookup/bulk",
+    query=JobsQuery,
+    reply=Shown(JOB_PAGE, leads_to=link_to("read_job", job_id="/data/data/0/job_id")),
+    invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
 )
-@blueprint.arguments(JobsQuery, location="query")
-@blueprint.replies(200, JOB_PAGE, leads_to=[("read_job", "job_id", "/data/data/0/job_id")])
-def list_jobs(caller: Caller, query: dict[str, Any]) -> Response:
+def list_jobs(caller: Caller, given: Given[None]) -> Page[JobSummary]:
     """List your jobs, newest first, without their items.
 
     A page past the end is an empty list. Jobs that have been erased are not listed.
     """
-    parts, owner = container(), caller.organization_id
+    parts, owner, query = given.parts, caller.organization_id, given.query
     wait_for(parts, parts.jobs.name)
     found, total = parts.jobs.page(
-        parts.views,
-        owner,
-        query.get("status"),
-        partial(parts.vault.holds, owner),
-        offset=offset_of(query),
-        limit=query["per_page"],
+        parts.views, owner, query.get("status"), partial(parts.vault.holds, owner), **span_of(query)
     )
-    return success(show_page([show_summary(each) for each in found], total, query))
+    return show_page([show_summary(each) for each in found], total, query)
 
 
 def _find_job(caller: Caller, job_id: str) -> JobCounts:
@@ -242,26 +207,24 @@ def _find_job(caller: Caller, job_id: str) -> JobCounts:
         raise
 
 
-@blueprint.route("/number-lookup/bulk/<job_id>", methods=["GET"])
-@operation(
-    scope=SCOPE,
-    refusals=[errors.NotFound(), errors.ValidationFailed({"fields": [NOT_SUMMARY]})],
+@blueprint.operation(
+    "GET /number-lookup/bulk/<job_id>",
     resource=_find_job,
+    query=JobQuery,
+    reply=Shown(JOB, headers=RETRY_AFTER),
+    tagged=True,
+    invalid={"fields": NOT_SUMMARY},
 )
-@blueprint.arguments(JobQuery, location="query")
-@blueprint.replies(200, JOB, headers=ETAG | RETRY_AFTER)
-@blueprint.doc(responses={304: {"headers": RETRY_AFTER}})
-@blueprint.doc(responses=NOT_MODIFIED)
-def read_job(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
+def read_job(caller: Caller, given: Given[JobCounts]) -> Response:
     """Read a job; with `fields=summary` without its items.
 
     `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
     without a body.
     """
-    parts, ended = container(), request_context().parts[ended_jobs.PART]
+    parts, job, ended = given.parts, given.found, request_context().parts[ended_jobs.PART]
     headers = {} if job.finished_at is not None else {"Retry-After": POLL_S}
     state = job_replies.encode_state(job)
-    if "shown" in query:
+    if "shown" in given.query:
         # With a tag of its own: a client that then asks for the items must not get an empty 304.
         return tagged(state + b" summary", lambda: show_summary(job), headers)
     kept = ended.find(caller.organization_id, job.id)
@@ -273,51 +236,46 @@ def read_job(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
     return tagged(state, lambda: job_replies.show_job(parts, ended, row, numbers), headers)
 
 
-@blueprint.route("/number-lookup/bulk/<job_id>/results", methods=["GET"])
-@operation(
-    scope=SCOPE,
-    refusals=[
-        errors.NotFound(),
-        errors.ValidationFailed({"format": [f"Must be one of: {', '.join(FORMATS)}."]}),
-        errors.NotAcceptable(JSON, CSV, NDJSON),
-        errors.RateLimited(DOWNLOADS_SHARE),
-    ],
+@blueprint.operation(
+    "GET /number-lookup/bulk/<job_id>/results",
     resource=_find_job,
+    query=ResultsQuery,
+    reply=RESULTS,
+    also=EXAMPLES,
+    invalid={"format": f"Must be one of: {', '.join(FORMATS)}."},
+    examples=[errors.RateLimited(DOWNLOADS_SHARE)],
 )
-@blueprint.arguments(ResultsQuery, location="query")
-@also_sent_as(EXAMPLES)
-@blueprint.replies(200, RESULTS)
-def read_results(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
+def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     """Read the items of a job as a file: JSON, CSV or NDJSON.
 
     A running job shows how far it is. The reply is sent while it is made: 429 while your
     organization has several such downloads under way. In CSV a cell that a spreadsheet could take
     for a formula begins with an apostrophe, numbers too.
     """
-    parts, wanted = container(), format_of(query.get("format"))
+    parts, wanted = given.parts, format_of(given.query.get("format"))
     request_context().hold(parts.downloads.place(caller.organization_id))
-    row = job_replies.whole(parts, job)
-    return results_reply(parts, row, wanted, query.get("status"))
+    row = job_replies.whole(parts, given.found)
+    return results_reply(parts, row, wanted, given.query.get("status"))
 
 
 def _find_to_cancel(caller: Caller, job_id: str) -> BulkJob:
     return container().bulk_cancel.find(caller.organization_id, parse_id(job_id))
 
 
-@blueprint.route("/number-lookup/bulk/<job_id>", methods=["DELETE"])
-@operation(
-    scope=SCOPE, refusals=[errors.NotFound(), errors.JobFinished()], resource=_find_to_cancel
+@blueprint.operation(
+    "DELETE /number-lookup/bulk/<job_id>",
+    resource=_find_to_cancel,
+    reply=CANCELLED,
+    errors="JOB_FINISHED",
 )
-@blueprint.replies(200, CANCELLED)
-def cancel_job(caller: Caller, job: BulkJob) -> Response:
+def cancel_job(_: Caller, given: Given[BulkJob]) -> JobSummary:
     """Cancel a job.
 
     Every item without an outcome is cancelled and refunded at once; what has ended stays, with its
     result. A job that is cancelled already gets the same reply. 409 `JOB_FINISHED` for one that
     has ended by itself.
     """
-    _ = caller
-    parts = container()
-    cancelled = parts.bulk_cancel.run(job, current_cause())
+    parts = given.parts
+    cancelled = parts.bulk_cancel.run(given.found, given.cause())
     wait_for(parts, parts.jobs.name)  # So that the next read shows it.
-    return success(show_summary(row_of(cancelled)))
+    return show_summary(row_of(cancelled))

@@ -1,60 +1,318 @@
 """Webhooks: where an organization is told what happens, and what it was told."""
 
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, get_args
 from uuid import UUID
 
-from flask import Response
+from marshmallow import Schema, ValidationError, fields, post_load, validate
+from msgspec import Struct
 from msgspec.structs import asdict
 
-from app.http.edge.input import NOT_A_FLAG, Blueprint, IdempotencyHeader, parse_id
-from app.http.edge.operation import operation
-from app.http.edge.paging import PageQuery, offset_of, show_page
-from app.http.edge.replies import IDEMPOTENCY_REPLAYED, LOCATION, replay_headers, success
-from app.http.edge.request import container, current_cause, reached
-from app.http.links.input import NoBody
-from app.http.webhooks import told
-from app.http.webhooks.input import WebhookBody, WebhookChanges
-from app.http.webhooks.replies import (
-    ASKED,
-    DELIVERIES,
-    REMOVED,
-    WEBHOOK,
-    WEBHOOKS,
-    WITH_SECRET,
-    Asked,
-    Removed,
-    Webhook,
-    WebhookWithSecret,
-    show_delivery,
-    show_webhook,
+from app.http.edge.input import NOT_A_FLAG, Reads, described, parse_id
+from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
+from app.http.edge.replies import (
+    DELIVERY_ID,
+    MORE_MAY_COME,
+    WEBHOOK_ID,
+    Answer,
+    Moment,
+    example,
+    format_time,
+    means,
+    one_of,
+    replay_headers,
+    time_or_null,
 )
+from app.http.edge.request import container, reached
+from app.http.links.input import NoBody, name_field
+from app.http.webhooks import told
 from app.security.authorization import Caller
-from domain import errors
+from domain.errors import NotFound, RateLimited
 from domain.webhooks.commands import Changes, Draft
-from domain.webhooks.destination import NOT_HTTPS
-from domain.webhooks.endpoint import CHANGED, REGISTERED, WebhookEndpoint
-from domain.webhooks.ports import Delivery
+from domain.webhooks.destination import NOT_HTTPS, URL_CHARS_MAX, NotAllowed, read_destination
+from domain.webhooks.endpoint import CHANGED, REGISTERED, Address, DisabledReason, WebhookEndpoint
+from domain.webhooks.messages import TEST, TYPES
+from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
 
-blueprint = Blueprint(
-    "Webhooks", __name__, description="Where you are told what happens, instead of asking for it."
+TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
+STATUS: Final = one_of("DeliveryStatus", get_args(DeliveryStatus), MORE_MAY_COME)
+REASON: Final = one_of("DisabledReason", get_args(DisabledReason), MORE_MAY_COME)
+
+
+class Webhook(Struct):
+    """An endpoint that is told what happens."""
+
+    id: Annotated[UUID, means("The endpoint.")]
+    url: Annotated[str, means("Where it is.", format="uri")]
+    description: Annotated[str | None, means("Your words for it.")]
+    events: Annotated[
+        list[Annotated[str, means(**TYPE)]] | None,
+        means("The types that it is told of; null: all, also later ones."),
+    ]
+    enabled: Annotated[bool, means("Whether it is told what happens.")]
+    disabled_reason: Annotated[
+        Annotated[str, means(**REASON)] | None,
+        means(
+            "Why it is not: you have `asked` for it, it has answered 410 (`gone`), or nothing but "
+            "failures came of seven days (`failing`), or we have disabled it (`operator`)."
+        ),
+    ]
+    created_at: Annotated[Moment, means("When it was registered (UTC).")]
+
+
+class WebhookWithSecret(Webhook, kw_only=True):
+    """An endpoint with its secret."""
+
+    secret: Annotated[
+        str,
+        means(
+            "What its signatures are verified with. It is shown only now.",
+            example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=",
+            pattern="^whsec_[A-Za-z0-9+/]{43}=$",
+        ),
+    ]
+
+
+class Removed(Struct):
+    """What is no more."""
+
+    id: Annotated[UUID, means("The endpoint.")]
+    deleted: Annotated[bool, means(enum=[True])] = True
+
+
+class Asked(Struct):
+    """A delivery that is under way."""
+
+    delivery_id: Annotated[UUID, means("The delivery, which is also its `webhook-id`.")]
+
+
+class WebhookDelivery(Struct):
+    """An event as it is told to one endpoint."""
+
+    id: Annotated[UUID, means("The `webhook-id` of each attempt.")]
+    type: Annotated[str, means("What happened.", **TYPE)]
+    status: Annotated[
+        str,
+        means(
+            "`pending` until it was accepted (`delivered`), given up (`failed`), or its endpoint "
+            "was disabled or deleted (`cancelled`).",
+            **STATUS,
+        ),
+    ]
+    position: Annotated[int, means("The `data.position` of its body.")]
+    attempts: Annotated[int, means("How often it was tried.")]
+    response_status: Annotated[
+        int | None, means("What was answered last; null: nothing.", example=200)
+    ]
+    error: Annotated[
+        str | None,
+        means("Why there was no answer, such as `timeout` or `tls_failed`.", example="timeout"),
+    ]
+    duration_ms: Annotated[int | None, means("How long the last attempt took.")]
+    created_at: Annotated[Moment, means("When it was planned (UTC).")]
+    attempted_at: Annotated[Moment | None, means("When it was tried last (UTC).")]
+    next_attempt_at: Annotated[Moment | None, means("When it is tried next (UTC).")]
+
+
+class DeliveryPage(Page[WebhookDelivery]):
+    """Deliveries."""
+
+
+def show_webhook(endpoint: WebhookEndpoint, address: Address) -> Webhook:
+    """Return an endpoint as partners see it."""
+    return Webhook(
+        id=endpoint.id,
+        url=address.url,
+        description=address.description,
+        events=endpoint.events,
+        enabled=endpoint.disabled is None,
+        disabled_reason=None if endpoint.disabled is None else endpoint.disabled.reason,
+        created_at=format_time(endpoint.registered.timestamp),
+    )
+
+
+def show_delivery(delivery: Delivery) -> WebhookDelivery:
+    """Return a delivery as partners see it."""
+    return WebhookDelivery(
+        id=delivery.id,
+        type=delivery.type,
+        status=delivery.status,
+        position=delivery.position,
+        attempts=delivery.attempts,
+        response_status=delivery.response_status,
+        error=delivery.error,
+        duration_ms=delivery.duration_ms,
+        created_at=format_time(delivery.created_at),
+        attempted_at=time_or_null(delivery.attempted_at),
+        next_attempt_at=time_or_null(delivery.next_attempt_at),
+    )
+
+
+_ENDPOINT: Final = Webhook(
+    id=WEBHOOK_ID,
+    url="https://hooks.partner.example/carrier",
+    description="Production",
+    events=["link.activated", "job.finished"],
+    enabled=True,
+    disabled_reason=None,
+    created_at="2026-11-21T03:04:05.100Z",
+)
+WEBHOOK: Final = example("The endpoint.", _ENDPOINT)
+WEBHOOKS: Final = example(
+    "All endpoints, oldest first.", [_ENDPOINT], "WebhookListReply", of=list[Webhook]
+)
+WITH_SECRET: Final = example(
+    "The endpoint with its secret, which is shown only now.",
+    WebhookWithSecret(
+        WEBHOOK_ID,
+        _ENDPOINT.url,
+        _ENDPOINT.description,
+        _ENDPOINT.events,
+        _ENDPOINT.enabled,
+        None,
+        _ENDPOINT.created_at,
+        secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=",  # noqa: S106  # An example.
+    ),
+    "WebhookSecretReply",
+)
+REMOVED: Final = example("It is told nothing any more.", Removed(WEBHOOK_ID))
+ASKED: Final = example("It will be delivered within seconds.", Asked(DELIVERY_ID))
+DELIVERIES: Final = example(
+    "A page of deliveries.",
+    DeliveryPage(
+        [
+            WebhookDelivery(
+                DELIVERY_ID,
+                "link.activated",
+                "pending",
+                position=4711,
+                attempts=1,
+                response_status=503,
+                error=None,
+                duration_ms=112,
+                created_at="2026-11-21T03:04:05.100Z",
+                attempted_at="2026-11-21T03:04:05.300Z",
+                next_attempt_at="2026-11-21T03:04:10.300Z",
+            )
+        ],
+        PageMeta(total=1, per_page=50, current_page=1, last_page=1),
+    ),
+)
+
+
+NOT_A_TYPE = "Is no type of events."
+NO_TYPE = "Must name at least one type; leave it out, or null, for all."
+TWICE = "Stands there already."
+
+
+def check_url(url: str) -> None:
+    """Refuse a URL that no webhook may have; its name is judged at each delivery."""
+    try:
+        read_destination(url, allow_private=container().settings.webhooks_allow_private)
+    except NotAllowed as refused:
+        raise ValidationError(str(refused)) from None
+
+
+class Types(Reads, fields.List[str]):
+    """A list of types, each once."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        known = fields.String(
+            validate=validate.OneOf([*TYPES], error=NOT_A_TYPE),
+            metadata=one_of("WebhookEventType", TYPES),
+        )
+        super().__init__(known, **kwargs)
+
+    def read(self, value: Any) -> list[Any]:
+        if value == [] or (isinstance(value, list) and len(value) > len(TYPES)):
+            raise ValidationError(NO_TYPE if not value else {len(TYPES): [TWICE]})
+        types: list[Any] = super().read(value)
+        twice = {i: [TWICE] for i, each in enumerate(types) if each in types[:i]}
+        if twice:
+            raise ValidationError(twice)
+        return types
+
+
+class Flag(Reads, fields.Boolean):
+    """True or false, not a text or number that could mean it."""
+
+    def read(self, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValidationError(NOT_A_FLAG)
+        return value
+
+
+def _url(*, required: bool) -> fields.String:
+    about = (
+        "Where we POST to: an `https` URL with the port 443 whose name leads to public addresses "
+        "alone, in plain ASCII, without user and fragment."
+    )
+    return fields.String(
+        required=required,
+        validate=check_url,
+        # The schema cannot say what is public.
+        metadata=described(about, format="uri", maxLength=URL_CHARS_MAX),
+    )
+
+
+def _events() -> Types:
+    about = "The types to be told of; null: all, also those that are added later."
+    rules = {"minItems": 1, "uniqueItems": True}
+    return Types(allow_none=True, metadata=described(about, **rules))
+
+
+_DESCRIPTION = "Your own words for it, without control characters; empty or null: none."
+
+
+class _Body(Schema):
+    @post_load
+    def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Treat an empty description as none."""
+        return data | ({"description": None} if data.get("description") == "" else {})
+
+
+class WebhookBody(_Body):
+    """The endpoint to register."""
+
+    example: ClassVar = {
+        "url": WEBHOOK.data.url,
+        "events": WEBHOOK.data.events,
+        "description": WEBHOOK.data.description,
+    }
+
+    url = _url(required=True)
+    events = _events()
+    description = name_field(_DESCRIPTION)
+
+
+class WebhookChanges(_Body):
+    """What is to change of an endpoint; what is left out stays."""
+
+    may_be_absent = True
+    example: ClassVar = {"enabled": True}
+
+    url = _url(required=False)
+    events = _events()
+    description = name_field(_DESCRIPTION)
+    enabled = Flag(
+        metadata=described(
+            "Whether it is told what happens. What happened meanwhile is not made up for."
+        )
+    )
+
+
+blueprint = Group(
+    "Webhooks",
+    __name__,
+    "webhooks",
+    description="Where you are told what happens, instead of asking for it.",
 )
 
 blueprint.webhooks, blueprint.schemas = told.webhooks(), told.schemas()
 
-SCOPE: Final = "webhooks"
 KEY_REVOKED: Final = "This secret was revoked; rotate-secret with another key gives a new one."
-_TO_ONE: Final = tuple(
-    (name, "webhook_id", "/data/id")
-    for name in (
-        "read_webhook",
-        "change_webhook",
-        "delete_webhook",
-        "rotate_webhook_secret",
-        "send_test_webhook",
-        "list_deliveries",
-    )
-)
+_CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
 def find_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
@@ -75,206 +333,174 @@ def find_delivery(
     wanted = parse_id(delivery_id)
     found = container().webhook_deliveries.get(caller.organization_id, endpoint.id, wanted)
     if found is None:
-        raise errors.NotFound
+        raise NotFound
     return endpoint, found
 
 
-@blueprint.route("/v1/webhooks", methods=["POST"])
-@operation(
-    scope=SCOPE,
-    refusals=[
-        errors.ValidationFailed({"url": [NOT_HTTPS]}),
-        errors.IdempotencyKeyReused(),
-        errors.WebhookLimit(),
-        errors.RateLimited(REGISTERED, retry_after_s=3_600),
-    ],
-    takes_body=True,
+@blueprint.operation(
+    "POST /v1/webhooks",
+    body=WebhookBody,
+    key=True,
+    reply=Shown(
+        WITH_SECRET,
+        201,
+        leads_to=link_to(
+            "read_webhook change_webhook delete_webhook rotate_webhook_secret send_test_webhook "
+            "list_deliveries",
+            webhook_id="/data/id",
+        ),
+    ),
+    errors="WEBHOOK_LIMIT",
+    invalid={"url": NOT_HTTPS},
+    examples=[RateLimited(REGISTERED, retry_after_s=3_600)],
 )
-@blueprint.arguments(
-    WebhookBody,
-    location="json",
-    example={"url": WEBHOOK.data.url, "events": WEBHOOK.data.events, "description": "Production"},
-)
-@blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(201, WITH_SECRET, headers=LOCATION | IDEMPOTENCY_REPLAYED, leads_to=_TO_ONE)
-def create_webhook(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
+def create_webhook(caller: Caller, given: Given[None]) -> Answer:
     """Register an endpoint.
 
     It is told what happens from now on. Its `secret` is shown only here: keep it, for it verifies
     what you are told. An organization has at most 10 endpoints.
     """
-    parts = container()
-    parts.webhook_key.require()  # Without the key there is no secret to show.
+    given.parts.webhook_key.require()  # Without the key there is no secret to show.
     wanted = Draft(
         caller.organization_id,
-        body["url"],
-        body.get("description"),
-        body.get("events"),
-        header.get("key"),
+        given.body["url"],
+        given.body.get("description"),
+        given.body.get("events"),
+        given.key,
     )
-    endpoint, replayed = parts.webhooks.register(wanted, current_cause())
+    endpoint, replayed = given.parts.webhooks.register(wanted, given.cause())
     headers = {"Location": _location(endpoint.id), **replay_headers(replayed)}
-    return success(_with_secret(endpoint, endpoint.secrets[0]), 201, headers=headers)
+    return Answer(_with_secret(endpoint, endpoint.secrets[0]), 201, headers)
 
 
-@blueprint.route("/v1/webhooks", methods=["GET"])
-@operation(scope=SCOPE)
-@blueprint.replies(200, WEBHOOKS, leads_to=[("read_webhook", "webhook_id", "/data/0/id")])
-def list_webhooks(caller: Caller) -> Response:
+@blueprint.operation(
+    "GET /v1/webhooks",
+    reply=Shown(WEBHOOKS, leads_to=link_to("read_webhook", webhook_id="/data/0/id")),
+)
+def list_webhooks(caller: Caller, given: Given[None]) -> list[Webhook]:
     """List your endpoints, oldest first.
 
     All of them: there are at most 10. No secret is shown.
     """
-    parts = container()
-    known = [
-        (each, parts.webhooks.address(each)) for each in parts.webhooks.all(caller.organization_id)
-    ]
-    return success([show_webhook(each, address) for each, address in known if address is not None])
+    webhooks = given.parts.webhooks
+    known = [(each, webhooks.address(each)) for each in webhooks.all(caller.organization_id)]
+    return [show_webhook(each, address) for each, address in known if address is not None]
 
 
-@blueprint.route("/v1/webhooks/<webhook_id>", methods=["GET"])
-@operation(scope=SCOPE, resource=find_webhook, refusals=[errors.NotFound()])
-@blueprint.replies(200, WEBHOOK)
-def read_webhook(_: Caller, endpoint: WebhookEndpoint) -> Response:
+@blueprint.operation("GET /v1/webhooks/<webhook_id>", resource=find_webhook, reply=WEBHOOK)
+def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     """Read an endpoint.
 
     Whether it is told anything, and why it is not. Its secret is not shown.
     """
-    return success(_shown(endpoint))
+    return _shown(given.found)
 
 
-@blueprint.route("/v1/webhooks/<webhook_id>", methods=["PATCH"])
-@operation(
-    scope=SCOPE,
+@blueprint.operation(
+    "PATCH /v1/webhooks/<webhook_id>",
     resource=find_webhook,
-    refusals=[
-        errors.NotFound(),
-        errors.ValidationFailed({"enabled": [NOT_A_FLAG]}),
-        errors.RateLimited(CHANGED, retry_after_s=3_600),
-    ],
-    takes_body=True,
+    body=WebhookChanges,
+    reply=WEBHOOK,
+    invalid={"enabled": NOT_A_FLAG},
+    examples=[_CHANGED],
 )
-@blueprint.arguments(WebhookChanges, location="json", required=False, example={"enabled": True})
-@blueprint.replies(200, WEBHOOK)
-def change_webhook(caller: Caller, endpoint: WebhookEndpoint, body: dict[str, Any]) -> Response:
+def change_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     """Change an endpoint, or switch it off and on.
 
     What is left out stays as it is. One that was disabled is told what happens after it was
     enabled again.
     """
-    changed = container().webhooks.change(
-        caller.organization_id, endpoint.id, Changes(**body), current_cause()
+    changes = Changes(**given.body)
+    changed = given.parts.webhooks.change(
+        caller.organization_id, given.found.id, changes, given.cause()
     )
-    return success(_shown(changed))
+    return _shown(changed)
 
 
-@blueprint.route("/v1/webhooks/<webhook_id>", methods=["DELETE"])
-@operation(scope=SCOPE, resource=find_any_webhook, refusals=[errors.NotFound()])
-@blueprint.replies(200, REMOVED)
-def delete_webhook(caller: Caller, endpoint: WebhookEndpoint) -> Response:
+@blueprint.operation("DELETE /v1/webhooks/<webhook_id>", resource=find_any_webhook, reply=REMOVED)
+def delete_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Removed:
     """Delete an endpoint.
 
     It is told nothing any more, and every other operation on it is 404. Deleting it again changes
     nothing.
     """
-    deleted = container().webhooks.delete(caller.organization_id, endpoint.id, current_cause())
-    return success(Removed(deleted.id))
+    webhooks = given.parts.webhooks
+    return Removed(webhooks.delete(caller.organization_id, given.found.id, given.cause()).id)
 
 
-@blueprint.route("/v1/webhooks/<webhook_id>/rotate-secret", methods=["POST"])
-@operation(
-    scope=SCOPE,
+@blueprint.operation(
+    "POST /v1/webhooks/<webhook_id>/rotate-secret",
     resource=find_webhook,
-    refusals=[
-        errors.NotFound(),
-        errors.IdempotencyKeyReused(),
-        errors.RateLimited(CHANGED, retry_after_s=3_600),
-    ],
-    takes_body=True,
+    body=NoBody,
+    key=True,
+    reply=WITH_SECRET,
+    examples=[_CHANGED],
 )
-@blueprint.arguments(NoBody, location="json", required=False)
-@blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(200, WITH_SECRET, headers=IDEMPOTENCY_REPLAYED)
-def rotate_webhook_secret(
-    caller: Caller, endpoint: WebhookEndpoint, _: dict[str, Any], header: dict[str, Any]
-) -> Response:
+def rotate_webhook_secret(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Give an endpoint a new secret.
 
     For 24 hours what it is told is signed with both, the new one and the one before, so that you
     can change over without losing anything.
     """
-    parts = container()
-    parts.webhook_key.require()  # Without the key there is no secret to show.
-    rotated, generation, replayed = parts.webhooks.rotate_secret(
-        caller.organization_id, endpoint.id, header.get("key"), current_cause()
+    given.parts.webhook_key.require()  # Without the key there is no secret to show.
+    rotated, generation, replayed = given.parts.webhooks.rotate_secret(
+        caller.organization_id, given.found.id, given.key, given.cause()
     )
-    return success(_with_secret(rotated, generation), headers=replay_headers(replayed))
+    return Answer(_with_secret(rotated, generation), headers=replay_headers(replayed))
 
 
-@blueprint.route("/v1/webhooks/<webhook_id>/test", methods=["POST"])
-@operation(
-    scope=SCOPE,
+@blueprint.operation(
+    "POST /v1/webhooks/<webhook_id>/test",
     resource=find_webhook,
-    refusals=[errors.NotFound(), errors.WebhookDisabled()],
-    takes_body=True,
+    body=NoBody,
+    reply=Shown(ASKED, 202),
+    errors="WEBHOOK_DISABLED",
 )
-@blueprint.arguments(NoBody, location="json", required=False)
-@blueprint.replies(202, ASKED, headers=LOCATION)
-def send_test_webhook(caller: Caller, endpoint: WebhookEndpoint, _: dict[str, Any]) -> Response:
+def send_test_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     """Tell an endpoint a `webhook.test`.
 
     Whatever types it is told of. It is sent once; what came of it stands in the deliveries.
     """
-    made = container().webhooks.test(caller.organization_id, endpoint.id, current_cause())
-    return _asked(endpoint, made)
+    made = given.parts.webhooks.test(caller.organization_id, given.found.id, given.cause())
+    return _asked(given.found, made)
 
 
-@blueprint.route("/v1/webhooks/<webhook_id>/deliveries", methods=["GET"])
-@operation(
-    scope=SCOPE,
+@blueprint.operation(
+    "GET /v1/webhooks/<webhook_id>/deliveries",
     resource=find_webhook,
-    refusals=[
-        errors.NotFound(),
-        errors.ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]}),
-    ],
+    query=PageQuery,
+    reply=DELIVERIES,
+    invalid={"per_page": "Must be a whole number from 1 to 100."},
 )
-@blueprint.arguments(PageQuery, location="query")
-@blueprint.replies(200, DELIVERIES)
-def list_deliveries(caller: Caller, endpoint: WebhookEndpoint, query: dict[str, Any]) -> Response:
+def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[WebhookDelivery]:
     """List what an endpoint was told, newest first.
 
     They are kept for 30 days.
     """
-    found, total = container().webhook_deliveries.page(
-        caller.organization_id, endpoint.id, offset_of(query), query["per_page"]
+    query = given.query
+    found, total = given.parts.webhook_deliveries.page(
+        caller.organization_id, given.found.id, **span_of(query)
     )
-    return success(show_page([show_delivery(each) for each in found], total, query))
+    return show_page([show_delivery(each) for each in found], total, query)
 
 
-@blueprint.route("/v1/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver", methods=["POST"])
-@operation(
-    scope=SCOPE,
+@blueprint.operation(
+    "POST /v1/webhooks/<webhook_id>/deliveries/<delivery_id>/redeliver",
     resource=find_delivery,
-    refusals=[errors.NotFound(), errors.IdempotencyKeyReused(), errors.WebhookDisabled()],
-    takes_body=True,
+    body=NoBody,
+    key=True,
+    reply=Shown(ASKED, 202),
+    errors="WEBHOOK_DISABLED",
 )
-@blueprint.arguments(NoBody, location="json", required=False)
-@blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(202, ASKED, headers=LOCATION | IDEMPOTENCY_REPLAYED)
-def redeliver(
-    caller: Caller,
-    found: tuple[WebhookEndpoint, Delivery],
-    _: dict[str, Any],
-    header: dict[str, Any],
-) -> Response:
+def redeliver(caller: Caller, given: Given[tuple[WebhookEndpoint, Delivery]]) -> Answer:
     """Tell an endpoint something again.
 
     With the same `webhook-id` and body, whether it was accepted or not, and with the repeats of a
     first delivery.
     """
-    endpoint, delivery = found
-    replayed = container().webhooks.redeliver(
-        caller.organization_id, endpoint.id, delivery.id, header.get("key"), current_cause()
+    endpoint, delivery = given.found
+    replayed = given.parts.webhooks.redeliver(
+        caller.organization_id, endpoint.id, delivery.id, given.key, given.cause()
     )
     return _asked(endpoint, delivery.id, replayed=replayed)
 
@@ -283,20 +509,20 @@ def _location(webhook_id: UUID) -> str:
     return f"{reached(container().settings.base)}/v1/webhooks/{webhook_id}"
 
 
-def _asked(endpoint: WebhookEndpoint, delivery_id: UUID, *, replayed: bool = False) -> Response:
+def _asked(endpoint: WebhookEndpoint, delivery_id: UUID, *, replayed: bool = False) -> Answer:
     headers = {"Location": f"{_location(endpoint.id)}/deliveries", **replay_headers(replayed)}
-    return success(Asked(delivery_id), 202, headers=headers)
+    return Answer(Asked(delivery_id), 202, headers)
 
 
 def _shown(endpoint: WebhookEndpoint) -> Webhook:
     address = container().webhooks.address(endpoint)
     if address is None:  # It was erased.
-        raise errors.NotFound
+        raise NotFound
     return show_webhook(endpoint, address)
 
 
 def _with_secret(endpoint: WebhookEndpoint, generation: Generation) -> WebhookWithSecret:
     secret = container().webhook_signer.secret(endpoint.id, generation)
     if secret is None:  # Asked for again after its key was revoked.
-        raise errors.NotFound(KEY_REVOKED)
+        raise NotFound(KEY_REVOKED)
     return WebhookWithSecret(**asdict(_shown(endpoint)), secret=secret)

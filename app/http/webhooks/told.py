@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from app.http.edge.input import SCHEMA_REF
 from app.http.edge.problems import CODES
-from app.http.edge.replies import MORE_MAY_COME, one_of
+from app.http.edge.replies import MORE_MAY_COME, SCHEMA_REF, one_of
 from domain.errors import NETWORK_REASONS
 from projections.models.jobs import STATUSES
 

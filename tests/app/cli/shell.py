@@ -12,7 +12,7 @@ from uuid import UUID
 from click.testing import CliRunner, Result
 
 from app.bootstrap.container import Container
-from app.cli import installation
+from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.settings import Settings, name_of
 from domain.cause import Clock, utc_now
@@ -32,7 +32,7 @@ class QuickContainer(Container):
         use_known_models(self)
 
 
-installation.Container = QuickContainer  # For each command that runs in this process.
+session.Container = QuickContainer  # For each command that runs in this process.
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def test_no_money_moves_while_rights_or_limit_change(
     boss: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So what a command has read of them still holds where its events are in the log."""
-    monkeypatch.setattr("app.cli.installation.TURN_WAIT_S", 0.1)
+    monkeypatch.setattr("app.cli.session.TURN_WAIT_S", 0.1)
     anna_id, anna = created(boss, "anna", "money")
     organization = anna.new_organization()
     container = boss.container()

@@ -7,10 +7,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.cli.rights import NEEDED
+from app.cli.operation import Operation
+from app.cli.root import cli
 from domain.accounts.operators import RIGHTS
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
+from tests.app.cli.test_root import leaves
 from tests.plan_files import plan, written
 
 ALL_RIGHTS = ",".join(RIGHTS)
@@ -79,14 +81,18 @@ OTHERS = {"operator rotate-key", "operator revoke"}  # Below, with operators who
 
 def test_every_command_is_refused_to_those_who_may_not(boss: Shell, tmp_path: Path) -> None:
     given = arguments(tmp_path)
-    assert {*given, *OTHERS} == {name for name, right in NEEDED.items() if right is not None}
+    needed = {
+        " ".join(path): command.right
+        for path, command in leaves(cli)
+        if isinstance(command, Operation) and command.right is not None
+    }
+    assert {*given, *OTHERS} == {*needed}
     rest = {right: ",".join(each for each in RIGHTS if each != right) for right in RIGHTS}
     without = {right: created(boss, f"no-{right}", may)[1] for right, may in rest.items()}
     nobody = boss.having(OPERATOR_KEY="")
     before = head(boss)
     for name, rest_of_line in given.items():
-        right = NEEDED[name]
-        assert right is not None
+        right = needed[name]
         words = [*name.split(), *rest_of_line]
         assert "set OPERATOR_KEY" in nobody.refusal(*words), name
         assert f"it needs the right {right}" in without[right].refusal(*words), name

@@ -26,17 +26,19 @@ HEAVY = [
 ANSWERS_AFTER_3_S = "+15005550002"
 
 
-def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Walk the names of all commands that do something."""
+def leaves(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Walk all commands that do something, each with its words."""
     command = command.load() if isinstance(command, Deferred) else command
     if not isinstance(command, click.Group):
-        yield path
+        yield path, command
         return
     for name, child in command.commands.items():
         yield from leaves(child, (*path, name))
 
 
-ALL = [*leaves(cli)]
+ALL = [path for path, _ in leaves(cli)]
 
 
 def test_the_table_tells_the_first_line_of_each_help() -> None:

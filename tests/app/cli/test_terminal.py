@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from app.cli.terminal import printable
+from app.cli.root import printable
 from projections.audit.tree import leaf_hash
 from tests.app.cli.shell import Shell
 from tests.plan_files import plan, written

@@ -26,8 +26,8 @@ def opened(
 ) -> Iterator[tuple[Page, str]]:
     """Open the address; whatever is done then, no other host is asked and no error is shown."""
     database = shop.process.open_finance()
-    front, address = open_pages(shop.process, database, 0)
-    served = Thread(target=front.run)
+    server, address = open_pages(shop.process, database, 0)
+    served = Thread(target=server.run)
     served.start()
     origin = address.partition("/open/")[0]
     try:
@@ -37,7 +37,7 @@ def opened(
             assert page.problems == []
             assert [each for each in page.requested if not each.startswith((origin, "data:"))] == []
     finally:
-        front.stop()
+        server.stop()
         served.join()
         database.close()
 

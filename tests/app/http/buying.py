@@ -73,29 +73,5 @@ class Buyer(Tenant):
         return self.get(f"{LINKS}/{link['id']}{more}", query_string=query)
 
 
-class Shop(Tenant):
-    """A tenant that buys of a real network, whose far side is `server`: the first of `plans`."""
-
-    def __init__(self, tenant: Tenant, server: Any) -> None:
-        super().__init__(tenant.service, tenant.id, tenant.client_id)
-        self.server = server
-        self.plans: dict[str, str] = {}
-
-    def buy(self) -> TestResponse:
-        return self.post(LINKS, json={"plan_id": next(iter(self.plans.values()))})
-
-    def link(self) -> dict[str, Any]:
-        reply = self.buy()
-        assert reply.status_code == 201, reply.text
-        bought: dict[str, Any] = reply.json["data"]
-        return bought
-
-    def read(self, link: dict[str, Any], more: str = "") -> dict[str, Any]:
-        reply = self.get(f"{LINKS}/{link['id']}{more}")
-        assert reply.status_code == 200, reply.text
-        told: dict[str, Any] = reply.json["data"]
-        return told
-
-
 def buyer(service: Service, balance: str | None = "100.00") -> Buyer:
     return Buyer(service.tenant(balance))

@@ -25,7 +25,7 @@ from schemathesis.openapi.checks import RejectedPositiveData, UseAfterFree
 from schemathesis.schemas import BaseSchema
 from werkzeug.test import TestResponse
 
-from app.http.catalogue.input import NOT_A_COUNTRY
+from app.http.catalogue import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, MISSING, is_e164

@@ -7,11 +7,11 @@ from flask import Flask
 
 from app.http.edge import openapi
 from app.http.edge.compression import Kept
-from app.http.edge.input import Blueprint
+from app.http.edge.operation import Group
 from app.settings import Settings
 
 Documents = dict[str, Kept]
-Register = Callable[[Flask, Any, Sequence[Blueprint]], Documents]
+Register = Callable[[Flask, Any, Sequence[Group]], Documents]
 
 
 class Noting:
@@ -30,7 +30,7 @@ def remembered(register: Register) -> Register:
     """Return what registers blueprints likewise, but makes no document that it has made before."""
     made: list[tuple[dict[str, object], Documents]] = []
 
-    def again(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) -> Documents:
+    def again(app: Flask, settings: Settings, blueprints: Sequence[Group]) -> Documents:
         for read, documents in made:
             if all(getattr(settings, name) == value for name, value in read.items()):
                 _register_only(app, blueprints)
@@ -42,7 +42,7 @@ def remembered(register: Register) -> Register:
     return again
 
 
-def _register_only(app: Flask, blueprints: Sequence[Blueprint]) -> None:
+def _register_only(app: Flask, blueprints: Sequence[Group]) -> None:
     """Do what `openapi.register` does to the app."""
     names = {"API_TITLE": openapi.TITLE, "API_VERSION": openapi.VERSION}
     app.config.update(OPENAPI_VERSION="3.1.0", **names)

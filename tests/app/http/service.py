@@ -14,9 +14,8 @@ from werkzeug.test import TestResponse
 
 from app.bootstrap.container import Container
 from app.http import docs
-from app.http.application import create_app
+from app.http.application import ENCODED, create_app
 from app.http.edge import openapi
-from app.http.edge.wsgi import ENCODED
 from app.processes.runtime import Runtime
 from app.settings import Settings
 from domain.accounts.organization import Organization
@@ -31,7 +30,6 @@ from tests.support.webhooks import KeepingSender
 
 WAIT_S = 20.0
 LOOK_S = 0.02
-NO_SERVER = "postgresql://postgres@127.0.0.1:1/gone"  # Nobody listens on this port.
 DEFAULTS = {
     "TOKEN_ALGORITHM": "ES256",  # A key of it is made in no time.
     "PRICE_PER_LOOKUP": "0.005",
@@ -82,8 +80,8 @@ def body_of(reply: TestResponse) -> bytes:
 class Service:
     """One installation, in a copy of the seed.
 
-    `start` runs its threads; without them authorization and jobs come from the log. One that is
-    not `migrated` finds no database.
+    `start` runs its threads; without them authorization and jobs come from the log. Who is not
+    `migrated` makes its keys itself.
     """
 
     def __init__(
@@ -125,14 +123,6 @@ class Service:
             self._runtime.stop()
         else:
             self.container.close()
-
-    def without_its_database(self, directory: Path) -> "Service":
-        """Return a process with the same keys that cannot reach the database."""
-        settings = self.container.settings
-        more = {"SIGNING_KEYS": str(settings.signing_keys)}
-        if settings.database_url.startswith("postgresql:"):
-            more["DATABASE_URL"] = NO_SERVER
-        return Service(directory / "gone", migrated=False, **more)
 
     def cause(self) -> Cause:
         return Cause(self.container.clock(), "test")

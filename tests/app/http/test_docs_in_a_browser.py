@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
 
 import pytest
 
-from app.http.application import Bridge, create_front
 from app.http.docs import GUIDES, HOME
-from app.http.edge.listening import bind, listen
+from tests.app.http.over_http import HOST, serving
 from tests.app.http.service import Service
 from tests.seeds import sqlite_seed
 from tests.servers.browser import Browser, Page
@@ -63,14 +61,8 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     directory = tmp_path_factory.mktemp("docs")
     sqlite_seed().copy(directory)
     service = Service(directory, PUBLIC_URL="", PATH_PREFIX="/below")
-    listeners = bind("127.0.0.1", 0)
-    listen(listeners, "127.0.0.1", 0)
-    front = create_front(Bridge(service.container, many=False), listeners, many=False, finish_s=10)
-    thread = Thread(target=front.run)
-    thread.start()
-    yield f"http://127.0.0.1:{front.addresses[0][1]}/below/docs"
-    front.stop()
-    thread.join(10)
+    with serving(service.container) as port:
+        yield f"http://{HOST}:{port}/below/docs"
     service.stop()
 
 

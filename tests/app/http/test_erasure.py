@@ -236,13 +236,6 @@ def test_a_key_of_a_link_that_lost_its_name_still_replays(
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize("words", [[], ["--number", ANNA], ["--job", "x"], ["--number", "12"]])
-def test_what_cannot_be_meant_is_refused(shell: Shell, words: list[str]) -> None:
-    refusal = shell.run("privacy", "erase", *words, status=2).stderr
-    assert "12" not in refusal
-
-
-@pytest.mark.any_database
 def test_another_organization_has_no_such_job(service: Service, shop: Buyer, shell: Shell) -> None:
     job = shop.finished_job([ANNA])["job_id"]
     rival = service.tenant()

@@ -8,7 +8,7 @@ import pytest
 from app.processes.runtime import Runtime
 from domain.log.signal import Signal
 from projections.engine.follower import Follower
-from tests.installation import PATIENCE_S, Process, sqlite_only, wait_until
+from tests.installation import PATIENCE_S, Installation, Process, sqlite_only, wait_until
 from tests.projections.looking import places, register
 
 
@@ -71,3 +71,17 @@ def test_a_thread_that_fails_starts_again(
         wait_until(lambda: set(places(process).values()) == {head})
     finally:
         runtime.stop()
+
+
+@sqlite_only("no database has a say in it")
+@pytest.mark.parametrize(("refresh_s", "read"), [("0", []), ("900", ["links"])])
+def test_only_where_it_is_set_are_links_read_in_the_background(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, refresh_s: str, read: list[str]
+) -> None:
+    begun = list[str]()
+    monkeypatch.setattr(Runtime, "_read_links", lambda _: begun.append("links"))
+    installation.environment |= {"READINGS_REFRESH_S": refresh_s}
+    runtime = Runtime(installation.process())
+    runtime.start()
+    runtime.stop()
+    assert begun == read

@@ -30,11 +30,15 @@ PAUSE_S = 0 if LONG else 0.01  # For whoever uses the same cores.
 HEAD = b"POST /number-lookup HTTP/1.1\r\nHost: a\r\nX-Slow: "
 BODY = b"POST /number-lookup HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
 IDLE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
-KINDS = (HEAD, BODY, IDLE)
+SILENT = b""
+UNREAD = b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 5
+KINDS = (HEAD, BODY, IDLE, SILENT, UNREAD)
 
 
 class Slow:
-    """Holds many connections: a third drips heads, a third bodies, a third is idle after a reply.
+    """Holds many connections, as many of each kind.
+
+    They drip heads or bodies, are idle after a reply, say nothing, or take nothing of replies.
 
     Who is cut off comes again; `told` counts the replies of those who were.
     """
@@ -43,6 +47,7 @@ class Slow:
         self.told = 0
         self._address = ("127.0.0.1", port)
         self._selector = selectors.DefaultSelector()
+        self._unread: list[socket.socket] = []
         self._stop = Event()
         for number in range(SLOW):
             self._open(KINDS[number % len(KINDS)])
@@ -55,10 +60,15 @@ class Slow:
         for key in [*self._selector.get_map().values()]:
             key.fileobj.close()  # type: ignore[union-attr]  # They are sockets.
         self._selector.close()
+        for each in self._unread:
+            each.close()
 
     def _open(self, kind: bytes) -> None:
         connection = socket.create_connection(self._address, timeout=10)
         connection.sendall(kind)
+        if kind is UNREAD:
+            self._unread.append(connection)
+            return
         self._selector.register(connection, selectors.EVENT_READ, kind)
 
     def _run(self) -> None:
@@ -66,7 +76,7 @@ class Slow:
             for key, _ in self._selector.select(0):
                 self._hear(key.fileobj, key.data)  # type: ignore[arg-type]  # As above.
             for key in [*self._selector.get_map().values()]:
-                if key.data is not IDLE:
+                if key.data in {HEAD, BODY}:
                     with suppress(OSError):
                         key.fileobj.send(b"x")  # type: ignore[union-attr]  # As above.
 

@@ -1,4 +1,4 @@
-"""What a partner sees of `web` over a real socket; its front is tested in `http/test_front.py`."""
+"""What a partner sees of `web` over a real socket; the server itself in `http/test_server.py`."""
 
 import json
 import os

@@ -27,27 +27,10 @@ from tests.app.security.forge import (
 from tests.app.security.hostile_claims import forged_claims
 
 UNKNOWN_KID = "0" * 32
-NOT_IN_A_HEADER = frozenset(
-    {"a null byte", "a newline at the end", "a newline inside", "letters outside ASCII"}
-)
 
 
-def hostile_tokens(  # noqa: PLR0913 - the later ones let an HTTP test name a client that exists.
-    signing_key_pem: bytes,
-    kid: str,
-    issuer: str,
-    audience: str,
-    now: datetime,
-    *,
-    client_id: str = CLIENT_ID,
-    organization: str = ORGANIZATION,
-    other_kid: str = UNKNOWN_KID,
-) -> dict[str, str]:
-    """Return at least forty forgeries; `other_kid` names another key of the ring, if it has one.
-
-    Those in NOT_IN_A_HEADER cannot be sent as an HTTP header.
-    """
-    forge = Forge(load(signing_key_pem), kid, issuer, audience, now, client_id, organization)
+def hostile_tokens(forge: Forge, other_kid: str) -> dict[str, str]:
+    """Return at least forty forgeries; `other_kid` names another key of the ring."""
     return {
         **_algorithms(forge),
         **_key_ids(forge, other_kid),
@@ -59,7 +42,7 @@ def hostile_tokens(  # noqa: PLR0913 - the later ones let an HTTP test name a cl
     }
 
 
-def honest_token(  # noqa: PLR0913 - the same arguments as above.
+def honest_token(  # noqa: PLR0913 - the later ones let an HTTP test name a client that exists.
     signing_key_pem: bytes,
     kid: str,
     issuer: str,

@@ -114,16 +114,6 @@ def test_a_row_is_read_once_while_it_is_believed(
     assert len(reads) == 2, "of another client nothing was known"
 
 
-def test_a_refusal_is_remembered_too(
-    house: House, elsewhere: House, reads: list[HotStatement]
-) -> None:
-    heard(house, lambda: elsewhere.move_to("suspended"))
-    house.project()
-    reads.clear()
-    refused(house, 5)
-    assert len(reads) == 1
-
-
 def test_a_row_is_remembered_no_longer_than_it_is_believed(
     house: House, reads: list[HotStatement]
 ) -> None:
@@ -186,20 +176,6 @@ def test_a_commit_of_this_process_counts_at_once(
     refused(house, 3)
 
 
-def test_the_log_is_asked_until_there_is_a_newer_row(
-    house: House, elsewhere: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    let_in(house)
-    heard(house, lambda: elsewhere.move_to("suspended"))
-    heard(house, lambda: elsewhere.move_to("active"))
-    let_in(house)
-    house.project()
-    monkeypatch.setattr(house.process.log, "find", None)
-    reads.clear()
-    let_in(house, 3)
-    assert len(reads) == 1
-
-
 def test_a_commit_forgets_nobody_else(
     house: House, elsewhere: House, reads: list[HotStatement]
 ) -> None:
@@ -248,19 +224,6 @@ def test_what_was_committed_before_somebody_was_met_is_not_hidden(
     elsewhere.process = listening(installation.process(house.clock))
     heard(elsewhere, lambda: house.move_to("suspended"))
     let_in(elsewhere)  # The row is younger than a second, and nothing told this process of him.
-    house.process.projector.catch_up()
-    refused(elsewhere)
-
-
-def test_who_is_not_told_of_others_reads_each_time(
-    house: House, elsewhere: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reads = watched(elsewhere.process, monkeypatch)
-    let_in(elsewhere)
-    house.project()
-    let_in(elsewhere, 3)
-    assert len(reads) == 4
-    house.move_to("suspended")
     house.process.projector.catch_up()
     refused(elsewhere)
 

@@ -64,7 +64,7 @@ class Court:
         return ring.signing_key().kid
 
     def forgeries(self, other_kid: str) -> dict[str, str]:
-        return hostile_tokens(self.pem, self.kid, ISSUER, AUDIENCE, NOW, other_kid=other_kid)
+        return hostile_tokens(self.forge, other_kid)
 
     def refusal(self, token: str) -> Unauthorized | None:
         try:

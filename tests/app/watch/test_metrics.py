@@ -173,14 +173,6 @@ def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None
     assert shown["bulk_jobs_finished_total"] == 1
 
 
-@pytest.mark.any_database
-def test_a_charge_that_was_refused_is_not_counted(process: Process) -> None:
-    wanted = LookupRequest(process.organization("0"), "+14150000009", PRICE_MICROS, "USD", None)
-    with pytest.raises(Exception, match="balance"):
-        process.single_lookup.run(wanted, process.cause())
-    assert scrape(process)['charges_total{kind="lookup"}'] == 0
-
-
 def sources(process: Process) -> list[float]:
     shown = scrape(process)
     kinds = ("live", "cache", "unavailable")

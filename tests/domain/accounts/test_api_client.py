@@ -8,9 +8,7 @@ from domain.accounts.organization import (
     NAMED_ONLY,
     SCOPES,
     ApiClient,
-    api_client_id,
 )
-from domain.errors import NotPossible
 from tests.domain.build import ORGANIZATION, cause
 from tests.story import Story, fact
 
@@ -27,17 +25,6 @@ def registered(*scopes: str) -> Story[ApiClient]:
     )
 
 
-def test_a_client_is_known_by_its_name_and_its_secret_by_its_hash() -> None:
-    registered("lookup").then(
-        fact(ApiClient.Registered, client_id="partner-1", secret_hash="hash-1"),
-        id=api_client_id("partner-1"),
-        organization_id=ORGANIZATION,
-        scopes=["lookup"],
-        secret_hashes=["hash-1"],
-        revoked=False,
-    )
-
-
 def test_a_client_without_a_list_of_scopes_has_all_that_need_no_naming() -> None:
     everything = [each for each in SCOPES if each not in NAMED_ONLY]
     registered().then(fact(ApiClient.Registered, scopes=FIRST_SCOPES), scopes=everything)
@@ -48,19 +35,6 @@ def test_a_list_of_exactly_the_first_scopes_is_that_of_a_client_without_a_list()
     assert registered(*FIRST_SCOPES).aggregate.scopes == registered().aggregate.scopes
     for fewer_or_more in (FIRST_SCOPES[:3], [*FIRST_SCOPES, "webhooks"], ["webhooks"]):
         assert registered(*fewer_or_more).aggregate.scopes == fewer_or_more
-
-
-def test_a_rotation_keeps_the_secret_before_it_and_no_older_one() -> None:
-    story = registered().given()
-    story.when(lambda client: client.rotate_secret("hash-2", cause()))
-    story.then(
-        fact(ApiClient.SecretRotated, secret_hash="hash-2", kept_hashes=["hash-1"]),
-        secret_hashes=["hash-2", "hash-1"],
-    )
-    story.when(lambda client: client.rotate_secret("hash-3", cause()))
-    story.then(
-        fact(ApiClient.SecretRotated, client_id="partner-1"), secret_hashes=["hash-3", "hash-2"]
-    )
 
 
 def test_an_old_secret_ends_when_its_rotation_said() -> None:
@@ -102,16 +76,3 @@ def test_a_used_secret_is_kept_under_a_newer_pepper_unless_it_was_replaced() -> 
     )
     story.when(lambda client: client.rehash_secret("hash-1", "q:hash-1", cause()))
     story.then(secret_hashes=["hash-2", "p:hash-1"])
-
-
-def test_a_revocation_is_final_and_happens_once() -> None:
-    story = registered().given()
-    story.when(lambda client: client.revoke(cause()))
-    story.then(fact(ApiClient.Revoked, client_id="partner-1"), revoked=True)
-    story.when(lambda client: client.revoke(cause())).then(revoked=True)
-
-
-def test_a_revoked_client_gets_no_new_secret() -> None:
-    story = registered().given(lambda client: client.revoke(cause()))
-    story.when(lambda client: client.rotate_secret("hash-2", cause()))
-    story.refused(NotPossible, secret_hashes=["hash-1"])

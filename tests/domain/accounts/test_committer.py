@@ -11,8 +11,8 @@ from eventsourcing.persistence import OperationalError
 
 import domain.accounts.committer
 from domain.accounts.committer import Command, Committer, Outcome
-from domain.accounts.wallet import Wallet, wallet_id
-from domain.errors import BillingNotConfigured, Conflict, InsufficientBalance, ServiceUnavailable
+from domain.accounts.wallet import wallet_id
+from domain.errors import Conflict, InsufficientBalance, ServiceUnavailable
 from domain.lookups.number_lookup import NumberLookup
 from tests.domain.build import (
     ORGANIZATION,
@@ -49,13 +49,6 @@ def test_fifty_threads_spend_the_last_cent_once(
         each for each in everything(writer.log) if isinstance(each.event, NumberLookup.Event)
     ]
     assert len(lookups) == payers
-
-
-def test_what_costs_nothing_is_appended_without_a_wallet(writer: Writer) -> None:
-    free = lookup()
-    position = writer.committer.commit_entries(ORGANIZATION, [], cause(), free)
-    assert position == writer.log.head() == 1
-    assert writer.log.find(NumberLookup, free.id) is not None
 
 
 def test_all_that_wait_are_committed_as_one(crowd: Crowd) -> None:
@@ -147,47 +140,6 @@ def test_of_twins_on_one_stream_exactly_one_is_charged(crowd: Crowd) -> None:
     assert [type(error) for error in refusals] == [Conflict] * 4
     assert {getattr(error, "stream_id", None) for error in refusals} == {stream_id}
     assert balance(log) == "0.90"
-
-
-def test_wallets_of_one_batch_do_not_mix(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    organizations = [uuid4() for _ in range(5)]
-    for organization in organizations:
-        open_wallet(log, committer, "0.10", organization)
-    with crowd.waiting():
-        calls = crowd.queue_up(
-            *(
-                partial(take, committer, "0.02", organization)
-                for _ in range(3)
-                for organization in organizations
-            )
-        )
-    assert len({call.result(PATIENCE_S) for call in calls}) == 1
-    assert {balance(log, organization) for organization in organizations} == {"0.04"}
-
-
-def test_without_a_wallet_nothing_happens(writer: Writer) -> None:
-    with pytest.raises(BillingNotConfigured):
-        take(writer.committer, "0.01")
-    assert everything(writer.log) == []
-
-
-def test_a_wallet_opened_later_is_found(writer: Writer) -> None:
-    with pytest.raises(BillingNotConfigured):
-        take(writer.committer, "0.01")
-    open_wallet(writer.log, writer.committer, "0.01", ORGANIZATION)
-    take(writer.committer, "0.01")
-    assert balance(writer.log) == "0.00"
-
-
-def test_the_returned_position_has_the_event_behind_it(writer: Writer) -> None:
-    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
-    before = writer.log.head()
-    position = take(writer.committer, "0.01")
-    [answered, charged] = writer.log.read(before, 10)
-    assert isinstance(answered.event, NumberLookup.Answered)
-    assert isinstance(charged.event, Wallet.Charged)
-    assert charged.position == position
 
 
 def test_a_full_queue_turns_callers_away_at_once(

@@ -12,7 +12,7 @@ import pytest
 import domain.log.log
 from domain.accounts.currency import Ledger
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import Wallet, wallet_id
+from domain.accounts.wallet import Wallet
 from domain.errors import ConfigError, WrongCurrency
 from domain.links.create import LinkRequest
 from domain.lookups.bulk_commands import BulkRequest
@@ -96,14 +96,6 @@ def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Proces
     assert events(process)["MonthlyFee.Due"] == 0
 
 
-@pytest.mark.any_database
-def test_no_payment_comes_in_another_currency(process: Process, euros: Process) -> None:
-    organization_id = process.organization("1.00")
-    with pytest.raises(ConfigError):
-        euros.accounts.deposit(organization_id, 1, "bank-2", euros.cause())
-    assert process.accounts.wallet(organization_id).balance_micros == 1_000_000
-
-
 def test_of_two_currencies_that_open_the_first_wallet_at_once_one_wins(
     process: Process, euros: Process
 ) -> None:
@@ -122,23 +114,6 @@ def test_of_two_currencies_that_open_the_first_wallet_at_once_one_wins(
     assert process.log.find(Wallet, late.id) is None
     assert events(process)["Ledger.Opened"] == 1
     assert check_log(process.log).ok
-
-
-def test_two_processes_of_one_currency_open_their_first_wallets_at_once(
-    installation: Installation, process: Process
-) -> None:
-    other = installation.process()
-    first: list[UUID] = []
-
-    def make() -> list[Wallet]:
-        if not first:
-            first.append(process.organization())
-        return [Wallet.open(owner, "USD", other.cause())]
-
-    owner = uuid4()
-    other.currency.append(make, other.cause())
-    assert process.log.get(Wallet, wallet_id(owner)).currency == "USD"
-    assert events(process)["Ledger.Opened"] == 1
 
 
 @pytest.mark.any_database

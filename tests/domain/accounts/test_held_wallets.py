@@ -9,8 +9,8 @@ from eventsourcing.persistence import StoredEvent
 import domain.accounts.held_wallets
 from domain.accounts.held_wallets import WalletCache
 from domain.accounts.wallet import Wallet, wallet_id
-from tests.domain.build import ORGANIZATION, cause, charge, open_wallet, pay_in, take
-from tests.domain.writers import Writer, balance
+from tests.domain.build import ORGANIZATION, cause, charge, open_wallet, pay_in
+from tests.domain.writers import Writer
 from tests.story import state_of
 
 
@@ -103,20 +103,6 @@ def test_the_coldest_wallet_makes_room(monkeypatch: pytest.MonkeyPatch, writer: 
     cache.get(third)
     assert cache.get(first) is kept
     assert cache.get(second) is not dropped
-
-
-def test_more_wallets_than_are_held_are_charged_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, writer: Writer
-) -> None:
-    monkeypatch.setattr(domain.accounts.held_wallets, "WALLETS_MAX", 2)
-    organizations = [uuid4() for _ in range(5)]
-    committer = writer.committer
-    for organization in organizations:
-        open_wallet(writer.log, committer, "0.10", organization)
-    for _ in range(3):
-        for organization in organizations:
-            take(committer, "0.02", organization)
-    assert {balance(writer.log, organization) for organization in organizations} == {"0.04"}
 
 
 def test_others_see_only_balances_that_are_committed(writer: Writer) -> None:

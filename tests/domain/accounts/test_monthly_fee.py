@@ -27,21 +27,6 @@ def fee(fee_micros: int = 1_500_000, links: list[UUID] = LINKS) -> MonthlyFee:
     )
 
 
-def test_what_is_due_is_the_fee_of_every_link() -> None:
-    Story(fee()).then(
-        fact(
-            MonthlyFee.Due,
-            organization_id=ORGANIZATION,
-            month="2026-03",
-            fee_micros=1_500_000,
-            link_ids=LINKS,
-            price=PRICE,
-        ),
-        id=FEE,
-        is_charged=False,
-    )
-
-
 def test_a_fee_is_charged_once() -> None:
     story = Story(fee()).given().when(lambda due: due.note_charged(cause(1)))
     story.then(
@@ -49,16 +34,6 @@ def test_a_fee_is_charged_once() -> None:
         is_charged=True,
     )
     story.when(lambda due: due.note_charged(cause(2))).refused(AssertionError, is_charged=True)
-
-
-def test_every_month_of_every_organization_has_a_stream_and_a_transaction_of_its_own() -> None:
-    streams = {
-        monthly_fee_id(org, m) for org in (ORGANIZATION, LINK) for m in ("2026-03", "2026-04")
-    }
-    assert len(streams) == 4
-    assert fee().due.price.transaction_id != derive_id(
-        "transaction", monthly_fee_id(LINK, "2026-03")
-    )
 
 
 @pytest.mark.parametrize(("fee_micros", "links"), [(0, LINKS), (-1, LINKS), (1, [])])

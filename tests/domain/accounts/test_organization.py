@@ -1,6 +1,5 @@
 """An organization: may it call, for how much, and does it look numbers up."""
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -20,22 +19,6 @@ def registered(price_micros: int | None = None, fee_micros: int = 0) -> Story[Or
             price_micros=price_micros,
             monthly_link_fee_micros=fee_micros,
         )
-    )
-
-
-def test_a_registered_organization_is_active_and_may_look_up() -> None:
-    registered(5_000, 1_000_000).then(
-        fact(
-            Organization.Registered,
-            name="Ærø Telecom",
-            price_micros=5_000,
-            monthly_link_fee_micros=1_000_000,
-        ),
-        id=ORGANIZATION,
-        status="active",
-        lookup_enabled=True,
-        price_micros=5_000,
-        monthly_link_fee_micros=1_000_000,
     )
 
 
@@ -62,28 +45,6 @@ def test_every_status_leads_to_every_other(
 def test_the_present_status_changes_nothing(status: Status) -> None:
     story = registered().given(lambda organization: organization.change_status(status, cause(1)))
     story.when(lambda organization: organization.change_status(status, cause(2))).then()
-
-
-def test_an_own_price_can_be_set_and_given_up_again() -> None:
-    story = registered().given()
-    story.when(lambda organization: organization.change_price(7_000, cause()))
-    story.then(fact(Organization.PriceChanged, price_micros=7_000), price_micros=7_000)
-    story.when(lambda organization: organization.change_price(7_000, cause())).then()
-    story.when(lambda organization: organization.change_price(None, cause()))
-    story.then(fact(Organization.PriceChanged, price_micros=None), price_micros=None)
-
-
-def test_a_price_of_zero_is_a_price() -> None:
-    story = registered().given()
-    story.when(lambda organization: organization.change_price(0, cause()))
-    story.then(fact(Organization.PriceChanged, price_micros=0), price_micros=0)
-
-
-def test_the_monthly_fee_changes_once() -> None:
-    story = registered().given()
-    for facts in ([fact(Organization.MonthlyLinkFeeChanged, monthly_link_fee_micros=5)], []):
-        story.when(lambda organization: organization.change_monthly_link_fee(5, cause()))
-        story.then(*facts, monthly_link_fee_micros=5)
 
 
 @pytest.mark.parametrize(
@@ -117,15 +78,3 @@ def test_a_limit_is_set_and_given_up_again_and_zero_is_one(
         story.when(lambda organization, value=value: set_it(organization, value, cause()))
         story.then(fact(event, **{field: value}), **{held: value})
         story.when(lambda organization, value=value: set_it(organization, value, cause())).then()
-
-
-def test_lookups_are_switched_off_and_on() -> None:
-    story = registered().given()
-    for enabled, facts in [
-        (True, []),
-        (False, [fact(Organization.LookupSwitched, enabled=False)]),
-        (False, []),
-        (True, [fact(Organization.LookupSwitched, enabled=True)]),
-    ]:
-        story.when(partial(Organization.switch_lookup, cause=cause(), enabled=enabled))
-        story.then(*facts, lookup_enabled=enabled)

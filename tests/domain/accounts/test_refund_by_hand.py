@@ -64,19 +64,6 @@ def lookup(forger: LinkForger) -> tuple[Desk, UUID]:
 
 
 @pytest.mark.any_database
-def test_the_same_reference_twice_is_one_refund(forger: LinkForger) -> None:
-    desk, charge = lookup(forger)
-    assert desk.refund(charge, "0.004") == 4_000
-    assert desk.refund(charge, "0.004") == 0
-    assert desk.refund(charge) == 0
-    assert "has another amount" in desk.refusal(charge, "0.005")
-    desk.process.accounts.refund(desk.stream_id, asked(charge, reference="t-2"), forger.cause)
-    assert desk.refusal(charge, reference="t-3") == NOTHING_LEFT
-    assert desk.balance_micros == 1_000_000
-    assert forger.failures() == []
-
-
-@pytest.mark.any_database
 def test_another_reason_and_another_charge_are_refused(forger: LinkForger) -> None:
     desk, charge = lookup(forger)
     assert desk.refusal(charge, "0.011") == "no more than 0.01 USD is left of this charge"

@@ -56,18 +56,6 @@ def test_a_limit_moves_nothing_and_its_last_micro_can_be_spent() -> None:
     story.when(charged("0.000001")).refused(SpendingLimit, balance_micros=9_000_000)
 
 
-def test_the_refusal_tells_the_limit_what_was_spent_and_what_is_required() -> None:
-    story = wallet(limited("1.00", "0.40")).when(charged("0.70"))
-    refused = story.refused(SpendingLimit, spending=spending("1.00", "0.40"))
-    assert refused.details == {
-        "limit": "1.00",
-        "spent": "0.40",
-        "required": "0.70",
-        "currency": "EUR",
-    }
-    assert str(refused).endswith("0.70 EUR is required, 0.60 EUR is available of 1.00 EUR.")
-
-
 def test_the_limit_is_told_before_the_balance() -> None:
     wallet(limited("1.00")).when(charged("11.00")).refused(SpendingLimit)
     wallet(limited("12.00")).when(charged("11.00")).refused(InsufficientBalance)
@@ -115,11 +103,6 @@ def test_a_month_begins_with_nothing_spent_and_a_clock_set_back_begins_none() ->
     story.when(charged("0.60", MARCH)).then(
         fact(Wallet.Charged, spending=spending("1.00", "1.00", "2026-04"))
     )
-
-
-def test_without_a_limit_entries_say_nothing_of_it() -> None:
-    story = wallet(limited("1.00")).given(limited(None))
-    story.when(charged("9.00")).then(fact(Wallet.Charged, spending=None), spending=None)
 
 
 @pytest.mark.parametrize("at", [MARCH, APRIL], ids=["this month", "the next"])

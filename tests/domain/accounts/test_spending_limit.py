@@ -121,21 +121,6 @@ def test_setting_a_limit_again_changes_nothing_and_ending_it_ends_it(process: Pr
 
 
 @pytest.mark.any_database
-def test_a_limit_that_is_raised_keeps_what_was_spent(
-    installation: Installation, provider: CountingProvider
-) -> None:
-    asker = Asker(installation, provider)
-    limit(asker.process, asker.organization_id, 5_000)
-    asker.look_up()
-    limit(asker.process, asker.organization_id, 10_000)
-    assert spent(asker.process, asker.organization_id) == 5_000
-    asker.look_up()
-    with pytest.raises(SpendingLimit):
-        asker.look_up()
-    assert check_log(asker.process.log).failures == []
-
-
-@pytest.mark.any_database
 def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     organization_id = process.organization("")
     limit(process, organization_id, 7)
@@ -205,18 +190,4 @@ def test_fifty_threads_of_two_processes_never_go_past_the_limit(
     assert {type(each) for each in refused} == {SpendingLimit}
     assert len(refused) == THREADS - 20
     assert spent(asker.process, asker.organization_id) == 20 * PRICE_MICROS
-    assert check_log(asker.process.log).failures == []
-
-
-@pytest.mark.any_database
-def test_a_failed_item_of_a_job_gives_its_room_back(
-    installation: Installation, provider: CountingProvider
-) -> None:
-    asker = Asker(installation, provider)
-    limit(asker.process, asker.organization_id, 2 * PRICE_MICROS)
-    with pytest.raises(SpendingLimit):
-        asker.create(numbers(3))
-    asker.create(numbers(2))
-    with pytest.raises(SpendingLimit):
-        asker.look_up()
     assert check_log(asker.process.log).failures == []

@@ -1,13 +1,12 @@
 """The wallet decides about money, and about nothing else."""
 
 from collections.abc import Callable
-from typing import get_args
 from uuid import UUID
 
 import pytest
 from msgspec.structs import replace
 
-from domain.accounts.wallet import Charge, ChargeKind, Deposit, Reference, Wallet, wallet_id
+from domain.accounts.wallet import Charge, ChargeKind, Deposit, Reference, Wallet
 from domain.errors import ConfigError, InsufficientBalance, NotPossible
 from domain.money import AMOUNT_MICROS_MAX, format_amount, parse_amount
 from tests.domain.build import ORGANIZATION, adjustment, cause, charge, refund
@@ -39,33 +38,6 @@ def refunded(amount: str) -> Step:
     return lambda wallet: wallet.refund(refund(amount, CHARGE), cause(4))
 
 
-def test_a_wallet_opens_empty_on_the_stream_of_its_organization() -> None:
-    story = opened().then(
-        fact(Wallet.Opened, organization_id=ORGANIZATION, currency="EUR", request_id="request-1"),
-        id=wallet_id(ORGANIZATION),
-        balance_micros=0,
-        sequence=0,
-    )
-    assert story.aggregate.last_event_at == cause().at
-
-
-def test_a_deposit_raises_the_balance_and_names_its_payment() -> None:
-    opened().given().when(deposited("12.50")).then(
-        fact(
-            Wallet.Deposited,
-            organization_id=ORGANIZATION,
-            currency="EUR",
-            sequence=1,
-            amount_micros=12_500_000,
-            balance_micros=12_500_000,
-            reference=Reference("deposit", "bank-1"),
-            timestamp=cause(1).at,
-        ),
-        balance_micros=12_500_000,
-        sequence=1,
-    )
-
-
 def test_a_charge_takes_a_positive_amount_and_keeps_what_it_was_for() -> None:
     opened().given(deposited("1.00")).when(charged("0.40")).then(
         fact(
@@ -81,64 +53,6 @@ def test_a_charge_takes_a_positive_amount_and_keeps_what_it_was_for() -> None:
         ),
         balance_micros=600_000,
     )
-
-
-@pytest.mark.parametrize("kind", get_args(ChargeKind))
-def test_every_kind_of_charge_can_be_stored(kind: ChargeKind) -> None:
-    opened().given(deposited("1.00")).when(charged("0.40", kind)).then(
-        fact(Wallet.Charged, kind=kind)
-    )
-
-
-def test_the_last_micro_can_be_spent() -> None:
-    story = opened().given(deposited("1.00")).when(charged("1.00"))
-    story.then(fact(Wallet.Charged, balance_micros=0), balance_micros=0)
-
-
-def test_a_charge_beyond_the_balance_is_refused_with_the_figures() -> None:
-    story = opened().given(deposited("1.00")).when(charged("1.000001"))
-    refusal = story.refused(InsufficientBalance, balance_micros=1_000_000, sequence=1)
-    assert refusal.details == {
-        "required": "1.000001",
-        "available": "1.00",
-        "currency": "EUR",
-    }
-
-
-def test_an_empty_wallet_pays_nothing() -> None:
-    opened().given().when(charged("0.000001")).refused(InsufficientBalance)
-
-
-def test_a_refund_names_its_charge_and_raises_the_balance() -> None:
-    opened().given(deposited("1.00"), charged("0.40")).when(refunded("0.10")).then(
-        fact(
-            Wallet.Refunded,
-            charge_id=CHARGE,
-            sequence=3,
-            amount_micros=100_000,
-            balance_micros=700_000,
-        ),
-        balance_micros=700_000,
-    )
-
-
-@pytest.mark.parametrize(("change", "balance"), [(500_000, 1_500_000), (-1_000_000, 0)])
-def test_an_operator_corrects_in_both_directions_with_a_sign(change: int, balance: int) -> None:
-    opened().given(deposited("1.00")).when(adjusted(change)).then(
-        fact(
-            Wallet.Adjusted,
-            amount_micros=change,
-            balance_micros=balance,
-            reference=Reference("adjustment", "c-1"),
-            description="a correction",
-        ),
-        balance_micros=balance,
-    )
-
-
-def test_a_correction_below_zero_is_refused() -> None:
-    story = opened().given(deposited("1.00")).when(adjusted(-1_000_001))
-    story.refused(InsufficientBalance, balance_micros=1_000_000)
 
 
 def test_a_wallet_fills_up_to_its_limit_and_not_a_micro_more() -> None:
@@ -182,15 +96,6 @@ def test_none_of_the_entries_is_made_if_one_cannot_be(
     story = opened().given(deposited("1.00"))
     story.when(lambda wallet: wallet.book(entries, cause())).refused(
         error, balance_micros=1_000_000
-    )
-
-
-def test_metadata_is_kept_as_it_was_given() -> None:
-    metadata = {"count": 3, "names": ["ä", None, True], "nested": {"price": "0.01"}}
-    wanted = charge("0.40", metadata=metadata)
-    story = opened().given(deposited("1.00"))
-    story.when(lambda wallet: wallet.charge(wanted, cause())).then(
-        fact(Wallet.Charged, metadata=metadata)
     )
 
 

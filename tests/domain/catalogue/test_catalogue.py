@@ -6,66 +6,11 @@ from uuid import uuid4
 import pytest
 
 from domain.catalogue.commands import Imported
-from domain.errors import NotFound, NotPossible
+from domain.errors import NotPossible
 from tests.installation import Process
 from tests.plan_files import covering, import_plans, plan, profile, refusal, stored, topics
 
 pytestmark = pytest.mark.any_database
-
-NOTHING = Imported(0, 0, 0)
-
-
-def test_a_first_import_publishes_every_plan_in_one_go(process: Process) -> None:
-    owner = process.organization("")
-    head = process.log.head()
-    made = import_plans(
-        process,
-        plan("Germany 1 GB"),
-        plan("Germany 1 GB", organization_id=str(owner), enabled=False),
-        plan("World", coverage=covering("DE", "US"), excluded_organizations=[str(owner)]),
-    )
-    assert made == Imported(3, 0, 0)
-    assert topics(process, head) == ["plan.published"] * 3
-    shared, own, world = (
-        stored(process),
-        stored(process, owner=owner),
-        stored(process, "World"),
-    )
-    assert (shared.organization_id, shared.enabled, shared.excluded) == (None, True, set())
-    assert (own.organization_id, own.enabled) == (owner, False)
-    assert (world.terms.coverage_type, world.excluded) == ("global", {owner})
-    assert world.terms.retail_price_micros == 4_500_000
-
-
-def test_an_import_says_which_request_caused_it(process: Process) -> None:
-    import_plans(process, plan(), request_id="cli-1")
-    assert process.log.read(0, 1)[0].event.request_id == "cli-1"
-
-
-def test_the_same_file_again_changes_nothing(process: Process) -> None:
-    owner = process.organization("")
-    file = [
-        plan("A", organization_id=str(owner)),
-        plan("B", provider_plan_id=None, excluded_organizations=[str(owner)]),
-        plan("C", id=str(uuid4()), enabled=False),
-    ]
-    assert import_plans(process, *file) == Imported(3, 0, 0)
-    head = process.log.head()
-    for _ in range(2):
-        assert import_plans(process, *file) == Imported(0, 0, 3)
-    assert process.log.head() == head
-    assert import_plans(process) == NOTHING
-
-
-def test_plans_that_differ_are_changed_and_those_that_are_missing_stay(process: Process) -> None:
-    import_plans(process, plan("A"), plan("B"), plan("C"))
-    head = process.log.head()
-    assert import_plans(process, plan("D"), plan("B"), plan("A", retail_price="4.51")) == (
-        Imported(1, 1, 1)
-    )
-    assert topics(process, head) == ["plan.published", "plan.changed"]
-    assert stored(process, "A").terms.retail_price_micros == 4_510_000
-    assert stored(process, "C").enabled
 
 
 @pytest.mark.parametrize(
@@ -150,38 +95,6 @@ def test_every_reason_against_every_plan_is_told_at_once(process: Process) -> No
         f'plans[1] "B": excluded_organizations[{index}]: there is no organization {stranger}'
         for index in (1, 2)
     ]
-
-
-def test_a_plan_is_switched_and_hidden_one_by_one(process: Process) -> None:
-    organization = process.organization("")
-    import_plans(process, plan())
-    catalogue, cause, plan_id = process.catalogue, process.cause(), stored(process).id
-    head = process.log.head()
-    for _ in range(2):
-        assert not catalogue.switch(plan_id, cause, enabled=False).enabled
-        assert catalogue.exclude(plan_id, organization, cause).excluded == {organization}
-    for _ in range(2):
-        assert catalogue.switch(plan_id, cause, enabled=True).enabled
-        assert catalogue.include(plan_id, organization, cause).excluded == set()
-    assert len(topics(process, head)) == 4
-    assert stored(process).enabled
-
-
-def test_what_does_not_exist_is_not_found(process: Process) -> None:
-    organization, stranger, cause = process.organization(""), uuid4(), process.cause()
-    import_plans(process, plan())
-    plan_id, catalogue = stored(process).id, process.catalogue
-    for ask in (
-        lambda: catalogue.switch(stranger, cause, enabled=True),
-        lambda: catalogue.switch(organization, cause, enabled=True),
-        lambda: catalogue.exclude(stranger, organization, cause),
-        lambda: catalogue.include(stranger, organization, cause),
-    ):
-        with pytest.raises(NotFound, match="there is no plan"):
-            ask()
-    for act in (catalogue.exclude, catalogue.include):
-        with pytest.raises(NotFound, match=f"there is no organization {stranger}"):
-            act(plan_id, stranger, cause)
 
 
 def test_an_own_plan_is_hidden_from_nobody_by_name(process: Process) -> None:

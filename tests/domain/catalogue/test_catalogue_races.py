@@ -98,15 +98,3 @@ def test_a_table_that_is_behind_the_log_decides_nothing(process: Process) -> Non
     process.organization("")
     with pytest.raises(NotPossible, match="read model plans is behind the log"):
         import_plans(process, plan())
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
-def test_many_plans_are_one_import(process: Process, count: int) -> None:
-    plans = [plan(f"Plan {number}") for number in range(count)]
-    assert import_plans(process, *plans) == Imported(count, 0, 0)
-    assert process.log.head() == count
-    plans[-1]["data_mb"] = 5
-    assert import_plans(process, *plans, plan("One more")) == Imported(1, 1, count - 1)
-    with process.views.reading() as connection:
-        assert len(process.plans.all(connection)) == count

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from msgspec.structs import replace
 
 from domain.catalogue.plan import LATER_PRICES_MAX, LaterPrice, Plan, PlanTerms, key_of, plan_id
@@ -107,13 +106,3 @@ def test_the_prices_to_come_are_bounded() -> None:
     story.when(lambda plan: plan.price(6, cause(1), starts_at=SOON)).then(fact(Plan.Changed))
     story.when(lambda plan: plan.price(6, cause(1), starts_at=LATER))
     assert str(LATER_PRICES_MAX) in str(story.refused(NotPossible))
-
-
-@pytest.mark.parametrize("offset", [-1, 0, 1])
-def test_a_price_to_come_begins_only_in_the_future(offset: int) -> None:
-    story = published()
-    story.when(lambda plan: plan.price(5, cause(10), starts_at=SOON + offset * MOMENT))
-    if offset > 0:
-        story.then(fact(Plan.Changed))
-    else:
-        story.refused(NotPossible)

@@ -15,7 +15,7 @@ from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import NotPossible
 from tests.installation import Installation, Process, SetClock
-from tests.plan_files import covering, import_plans, plan, stored, topics
+from tests.plan_files import covering, import_plans, plan, topics
 
 pytestmark = pytest.mark.any_database
 
@@ -29,10 +29,6 @@ SIMULATED = SyncRules("simulated", "USD", MARKUP)
 PRICED = SyncRules("far", "USD", MARKUP)
 
 
-def rated(**rates: Fraction) -> SyncRules:
-    return SyncRules("far", "USD", Markup(MARKUP.share, MARKUP.step_micros, rates))
-
-
 def sync(
     process: Process, *supplied: SuppliedPlan, rules: SyncRules = NO_PRICE, dry_run: bool = False
 ) -> Synced:
@@ -42,6 +38,10 @@ def sync(
 
 def now(process: Process, synced: Plan) -> Plan:
     return process.log.get(Plan, synced.id)
+
+
+def rated(**rates: Fraction) -> SyncRules:
+    return SyncRules("far", "USD", Markup(MARKUP.share, MARKUP.step_micros, rates))
 
 
 def outcome(synced: Synced) -> tuple[int, int, int]:
@@ -98,14 +98,27 @@ def test_a_cost_in_another_currency_is_priced_by_the_rate_that_is_given(process:
     assert [each.terms.retail_price_micros for each in made] == [3_000_000, 9_500_000]
 
 
-def test_the_same_catalogue_again_changes_nothing_in_whatever_order_it_comes(
-    process: Process,
-) -> None:
-    sync(process, SMALL, LARGE, rules=PRICED)
-    head = process.log.head()
-    turned = replace(LARGE, coverage=(replace(FRANCE, operators=FRANCE.operators[::-1]), GERMANY))
-    assert outcome(sync(process, turned, SMALL, rules=PRICED)) == (0, 0, 2)
-    assert process.log.head() == head
+def test_prices_to_come_stay(process: Process) -> None:
+    import_plans(process, plan("Ours", provider_plan_id="small"))
+    ((found,),) = process.catalogue.known().values()
+    cause = Cause(process.clock(), "x")
+    later = LaterPrice(cause.at + timedelta(days=1), 9_000_000)
+    process.catalogue.price(
+        found, later.retail_price_micros, cause, starts_at=later.starts_at, below_cost=False
+    )
+    (updated,) = sync(process, SMALL, rules=SIMULATED).updated
+    assert updated.plan.terms.later_prices == [later]
+
+
+def test_a_country_that_nobody_knows_is_left_out(process: Process) -> None:
+    (made,) = sync(process, replace(SMALL, coverage=(SuppliedCountry("ZZ"), FRANCE))).created
+    assert [each.country_code for each in made.terms.coverage] == ["FR"]
+
+
+def test_a_plan_that_is_listed_twice_is_brought_once(process: Process) -> None:
+    synced = sync(process, SMALL, replace(SMALL, name="Again"))
+    assert [each.terms.name for each in synced.created] == ["France 1 GB"]
+    assert [each.reason for each in synced.skipped] == [syncing.TWICE]
 
 
 def test_a_dry_run_says_the_same_and_does_nothing(process: Process) -> None:
@@ -114,6 +127,16 @@ def test_a_dry_run_says_the_same_and_does_nothing(process: Process) -> None:
     assert process.log.head() == head
     done = sync(process, SMALL, LARGE, rules=PRICED)
     assert [each.terms for each in told.created] == [each.terms for each in done.created]
+
+
+def test_the_same_catalogue_again_changes_nothing_in_whatever_order_it_comes(
+    process: Process,
+) -> None:
+    sync(process, SMALL, LARGE, rules=PRICED)
+    head = process.log.head()
+    turned = replace(LARGE, coverage=(replace(FRANCE, operators=FRANCE.operators[::-1]), GERMANY))
+    assert outcome(sync(process, turned, SMALL, rules=PRICED)) == (0, 0, 2)
+    assert process.log.head() == head
 
 
 def test_of_our_own_plans_only_what_is_the_networks_changes(process: Process) -> None:
@@ -150,18 +173,6 @@ def test_plans_of_other_networks_are_not_even_read(
     monkeypatch.setattr(process.log, "get", noted)
     assert outcome(sync(process, SMALL)) == (0, 0, 1)
     assert read == [small.id]
-
-
-def test_prices_to_come_stay(process: Process) -> None:
-    import_plans(process, plan("Ours", provider_plan_id="small"))
-    ((found,),) = process.catalogue.known().values()
-    cause = Cause(process.clock(), "x")
-    later = LaterPrice(cause.at + timedelta(days=1), 9_000_000)
-    process.catalogue.price(
-        found, later.retail_price_micros, cause, starts_at=later.starts_at, below_cost=False
-    )
-    (updated,) = sync(process, SMALL, rules=SIMULATED).updated
-    assert updated.plan.terms.later_prices == [later]
 
 
 def test_what_is_on_sale_below_its_cost_is_told_each_time_and_by_the_price_of_now(
@@ -213,25 +224,6 @@ def test_what_cannot_be_sold_here_is_skipped_with_a_reason(
     (skipped,) = synced.skipped
     assert why in skipped.reason
     assert skipped.name == replace(SMALL, **changes).name
-
-
-def test_a_plan_that_is_listed_twice_is_brought_once(process: Process) -> None:
-    synced = sync(process, SMALL, replace(SMALL, name="Again"))
-    assert [each.terms.name for each in synced.created] == ["France 1 GB"]
-    assert [each.reason for each in synced.skipped] == [syncing.TWICE]
-
-
-def test_a_country_that_nobody_knows_is_left_out(process: Process) -> None:
-    (made,) = sync(process, replace(SMALL, coverage=(SuppliedCountry("ZZ"), FRANCE))).created
-    assert [each.country_code for each in made.terms.coverage] == ["FR"]
-
-
-def test_two_networks_may_have_a_plan_of_one_name(process: Process) -> None:
-    import_plans(process, plan("small", cost="1.00"))
-    before = stored(process, "small").terms
-    (made,) = sync(process, SMALL).created
-    assert made.id != stored(process, "small").id
-    assert stored(process, "small").terms == before
 
 
 def test_a_plan_that_was_given_another_id_of_the_network_is_not_made_again(

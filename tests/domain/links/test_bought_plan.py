@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.links.bought_plan import Activation, BoughtPlan, match_addons
-from domain.links.network import AddonUsage, ProviderPlan
+from domain.links.network import AddonUsage
 from tests.domain.build import START
 
 
@@ -28,10 +28,6 @@ def activation(
 
 def addon(addon_id: str, plan: str = "eu-5gb-30d") -> AddonUsage:
     return AddonUsage(addon_id, plan, 0.0, 5_000.0)
-
-
-def test_a_bought_plan_is_asked_for_at_the_network_by_its_id_there() -> None:
-    assert bought().at_provider == ProviderPlan("eu-5gb-30d", 5_000, 30, ("AT",))
 
 
 def test_an_addon_with_a_known_id_is_that_activation_whatever_else_is_there() -> None:
@@ -65,23 +61,12 @@ def test_of_several_unknown_ones_the_oldest_purchase_comes_first() -> None:
     assert new == [addons[2]]
 
 
-def test_an_addon_that_the_network_no_longer_lists_is_matched_with_nothing() -> None:
-    gone = activation("a-1")
-    assert match_addons([gone], [addon("a-2")]) == ({}, [addon("a-2")])
-
-
 def test_a_removed_activation_still_accounts_for_its_own_addon_and_for_no_other() -> None:
     removed, unknown = activation("a-1", removed=True), activation(None, removed=True)
     addons = [addon("a-1"), addon("a-2")]
     matched, new = match_addons([removed, unknown], addons)
     assert matched == {removed.id: addons[0]}
     assert new == [addons[1]]
-
-
-def test_a_link_without_activations_accounts_for_nothing() -> None:
-    assert match_addons([], [addon("a-1")]) == ({}, [addon("a-1")])
-    only = activation()
-    assert match_addons([only], []) == ({}, [])
 
 
 PLANS = st.sampled_from(["p", "q"])

@@ -9,7 +9,6 @@ from domain.errors import ServiceUnavailable
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from tests.domain.buying import Buyer
-from tests.installation import wait_until
 
 
 @pytest.fixture
@@ -48,13 +47,3 @@ def test_without_a_key_it_is_waited_for_and_not_begun_again(
     assert buyer.events()["plan_change.requested"] == 1
     assert len(buyer.link(link.id).current_activations) == 2
     buyer.check()
-
-
-def test_a_top_up_that_waited_is_charged_when_its_turn_comes(buyer: Buyer, link: Link) -> None:
-    """The stream of transactions never gains an entry that is older than those before it."""
-    asked_at = buyer.clock()
-    with_later_clock = buyer.open()
-    wait_until(lambda: buyer.clock() > asked_at)
-    buyer.change(link.id, add=[buyer.sell("Asia", "1.00")], process=with_later_clock)
-    stamps = [each.event.timestamp for each in buyer.recorded()]
-    assert stamps == sorted(stamps)

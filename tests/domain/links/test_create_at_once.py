@@ -12,9 +12,7 @@ from domain.errors import (
     NO_ESIM,
     REJECTED,
     UNREACHABLE,
-    BillingNotConfigured,
     ConfigError,
-    IdempotencyKeyReused,
     InsufficientBalance,
     ProvisioningError,
     Refused,
@@ -26,7 +24,7 @@ from domain.links.link import Link, Stage
 from domain.places import share_of
 from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import PLACES, Buyer, NewBuyer
-from tests.installation import SetClock, wait_until
+from tests.installation import SetClock
 
 pytestmark = pytest.mark.any_database
 
@@ -39,20 +37,6 @@ def bound(buyer: Buyer, plan_id: UUID, *, waits: bool) -> Refused:
     with pytest.raises(BoundFailure) as failure:
         buyer.create(plan_id, "key-1", waits=waits)
     return failure.value.refusal
-
-
-def test_a_sender_who_does_not_wait_is_answered_before_anybody_works(buyer: Buyer) -> None:
-    plan_id = buyer.sell()
-    link, replayed = buyer.create(plan_id, "key-1", waits=False)
-    assert (link.stage, replayed) == (Stage.REQUESTED, False)
-    assert buyer.create(plan_id, "key-1", waits=False) == (link, True)
-    buyer.hire(after=0)
-    wait_until(lambda: buyer.link(link.id).is_visible)
-    for waits in (False, True):
-        again, replayed = buyer.create(plan_id, "key-1", waits=waits)
-        assert (again.id, again.stage, replayed) == (link.id, Stage.ACTIVE, True)
-    assert buyer.balance_micros == 6_000_000
-    buyer.check()
 
 
 def test_who_sends_the_key_again_may_wait_for_it_or_not(buyer: Buyer) -> None:
@@ -78,37 +62,6 @@ def test_it_holds_no_place_and_needs_none(buyer: Buyer) -> None:
     assert {each.result()[0].stage for each in waiting} == {Stage.ACTIVE}
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"), [(Rejected("no"), REJECTED), (Unavailable("down"), UNREACHABLE)]
-)
-def test_its_failure_is_told_to_whoever_sends_its_key_again_every_time(
-    buyer: Buyer, error: Exception, reason: str
-) -> None:
-    plan_id = buyer.sell()
-    buyer.network.before("create_endpoint", error)
-    buyer.hire()
-    link = ask(buyer, plan_id)
-    wait_until(lambda: buyer.link(link.id).failure is not None)
-    for waits in (True, False, True):
-        refused = bound(buyer, plan_id, waits=waits)
-        assert refused.details == {"reason": reason, "refunded": "4.00"}
-    with pytest.raises(IdempotencyKeyReused):
-        ask(buyer, buyer.sell("Other"))
-    assert (buyer.events()["link.requested"], buyer.balance_micros) == (1, 10_000_000)
-    buyer.check()
-
-
-def test_who_waits_for_it_is_told_the_same_failure(buyer: Buyer) -> None:
-    plan_id = buyer.sell()
-    buyer.network.before("create_endpoint", Rejected("no"))
-    ask(buyer, plan_id)
-    waiting = buyer.create_later(plan_id, "key-1")
-    buyer.until_waiting(1)
-    buyer.hire(after=0)
-    assert isinstance(waiting.exception(), BoundFailure)
-    buyer.check()
-
-
 def test_nobody_has_to_wait_for_its_deadline(new_buyer: NewBuyer) -> None:
     clock = SetClock()
     buyer = new_buyer(clock=clock)
@@ -118,12 +71,6 @@ def test_nobody_has_to_wait_for_its_deadline(new_buyer: NewBuyer) -> None:
     buyer.process.provisioning.work(link.id)
     assert bound(buyer, plan_id, waits=False).details == {"reason": LATE, "refunded": "0.00"}
     buyer.check()
-
-
-def test_what_is_refused_at_once_leaves_its_key_free(buyer: Buyer) -> None:
-    with pytest.raises(InsufficientBalance):
-        ask(buyer, buyer.sell("Dear", "10.01"))
-    assert ask(buyer, buyer.sell()).stage is Stage.REQUESTED
 
 
 def test_twelve_that_do_not_wait_make_one_link(buyer: Buyer) -> None:
@@ -148,24 +95,26 @@ def quote(buyer: Buyer, plan_id: UUID, key: str | None = None) -> Quote:
         assert set(buyer.network.calls) <= {"available_esims"}
 
 
-def test_a_price_can_be_asked_before_and_nothing_is_taken(buyer: Buyer) -> None:
-    plan_id = buyer.sell()
-    told = quote(buyer, plan_id)
-    assert (told.plan.plan_id, told.plan.price_micros) == (plan_id, 4_000_000)
-    assert (told.balance_micros, buyer.balance_micros) == (6_000_000, 10_000_000)
-    assert quote(buyer, buyer.sell("Trial", "0.00")).balance_micros == 10_000_000
-
-
-def test_a_price_of_nothing_needs_no_wallet(new_buyer: NewBuyer) -> None:
-    buyer = new_buyer("")
-    assert quote(buyer, buyer.sell("Trial", "0.00")).balance_micros is None
-    with pytest.raises(BillingNotConfigured):
+def test_a_plan_without_an_esim_is_told_before_it_is_bought(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buyer.simulator, "available_esims", lambda *_, **__: [])
+    with pytest.raises(ProvisioningError) as refused:
         quote(buyer, buyer.sell())
+    assert refused.value.details["reason"] == NO_ESIM
 
 
-def test_a_key_that_stands_for_another_request_does_not_matter(buyer: Buyer) -> None:
-    ask(buyer, buyer.sell())
-    assert quote(buyer, buyer.sell("Other", "1.00"), "key-1").balance_micros == 9_000_000
+@pytest.mark.parametrize(
+    ("error", "reason"), [(Unavailable("down"), UNREACHABLE), (Rejected("no"), REJECTED)]
+)
+def test_a_network_that_cannot_show_its_stock_is_named(
+    buyer: Buyer, error: Exception, reason: str
+) -> None:
+    plan_id = buyer.sell()
+    buyer.network.before("available_esims", error)
+    with pytest.raises(ProvisioningError) as refused:
+        quote(buyer, plan_id)
+    assert refused.value.details == {"reason": reason, "refunded": "0.00"}
 
 
 def test_what_a_creation_refuses_is_refused_in_its_order(new_buyer: NewBuyer) -> None:
@@ -186,25 +135,3 @@ def test_what_a_creation_refuses_is_refused_in_its_order(new_buyer: NewBuyer) ->
     with pytest.raises(ProvisioningError):
         quote(buyer, plan_id)
     assert quote(buyer, plan_id).balance_micros == 0
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"), [(Unavailable("down"), UNREACHABLE), (Rejected("no"), REJECTED)]
-)
-def test_a_network_that_cannot_show_its_stock_is_named(
-    buyer: Buyer, error: Exception, reason: str
-) -> None:
-    plan_id = buyer.sell()
-    buyer.network.before("available_esims", error)
-    with pytest.raises(ProvisioningError) as refused:
-        quote(buyer, plan_id)
-    assert refused.value.details == {"reason": reason, "refunded": "0.00"}
-
-
-def test_a_plan_without_an_esim_is_told_before_it_is_bought(
-    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(buyer.simulator, "available_esims", lambda *_, **__: [])
-    with pytest.raises(ProvisioningError) as refused:
-        quote(buyer, buyer.sell())
-    assert refused.value.details["reason"] == NO_ESIM

@@ -97,19 +97,6 @@ def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
 
 
 @pytest.mark.parametrize("seed", seeds(4))
-def test_a_suspension_beside_an_end_leaves_it_ended(buyer: Buyer, seed: int) -> None:
-    link = bought(buyer)
-    acts: list[Act] = [
-        lambda: finish(buyer, link, "end"),
-        lambda: buyer.switch(link.id, "suspended"),
-    ]
-    all_at_once(2, lambda n: acts[(n + seed) % 2]())
-    assert buyer.link(link.id).state == "ended"
-    assert buyer.link(link.id).status_intent is None
-    buyer.check()
-
-
-@pytest.mark.parametrize("seed", seeds(4))
 def test_a_refund_by_hand_beside_a_cancellation_gives_nothing_back_twice(
     buyer: Buyer, seed: int
 ) -> None:

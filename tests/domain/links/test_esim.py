@@ -31,16 +31,6 @@ def released(esim: Esim) -> None:
     esim.release(LINK, cause(3))
 
 
-def test_an_esim_begins_with_its_first_reservation() -> None:
-    Story(Esim.register("simulated", ICCID, cause())).then(
-        fact(Esim.Registered, network="simulated", iccid=ICCID),
-        id=esim_id("simulated", ICCID),
-        iccid=ICCID,
-        link_id=None,
-        quarantined_until=None,
-    )
-
-
 def test_the_same_iccid_of_two_networks_is_two_esims() -> None:
     assert esim_id("simulated", ICCID) != esim_id("bics", ICCID)
 

@@ -9,9 +9,9 @@ from domain.accounts.paid_price import GivenBack
 from domain.accounts.refund_by_hand import HandRefund
 from domain.errors import NotPossible, RateLimited
 from domain.ids import derive_id
-from domain.links.link import RENAMES_MAX, EndKind, Link, Stage, status_after
+from domain.links.link import RENAMES_MAX, EndKind, Link
 from domain.links.plan_change import PlanChange
-from tests.domain.build import START, cause
+from tests.domain.build import cause
 from tests.domain.build_links import (
     ACTIVE,
     CHANGE,
@@ -20,7 +20,6 @@ from tests.domain.build_links import (
     LinkStep,
     addition_done,
     bought,
-    change_closed,
     change_failed,
     change_opened,
     finished,
@@ -44,10 +43,6 @@ def end_requested(kind: EndKind) -> LinkStep:
     return lambda link: link.request_end(kind, DEADLINE, cause(10))
 
 
-def kept(link: Link) -> None:
-    link.keep(cause(11))
-
-
 def ended(link: Link) -> None:
     link.end([], cause(12))
 
@@ -56,12 +51,6 @@ def topup(index: int) -> tuple[str, GivenBack]:
     """A charge of the change, and all of its 2.00 back."""
     charge = derive_id("transaction", derive_id("activation", CHANGE, index))
     return str(charge), GivenBack(2_000_000, derive_id("cancellation", charge), charge)
-
-
-def test_a_name_can_be_changed_and_cleared() -> None:
-    a_link().when(lambda link: link.rename("Van 8", cause(5))).then(
-        fact(Link.Renamed, name="Van 8"), name="Van 8"
-    ).when(lambda link: link.rename(None, cause(6))).then(fact(Link.Renamed, name=None), name=None)
 
 
 def test_the_same_name_again_is_no_event() -> None:
@@ -83,31 +72,8 @@ def test_a_link_is_renamed_only_so_often_a_day_so_that_its_stream_stays_short() 
     assert (link.name, link.renames) == ("Van", (tomorrow.date(), 1))
 
 
-def test_an_ended_link_keeps_its_last_status_and_gives_nothing_back() -> None:
-    story = a_link(seen("suspended"), end_requested("end")).when(ended)
-    story.then(
-        fact(Link.Ended, reason="ended", refunds=[]),
-        stage=Stage.ENDED,
-        state="ended",
-        status="suspended",
-        end_intent=None,
-        is_live=False,
-        is_visible=True,
-    )
-    assert status_after(story.aggregate.ended) == "ended"
-
-
 def test_a_link_of_a_network_that_ends_none_ends_without_an_intent() -> None:
     a_link().when(ended).then(fact(Link.Ended, reason="ended", refunds=[]), is_live=False)
-
-
-def test_a_cancelled_link_gives_back_its_price() -> None:
-    back = GivenBack(4_000_000, REFUND, CHARGE)
-    story = a_link(end_requested("cancel")).when(ended)
-    story.then(fact(Link.Ended, reason="cancelled", refunds=[back]))
-    assert story.aggregate.left() == []
-    assert story.aggregate.ended is not None
-    assert story.aggregate.ended.reasons() == {REFUND: "cancelled"}
 
 
 def test_a_cancelled_link_gives_back_no_more_than_is_left() -> None:
@@ -120,35 +86,10 @@ def test_a_cancelled_link_gives_back_no_more_than_is_left() -> None:
     )
 
 
-def test_a_cancelled_link_of_a_free_plan_gives_nothing_back() -> None:
-    a_link(end_requested("cancel"), price="0").when(ended).then(
-        fact(Link.Ended, reason="cancelled", refunds=[])
-    )
-
-
-def test_the_refunds_of_top_ups_come_after_that_of_the_activation() -> None:
-    _, second = topup(0)
-    story = a_link(end_requested("cancel")).when(lambda link: link.end([second], cause(12)))
-    story.then(fact(Link.Ended, refunds=[GivenBack(4_000_000, REFUND, CHARGE), second]))
-
-
-def test_a_link_that_was_kept_goes_on_and_can_be_ended_again() -> None:
-    a_link(end_requested("cancel"), kept).when(end_requested("end")).then(
-        fact(Link.EndRequested, kind="end", until=DEADLINE), is_live=True, state="active"
-    )
-
-
 def test_nothing_is_refunded_by_hand_while_an_end_is_open() -> None:
     link = a_link(end_requested("end")).aggregate
     with pytest.raises(NotPossible, match="an end of the link is open"):
         link.refund_by_hand(HandRefund(CHARGE, "t-1", "a complaint", None, {}), cause(11))
-
-
-def test_a_link_that_has_ended_without_a_refund_can_be_refunded_by_hand() -> None:
-    link = a_link(end_requested("end"), ended).aggregate
-    refund = link.refund_by_hand(HandRefund(CHARGE, "t-1", "a complaint", None, {}), cause(13))
-    assert refund is not None
-    assert refund.amount_micros == 4_000_000
 
 
 @pytest.mark.parametrize(
@@ -169,18 +110,8 @@ def test_nothing_is_begun_on_an_ended_link(later: LinkStep) -> None:
     a_link(ended).when(later).refused(AssertionError)
 
 
-def test_what_the_network_shows_after_the_end_changes_nothing() -> None:
-    a_link(ended).when(seen("inactive", START, START)).then(installed_at=None, state="ended")
-
-
 def test_an_open_end_hides_a_status_that_it_may_itself_have_caused() -> None:
     a_link(end_requested("end")).when(seen("suspended")).then(status="active")
-
-
-def test_a_link_knows_the_changes_of_its_plans() -> None:
-    a_link(change_opened(), change_closed).when(change_opened(LINK)).then(
-        fact(Link.ChangeOpened), changes=(CHANGE, LINK)
-    )
 
 
 def test_a_change_gives_back_what_is_left_of_its_top_ups() -> None:

@@ -1,6 +1,5 @@
 """Many ask at once, over the threads of a running service: nobody pays twice or for nothing."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
@@ -9,17 +8,15 @@ import pytest
 from app.processes.runtime import Runtime
 from domain.errors import (
     Conflict,
-    InsufficientBalance,
     LinkBusy,
     ServiceUnavailable,
 )
 from domain.links import change_plans
 from domain.links import create as link_create
-from domain.links.link import Link, Stage
+from domain.links.link import Link
 from domain.log.log import RACES_MAX
-from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, NewBuyer
-from tests.installation import Process, wait_until
+from tests.installation import Process
 
 
 @pytest.fixture
@@ -30,41 +27,6 @@ def running(new_buyer: NewBuyer) -> Iterator[Process]:
     runtime.start()
     yield process
     runtime.stop()
-
-
-def made(outcomes: list[tuple[Link, bool] | Exception]) -> list[tuple[Link, bool]]:
-    return [each for each in outcomes if isinstance(each, tuple)]
-
-
-def test_links_that_race_for_the_last_money_are_made_while_it_lasts(
-    running: Process, new_buyer: NewBuyer
-) -> None:
-    buyer = new_buyer("45.50")
-    plan_id = buyer.sell()
-    outcomes = all_at_once(20, lambda _: buyer.create(plan_id, process=running))
-    kinds = Counter(type(each) for each in outcomes)
-    assert kinds == {tuple: 11, InsufficientBalance: 9}, outcomes
-    links = [link for link, _ in made(outcomes)]
-    assert {link.stage for link in links} == {Stage.ACTIVE}
-    assert len({link.iccid for link in links}) == 11
-    assert buyer.balance_micros == 1_500_000
-    buyer.check()
-
-
-def test_changes_that_race_for_the_last_money_are_done_while_it_lasts(
-    new_buyer: NewBuyer,
-) -> None:
-    buyer = new_buyer("10.00")
-    buyer.hire()
-    links = [buyer.own(f"Trial {number}") for number in range(3)]
-    asia = buyer.sell("Asia", "3.00")
-    outcomes = all_at_once(9, lambda each: buyer.change(links[each % 3].id, add=[asia]))
-    refused = [each for each in outcomes if isinstance(each, InsufficientBalance)]
-    assert len(refused) == 6, outcomes
-    assert buyer.balance_micros == 1_000_000
-    wait_until(lambda: all(buyer.link(link.id).open_change is None for link in links))
-    assert sum(len(buyer.link(link.id).activations) for link in links) == 6
-    buyer.check()
 
 
 SHORT_S = 0.1

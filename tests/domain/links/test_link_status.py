@@ -40,42 +40,11 @@ def test_a_status_that_the_network_did_not_take_on_is_what_it_has(has: LinkStatu
     story.then(fact(Link.StatusKept, status=has), status=has, status_intent=None)
 
 
-def test_an_inactive_link_that_was_to_be_active_stays_inactive() -> None:
-    story = active(seen("inactive"), status_requested("active"))
-    story.when(status_settled("inactive")).then(fact(Link.StatusKept), status="inactive")
-
-
 def test_attempts_at_a_status_count_until_one_is_settled() -> None:
     story = active(status_requested("suspended"))
     story.when(status_requested("suspended")).then(fact(Link.StatusRequested, attempt=2))
     story.given(status_settled("active")).when(status_requested("suspended"))
     story.then(fact(Link.StatusRequested, attempt=1))
-
-
-def test_a_status_that_nobody_asked_for_cannot_be_settled() -> None:
-    active().when(status_settled("suspended")).refused(AssertionError)
-
-
-def test_what_the_network_shows_is_kept_once() -> None:
-    shown = seen("suspended", cause(5).at, cause(6).at)
-    story = active().when(shown)
-    story.then(
-        fact(Link.StatusSeen, status="suspended"),
-        fact(Link.Installed, installed_at=cause(5).at),
-        fact(Link.FirstUsed, first_used_at=cause(6).at),
-        status="suspended",
-        installed_at=cause(5).at,
-        first_used_at=cause(6).at,
-    )
-    story.when(shown).then(status="suspended")
-    story.when(seen("suspended", cause(7).at, cause(7).at)).then(
-        installed_at=cause(5).at, first_used_at=cause(6).at
-    )
-
-
-def test_what_the_network_does_not_know_yet_changes_nothing() -> None:
-    story = active().when(seen("active"))
-    story.then(installed_at=None, first_used_at=None)
 
 
 def test_a_status_in_between_is_not_taken_for_a_fact_while_one_is_asked_for() -> None:

@@ -6,7 +6,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.errors import NetworkUnavailable
 from domain.links.bought_plan import Activation, BoughtPlan
 from domain.links.link import Link
 from domain.links.network import AddonUsage, NetworkStatus, Usage
@@ -63,16 +62,6 @@ def test_a_plan_that_has_expired_has_nothing_left(late_s: int) -> None:
     assert figures(one(activation(), usage(addon(expires_at=expires_at)))) == (400.5, 0.0, True)
 
 
-def test_a_plan_expires_though_nobody_asks_the_network() -> None:
-    seen = usage(addon(expires_at=NOW + SECOND))
-    assert figures(one(activation(), seen, NOW + SECOND)) == (400.5, 0.0, True)
-
-
-def test_a_plan_with_nothing_left_stays_active() -> None:
-    seen = usage(addon(used_mb=1_000.0, expires_at=NOW + SECOND))
-    assert figures(one(activation(), seen)) == (1_000.0, 0.0, False)
-
-
 @pytest.mark.parametrize("after_s", [0, 1])
 def test_a_plan_bought_after_the_last_reading_is_whole(after_s: int) -> None:
     bought = activation("ad-2", bought_at=NOW + after_s * SECOND)
@@ -85,10 +74,6 @@ def test_a_plan_that_the_network_no_longer_lists_has_run_out() -> None:
 
 def test_a_plan_whose_add_on_was_never_known_is_whole_while_the_network_shows_none() -> None:
     assert figures(one(activation(None), usage(addon(plan="asia")))) == (0.0, 1_000.0, False)
-
-
-def test_a_plan_of_a_link_that_was_never_read_is_whole() -> None:
-    assert figures(one(activation(), None)) == (0.0, 1_000.0, False)
 
 
 def shown(every: Sequence[Activation], seen: Usage) -> dict[UUID, float]:
@@ -144,28 +129,6 @@ def test_a_status_is_asked_for_once_in_a_minute(buyer: Buyer, link: Link, clock:
     assert now_at_network(buyer, link).as_of == clock()
 
 
-def test_a_live_status_is_never_a_stored_one(buyer: Buyer, link: Link, clock: SetClock) -> None:
-    ask(buyer, link)
-    clock.forward(seconds=1)
-    assert ask(buyer, link, live=True) == (now_at_network(buyer, link), False, False)
-    clock.forward(seconds=1)
-    assert ask(buyer, link)[1]  # What was live then is stored now.
-    assert buyer.network.count("status") == 2
-
-
-def test_without_the_network_a_live_status_is_refused_and_another_is_stale(
-    buyer: Buyer, link: Link, clock: SetClock
-) -> None:
-    first, _, _ = ask(buyer, link)
-    buyer.network.before("status", *[Unavailable("down")] * 2)
-    with pytest.raises(NetworkUnavailable) as refused:
-        ask(buyer, link, live=True)
-    assert refused.value.retryable
-    clock.forward(minutes=2)
-    assert ask(buyer, link) == (first, True, True)
-    assert ask(buyer, link)[1:] == (False, False)
-
-
 def test_a_link_that_the_network_never_told_of_has_the_status_of_the_log(
     buyer: Buyer, link: Link
 ) -> None:
@@ -183,24 +146,6 @@ def test_a_status_from_before_a_clock_was_set_back_is_not_fresh_for_ever(
     ask(buyer, link)
     clock.forward(hours=-1)
     assert ask(buyer, link)[1:] == (False, False)
-
-
-def test_a_link_that_is_out_of_reach_has_no_live_status(buyer: Buyer) -> None:
-    link = buyer.own("Unreachable", provider_plan_id="sandbox-unreachable")
-    with pytest.raises(NetworkUnavailable):
-        ask(buyer, link, live=True)
-    assert ask(buyer, link)[1:] == (True, True)
-
-
-def test_a_stored_status_that_was_changed_since_is_asked_for_again(
-    buyer: Buyer, link: Link, clock: SetClock
-) -> None:
-    ask(buyer, link)
-    clock.forward(seconds=1)
-    buyer.switch(link.id, "suspended")
-    assert ask(buyer, link) == (now_at_network(buyer, link), False, False)
-    assert ask(buyer, link)[0].status == "suspended"
-    assert ask(buyer, link)[1]
 
 
 def test_what_is_in_use_comes_first_then_what_waits_what_is_used_up_and_what_expired() -> None:

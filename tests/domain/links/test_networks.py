@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 from eventsourcing.persistence import OperationalError
 
-from app.processes.doctor import examine
 from domain.catalogue.plan import SIMULATED
 from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
 from domain.links.esim import Esim, esim_id
@@ -71,20 +70,6 @@ def test_a_link_is_topped_up_by_its_own_network_only(buyer: Buyer) -> None:
     buyer.check()
 
 
-def test_what_a_plan_is_of_does_not_change_with_the_default(
-    buyer: Buyer, installation: Installation
-) -> None:
-    old = buyer.sell("Europe", "0.00")
-    installation.environment["NETWORK_PROVIDER"] = f"{SECOND},simulated"
-    buyer.dismiss()
-    buyer.process = buyer.open()
-    new = buyer.sell("Asia", "0.00")
-    buyer.process.network = buyer.process.networks.of(buyer.process.networks.names[0])
-    buyer.hire()
-    assert buyer.create(old)[0].network == SIMULATED
-    assert buyer.create(new)[0].network == SECOND
-
-
 def test_what_a_network_cannot_do_is_refused_before_anything_is_done(buyer: Buyer) -> None:
     link = buyer.own("Asia", network=SECOND)
     second(buyer.process).capabilities = frozenset({"location"})
@@ -137,15 +122,6 @@ def test_a_link_without_its_network_is_shown_as_last_seen(buyer: Buyer, left: Li
         buyer.switch(left.id, "suspended")
 
 
-def test_doctor_names_a_network_that_links_run_on_and_no_setting_names(
-    buyer: Buyer, left: Link
-) -> None:
-    buyer.process.projector.catch_up()
-    told = [each.message for each in examine(buyer.process) if each.check == "network"]
-    assert any(left.network in each and "does not name" in each for each in told)
-    assert not any("esimgo" in each for each in told)
-
-
 def test_nothing_of_a_network_that_is_not_configured_is_sold(buyer: Buyer, left: Link) -> None:
     plan_id = left.requested.plan.plan_id
     with pytest.raises(ValidationFailed) as refused:
@@ -196,26 +172,6 @@ def test_a_worker_that_does_not_know_a_network_yet_leaves_its_links_to_others(
     assert buyer.link(link_id).stage is Stage.REQUESTED
     buyer.process.provisioning.work(link_id)
     assert created.result()[0].stage is Stage.ACTIVE
-    buyer.check()
-
-
-def test_a_worker_that_does_not_know_a_network_leaves_changes_to_others(
-    installation: Installation, new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    without = installation.process()
-    add_to(installation.environment, monkeypatch)
-    buyer = new_buyer()
-    buyer.hire()
-    link = buyer.own("Asia", network=SECOND)
-    buyer.dismiss()
-    changed = buyer.change_later(link.id, add=[link.requested.plan.plan_id])
-    wait_until(lambda: buyer.link(link.id).open_change is not None)
-    change_id = buyer.link(link.id).open_change
-    assert change_id is not None
-    without.plan_changes.work(change_id)
-    assert buyer.link(link.id).open_change == change_id
-    buyer.process.plan_changes.work(change_id)
-    assert changed.result()[0].failure is None
     buyer.check()
 
 

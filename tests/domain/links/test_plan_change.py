@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.paid_price import Repayment
 from domain.ids import derive_id
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
 from tests.domain.build import ORGANIZATION, cause
@@ -39,32 +39,6 @@ def refund(index: int, amount_micros: int) -> Repayment:
     return Repayment(amount_micros, derive_id("refund", activation(index)))
 
 
-def test_every_addition_has_a_price_and_a_transaction_of_its_own() -> None:
-    story = Story(new_change("2.00", "0", "2.00", removals=1))
-    asked = story.aggregate.requested
-    story.then(
-        fact(PlanChange.Requested, organization_id=ORGANIZATION, link_id=LINK, deadline=DEADLINE),
-        id=CHANGE,
-        organization_id=ORGANIZATION,
-        link_id=LINK,
-        next=asked.removals[0],
-        attempts=0,
-        is_answered=False,
-        kept_micros=4_000_000,
-    )
-    assert [each.activation_id for each in asked.additions] == list(map(activation, range(3)))
-    assert [each.price for each in asked.additions] == [
-        PaidPrice(2_000_000, "EUR", derive_id("transaction", activation(0))),
-        None,
-        PaidPrice(2_000_000, "EUR", derive_id("transaction", activation(2))),
-    ]
-
-
-def test_a_change_of_nothing_is_a_bug() -> None:
-    with pytest.raises(AssertionError):
-        new_change()
-
-
 def test_each_attempt_of_each_key_has_a_stream_of_its_own() -> None:
     ids = {plan_change_id(ORGANIZATION, key, n) for key in ("key-1", "key-2") for n in (1, 2)}
     assert len(ids) == 4
@@ -88,24 +62,6 @@ def test_removals_come_first_and_then_additions_each_by_its_index() -> None:
     assert change.added == change.requested.additions
     story.when(finished).then(fact(PlanChange.Finished), finished_at=cause(4).at)
     assert change.kept_micros == 5_000_000
-
-
-def test_every_start_of_a_step_counts_until_it_is_done() -> None:
-    story = requested("2.00", "3.00")
-    for attempt in (1, 2, 3):
-        story.when(started()).then(
-            fact(PlanChange.PlanAdditionStarted, index=0, attempt=attempt), attempts=attempt
-        )
-    story.given(addition_done).when(started())
-    story.then(fact(PlanChange.PlanAdditionStarted, index=1, attempt=1))
-
-
-@pytest.mark.parametrize("adopted", [False, True])
-def test_an_addition_says_its_addon_and_whether_it_was_found(*, adopted: bool) -> None:
-    story = requested("2.00").given(started())
-    story.when(lambda change: change.note_added("addon-7", cause(2), adopted=adopted)).then(
-        fact(PlanChange.PlanAdditionDone, index=0, addon_id="addon-7", adopted=adopted)
-    )
 
 
 @pytest.mark.parametrize(

@@ -43,35 +43,6 @@ def facts(buyer: Buyer, link: Link) -> list[str]:
     return [each.TOPIC for each in events[link.version :] if isinstance(each, Link.Event)]  # type: ignore[attr-defined]  # every event has one
 
 
-def test_a_live_reading_is_what_the_network_says_now_and_is_kept(
-    buyer: Buyer, link: Link, clock: SetClock
-) -> None:
-    live = read(buyer, link)
-    assert link.endpoint_id is not None
-    assert live.usage == buyer.simulator.usage(link.endpoint_id, timeout_s=1.0)
-    assert (live.as_of, live.stale) == (clock(), False)
-    [plan] = live.plans
-    assert plan.used_mb > 0
-    assert plan.used_mb + plan.remaining_mb == pytest.approx(1_000)
-    assert plan.expires_at is not None
-    asked = buyer.network.count("usage")
-    clock.forward(hours=1)
-    stored = read(buyer, link, live=False)
-    assert (stored.usage, stored.stale) == (live.usage, False)
-    assert buyer.network.count("usage") == asked
-
-
-def test_a_network_out_of_reach_gives_what_was_last_seen(
-    buyer: Buyer, link: Link, clock: SetClock
-) -> None:
-    seen = read(buyer, link)
-    clock.forward(hours=1)
-    buyer.network.before("usage", Unavailable("down"))
-    stale = read(buyer, link)
-    assert (stale.usage, stale.as_of, stale.stale) == (seen.usage, seen.as_of, True)
-    assert not read(buyer, link).stale
-
-
 @pytest.mark.parametrize("live", [True, False])
 def test_a_link_that_was_never_read_is_as_it_began(buyer: Buyer, link: Link, live: bool) -> None:  # noqa: FBT001  # Given by pytest.
     wait_until(lambda: buyer.process.readings.find([link.id]) != {})
@@ -86,55 +57,6 @@ def test_a_link_that_was_never_read_is_as_it_began(buyer: Buyer, link: Link, liv
         None,
         False,
     )
-
-
-def test_a_plan_that_is_out_of_reach_is_read_as_it_began(buyer: Buyer, clock: SetClock) -> None:
-    link = buyer.own("Unreachable", provider_plan_id="sandbox-unreachable")
-    clock.forward(hours=1)
-    reading = read(buyer, link)
-    assert (reading.stale, reading.as_of, facts(buyer, link)) == (True, link.activated_at, [])
-    assert reading.code is not None
-
-
-def test_what_the_network_shows_for_the_first_time_is_kept_on_the_log(
-    buyer: Buyer, link: Link
-) -> None:
-    assert link.endpoint_id is not None
-    reading = read(buyer, link)
-    assert facts(buyer, link) == ["link.installed", "link.first_used"]
-    assert reading.usage is not None
-    assert reading.link.installed_at == reading.usage.installed_at
-    assert reading.link.first_used_at == reading.usage.first_used_at
-    buyer.simulator.suspend(link.endpoint_id, timeout_s=1.0)
-    assert read(buyer, link).link.status == "suspended"
-    assert facts(buyer, link)[2:] == ["link.status_seen"]
-    buyer.check()
-
-
-def test_what_is_no_news_appends_nothing(buyer: Buyer, link: Link, clock: SetClock) -> None:
-    read(buyer, link)
-    head = buyer.process.log.head()
-    clock.forward(hours=1)
-    assert read(buyer, link).link.version == link.version + 2
-    assert buyer.process.log.head() == head
-
-
-def test_what_is_read_while_the_status_is_being_changed_does_not_get_in_its_way(
-    buyer: Buyer, link: Link
-) -> None:
-    buyer.network.after("suspend", lambda: read(buyer, link))
-    assert buyer.switch(link.id, "suspended").status == "suspended"
-    assert "link.status_seen" not in facts(buyer, link)
-    assert read(buyer, link).link.status == "suspended"
-
-
-def test_another_writer_who_was_first_is_as_good(buyer: Buyer, link: Link) -> None:
-    buyer.network.after("usage", lambda: read(buyer, link))
-    reading = read(buyer, link)
-    assert facts(buyer, link) == ["link.installed", "link.first_used"]
-    assert reading.link == buyer.link(link.id)
-    assert not reading.stale
-    buyer.check()
 
 
 def test_an_older_reading_does_not_replace_a_newer_one(
@@ -180,6 +102,31 @@ def code_of(buyer: Buyer, link: Link) -> ActivationCode:
     return buyer.simulator.lpa(link.iccid, timeout_s=1.0)
 
 
+def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
+    buyer.network.before("lpa", Unavailable("down"))
+    link = buyer.own()
+    buyer.network.after("lpa", lambda: read(buyer, link))
+    assert read(buyer, link).code == code_of(buyer, link)
+    assert facts(buyer, link) == ["link.lpa_stored"]
+    buyer.check()
+
+
+def test_a_code_that_cannot_be_sealed_is_told_all_the_same(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buyer.network.before("lpa", Unavailable("down"))
+    link = buyer.own()
+
+    def fail(*_: object) -> int:
+        raise OperationalError
+
+    with monkeypatch.context() as outage:
+        outage.setattr(buyer.process.log, "insert", fail)
+        assert read(buyer, link).code == code_of(buyer, link)
+    assert read(buyer, link).code == code_of(buyer, link)
+    assert facts(buyer, link) == ["link.lpa_stored"]
+
+
 def test_the_activation_code_is_kept_sealed_and_not_asked_for_again(
     buyer: Buyer, link: Link
 ) -> None:
@@ -189,31 +136,6 @@ def test_the_activation_code_is_kept_sealed_and_not_asked_for_again(
     assert buyer.network.count("lpa") == asked == 1
     stored = buyer.process.log.recorder.select_events(link.id)
     assert not any(code_of(buyer, link).lpa.encode() in each.state for each in stored)
-
-
-@pytest.mark.parametrize("live", [True, False])
-def test_an_activation_code_that_is_missing_is_fetched_and_stored_once(
-    buyer: Buyer,
-    live: bool,  # noqa: FBT001  # Given by pytest.
-) -> None:
-    buyer.network.before("lpa", *[Unavailable("down")] * 2)
-    link = buyer.own()
-    assert link.lpa is None
-    assert read(buyer, link, live=live).code is None
-    for _ in range(3):
-        assert read(buyer, link, live=live).code == code_of(buyer, link)
-    assert buyer.network.count("lpa") == 3
-    assert facts(buyer, link) == ["link.lpa_stored"]
-    buyer.check()
-
-
-def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
-    buyer.network.before("lpa", Unavailable("down"))
-    link = buyer.own()
-    buyer.network.after("lpa", lambda: read(buyer, link))
-    assert read(buyer, link).code == code_of(buyer, link)
-    assert facts(buyer, link) == ["link.lpa_stored"]
-    buyer.check()
 
 
 def test_an_activation_code_that_was_erased_is_not_fetched_again(
@@ -248,22 +170,6 @@ def test_the_reads_of_one_request_have_one_time_together(buyer: Buyer, patience:
     asked = buyer.network.count("lpa")
     assert not read(buyer, other).stale
     assert buyer.network.count("lpa") == asked
-
-
-def test_a_code_that_cannot_be_sealed_is_told_all_the_same(
-    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    buyer.network.before("lpa", Unavailable("down"))
-    link = buyer.own()
-
-    def fail(*_: object) -> int:
-        raise OperationalError
-
-    with monkeypatch.context() as outage:
-        outage.setattr(buyer.process.log, "insert", fail)
-        assert read(buyer, link).code == code_of(buyer, link)
-    assert read(buyer, link).code == code_of(buyer, link)
-    assert facts(buyer, link) == ["link.lpa_stored"]
 
 
 def test_a_reader_that_finds_no_place_to_wait_takes_what_was_last_seen(

@@ -11,14 +11,14 @@ from domain.links import status as link_status
 from domain.links.link import Link
 from domain.links.network import EsimNetwork, LinkStatus
 from domain.links.status import CALL_S, WITHIN_S, Target
-from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate, Patience, WatchedPlaces
 from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S, SetClock
 
-CALLS: dict[Target, str] = {"suspended": "suspend", "active": "resume"}
 TARGETS: list[Target] = ["suspended", "active"]
+CALLS: dict[Target, str] = {"suspended": "suspend", "active": "resume"}
 SHORT_S = 0.05
 
 
@@ -72,19 +72,6 @@ def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
 
 @pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_network_is_told_once_and_the_status_is_that_of_the_reply(
-    buyer: Buyer, link: Link, target: Target
-) -> None:
-    begun(buyer, link, target)
-    before = buyer.network.count(CALLS[target])
-    assert buyer.switch(link.id, target).status == target
-    assert buyer.switch(link.id, target).status == target  # It is left as it is.
-    assert buyer.network.count(CALLS[target]) == before + 1
-    expect(buyer, link, target)
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("target", TARGETS)
 def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target) -> None:
     assert link.endpoint_id is not None
     buyer.simulator.deactivate(link.endpoint_id)
@@ -108,36 +95,6 @@ def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
 
 @pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_network_that_cannot_be_read_is_told_all_the_same(
-    buyer: Buyer, link: Link, target: Target
-) -> None:
-    begun(buyer, link, target)
-    buyer.network.before("usage", Unavailable("down"))
-    assert buyer.switch(link.id, target).status == target
-    expect(buyer, link, target)
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("error", [Unavailable("down"), Rejected("no"), OutcomeUnknown("late")])
-@pytest.mark.parametrize("target", TARGETS)
-def test_what_the_network_did_not_do_leaves_the_status_unchanged(
-    buyer: Buyer, link: Link, target: Target, error: Exception
-) -> None:
-    before = begun(buyer, link, target).status
-    buyer.network.before(CALLS[target], error)
-    with pytest.raises(ProvisioningError) as refused:
-        buyer.switch(link.id, target)
-    final = isinstance(error, Rejected)
-    assert refused.value.retryable is not final
-    assert "; the status is unchanged; " in str(refused.value)
-    settle(buyer)
-    buyer.process.provisioning.work(link.id)
-    expect(buyer, link, before)
-    assert buyer.switch(link.id, target).status == target
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("target", TARGETS)
 def test_a_lost_reply_is_no_failure(buyer: Buyer, link: Link, target: Target) -> None:
     begun(buyer, link, target)
     buyer.network.after(CALLS[target], OutcomeUnknown("lost"))
@@ -145,19 +102,15 @@ def test_a_lost_reply_is_no_failure(buyer: Buyer, link: Link, target: Target) ->
     expect(buyer, link, target)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_an_outcome_that_cannot_be_looked_up_is_settled_later(
-    buyer: Buyer, link: Link, when: str
+@pytest.mark.any_database
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_that_cannot_be_read_is_told_all_the_same(
+    buyer: Buyer, link: Link, target: Target
 ) -> None:
-    happens = buyer.network.before if when == "before" else buyer.network.after
-    happens("suspend", OutcomeUnknown("lost"))
-    buyer.network.before("usage", int, Unavailable("down"))
-    with pytest.raises(ProvisioningError):
-        buyer.switch(link.id, "suspended")
-    assert buyer.link(link.id).status_intent is not None
-    settle(buyer)
-    buyer.process.provisioning.work(link.id)
-    expect(buyer, link, "active" if when == "before" else "suspended")
+    begun(buyer, link, target)
+    buyer.network.before("usage", Unavailable("down"))
+    assert buyer.switch(link.id, target).status == target
+    expect(buyer, link, target)
 
 
 @pytest.mark.any_database
@@ -195,31 +148,6 @@ def test_a_reactivation_that_fails_is_not_told_as_done(
     buyer.network.before("resume", Unavailable("down"))
     with pytest.raises(ProvisioningError):
         buyer.switch(link.id, "active")
-    expect(buyer, link, "suspended")
-
-
-@pytest.mark.any_database
-@pytest.mark.usefixtures("short_calls")
-def test_what_a_dead_process_left_open_stays_open_while_nobody_can_be_asked(
-    buyer: Buyer, link: Link
-) -> None:
-    killed_after_it_was_suspended(buyer, link)
-    settle(buyer)
-    buyer.network.before("usage", Unavailable("down"))
-    with pytest.raises(ProvisioningError):
-        buyer.switch(link.id, "active")
-    assert buyer.link(link.id).status_intent is not None
-    assert buyer.switch(link.id, "suspended").status == "suspended"
-    expect(buyer, link, "suspended")
-
-
-@pytest.mark.any_database
-@pytest.mark.usefixtures("short_calls")
-def test_what_is_done_already_is_told_as_it_is_though_its_sender_died(
-    buyer: Buyer, link: Link
-) -> None:
-    killed_after_it_was_suspended(buyer, link)
-    assert buyer.switch(link.id, "suspended").status == "suspended"
     expect(buyer, link, "suspended")
 
 
@@ -267,35 +195,6 @@ def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     next_one.open()
     assert second.result(PATIENCE_S).status == "active"
     expect(buyer, link, "active")
-
-
-def test_a_request_waits_for_the_one_before_it(buyer: Buyer, link: Link) -> None:
-    gate = Gate()
-    buyer.network.before("suspend", gate)
-    first = buyer.switch_later(link.id, "suspended")
-    gate.wait()
-    second = buyer.switch_later(link.id, "active")
-    buyer.until_waiting(2)
-    gate.open()
-    assert first.exception(PATIENCE_S) is None
-    assert second.result(PATIENCE_S).status == "active"
-    expect(buyer, link, "active")
-
-
-@pytest.mark.any_database
-def test_a_request_that_is_still_under_way_lets_no_other_one_through(
-    buyer: Buyer, link: Link, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = Gate()
-    buyer.network.before("suspend", gate)
-    first = buyer.switch_later(link.id, "suspended")
-    gate.wait()
-    monkeypatch.setattr(link_status, "CALL_S", SHORT_S)
-    with pytest.raises(ProvisioningError):
-        buyer.switch(link.id, "suspended")
-    gate.open()
-    assert first.result(PATIENCE_S).status == "suspended"
-    expect(buyer, link, "suspended")
 
 
 def note_otherwise(buyer: Buyer, link: Link) -> None:

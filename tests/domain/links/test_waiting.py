@@ -17,12 +17,10 @@ from domain.links import waiting
 from domain.links.failing import Failing
 from domain.links.link import Link, Stage
 from domain.links.waiting import Waiting, wait_for
-from tests.domain.buying import DEADLINE_S, Buyer, Gate, NewBuyer, Patience, WatchedPlaces
+from tests.domain.buying import Buyer, Gate, NewBuyer, Patience, WatchedPlaces
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 
 pytestmark = pytest.mark.any_database
-
-SHORT_S = 0.2
 
 
 def is_suspended(organization: Organization) -> bool:
@@ -69,30 +67,6 @@ def test_each_network_has_places_of_its_own() -> None:
             places.require_share(one, SIMULATED)
     with places.place(one, "slow"):
         pass
-
-
-def test_where_there_is_one_place_anybody_may_have_it() -> None:
-    places = Waiting(1)
-    with (
-        places.place(uuid4(), SIMULATED),
-        pytest.raises(ServiceUnavailable),
-        places.place(uuid4(), SIMULATED),
-    ):
-        pass
-
-
-def test_a_place_is_free_again_when_its_holder_fails() -> None:
-    places, organization_id = Waiting(1), uuid4()
-    for _ in range(3):
-        with pytest.raises(ZeroDivisionError), places.place(organization_id, SIMULATED):
-            raise ZeroDivisionError
-
-
-def test_what_is_done_already_is_not_waited_for(process: Process) -> None:
-    organization = process.log.get(Organization, process.organization())
-    suspend(process, organization)
-    found = wait_for(process.log, organization, is_suspended, time.monotonic() - 1)
-    assert found.version == organization.version
 
 
 def test_a_waiter_is_woken_by_the_event_itself(
@@ -169,14 +143,6 @@ def found_suspended(process: Process, by: Process) -> Organization:
     return found[0]
 
 
-def test_at_the_end_of_its_time_a_waiter_takes_what_is_there(process: Process) -> None:
-    organization = process.log.get(Organization, process.organization())
-    until_s = time.monotonic() + SHORT_S
-    found = wait_for(process.log, organization, is_suspended, until_s)
-    assert not is_suspended(found)
-    assert until_s <= time.monotonic() < until_s + PATIENCE_S
-
-
 def test_a_log_out_of_reach_ends_the_wait(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,42 +181,6 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
     wait_until(lambda: buyer.events()["link.esim_released"] == 1)
     assert buyer.events()["link.endpoint_removed"] == 1
     assert buyer.network.count("create_endpoint") == 1
-    buyer.check()
-
-
-def test_what_nobody_has_begun_by_the_deadline_has_taken_nothing(new_buyer: NewBuyer) -> None:
-    buyer = new_buyer(deadline_s=SHORT_S)
-    with pytest.raises(ProvisioningError) as refused:
-        buyer.create(buyer.sell())
-    assert refused.value.details == {"reason": "deadline", "refunded": "0.00"}
-    told = "No worker has begun it in time, so the network was asked for nothing; nothing was taken"
-    assert str(refused.value) == f"{told}; try again."
-    workers = buyer.hire(after=0)
-    workers.stop()
-    assert buyer.network.calls == []
-    buyer.check()
-
-
-def test_all_who_wait_for_a_link_give_it_up_once(new_buyer: NewBuyer, patience: Patience) -> None:
-    clock = SetClock()
-    buyer = new_buyer(clock=clock)
-    buyer.hire()
-    plan_id, gate = buyer.sell(), Gate()
-    buyer.network.before("create_endpoint", gate)
-    asked = [buyer.create_later(plan_id, "key-1")]
-    gate.wait()
-    asked += [buyer.create_later(plan_id, "key-1") for _ in range(5)]
-    buyer.until_waiting(6)
-    clock.forward(seconds=DEADLINE_S)
-    patience.end()
-    refusals = [each.exception(PATIENCE_S) for each in asked]
-    gate.open()
-    assert {type(each) for each in refusals} == {ProvisioningError}
-    assert {str(each.details) for each in refusals} == {
-        "{'reason': 'deadline', 'refunded': '4.00'}"
-    }  # type: ignore[union-attr]  # all refusals
-    counted = buyer.events()
-    assert (counted["link.provisioning_failed"], counted["wallet.refunded"]) == (1, 1)
     buyer.check()
 
 
@@ -306,28 +236,6 @@ def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
     assert {link.stage for link in links} == {Stage.ACTIVE}
     assert buyer.create(plan_id, "key-3")[0].stage is Stage.ACTIVE
     assert buyer.create(plan_id, "key-0")[1]
-    buyer.check()
-
-
-def test_a_request_that_is_refused_or_replayed_needs_no_place(buyer: Buyer) -> None:
-    buyer.hire()
-    plan_id, dear = buyer.sell(), buyer.sell("Asia", "40.00")
-    first, _ = buyer.create(plan_id, "key-1")
-    full = buyer.open()
-    full.waiting = Waiting(0)
-    assert buyer.create(plan_id, "key-1", process=full) == (first, True)
-    with pytest.raises(Refused) as refused:
-        buyer.create(dear, process=full)
-    assert refused.value.code == "INSUFFICIENT_BALANCE"
-
-
-def test_the_worker_of_another_process_does_it_while_this_one_waits(buyer: Buyer) -> None:
-    worker = buyer.open()
-    buyer.hire(worker)
-    link, _ = buyer.create(buyer.sell())
-    assert link.stage is Stage.ACTIVE
-    assert buyer.network.calls == []
-    assert worker.network.count("create_endpoint") == 1  # type: ignore[attr-defined]  # it is a faulty one
     buyer.check()
 
 

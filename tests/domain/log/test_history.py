@@ -1,11 +1,10 @@
 """A stream as it was at a moment."""
 
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 
-from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.log.aggregate import Event
 from domain.log.log import Log, as_of
@@ -45,14 +44,6 @@ def test_it_is_what_its_events_up_to_that_moment_made_of_it(
 
 def test_it_is_not_there_before_its_first_event(history: list[Event]) -> None:
     assert as_of(Organization, history, START - MICROSECOND) is None
-
-
-def test_a_stream_of_another_kind_is_none(history: list[Event]) -> None:
-    assert as_of(ApiClient, history, START) is None
-
-
-def test_a_stream_that_is_not_there_has_no_events(log: Log) -> None:
-    assert log.history(uuid4()) == []
 
 
 def test_an_event_of_a_clock_that_was_set_back_goes_with_the_one_before_it(log: Log) -> None:

@@ -26,19 +26,6 @@ def register(name: str = "Ærø Telecom") -> Organization:
     return Organization.register(uuid4(), cause(), name=name)
 
 
-def test_an_aggregate_is_found_as_it_was_appended(log: Log) -> None:
-    organization = register()
-    organization.change_price(5_000, cause(1))
-    log.append(organization)
-    assert state_of(log.get(Organization, organization.id)) == state_of(organization)
-
-
-def test_what_does_not_exist_is_not_found(log: Log) -> None:
-    assert log.find(Organization, uuid4()) is None
-    with pytest.raises(NotFound):
-        log.get(Organization, uuid4())
-
-
 def test_a_stream_of_another_kind_is_not_found(log: Log) -> None:
     organization = register()
     log.append(organization)
@@ -224,11 +211,6 @@ def test_events_before_a_poisoned_one_are_read_and_none_after_it(
         log.read(2, 100)
     assert caught.value.position == 3
     assert [each.position for each in log.read(3, 100)] == [4]
-
-
-def test_two_processes_see_one_log(writer: Writer, other: Writer) -> None:
-    writer.log.append(organization := register())
-    assert state_of(other.log.get(Organization, organization.id)) == state_of(organization)
 
 
 def test_the_reason_stands_before_its_money(writer: Writer) -> None:

@@ -16,7 +16,6 @@ from domain.log.aggregate import Event
 from domain.log.log import replay
 from domain.log.mapper import MsgspecMapper
 from tests.domain.build import ORGANIZATION, START, TRANSACTION, cause
-from tests.golden.examples import EVENTS
 
 MAPPER = MsgspecMapper()
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -125,15 +124,6 @@ def measured(state: bytes) -> StoredEvent:
 
 def charged(state: bytes) -> StoredEvent:
     return StoredEvent(TRANSACTION, 7, "wallet.charged", state)
-
-
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__qualname__)
-def test_every_event_comes_back_as_it_was(event: Event) -> None:
-    stored = MAPPER.to_stored_event(event)
-    decoded = MAPPER.to_domain_event(stored)
-    assert decoded == event
-    assert vars(decoded) == vars(event)
-    assert MAPPER.to_stored_event(decoded) == stored
 
 
 @given(TEXT, TEXT, st.dictionaries(TEXT, JSON, max_size=4), st.integers(1, 10**18))

@@ -74,15 +74,6 @@ def test_an_answer_is_kept_as_long_as_its_time_to_live(desk: Desk) -> None:
     assert (third.source, third.as_of) == ("live", desk.clock.now)
 
 
-@pytest.mark.any_database
-def test_a_cache_hit_does_not_lengthen_the_life_of_an_answer(desk: Desk) -> None:
-    desk.answers.one(ORGANIZATION, NUMBER)
-    desk.clock.forward(hours=23)
-    desk.answers.one(ORGANIZATION, NUMBER)
-    desk.clock.forward(hours=2)
-    assert desk.answers.one(ORGANIZATION, NUMBER).source == "live"
-
-
 def test_an_answer_is_kept_for_its_own_organization(desk: Desk) -> None:
     desk.answers.one(ORGANIZATION, NUMBER)
     assert desk.sources(NUMBER, OTHER) == ["cache", "live"]
@@ -131,13 +122,6 @@ def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..
         Asked("counting", 1, Cost(0, "EUR")),
         Asked("counting", 2, Cost(16_000, "EUR")),
     ]
-
-
-@pytest.mark.any_database
-def test_a_cost_that_is_not_known_is_not_made_up(desk: Desk) -> None:
-    answer = desk.answers.one(ORGANIZATION, NUMBER)
-    assert answer.cost is None
-    assert asked_of([answer]) == [Asked("counting", 1)]
 
 
 def test_an_answer_may_not_be_older_than_asked_for(desk: Desk) -> None:
@@ -190,17 +174,6 @@ def test_a_number_that_is_never_cached_is_asked_every_time(desk: Desk) -> None:
 
 
 @pytest.mark.any_database
-def test_one_makes_one_call_and_an_outage_is_not_kept(desk: Desk) -> None:
-    desk.provider.all_down = True
-    with pytest.raises(NumberLookupUnavailable):
-        desk.answers.one(ORGANIZATION, NUMBER)
-    assert desk.provider.asked == [NUMBER]
-    assert desk.pauses == []
-    desk.provider.all_down = False
-    assert desk.answers.one(ORGANIZATION, NUMBER).source == "live"
-
-
-@pytest.mark.any_database
 def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> None:
     desk.provider.down = {OTHER}
     assert desk.sources(NUMBER, OTHER) == ["live", None]
@@ -218,14 +191,6 @@ def test_what_nobody_knows_is_asked_once(desk: Desk) -> None:
     with pytest.raises(NumberLookupUnavailable) as caught:
         desk.answers.one(ORGANIZATION, NUMBER)
     assert (caught.value.retryable, str(caught.value)) == (False, NO_DATA)
-
-
-def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:
-    wanted = numbers(9)[::-1]
-    desk.answers.one(ORGANIZATION, wanted[4])
-    answered = desk.answers.many(ORGANIZATION, wanted)
-    assert [each.facts.phone_number for each in answered if each] == wanted
-    assert desk.answers.many(ORGANIZATION, []) == []
 
 
 @pytest.mark.any_database

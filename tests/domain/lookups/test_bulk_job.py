@@ -7,7 +7,7 @@ import pytest
 from domain.accounts.paid_price import Repayment
 from domain.ids import derive_id
 from domain.lookups.bulk_job import STARTS_MAX, BulkJob, bulk_job_id
-from tests.domain.build import ORGANIZATION, TRANSACTION, bulk_job, cause, sealed
+from tests.domain.build import ORGANIZATION, bulk_job, cause, sealed
 from tests.story import Story, fact
 
 Step = Callable[[BulkJob], object]
@@ -36,24 +36,6 @@ def finished_if_settled(job: BulkJob) -> None:
 
 def cancelled(job: BulkJob) -> Repayment | None:
     return job.cancel(cause(4))
-
-
-def test_an_accepted_job_is_paid_in_advance_and_all_open() -> None:
-    story = accepted().then(
-        fact(BulkJob.Created, total_count=5, slice_size=2, item_price_micros=10_000),
-        organization_id=ORGANIZATION,
-        slice_count=3,
-        completed=set(),
-        failed=set(),
-        finished_at=None,
-    )
-    job = story.aggregate
-    assert job.created.price is not None
-    assert (job.created.price.amount_micros, job.created.price.transaction_id) == (
-        50_000,
-        TRANSACTION,
-    )
-    assert job.open_slices() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -95,22 +77,10 @@ def test_a_start_that_ends_an_item_does_not_count() -> None:
     story.then(fact(BulkJob.SliceStarted, slice_index=1, attempt=1))
 
 
-def test_completed_items_leave_the_others_open() -> None:
-    accepted().given().when(completed(0, 1)).then(
-        fact(BulkJob.ItemsCompleted, slice_index=0, indexes=[1], personal=sealed()), completed={1}
-    ).when(lambda job: job.open_items(0) == [0] or pytest.fail("the wrong item is open")).then()
-
-
 def test_failed_items_give_their_price_back() -> None:
     story = accepted().given(completed(1, 3)).when(failed(0, 1, 0))
     refund = Repayment(20_000, derive_id("refund", story.aggregate.id, 0))
     story.then(fact(BulkJob.ItemsFailed, indexes=[1, 0], refund=refund), failed={0, 1})
-
-
-def test_the_refund_is_returned_to_whoever_pays_it_out() -> None:
-    job = bulk_job(3, 3)
-    refund = job.fail_items(0, [2], ["no answer"], cause())
-    assert refund == Repayment(10_000, derive_id("refund", job.id, 2))
 
 
 def test_refunds_of_one_job_never_share_a_transaction() -> None:
@@ -121,12 +91,6 @@ def test_refunds_of_one_job_never_share_a_transaction() -> None:
     ]
     ids = [refund.transaction_id for refund in refunds if refund]
     assert len(set(ids)) == len(refunds)
-
-
-def test_a_free_job_gives_nothing_back() -> None:
-    story = accepted(price="0").when(failed(0, 0))
-    assert story.aggregate.created.price is None
-    story.then(fact(BulkJob.Created, price=None), fact(BulkJob.ItemsFailed, refund=None))
 
 
 def test_a_cancelled_job_ends_with_its_open_items_and_gives_their_price_back() -> None:
@@ -143,12 +107,6 @@ def test_a_cancelled_job_ends_with_its_open_items_and_gives_their_price_back() -
     assert job.open_slices() == []
     assert [paid.given_back_micros for paid in job.paid()] == [40_000]
     assert job.still_open() is None
-
-
-def test_a_free_job_is_cancelled_without_a_refund() -> None:
-    accepted(price="0").given().when(cancelled).then(
-        fact(BulkJob.Cancelled, count=5, refund=None), cancelled_count=5
-    )
 
 
 @pytest.mark.parametrize(
@@ -203,15 +161,6 @@ def test_a_job_finishes_with_its_last_item_and_only_once() -> None:
     story.then(fact(BulkJob.Finished), finished_at=cause(3).at)
     story.when(finished_if_settled).then(finished_at=cause(3).at)
     assert story.aggregate.open_slices() == []
-
-
-def test_a_settled_slice_cannot_be_started_again() -> None:
-    accepted(3, 2).given(completed(1, 2)).when(started(1)).refused(AssertionError)
-
-
-def test_settlements_stand_in_the_order_of_the_log() -> None:
-    story = accepted().given(completed(1, 2), failed(0, 0), completed(1, 3))
-    assert [each.indexes for each in story.aggregate.settlements] == [[2], [0], [3]]
 
 
 def test_a_price_and_a_free_job_exclude_each_other() -> None:

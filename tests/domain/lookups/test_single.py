@@ -2,14 +2,10 @@
 
 import pytest
 
-from domain.accounts.wallet import Wallet
 from domain.errors import (
-    BillingNotConfigured,
     InsufficientBalance,
-    NumberLookupUnavailable,
     RateLimited,
 )
-from domain.lookups.number_lookup import NumberLookup
 from tests.domain.asking import NUMBER, Asker, all_at_once
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, numbers
 
@@ -22,20 +18,6 @@ def provider() -> CountingProvider:
 @pytest.fixture
 def asker(installation: Installation, provider: CountingProvider) -> Asker:
     return Asker(installation, provider)
-
-
-def test_an_answer_and_its_charge_are_one_commit(asker: Asker) -> None:
-    result = asker.look_up()
-    answered, charged = (each.event for each in asker.recorded()[-2:])
-    assert isinstance(answered, NumberLookup.Answered)
-    assert isinstance(charged, Wallet.Charged)
-    assert result.facts.phone_number == NUMBER
-    assert answered.price == result.lookup.answer.price
-    assert charged.transaction_id == answered.price.transaction_id  # type: ignore[union-attr]  # it was paid
-    assert charged.reference.id == str(result.lookup.id)
-    assert {answered.request_id, charged.request_id} == {"request-1"}
-    assert asker.balance_micros == 1_000_000 - PRICE_MICROS
-    asker.check()
 
 
 @pytest.mark.any_database
@@ -52,35 +34,6 @@ def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
     assert provider.asked == [NUMBER] * (1 if remote else 2)
     assert asker.balance_micros == 1_000_000 - 2 * PRICE_MICROS
     asker.check()
-
-
-@pytest.mark.any_database
-def test_an_outage_takes_nothing_and_is_not_remembered(
-    asker: Asker, provider: CountingProvider
-) -> None:
-    provider.all_down = True
-    head = asker.process.log.head()
-    with pytest.raises(NumberLookupUnavailable):
-        asker.look_up()
-    assert asker.process.log.head() == head
-    assert provider.asked == [NUMBER]
-    provider.all_down = False
-    assert asker.look_up().lookup.answer.source == "live"
-
-
-@pytest.mark.any_database
-def test_a_balance_that_is_short_spares_the_provider(
-    installation: Installation, provider: CountingProvider
-) -> None:
-    asker = Asker(installation, provider, "0.004999")
-    with pytest.raises(InsufficientBalance) as refused:
-        asker.look_up()
-    assert refused.value.details == {
-        "required": "0.005",
-        "available": "0.004999",
-        "currency": "USD",
-    }
-    assert provider.asked == []
 
 
 def test_the_last_cent_is_spent_once_and_nobody_else_gets_an_answer(
@@ -127,27 +80,6 @@ def test_money_that_was_paid_in_elsewhere_counts_though_the_held_wallet_does_not
     process.accounts.deposit(asker.organization_id, 5_000, "bank-2", process.cause())
     assert asker.look_up().facts.phone_number == NUMBER
     assert asker.balance_micros == 0
-
-
-@pytest.mark.any_database
-def test_without_a_wallet_only_free_lookups_are_answered(
-    installation: Installation, provider: CountingProvider
-) -> None:
-    asker = Asker(installation, provider, "")
-    with pytest.raises(BillingNotConfigured):
-        asker.look_up()
-    assert provider.asked == []
-    assert asker.look_up(price_micros=0).lookup.answer.price is None
-    assert asker.events() == {"Organization.Registered": 1, "NumberLookup.Answered": 1}
-    asker.check()
-
-
-@pytest.mark.any_database
-def test_a_free_lookup_leaves_a_wallet_alone(asker: Asker) -> None:
-    asker.look_up(price_micros=0, key="key-1")
-    assert asker.look_up(price_micros=0, key="key-1").replayed
-    assert asker.balance_micros == 1_000_000
-    asker.check()
 
 
 @pytest.mark.any_database

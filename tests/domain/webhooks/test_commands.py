@@ -9,14 +9,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.errors import (
-    IdempotencyKeyReused,
     NotFound,
     RateLimited,
-    WebhookDisabled,
     WebhookLimit,
 )
 from domain.webhooks.commands import Changes, Draft
-from domain.webhooks.endpoint import CHANGES_MAX, LASTING, Address, WebhookEndpoint, WebhookList
+from domain.webhooks.endpoint import CHANGES_MAX, LASTING, WebhookEndpoint, WebhookList
 from tests.installation import Installation, Process, SetClock
 from tests.support.erasing import erase_months
 
@@ -35,15 +33,6 @@ def numbers(endpoint: WebhookEndpoint, at: datetime) -> list[int]:
 
 def made(process: Process, owner: UUID) -> WebhookEndpoint:
     return process.webhooks.register(draft(owner), process.cause())[0]
-
-
-def test_an_endpoint_reads_back_as_it_was_registered(process: Process) -> None:
-    owner = process.organization()
-    endpoint = made(process, owner)
-    read = process.webhooks.get(owner, endpoint.id)
-    assert process.webhooks.address(read) == Address(URL, "Ærø's hook")
-    assert (read.events, read.disabled, numbers(read, process.clock())) == (None, None, [1])
-    assert [each.id for each in process.webhooks.all(owner)] == [endpoint.id]
 
 
 @pytest.mark.any_database
@@ -121,20 +110,6 @@ def test_another_organization_sees_none_of_it(process: Process) -> None:
     assert webhooks.all(other) == []
 
 
-@pytest.mark.any_database
-def test_a_key_makes_one_endpoint_and_stands_for_one_request(process: Process) -> None:
-    owner, other = process.organization(), process.organization(name="Other")
-    first, was_made = process.webhooks.register(draft(owner, "k"), process.cause())
-    again, is_replay = process.webhooks.register(draft(owner, "k"), process.cause("request-2"))
-    assert (first.id, was_made, is_replay) == (again.id, False, True)
-    assert process.webhooks.register(draft(other, "k"), process.cause())[0].id != first.id
-    for unlike in (draft(owner, "k", URL + "2"), draft(owner, "k", events=["job.finished"])):
-        with pytest.raises(IdempotencyKeyReused):
-            process.webhooks.register(unlike, process.cause())
-    process.webhooks.change(owner, first.id, Changes(url="https://b.example"), process.cause())
-    assert process.webhooks.register(draft(owner, "k"), process.cause())[1]
-
-
 def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
     installation: Installation,
 ) -> None:
@@ -164,43 +139,6 @@ def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
 
 
 @pytest.mark.any_database
-def test_a_change_keeps_what_it_does_not_name_and_leaves_no_event_for_nothing(
-    process: Process,
-) -> None:
-    owner = process.organization()
-    endpoint = made(process, owner)
-
-    def change(changes: Changes) -> WebhookEndpoint:
-        return process.webhooks.change(owner, endpoint.id, changes, process.cause())
-
-    changed = change(Changes(events=["job.finished"], description=None))
-    assert process.webhooks.address(changed) == Address(URL, None)
-    assert changed.events == ["job.finished"]
-    assert change(Changes(url=URL, events=["job.finished"], enabled=True)).version == 2
-    assert change(Changes(events=None)).events is None
-    disabled = change(Changes(enabled=False)).disabled
-    assert disabled is not None
-    assert disabled.reason == "asked"
-    assert change(Changes(enabled=False)).version == 4
-    assert change(Changes(enabled=True)).disabled is None
-
-
-@pytest.mark.any_database
-def test_a_deleted_endpoint_is_gone_and_deleting_it_again_changes_nothing(
-    process: Process,
-) -> None:
-    owner = process.organization()
-    endpoint = made(process, owner)
-    first = process.webhooks.delete(owner, endpoint.id, process.cause())
-    assert process.webhooks.delete(owner, endpoint.id, process.cause()).version == first.version
-    assert process.webhooks.all(owner) == []
-    with pytest.raises(NotFound):
-        process.webhooks.get(owner, endpoint.id)
-    with pytest.raises(NotFound):
-        process.webhooks.change(owner, endpoint.id, Changes(enabled=True), process.cause())
-
-
-@pytest.mark.any_database
 def test_two_secrets_sign_for_a_day_after_a_rotation(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)
@@ -215,37 +153,3 @@ def test_two_secrets_sign_for_a_day_after_a_rotation(installation: Installation)
         owner, endpoint.id, None, process.cause()
     )
     assert numbers(rotated, clock()) == [3, 2]
-
-
-def test_a_key_rotates_once_and_for_one_endpoint(process: Process) -> None:
-    owner = process.organization()
-    endpoint, other = made(process, owner), made(process, owner)
-    key_id = process.webhook_key.newest().id
-    for is_replay in (False, True):
-        _, *rest = process.webhooks.rotate_secret(owner, endpoint.id, "k", process.cause())
-        assert rest == [(2, key_id), is_replay]
-    process.webhook_key.rotate()
-    process.webhooks.rotate_secret(owner, endpoint.id, None, process.cause())
-    _, *rest = process.webhooks.rotate_secret(owner, endpoint.id, "k", process.cause())
-    assert rest == [(2, key_id), True]
-    with pytest.raises(IdempotencyKeyReused):
-        process.webhooks.rotate_secret(owner, other.id, "k", process.cause())
-
-
-@pytest.mark.any_database
-def test_a_key_asks_for_one_delivery_again_and_a_disabled_endpoint_is_asked_for_nothing(
-    process: Process,
-) -> None:
-    owner, delivery = process.organization(), uuid4()
-    endpoint, cause, webhooks = made(process, owner), process.cause(), process.webhooks
-    assert not webhooks.redeliver(owner, endpoint.id, delivery, "k", cause)
-    assert webhooks.redeliver(owner, endpoint.id, delivery, "k", cause)
-    with pytest.raises(IdempotencyKeyReused):
-        webhooks.redeliver(owner, endpoint.id, uuid4(), "k", cause)
-    assert webhooks.test(owner, endpoint.id, cause) != webhooks.test(owner, endpoint.id, cause)
-    webhooks.change(owner, endpoint.id, Changes(enabled=False), cause)
-    assert webhooks.redeliver(owner, endpoint.id, delivery, "k", cause)
-    with pytest.raises(WebhookDisabled):
-        webhooks.redeliver(owner, endpoint.id, delivery, None, cause)
-    with pytest.raises(WebhookDisabled):
-        webhooks.test(owner, endpoint.id, cause)

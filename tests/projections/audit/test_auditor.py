@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from projections.audit.auditor import BATCH_EVENTS_MAX, check_log, verify
+from projections.audit.auditor import check_log, verify
 from projections.audit.report import FAILURES_MAX
 from tests.installation import Process
 from tests.projections.forgery import Forger
@@ -22,20 +22,6 @@ def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) ->
     report = verify(process.log, process.views, process.positions, process.models)
     assert report.failures == []
     assert report.events == report.position == process.log.head()
-
-
-def test_an_empty_log_is_right(process: Process) -> None:
-    report = verify(process.log, process.views, process.positions, process.models)
-    assert (report.ok, report.events, report.position) == (True, 0, 0)
-
-
-@pytest.mark.any_database
-def test_progress_is_told_batch_by_batch(process: Process) -> None:
-    register(process, BATCH_EVENTS_MAX + 1)
-    reached: list[tuple[int, int]] = []
-    check_log(process.log, lambda position, goal: reached.append((position, goal)))
-    head = BATCH_EVENTS_MAX + 1
-    assert reached == [(BATCH_EVENTS_MAX, head), (head, head)]
 
 
 @pytest.mark.any_database

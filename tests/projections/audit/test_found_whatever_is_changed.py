@@ -5,7 +5,6 @@ changed in turn, on both databases, and a table says who has found it: the invar
 leaves, an outsider's checkpoint after all inside was made anew, and the verifier of exports.
 """
 
-import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -19,13 +18,13 @@ import pytest
 from app.security.checkpoint_keys import CheckpointKeys
 from domain.finance.month import Month
 from domain.log.discontinuity import Discontinuity
-from projections.audit.auditor import LogCheck, check_log
+from projections.audit.auditor import check_log
 from projections.audit.checkpoint import SignedCheckpoint, verifier_key
 from projections.audit.export import Export
 from tests.docs.verifier import verify
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
-from tests.projections.audit.tampering import COLUMNS, Change, Lab, changes, tampered
-from tests.projections.histories import Life, create_job, look_up
+from tests.projections.audit.tampering import Change, Lab, changes, tampered
+from tests.projections.histories import create_job, look_up
 from tests.support.erasing import erase_months
 
 CHANGES = [*changes()]
@@ -200,29 +199,3 @@ def _verifier_convicts(lab: Lab, folder: Path, options: list[str]) -> bool:
     with redirect_stdout(told):
         verify.main([str(file), *options])
     return "ok       checkpoint note.txt" not in told.getvalue()
-
-
-@pytest.mark.soak
-@sqlite_only("the auditor reads events, whatever holds them")
-def test_what_the_invariants_find_by_themselves(process: Process) -> None:
-    """In a log that was lived: how many fields of its newest event of each kind they hold."""
-    life = Life(process, 5)
-    life.go_on(120)
-    life.finish()
-    process.tree_keeper.catch_up()
-    lab = Lab.__new__(Lab)
-    lab.process, lab.outside = process, ()
-    rows = {row.topic: row for row in process.log.stored(0, 100_000)}
-    for topic, row in sorted(rows.items()):
-        paths = [("state", name) for name in json.loads(row.state)]
-        fields = [(column,) for column in COLUMNS] + paths
-        found = 0
-        for path in fields:
-            lab.write(tampered(row, path))
-            check = LogCheck(process.log)
-            while check.step():
-                pass
-            found += not check.report.ok
-            assert lab.found_by_leaves() == {row.position}, (topic, path)
-            lab.write(row)
-        tell(topic, len(fields), found)

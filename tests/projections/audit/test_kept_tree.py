@@ -7,7 +7,6 @@ from projections.audit.kept_tree import TILE
 from projections.audit.tree import leaf_hash, root_from_path, root_of
 from projections.audit.tree_keeper import NAME, TreeKeeper, Unkept
 from tests.installation import Process, sqlite_only
-from tests.projections.histories import write_row
 from tests.projections.looking import register
 
 
@@ -104,9 +103,3 @@ def test_it_stops_before_a_log_that_has_lost_its_last_event(
     other.restart()
     assert kept(process) == expected(process)
     assert process.positions.all(process.views)[NAME].failure is None
-
-
-def test_an_event_that_cannot_be_decoded_is_taken_as_it_is(process: Process) -> None:
-    write_row(process, "0" * 32, 1, "unknown.topic", b"\xff")
-    process.tree_keeper.catch_up()
-    assert kept(process) == expected(process)

@@ -129,14 +129,6 @@ def test_a_tree_that_was_changed_is_found(lived: Process) -> None:
     ]
 
 
-def test_what_was_appended_since_is_no_news(lived: Process) -> None:
-    witness = kept(lived)
-    register(lived, TILE)
-    report = check_log(lived.log, witnesses=[witness])
-    assert report.ok
-    assert (report.events, report.leaves) == (2 * TILE + 20, TILE + 20)
-
-
 def test_the_first_checkpoint_that_fails_names_the_range(lived: Process) -> None:
     claims = [claim_of(lived, size, f"{size}.txt") for size in (270, 100, 200, 250)]
     change(lived, "DELETE FROM stored_events WHERE rowid = 120")
@@ -146,14 +138,6 @@ def test_the_first_checkpoint_that_fails_names_the_range(lived: Process) -> None
     assert report.failures == [Failure(101, f"200.txt: {reason}")]
     told = [(each.name, each.holds) for each in report.checkpoints]
     assert told == [(f"{size}.txt", size == 100) for size in (100, 200, 250, 270)]
-
-
-def test_one_of_more_events_than_there_are_fails(lived: Process) -> None:
-    claim = claim_of(lived, TILE + 20)
-    change(lived, "DELETE FROM stored_events WHERE rowid > 200")
-    lived.tree_keeper.restart()
-    (verdict,) = audit(lived, claim).checkpoints
-    assert not verdict.holds
 
 
 def test_one_that_nobody_known_has_signed_is_named_and_proves_nothing(lived: Process) -> None:

@@ -52,16 +52,9 @@ def an_approval_of_nothing(forger: LinkForger) -> int:
     return position
 
 
-def a_proposal_that_moves_money_at_once(forger: LinkForger) -> int:
-    proposed, _, entry = decided(forger)
-    forger.write(proposed)
-    return forger.write(entry)
-
-
 CRIMES: dict[Crime, str] = {
     an_approval_by_who_proposed: "is not approved by another operator",
     an_approval_by_no_operator: "is not approved by another operator",
     an_approval_of_another_sum: "is approved otherwise than it was proposed",
     an_approval_of_nothing: "is decided before it is proposed, or twice",
-    a_proposal_that_moves_money_at_once: "has no correction that names it",
 }

@@ -1,9 +1,6 @@
 """What breaks the invariants of links that end."""
 
 from dataclasses import dataclass
-from uuid import uuid4
-
-from msgspec.structs import replace
 
 from domain.accounts.wallet import Wallet
 from domain.links.link import EndKind, Link
@@ -72,41 +69,6 @@ def right_ends(forger: LinkForger) -> None:
     forger.write(*link.collect_events())
 
 
-def an_end_that_gives_back_less(forger: LinkForger) -> int:
-    end = a_cancelled_link(forger)
-    refunds = [replace(end.ended.refunds[0], amount_micros=1), end.ended.refunds[1]]
-    position = forger.write(forged(end.ended, refunds=refunds))
-    forger.write(end.returned, forged(end.refunds[0], amount_micros=1), end.refunds[1])
-    return position
-
-
-def an_end_that_forgets_a_top_up(forger: LinkForger) -> int:
-    end = a_cancelled_link(forger)
-    position = forger.write(forged(end.ended, refunds=end.ended.refunds[:1]))
-    forger.write(end.refunds[0])
-    return position
-
-
-def an_end_that_gives_a_charge_back_twice(forger: LinkForger) -> int:
-    end = a_cancelled_link(forger)
-    again = replace(end.ended.refunds[0], transaction_id=uuid4())
-    return forger.write(forged(end.ended, refunds=[*end.ended.refunds, again]))
-
-
-def a_cancellation_without_its_entry(forger: LinkForger) -> int:
-    end = a_cancelled_link(forger)
-    position = forger.write(end.ended)
-    forger.write(end.returned, end.refunds[0])
-    return position
-
-
-def a_cancellation_that_the_change_does_not_know(forger: LinkForger) -> int:
-    end = a_cancelled_link(forger)
-    position = forger.write(end.ended)
-    forger.write(*end.refunds)
-    return position
-
-
 def a_return_without_an_end(forger: LinkForger) -> int:
     return forger.write(a_cancelled_link(forger).returned)
 
@@ -118,12 +80,6 @@ def a_refund_that_no_end_announces(forger: LinkForger) -> int:
 def an_end_with_money_back_that_is_no_cancellation(forger: LinkForger) -> int:
     end = cancellation(forger, *an_open_end(forger, "cancel"))
     return forger.write(forged(end.ended, reason="ended"))
-
-
-def a_cancellation_that_was_not_intended(forger: LinkForger) -> int:
-    link, _ = an_open_end(forger, "end")
-    facts = {"reason": "cancelled", "refunds": link.left()}
-    return forger.write(forger.fact(link, Link.Ended, **facts))
 
 
 def a_second_end(forger: LinkForger) -> int:
@@ -167,15 +123,9 @@ def a_link_that_is_kept_for_nothing(forger: LinkForger) -> int:
 
 
 CRIMES: dict[Crime, str] = {
-    an_end_that_gives_back_less: "with another sum back than was left",
-    an_end_that_forgets_a_top_up: "with another sum back than was left",
-    an_end_that_gives_a_charge_back_twice: "with another sum back than was left",
-    a_cancellation_without_its_entry: "was announced and not given",
-    a_cancellation_that_the_change_does_not_know: "does not say what",
     a_return_without_an_end: "gives back what no end of its link says",
     a_refund_that_no_end_announces: "has no failure that names it",
     an_end_with_money_back_that_is_no_cancellation: "for another reason than was intended",
-    a_cancellation_that_was_not_intended: "for another reason than was intended",
     a_second_end: "while it is over",
     a_plan_change_of_an_ended_link: "while it is over",
     a_plan_change_beside_an_open_end: "while it is being ended",

@@ -9,14 +9,6 @@ from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger, first_of
 
 
-def a_change_that_no_link_opens(forger: LinkForger) -> int:
-    return forger.write(forger.ask_for_change(forger.active(), "0")[1])
-
-
-def a_change_that_nobody_asked_for(forger: LinkForger) -> int:
-    return forger.write(forger.fact(forger.active(), Link.ChangeOpened, change_id=uuid4()))
-
-
 def a_change_that_was_asked_for_another_link(forger: LinkForger) -> int:
     change, requested = forger.ask_for_change(forger.active(), "0")
     other = forger.active()
@@ -39,19 +31,6 @@ def a_change_of_a_link_that_is_not_there_yet(forger: LinkForger) -> int:
     return forger.write(forger.fact(link, Link.ChangeOpened, change_id=change.id))
 
 
-def a_step_that_is_not_on_the_link(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0.02")
-    done, _ = forger.step(change, link)
-    return forger.write(done)
-
-
-def a_finished_change_that_stays_open(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0.02")
-    forger.write(*forger.step(change, link))
-    finished, _ = forger.finish(change, link)
-    return forger.write(finished)
-
-
 def a_change_that_is_closed_before_its_end(forger: LinkForger) -> int:
     link, change = forger.begun_change("0.02")
     return forger.write(forger.fact(link, Link.ChangeClosed, change_id=change.id))
@@ -61,22 +40,10 @@ def a_change_that_is_closed_and_was_never_open(forger: LinkForger) -> int:
     return forger.write(forger.fact(forger.active(), Link.ChangeClosed, change_id=uuid4()))
 
 
-def a_plan_that_no_change_has_added(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0.02")
-    facts = {"activation_id": uuid4(), "plan": bought(), "addon_id": None}
-    return forger.write(forger.fact(link, Link.PlanAdded, change_id=change.id, **facts))
-
-
 def another_plan_than_the_change_has_added(forger: LinkForger) -> int:
     link, change = forger.begun_change("0.02")
     done, added = forger.step(change, link)
     return forger.write(done, forged(added, plan=bought("0.02", "Another plan")))
-
-
-def another_addon_than_the_change_has_added(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0.02")
-    done, added = forger.step(change, link)
-    return forger.write(done, forged(added, addon_id="addon-3"))
 
 
 def a_plan_that_comes_after_its_change_was_closed(forger: LinkForger) -> int:
@@ -86,18 +53,6 @@ def a_plan_that_comes_after_its_change_was_closed(forger: LinkForger) -> int:
     earlier = forged(closed, originator_version=closed.originator_version - 1)
     later = forged(added, originator_version=added.originator_version + 1)
     return forger.write(done, finished, earlier, later)
-
-
-def an_activation_that_is_added_twice(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0.02")
-    done, added = forger.step(change, link)
-    return forger.write(done, forged(added, activation_id=first_of(link)))
-
-
-def a_plan_that_no_change_has_removed(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0.02")
-    facts = {"change_id": change.id, "activation_id": first_of(link)}
-    return forger.write(forger.fact(link, Link.PlanRemoved, **facts))
 
 
 def an_activation_that_is_removed_twice(forger: LinkForger) -> int:
@@ -118,13 +73,6 @@ def a_usage_that_is_told_again(forger: LinkForger) -> int:
     return forger.write(forger.fact(link, Link.UsageReached, **facts))
 
 
-def a_usage_that_is_told_after_a_higher_one(forger: LinkForger) -> int:
-    link = forger.active()
-    first = first_of(link)
-    forger.write(forger.fact(link, Link.UsageReached, activation_id=first, percent=100))
-    return forger.write(forger.fact(link, Link.UsageReached, activation_id=first, percent=50))
-
-
 def a_usage_of_a_plan_that_is_not_there(forger: LinkForger) -> int:
     facts = {"activation_id": uuid4(), "percent": 50}
     return forger.write(forger.fact(forger.active(), Link.UsageReached, **facts))
@@ -139,23 +87,14 @@ def an_end_that_is_told_again(forger: LinkForger) -> int:
 
 CRIMES: dict[Crime, str] = {
     a_usage_that_is_told_again: "tells UsageReached",
-    a_usage_that_is_told_after_a_higher_one: "tells UsageReached",
     a_usage_of_a_plan_that_is_not_there: "which it does not have",
     an_end_that_is_told_again: "tells ExpiryNear",
-    a_change_that_no_link_opens: "was requested and not opened",
-    a_change_that_nobody_asked_for: "that nobody requested for it",
     a_change_that_was_asked_for_another_link: "that nobody requested for it",
     a_change_beside_another: "opens a plan change beside another",
     a_change_of_a_link_that_is_not_there_yet: "has ChangeOpened while it is begun",
-    a_step_that_is_not_on_the_link: "is not on its link",
-    a_finished_change_that_stays_open: "has finished and was not closed",
     a_change_that_is_closed_before_its_end: "closes a plan change that has not finished",
     a_change_that_is_closed_and_was_never_open: "closes a plan change that is not open",
-    a_plan_that_no_change_has_added: "has PlanAdded which no change has done",
     another_plan_than_the_change_has_added: "has PlanAdded which no change has done",
-    another_addon_than_the_change_has_added: "has PlanAdded which no change has done",
     a_plan_that_comes_after_its_change_was_closed: "has PlanAdded which no change has done",
-    an_activation_that_is_added_twice: "twice",
-    a_plan_that_no_change_has_removed: "has PlanRemoved which no change has done",
     an_activation_that_is_removed_twice: "which it does not have",
 }

@@ -3,7 +3,6 @@
 from uuid import uuid4
 
 from domain.accounts.paid_price import PaidPrice, Repayment
-from domain.accounts.wallet import Reference
 from domain.links.bought_plan import TakenOver
 from domain.links.link import Link
 from tests.domain.build_links import bought
@@ -17,29 +16,6 @@ MICROS = 100_000
 def a_link_that_costs_another_sum_than_its_plan(forger: LinkForger) -> int:
     (requested,) = forger.request().collect_events()
     return forger.write(forged(requested, price=PaidPrice(1, "USD", uuid4())))
-
-
-def a_free_link_of_a_plan_with_a_price(forger: LinkForger) -> int:
-    (requested,) = forger.request().collect_events()
-    return forger.write(forged(requested, price=None))
-
-
-def an_esim_without_its_charge(forger: LinkForger) -> int:
-    reserved, *of_esim, _ = forger.reservation(forger.requested())
-    position = forger.write(reserved)
-    forger.write(*of_esim)
-    return position
-
-
-def a_charge_of_another_kind(forger: LinkForger) -> int:
-    *taken, charge = forger.reservation(forger.requested())
-    return forger.write(*taken, forged(charge, kind="topup"))
-
-
-def a_charge_for_another_type_of_thing(forger: LinkForger) -> int:
-    link = forger.requested()
-    *taken, charge = forger.reservation(link)
-    return forger.write(*taken, forged(charge, reference=Reference("job", str(link.id))))
 
 
 def a_second_esim(forger: LinkForger) -> int:
@@ -89,20 +65,8 @@ def a_failed_link_that_keeps_its_money(forger: LinkForger) -> int:
     return forger.write(forger.failure(forger.begun(), refund=None))
 
 
-def a_failed_link_that_gives_less_back(forger: LinkForger) -> int:
-    return forger.write(forger.failure(forger.begun(), refund=Repayment(MICROS - 1, uuid4())))
-
-
-def a_failed_link_that_gives_more_back(forger: LinkForger) -> int:
-    return forger.write(forger.failure(forger.begun(), refund=Repayment(MICROS + 1, uuid4())))
-
-
 def a_refund_where_nothing_was_taken(forger: LinkForger) -> int:
     return forger.write(forger.failure(forger.requested(), refund=Repayment(MICROS, uuid4())))
-
-
-def a_refund_that_is_not_given(forger: LinkForger) -> int:
-    return forger.write(forger.failure(forger.begun()))
 
 
 def a_refund_that_nobody_announced(forger: LinkForger) -> int:
@@ -161,10 +125,6 @@ def an_imported_link(forger: LinkForger, iccid: str) -> int:
     return position
 
 
-def an_imported_link_without_its_esim(forger: LinkForger) -> int:
-    return an_imported_link(forger, OTHER)
-
-
 def an_imported_link_with_the_esim_of_another(forger: LinkForger) -> int:
     held = forger.active().iccid
     assert held is not None
@@ -177,11 +137,6 @@ def an_endpoint_found_of_a_live_link(forger: LinkForger) -> int:
 
 def a_suspension_of_an_unfinished_link(forger: LinkForger) -> int:
     return forger.write(forger.fact(forger.begun(), Link.Suspended))
-
-
-def a_link_that_moves_before_it_was_requested(forger: LinkForger) -> int:
-    suspended = forger.fact(forger.active(), Link.Suspended)
-    return forger.write(forged(suspended, originator_id=uuid4(), originator_version=1))
 
 
 def a_link_that_moves_after_it_has_failed_empty_handed(forger: LinkForger) -> int:
@@ -203,10 +158,6 @@ def a_link_that_changes_its_organization(forger: LinkForger) -> int:
 
 CRIMES: dict[Crime, str] = {
     a_link_that_costs_another_sum_than_its_plan: "costs another sum than its plan",
-    a_free_link_of_a_plan_with_a_price: "costs another sum than its plan",
-    an_esim_without_its_charge: "was announced and not taken",
-    a_charge_of_another_kind: "has no reason that names it",
-    a_charge_for_another_type_of_thing: "has no reason that names it",
     a_second_esim: "has EsimReserved while it is reserved",
     an_intent_without_an_esim: "has EndpointRequested while it is requested",
     an_endpoint_without_an_intent: "has EndpointCreated while it is reserved",
@@ -216,22 +167,17 @@ CRIMES: dict[Crime, str] = {
     an_activation_with_another_plan: "has another plan than was asked for",
     an_activation_of_another_esim: "names another eSIM than it holds",
     a_failed_link_that_keeps_its_money: "another sum back than it was charged",
-    a_failed_link_that_gives_less_back: "another sum back than it was charged",
-    a_failed_link_that_gives_more_back: "another sum back than it was charged",
     a_refund_where_nothing_was_taken: "another sum back than it was charged",
-    a_refund_that_is_not_given: "was announced and not given",
     a_refund_that_nobody_announced: "has no failure that names it",
     a_refund_of_the_charge_of_another_link: "names no charge of its reason",
     a_link_that_fails_twice: "has ProvisioningFailed while it is failed",
     a_link_that_fails_when_it_is_active: "has ProvisioningFailed while it is active",
     a_failed_link_that_forgets_its_esim: "names another eSIM than it holds",
     a_sold_link_that_begins_with_more_plans: "begins with plans that nobody has bought",
-    an_imported_link_without_its_esim: "took an eSIM that was not reserved for it",
     an_imported_link_with_the_esim_of_another: "takes the eSIM that link",
     an_endpoint_found_of_a_live_link: "has EndpointFound while it is active",
     an_endpoint_removed_from_a_live_link: "has EndpointRemoved while it is active",
     a_suspension_of_an_unfinished_link: "has Suspended while it is begun",
-    a_link_that_moves_before_it_was_requested: "before it was requested, or after its end",
     a_link_that_moves_after_it_has_failed_empty_handed: "or after its end",
     a_link_that_moves_after_its_end: "or after its end",
     a_link_that_changes_its_organization: "changes its organization",

@@ -23,18 +23,6 @@ def a_second_fee_of_one_month(forger: LinkForger) -> int:
     return forger.write(due, forged(due, originator_id=uuid4()))
 
 
-def a_second_fee_of_a_month_that_was_charged(forger: LinkForger) -> int:
-    fee, due = forger.fee()
-    forger.write(due, *forger.fee_charged(fee))
-    return forger.write(forged(due, originator_id=uuid4()))
-
-
-def a_fee_that_is_charged_before_it_is_due(forger: LinkForger) -> int:
-    fee, _ = forger.fee()
-    charged, _ = forger.fee_charged(fee)
-    return forger.write(forged(charged, originator_version=1))
-
-
 def a_fee_that_is_charged_twice(forger: LinkForger) -> int:
     fee, due = forger.fee()
     forger.write(due, *forger.fee_charged(fee))
@@ -49,45 +37,10 @@ def a_fee_that_is_charged_at_another_price(forger: LinkForger) -> int:
     return forger.write(due, forged(charged, price=price))
 
 
-def a_fee_that_is_charged_for_another_month(forger: LinkForger) -> int:
-    fee, due = forger.fee()
-    charged, _ = forger.fee_charged(fee)
-    return forger.write(due, forged(charged, month="2026-04"))
-
-
-def a_fee_that_is_charged_to_another_organization(forger: LinkForger) -> int:
-    fee, due = forger.fee()
-    charged, _ = forger.fee_charged(fee)
-    return forger.write(due, forged(charged, organization_id=uuid4()))
-
-
-def a_fee_that_the_wallet_does_not_pay(forger: LinkForger) -> int:
-    fee, due = forger.fee()
-    return forger.write(due, forger.fee_charged(fee)[0])
-
-
-def a_fee_that_the_wallet_pays_as_something_else(forger: LinkForger) -> int:
-    fee, due = forger.fee()
-    charged, entry = forger.fee_charged(fee)
-    return forger.write(due, charged, forged(entry, kind="topup"))
-
-
-def a_fee_that_the_wallet_pays_unasked(forger: LinkForger) -> int:
-    fee, due = forger.fee()
-    return forger.write(due, forger.fee_charged(fee)[1])
-
-
 CRIMES: dict[Crime, str] = {
     a_fee_of_another_sum_than_its_links: "is another sum than that of its links",
     a_fee_that_counts_a_link_twice: "counts a link twice",
     a_second_fee_of_one_month: "owes 2026-03 twice",
-    a_second_fee_of_a_month_that_was_charged: "owes 2026-03 twice",
-    a_fee_that_is_charged_before_it_is_due: "is charged before it is due, or twice",
     a_fee_that_is_charged_twice: "is charged before it is due, or twice",
     a_fee_that_is_charged_at_another_price: "is charged otherwise than it is due",
-    a_fee_that_is_charged_for_another_month: "is charged otherwise than it is due",
-    a_fee_that_is_charged_to_another_organization: "is charged otherwise than it is due",
-    a_fee_that_the_wallet_does_not_pay: "was announced and not taken",
-    a_fee_that_the_wallet_pays_as_something_else: "has no reason that names it",
-    a_fee_that_the_wallet_pays_unasked: "has no reason that names it",
 }

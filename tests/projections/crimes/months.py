@@ -25,12 +25,6 @@ def a_month_that_is_closed_twice(forger: LinkForger) -> int:
     return forger.write(closed("2026-01"), forged(closed("2026-01"), originator_id=uuid4()))
 
 
-def a_month_in_the_stream_of_another(forger: LinkForger) -> int:
-    return forger.write(
-        forged(closed("2026-01"), month="2026-02", timestamp=closed("2026-02").timestamp)
-    )
-
-
 def a_month_that_is_closed_before_its_end(forger: LinkForger) -> int:
     return forger.write(closed("2026-01", after_days=30))
 
@@ -38,6 +32,5 @@ def a_month_that_is_closed_before_its_end(forger: LinkForger) -> int:
 CRIMES: dict[Crime, str] = {
     a_month_that_is_left_out: "is closed after 2026-01",
     a_month_that_is_closed_twice: "is closed after 2026-01",
-    a_month_in_the_stream_of_another: "which is not that of its facts",
     a_month_that_is_closed_before_its_end: "is closed before its end",
 }

@@ -6,7 +6,7 @@ from uuid import uuid4
 from domain.accounts.approvals import LIMIT_ID, ApprovalLimit, Proposal
 from domain.accounts.operators import Operator, Right, operator_id
 from domain.accounts.organization import ApiClient, Organization
-from domain.accounts.wallet import Adjustment, Deposit
+from domain.accounts.wallet import Deposit
 from domain.cause import Cause
 from domain.log.aggregate import Event, Root
 from tests.projections.link_forgery import Crime, LinkForger
@@ -66,14 +66,6 @@ def proposed(forger: LinkForger, micros: int, number: int) -> Proposal:
     return proposal
 
 
-def deposit_by(actor: int | str | None) -> Crime:
-    def crime(forger: LinkForger) -> int:
-        return booked(staffed(forger), 5, by(forger, actor))
-
-    crime.__name__ = f"a_deposit_by_{actor}"
-    return crime
-
-
 def a_deposit_by_one_who_is_revoked(forger: LinkForger) -> int:
     operator = registered(4, ["money"], by(staffed(forger), 1))
     operator.revoke(by(forger, 1))
@@ -89,26 +81,10 @@ def a_deposit_by_a_client_without_the_scope(forger: LinkForger) -> int:
     return booked(forger, 5, by(forger, "client:cl_1"))
 
 
-def a_deposit_above_the_limit(forger: LinkForger) -> int:
-    return booked(staffed(forger), LIMIT + 1, by(forger, 2))
-
-
 def a_deposit_of_more_than_was_approved(forger: LinkForger) -> int:
     proposal = proposed(staffed(forger), LIMIT + 1, 2)
     forger.write(approved(proposal, by(forger, 3)))
     return booked(forger, LIMIT + 2, by(forger, 3))
-
-
-def an_approval_of_which_nothing_comes(forger: LinkForger) -> int:
-    proposal = proposed(staffed(forger), LIMIT + 1, 2)
-    return forger.write(approved(proposal, by(forger, 3)))
-
-
-def an_approval_of_ones_own(forger: LinkForger) -> int:
-    proposal = proposed(staffed(forger), LIMIT + 1, 2)
-    position = forger.write(approved(proposal, by(forger, 2)))
-    booked(forger, LIMIT + 1, by(forger, 2))
-    return position
 
 
 def an_approval_with_a_key_that_the_proposer_made(forger: LinkForger) -> int:
@@ -121,31 +97,10 @@ def an_approval_with_a_key_that_the_proposer_made(forger: LinkForger) -> int:
     return position
 
 
-def an_adjustment_above_the_limit(forger: LinkForger) -> int:
-    cause = by(staffed(forger), 2)
-    made = Adjustment.make(forger.organization_id, "c-1", LIMIT + 1, "why", cause)
-    forger.wallet.adjust(made, "USD", cause)
-    position = write(forger, made)
-    write(forger, forger.wallet)
-    return position
-
-
-def a_limit_raised_by_one(forger: LinkForger) -> int:
-    limit = staffed(forger).process.log.get(ApprovalLimit, LIMIT_ID)
-    limit.set(LIMIT + 1, by(forger, 1))
-    return write(forger, limit)
-
-
 def a_limit_ended_by_one(forger: LinkForger) -> int:
     limit = staffed(forger).process.log.get(ApprovalLimit, LIMIT_ID)
     limit.set(None, by(forger, 1))
     return write(forger, limit)
-
-
-def a_limit_set_without_the_right(forger: LinkForger) -> int:
-    opened = ApprovalLimit.open(by(staffed(forger, None), 2))
-    opened.set(LIMIT, by(forger, 2))
-    return write(forger, opened)
 
 
 def an_operator_made_without_the_right(forger: LinkForger) -> int:
@@ -163,22 +118,11 @@ def an_organization_made_by_nobody(forger: LinkForger) -> int:
 
 
 CRIMES: dict[Crime, str] = {
-    deposit_by(None): "without the right money",
-    deposit_by("os:root"): "without the right money",
-    deposit_by(1): "without the right money",
-    deposit_by(9): "without the right money",
-    deposit_by("client:cl_9"): "without the right money",
     a_deposit_by_one_who_is_revoked: "without the right money",
     a_deposit_by_a_client_without_the_scope: "without the right money",
-    a_deposit_above_the_limit: "is above the approval limit",
     a_deposit_of_more_than_was_approved: "is above the approval limit",
-    an_approval_of_which_nothing_comes: "is approved, not done",
-    an_approval_of_ones_own: "is not approved by another operator",
     an_approval_with_a_key_that_the_proposer_made: "is not approved by another operator",
-    an_adjustment_above_the_limit: "is above the approval limit",
-    a_limit_raised_by_one: "is raised without another operator",
     a_limit_ended_by_one: "is raised without another operator",
-    a_limit_set_without_the_right: "without the right keys",
     an_operator_made_without_the_right: "without the right keys",
     a_key_made_for_another_without_the_right: "without the right keys",
     an_organization_made_by_nobody: "without the right money",

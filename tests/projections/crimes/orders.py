@@ -60,12 +60,6 @@ def found(forger: LinkForger) -> LostOrder:
     return made
 
 
-def an_order_without_its_charge(forger: LinkForger) -> int:
-    link = forger.requested()
-    link.request_order("simulated", forger.cause.at + CALL, forger.cause, link.id)
-    return forger.write(*link.collect_events())
-
-
 def an_order_of_another_plan(forger: LinkForger) -> int:
     link = forger.requested("0")
     link.request_order("simulated", forger.cause.at + CALL, forger.cause, link.id)
@@ -88,17 +82,6 @@ def an_order_that_is_older_than_the_intent(forger: LinkForger) -> int:
     return position
 
 
-def an_adopter_whose_order_nobody_looks_for(forger: LinkForger) -> int:
-    ordered, *others, _ = placed(forger, ordering(forger), adopted=True)
-    position = forger.write(ordered)
-    forger.write(*others)
-    return position
-
-
-def a_failure_whose_order_nobody_looks_for(forger: LinkForger) -> int:
-    return forger.write(*failed(forger).collect_events())
-
-
 def an_esim_of_an_order_that_it_does_not_reserve(forger: LinkForger) -> int:
     ordered, *others = placed(forger, ordering(forger))
     position = forger.write(ordered)
@@ -118,12 +101,6 @@ def a_lost_order_that_moves_after_its_end(forger: LinkForger) -> int:
     return forger.write(*made.collect_events())
 
 
-def a_lost_order_that_claims_no_esim(forger: LinkForger) -> int:
-    made = lost(forger)
-    made.note_found(Order("order-1", ICCID, "item", forger.cause.at), forger.cause)
-    return forger.write(*made.collect_events())
-
-
 def a_lost_order_that_finds_two_at_once(forger: LinkForger) -> int:
     made = found(forger)
     made.found = None
@@ -136,12 +113,6 @@ def a_lost_order_that_takes_back_another(forger: LinkForger) -> int:
     made.note_ended(forger.cause, taken_back=True)
     (ended,) = made.collect_events()
     return forger.write(forged(ended, iccid=OTHER))
-
-
-def a_lost_order_that_still_holds_what_it_gave_back(forger: LinkForger) -> int:
-    made = found(forger)
-    made.note_ended(forger.cause, taken_back=False)
-    return forger.write(*made.collect_events())
 
 
 def a_lost_order_that_settles_while_it_has_one(forger: LinkForger) -> int:
@@ -175,18 +146,13 @@ def freed(forger: LinkForger, iccid: str, made: LostOrder) -> list[Event]:
 
 
 CRIMES: dict[Crime, str] = {
-    an_order_without_its_charge: "",
     an_order_of_another_plan: "orders another plan",
     an_order_again_before_the_time_out: "before the time-out",
     an_order_that_is_older_than_the_intent: "older than its own",
-    an_adopter_whose_order_nobody_looks_for: "nobody looks for",
-    a_failure_whose_order_nobody_looks_for: "nobody looks for",
     an_esim_of_an_order_that_it_does_not_reserve: "not reserved for it",
     a_lost_order_of_a_link_that_has_lost_none: "has lost none",
     a_lost_order_that_moves_after_its_end: "after its end",
-    a_lost_order_that_claims_no_esim: "did not claim",
     a_lost_order_that_finds_two_at_once: "while it has another",
     a_lost_order_that_takes_back_another: "has not found",
-    a_lost_order_that_still_holds_what_it_gave_back: "still holds",
     a_lost_order_that_settles_while_it_has_one: "while it has an order",
 }

@@ -1,12 +1,9 @@
 """What was announced has to be booked: in the same commit, in the same wallet, for the same sum."""
 
 from collections.abc import Callable
-from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Reference, Wallet, wallet_id
 from domain.finance.month import Month
 from tests.installation import Process
@@ -86,61 +83,6 @@ def test_a_booking_in_the_wallet_of_somebody_else_is_found(
 ) -> None:
     position = booking(forger, wallet_of_somebody_else(forger))
     assert [failure.position for failure in forger.failures()] == [position]
-
-
-@pytest.mark.any_database
-def test_a_price_in_another_currency_than_the_wallet_is_found(forger: Forger) -> None:
-    lookup = forger.lookup()
-    assert lookup.price is not None
-    price = PaidPrice(lookup.price.amount_micros, "EUR", lookup.price.transaction_id)
-    forger.write(forged(lookup, price=price))
-    position = forger.write(forger.charge_for(lookup))
-    assert [failure.position for failure in forger.failures()] == [position]
-
-
-@pytest.mark.any_database
-def test_an_adjustment_of_an_earlier_release_needs_no_reason_but_its_own(forger: Forger) -> None:
-    forger.write(forger.adjusted(-300_000), forger.adjusted(100_000))
-    assert forger.failures() == []
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"amount_micros": -200_000, "balance_micros": 800_000},
-        {"description": "another reason"},
-        {"reference": Reference("adjustment", "another")},
-        {"transaction_id": uuid4()},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_an_adjustment_that_differs_from_its_correction_is_found(
-    forger: Forger, change: dict[str, Any]
-) -> None:
-    made, entry = forger.adjustment(-100_000, **change)
-    forger.write(made)
-    forger.expect(forger.write(entry), "has no correction that names it")
-
-
-@pytest.mark.any_database
-def test_an_adjustment_without_its_correction_is_found(forger: Forger) -> None:
-    _, entry = forger.adjustment(-100_000)
-    forger.expect(forger.write(entry), "has no correction that names it")
-
-
-@pytest.mark.any_database
-def test_a_correction_that_was_not_booked_is_found(forger: Forger) -> None:
-    made, _ = forger.adjustment(-100_000)
-    forger.expect(forger.write(made), "was announced and not booked")
-
-
-@pytest.mark.any_database
-def test_a_correction_may_not_be_booked_as_one_of_an_earlier_release(forger: Forger) -> None:
-    made, entry = forger.adjustment(-100_000)
-    old = forged(entry, reference=Reference("adjustment", str(entry.transaction_id)))
-    forger.write(made)
-    forger.expect(forger.write(old), "has no correction that names it")
 
 
 @pytest.mark.any_database

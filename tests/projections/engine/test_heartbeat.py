@@ -31,11 +31,6 @@ def caught_up_at(process: Process, name: str = "organizations") -> datetime | No
     return place_of(process, name).caught_up_at
 
 
-@pytest.mark.any_database
-def test_a_model_that_never_ran_has_never_caught_up(process: Process) -> None:
-    assert {lag.caught_up_at for lag in all_lags(process)} == {None}
-
-
 def test_it_moves_while_nothing_happens(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:
@@ -55,17 +50,6 @@ def test_it_does_not_write_at_every_look(
     clock.now += HEARTBEAT / 2
     projector.step()
     assert caught_up_at(process) == before
-
-
-@pytest.mark.any_database
-def test_it_moves_under_steady_load(
-    process: Process, projector: Projector, clock: SetClock
-) -> None:
-    for _ in range(5):
-        register(process, 1)
-        clock.forward(seconds=10)
-        projector.step()
-        assert {lag.caught_up_at for lag in all_lags(process)} == {clock.now}
 
 
 def test_it_stands_still_while_more_waits_than_one_batch(

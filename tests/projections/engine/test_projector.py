@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ from sqlalchemy.exc import OperationalError
 
 from projections.audit.auditor import verify
 from projections.engine.projector import BATCH_EVENTS_MAX
-from tests.installation import Installation, Process, wait_until
-from tests.projections.histories import Life, look_up
+from tests.installation import Installation, Process
+from tests.projections.histories import look_up
 from tests.projections.looking import (
     after_reading,
     failures,
@@ -31,23 +30,6 @@ def test_the_log_is_projected_in_batches(process: Process) -> None:
         reached.append(set(places(process).values()))
     assert reached == [{BATCH_EVENTS_MAX}, {2 * BATCH_EVENTS_MAX}, {2 * BATCH_EVENTS_MAX + 1}]
     assert len(rows(process)["organizations"]) == 2 * BATCH_EVENTS_MAX + 1
-
-
-@pytest.mark.any_database
-def test_a_position_names_the_event_that_was_projected_last(process: Process) -> None:
-    (organization_id,) = register(process, 1)
-    process.projector.catch_up()
-    place = place_of(process, "wallets")
-    assert (place.position, place.stream_id, place.stream_version) == (1, organization_id, 1)
-
-
-@pytest.mark.any_database
-def test_catching_up_may_stop_short_of_the_head(process: Process) -> None:
-    register(process, BATCH_EVENTS_MAX + 1)
-    process.projector.catch_up(until=1)
-    assert set(places(process).values()) == {BATCH_EVENTS_MAX}
-    assert not process.projector.behind(BATCH_EVENTS_MAX)
-    assert process.projector.behind(BATCH_EVENTS_MAX + 1)
 
 
 @pytest.mark.any_database
@@ -131,33 +113,6 @@ def test_a_loser_does_not_undo_what_the_winner_has_written_since(
         wallet = slow.wallets.get(connection, organization_id)
     assert wallet is not None
     assert wallet.balance_micros == 995_000
-
-
-@pytest.mark.slow
-def test_two_projectors_over_one_database_project_every_event_once(
-    installation: Installation,
-) -> None:
-    first, second = installation.process(), installation.process()
-    complaints: list[str] = []
-    for each in (first, second):
-        each.projector.on_failure = lambda name, failure: complaints.append(f"{name}: {failure}")
-    life, done = Life(first, seed=7), Event()
-
-    def follow(process: Process) -> None:
-        while not done.is_set():
-            process.projector.step()
-
-    threads = [Thread(target=follow, args=(each,)) for each in (first, second)]
-    for thread in threads:
-        thread.start()
-    life.go_on(60)
-    head = first.log.head()
-    wait_until(lambda: set(places(first).values()) == {head})
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert complaints == []
-    assert verify(first.log, first.views, first.positions, first.models).failures == []
 
 
 @pytest.mark.slow

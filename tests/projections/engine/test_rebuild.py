@@ -19,7 +19,7 @@ from domain.log.log import Recorded
 from domain.months import first_instant, month_of, next_month
 from domain.webhooks.commands import Draft
 from projections.audit.auditor import verify
-from projections.engine.rebuild import BATCH_EVENTS_MAX, fill, rebuild_all
+from projections.engine.rebuild import fill, rebuild_all
 from projections.models.wallets import Wallets
 from tests.installation import Installation, Process, sqlite_only
 from tests.projections.histories import Life, look_up
@@ -89,46 +89,6 @@ def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -
         rebuild_them(process)
         assert rows(process) == live
     assert verify(process.log, process.views, process.positions, process.models).failures == []
-
-
-def test_a_rebuilt_model_goes_on_from_where_the_rebuild_ended(process: Process) -> None:
-    organization_id = process.organization("1.00")
-    rebuild_them(process)
-    assert set(places(process).values()) == {process.log.head()}
-    look_up(process, organization_id)
-    process.projector.catch_up()
-    assert verify(process.log, process.views, process.positions, process.models).failures == []
-
-
-@pytest.mark.any_database
-def test_a_log_of_many_batches_is_rebuilt(process: Process) -> None:
-    register(process, BATCH_EVENTS_MAX + 1)
-    reached: list[tuple[int, int]] = []
-    rebuild_all(
-        process.log,
-        process.views,
-        process.positions,
-        [process.organizations],
-        lambda position, goal: reached.append((position, goal)),
-    )
-    head = BATCH_EVENTS_MAX + 1
-    assert reached == [(BATCH_EVENTS_MAX, head), (head, head)]
-    assert len(rows(process)["organizations"]) == head
-
-
-@pytest.mark.any_database
-def test_an_empty_log_is_rebuilt_as_nothing(process: Process) -> None:
-    for model in process.models:
-        reached = rebuild_all(process.log, process.views, process.positions, [model])
-        assert reached == {model.name: 0}
-    assert set(places(process).values()) == {0}
-
-
-def test_a_rebuild_leaves_no_other_tables_behind(process: Process) -> None:
-    process.organization()
-    before = tables(process)
-    rebuild_them(process)
-    assert tables(process) == before
 
 
 class Unbuildable(Wallets):

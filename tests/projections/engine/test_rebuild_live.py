@@ -122,20 +122,6 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     assert verify(writer.log, writer.views, writer.positions, writer.models).failures == []
 
 
-@pytest.mark.rounds
-def test_verifying_while_events_arrive_finds_nothing(installation: Installation) -> None:
-    writer, projecting, auditing = (installation.process() for _ in range(3))
-    life, beside = Life(writer, seed=12), Beside()
-    beside.start(lambda: life.go_on(1))
-    beside.start(projecting.projector.step)
-    for model in auditing.models * ROUNDS:
-        assert differences(auditing.log, auditing.views, auditing.positions, model) == []
-    beside.end()
-    assert beside.errors == []
-    projecting.projector.catch_up()
-    assert verify(auditing.log, auditing.views, auditing.positions, auditing.models).ok
-
-
 def test_what_comes_while_tables_are_filled_is_read_before_anybody_has_to_wait(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from domain.accounts.organization import ApiClient
 from domain.accounts.wallet import Wallet, wallet_id
 from projections.audit.auditor import check_log
 from projections.engine.positions import belongs
-from projections.engine.projector import BATCH_EVENTS_MAX, Projector
+from projections.engine.projector import Projector
 from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.projections.histories import look_up, run_on_log, write_row
 from tests.projections.looking import (
@@ -52,32 +52,6 @@ def test_a_handler_that_raises_stops_its_model_at_exactly_that_position(
     everywhere = dict.fromkeys((model.name for model in process.models), head)
     assert places(process) == {**everywhere, "wallets": head - 2}
     assert rows(process)["wallets"] == [(organization_id, "USD", 1_000_000, 1)]
-
-
-@pytest.mark.any_database
-def test_a_model_that_has_stopped_is_reported(process: Process, projector: Projector) -> None:
-    told: list[tuple[str, str]] = []
-    projector.on_failure = lambda name, failure: told.append((name, failure))
-    process.organization("1.00")
-    FragileWallets.broken_at = 3
-    project_all(projector)
-    reason = "RuntimeError on wallet.opened at position 3"
-    assert failures(process) == {"wallets": reason}
-    assert told == [("wallets", reason)]
-    assert place_of(process, "wallets").failed_at is not None
-    assert not projector.behind(process.log.head())
-
-
-def test_the_others_go_on_while_one_model_is_stopped(
-    process: Process, projector: Projector
-) -> None:
-    process.organization("1.00")
-    FragileWallets.broken_at = 2
-    project_all(projector)
-    register(process, 2 * BATCH_EVENTS_MAX)
-    project_all(projector)
-    assert place_of(process, "organizations").position == process.log.head()
-    assert place_of(process, "wallets").position == 1
 
 
 def test_a_stopped_model_is_tried_again_and_goes_on_when_it_is_mended(
@@ -154,16 +128,6 @@ def test_an_event_that_cannot_be_decoded_stops_every_model_before_it(
     assert set(failures(process)) == {model.name for model in process.models}
     assert all(f"position {position}" in reason for reason in failures(process).values())
     assert len(rows(process)["organizations"]) == 3
-
-
-@sqlite_only("PostgreSQL has a type for ids and takes nothing else")
-def test_a_stream_id_that_is_none_stops_every_model_before_it(process: Process) -> None:
-    register(process, 3)
-    position = write_row(process, "no uuid", 1, "wallet.opened", b"{}")
-    register(process, 3)
-    project_all(process.projector)
-    assert set(places(process).values()) == {position - 1}
-    assert set(failures(process)) == {model.name for model in process.models}
 
 
 @pytest.mark.any_database

@@ -12,7 +12,7 @@ from projections.engine.verify import differences
 from tests.installation import Process
 from tests.plan_files import import_plans, plan
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
-from tests.projections.looking import place_of, register, tables
+from tests.projections.looking import place_of, register
 
 CHANGES: dict[str, dict[str, object]] = {
     "organizations": {"status": "suspended"},
@@ -101,20 +101,6 @@ def test_a_lost_row_is_named_by_its_own_key(full: Process) -> None:
 
 
 @pytest.mark.any_database
-def test_many_differences_are_shown_by_the_first_ones(full: Process) -> None:
-    register(full, 20)
-    full.projector.catch_up()
-    with full.views.writing() as connection:
-        connection.execute(full.organizations.rows.update().values(name="Evil"))
-    assert len(found(full)) == 5
-
-
-def test_a_model_that_is_behind_is_compared_where_it_stands(full: Process) -> None:
-    register(full, 1)
-    assert found(full) == []
-
-
-@pytest.mark.any_database
 def test_a_model_that_was_never_built_or_has_stopped_is_a_failure(full: Process) -> None:
     with full.views.writing() as connection:
         full.positions.fail(connection, place_of(full, "jobs"), "a bug", full.clock())
@@ -125,9 +111,3 @@ def test_a_model_that_was_never_built_or_has_stopped_is_a_failure(full: Process)
         "read model wallets was never built",
         "read model jobs stopped: a bug",
     ]
-
-
-def test_verifying_leaves_nothing_behind(full: Process) -> None:
-    before = tables(full)
-    assert found(full) == []
-    assert tables(full) == before

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Row, select, text
+from sqlalchemy import Row, select
 
 from app.processes.migrate import migrate
 from projections.engine.rebuild import rebuild_all
@@ -21,7 +21,6 @@ from projections.finance.views import (
     VIEWS,
     WALLETS,
 )
-from projections.models.transactions import Transactions
 from projections.models.wallets import Wallets
 from tests.installation import Process, SetClock, postgresql_only
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
@@ -46,47 +45,6 @@ def rows(process: Process, view: SqlView, **wanted: Any) -> list[Row[Any]]:
     statement = select(view.table).filter_by(**wanted)
     with process.views.reading() as connection:
         return [*connection.execute(statement)]
-
-
-def test_a_wallet_is_shown_with_its_balance(process: Process, acme: UUID) -> None:
-    (wallet,) = rows(process, WALLETS, organization_id=acme)
-    assert wallet.organization == "Acme"
-    assert wallet.balance == Decimal("0.740000")
-    assert (wallet.balance_micros, wallet.transactions) == (740_000, 5)
-
-
-def test_an_entry_is_shown_with_its_sign(process: Process, acme: UUID) -> None:
-    entries = rows(process, TRANSACTIONS, organization_id=acme)
-    entries.sort(key=lambda each: each.sequence)
-    told = [(each.kind, each.change, each.balance_after) for each in entries]
-    assert told == [
-        ("deposit", Decimal(1), Decimal(1)),
-        ("lookup", Decimal("-0.005"), Decimal("0.995")),
-        ("bulk_lookup", Decimal("-0.01"), Decimal("0.985")),
-        ("refund", Decimal("0.005"), Decimal("0.99")),
-        ("adjustment", Decimal("-0.25"), Decimal("0.74")),
-    ]
-    assert entries[0].charged_at == datetime(2026, 3, 1, 23, 30, 0, 250, tzinfo=UTC)
-
-
-def test_a_day_has_its_sums_by_kind(process: Process, acme: UUID) -> None:
-    days = rows(process, DAILY, organization_id=acme)
-    sums = {
-        (each.day.day, each.kind): (each.transactions, each.debit_micros, each.credit_micros)
-        for each in days
-    }
-    assert sums == {
-        (1, "deposit"): (1, 0, 1_000_000),
-        (1, "lookup"): (1, 5_000, 0),
-        (2, "bulk_lookup"): (1, 10_000, 0),
-        (2, "refund"): (1, 0, 5_000),
-        (2, "adjustment"): (1, 250_000, 0),
-    }
-    assert {(each.day.day, each.first_sequence, each.last_sequence) for each in days} == {
-        (1, 1, 1),
-        (1, 2, 2),
-        *((2, place, place) for place in (3, 4, 5)),
-    }
 
 
 def test_the_sums_of_all_add_up_to_what_all_wallets_hold(process: Process, acme: UUID) -> None:
@@ -165,29 +123,10 @@ def test_a_view_that_does_not_fit_the_new_tables_waits_for_migrate(
     assert [each.balance_micros for each in rows(process, WALLETS)] == [1_000_000]
 
 
-def test_every_column_is_told_and_none_other(process: Process) -> None:
-    for view in VIEWS[process.views.engine.dialect.name]:
-        with process.views.reading() as connection:
-            everything = select(text("*")).select_from(view.table).limit(0)
-            found = connection.execute(everything)
-            assert [*found.keys()] == [*view.columns], view.name
-
-
 def _run(process: Process, statement: str) -> Any:
     with process.views.writing() as connection:
         found = connection.execution_options(no_parameters=True).exec_driver_sql(statement)
         return found.scalar() if found.returns_rows else None
-
-
-def test_the_hours_of_everybody_are_those_of_a_rebuild(process: Process, acme: UUID) -> None:
-    assert acme
-    before = sorted(rows(process, TOTALS), key=str)
-    model = Transactions()
-    with process.views.reading() as connection:
-        count = connection.execute(select(model.hours.rows.c.organization_id)).all()
-    assert (UUID(int=0),) in [tuple(each) for each in count]
-    rebuild_all(process.log, process.views, process.positions, [process.transactions])
-    assert sorted(rows(process, TOTALS), key=str) == before
 
 
 def test_the_guide_lists_every_view_with_its_columns() -> None:

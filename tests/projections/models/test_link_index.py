@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import psycopg
-from sqlalchemy import inspect, text
+from sqlalchemy import text
 
 from app.processes.doctor import examine
 from app.processes.migrate import migrate
@@ -14,7 +14,7 @@ from projections.audit.auditor import verify
 from projections.engine.rebuild import rebuild_all
 from projections.engine.trigrams import pattern
 from projections.models.link_search import LinkFilter
-from tests.installation import Process, postgresql_only, sqlite_only
+from tests.installation import Process, postgresql_only
 from tests.projections.link_steps import LinkSteps
 from tests.projections.looking import tables
 from tests.servers.databases import Databases
@@ -59,21 +59,6 @@ def test_a_rebuild_keeps_what_is_found(process: Process) -> None:
     LinkSteps(process, organization_id, "Van 71").activate()
     assert len(found(process, organization_id)["van 7"]) == 3
     assert verify(process.log, process.views, process.positions, process.models).failures == []
-
-
-@sqlite_only("earlier releases had a table of pieces of names there")
-def test_an_upgrade_drops_the_index_of_earlier_releases(process: Process) -> None:
-    before = tables(process)
-    with process.views.writing() as connection:
-        connection.execute(
-            text(
-                "CREATE VIRTUAL TABLE link_texts USING fts5(texts, content='', tokenize='trigram')"
-            )
-        )
-    migrate(process)
-    assert tables(process) == before
-    with process.views.reading() as connection:
-        assert not [each for each in inspect(connection).get_table_names() if "texts" in each]
 
 
 @postgresql_only("SQLite scans")

@@ -82,18 +82,6 @@ def test_a_part_of_a_name_finds_its_link_and_no_other(
     assert {text: keys(process, links, LinkFilter(search=text)) for text in FOUND} == FOUND
 
 
-def test_a_part_of_the_iccid_or_the_id_finds_the_link(
-    process: Process, links: dict[str, LinkSteps]
-) -> None:
-    life = links["nameless"]
-    shown = str(life.id)
-    for search in (life.iccid, life.iccid[-5:], shown, shown[5:20], shown.upper()):
-        assert "nameless" in keys(process, links, LinkFilter(search=search))
-    for search in (life.iccid, shown):
-        assert keys(process, links, LinkFilter(search=search)) == {"nameless"}
-    assert keys(process, links, LinkFilter(search=shown.replace("-", ""))) == set()
-
-
 def test_only_a_plan_that_is_on_the_link_now_finds_it(process: Process) -> None:
     organization_id = process.organization()
     life = LinkSteps(process, organization_id, None, bought("Grüezi Schweiz")).activate()
@@ -110,20 +98,6 @@ def test_only_a_plan_that_is_on_the_link_now_finds_it(process: Process) -> None:
     assert found("MASS FÜR") == {life.id}
     assert found("grüezi") == set()
     assert found("europe") == {other.id}
-
-
-def test_links_that_match_elsewhere_are_found_too(
-    process: Process, links: dict[str, LinkSteps]
-) -> None:
-    links["greek"].switch("suspended")
-    also = [links["greek"].id, links["quote"].id, uuid4()]
-    assert keys(process, links, LinkFilter(search="van", also=also)) == {"van", "greek", "quote"}
-    assert keys(process, links, LinkFilter(search="nothing", also=also)) == {"greek", "quote"}
-    suspended = LinkFilter(status="suspended", search="van", also=also)
-    assert keys(process, links, suspended) == {"greek"}
-    assert keys(process, links, LinkFilter(also=also)) == set(NAMES)
-    of_another = LinkSteps(process, process.organization()).activate()
-    assert keys(process, links, LinkFilter(search="van", also=[of_another.id])) == {"van"}
 
 
 def test_more_links_than_a_page_holds_may_match_elsewhere(process: Process) -> None:

@@ -1,9 +1,7 @@
 """When links were active: what a monthly fee counts at its instant."""
 
 from datetime import datetime, timedelta
-from uuid import UUID, uuid4
-
-import pytest
+from uuid import UUID
 
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps
@@ -15,26 +13,6 @@ def active(process: Process, organization_id: UUID, moment: datetime) -> list[UU
     process.projector.catch_up()
     with process.views.reading() as connection:
         return process.link_spans.active_at(connection, organization_id, moment)
-
-
-@pytest.mark.any_database
-def test_a_link_is_active_from_its_activation_on(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    life = LinkSteps(process, organization_id).reserve().begin()
-    clock.forward(seconds=3)
-    life.activate()
-    assert active(process, organization_id, clock.now) == [life.id]
-    assert active(process, organization_id, clock.now + timedelta(days=999)) == [life.id]
-    assert active(process, organization_id, clock.now - MICROSECOND) == []
-
-
-@pytest.mark.any_database
-def test_a_link_that_failed_never_was_active(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    LinkSteps(process, organization_id).reserve().begin().fail().release()
-    assert active(process, organization_id, clock.now) == []
 
 
 def test_a_span_has_its_first_moment_and_not_its_last(
@@ -80,29 +58,6 @@ def test_what_the_network_shows_ends_and_begins_a_span_too(
     ]
 
 
-def test_a_status_that_is_confirmed_begins_no_second_span(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    life = LinkSteps(process, organization_id).activate()
-    clock.forward(hours=1)
-    life.switch("active").intend("suspended").settle("active")
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        assert len(connection.execute(process.link_spans.rows.select()).all()) == 1
-
-
-@pytest.mark.any_database
-def test_switches_within_one_moment_end_as_the_log_has_them(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    still, on = (LinkSteps(process, organization_id).activate() for _ in range(2))
-    clock.forward(hours=1)
-    for life in (still, on):
-        life.switch("suspended").switch("active").switch("suspended")
-    on.switch("active")
-    assert active(process, organization_id, clock.now) == [on.id]
-
-
 def test_a_link_counts_once_after_a_clock_was_set_back(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -112,14 +67,3 @@ def test_a_link_counts_once_after_a_clock_was_set_back(
     clock.forward(hours=-2)
     life.switch("active")
     assert active(process, organization_id, clock.now + timedelta(hours=1)) == [life.id]
-
-
-def test_links_come_by_id_and_to_each_organization_its_own(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    other = process.organization()
-    links = [LinkSteps(process, organization_id).activate().id for _ in range(5)]
-    elsewhere = LinkSteps(process, other).activate().id
-    assert active(process, organization_id, clock.now) == sorted(links)
-    assert active(process, other, clock.now) == [elsewhere]
-    assert active(process, uuid4(), clock.now) == []

@@ -3,14 +3,10 @@
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-import pytest
-
-from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
+from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import Cause
-from projections.engine.rebuild import rebuild_all
 from projections.models.monthly_fees import FeeRow
 from tests.installation import Process
-from tests.projections.looking import rows
 
 DUE_AT = datetime(2026, 2, 1, 0, 1, 0, 250_000, tzinfo=UTC)
 CHARGED_AT = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
@@ -43,38 +39,6 @@ def newest(process: Process) -> dict[UUID, str]:
         return process.fee_book.newest(connection)
 
 
-def test_what_fell_due_is_there_with_all_that_it_counts(process: Process) -> None:
-    organization_id = uuid4()
-    process.log.append(due(organization_id))
-    (row,) = fees(process, organization_id)
-    assert row == FeeRow(
-        id=monthly_fee_id(organization_id, "2026-02"),
-        organization_id=organization_id,
-        month="2026-02",
-        link_count=2,
-        fee_micros=1_500_000,
-        currency="USD",
-        due_at=DUE_AT,
-        charged_at=None,
-    )
-    assert row.amount_micros == 3_000_000
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("in_one_batch", [True, False])
-def test_what_was_charged_is_owed_no_more(process: Process, *, in_one_batch: bool) -> None:
-    organization_id = uuid4()
-    fee = due(organization_id)
-    process.log.append(fee)
-    if not in_one_batch:
-        assert owed(process) == [(organization_id, "2026-02")]
-    fee.note_charged(CHARGED)
-    process.log.append(fee)
-    assert owed(process) == []
-    (row,) = fees(process, organization_id)
-    assert (row.due_at, row.charged_at) == (DUE_AT, CHARGED_AT)
-
-
 def test_what_is_owed_comes_by_organization_and_oldest_month_first(process: Process) -> None:
     organizations = sorted((uuid4(), uuid4()), key=lambda each: each.hex)
     months = ["2025-12", "2026-01", "2026-02"]
@@ -98,14 +62,3 @@ def test_a_sum_that_no_column_could_hold_stops_nothing(process: Process) -> None
     process.log.append(due(organization_id, fee_micros=5 * 10**18))
     (row,) = fees(process, organization_id)
     assert row.amount_micros == 10**19
-
-
-def test_a_rebuild_gives_the_same_rows(process: Process) -> None:
-    fee = due(uuid4())
-    fee.note_charged(CHARGED)
-    process.log.append(fee, due(uuid4()))
-    process.projector.catch_up()
-    before = rows(process, [process.fee_book])
-    rebuild_all(process.log, process.views, process.positions, [process.fee_book])
-    assert rows(process, [process.fee_book]) == before
-    assert len(before["monthly_fees"]) == 2

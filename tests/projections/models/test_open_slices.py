@@ -8,7 +8,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from projections.engine.read_model import Batch
 from projections.models.open_slices import Slice
 from tests.installation import Installation, Process, numbers
-from tests.projections.histories import cancel_job, create_job, finish_job
+from tests.projections.histories import cancel_job, create_job
 
 COUNT = 2 * SLICE_ITEMS + 1
 
@@ -21,28 +21,6 @@ def shown(process: Process, organization_id: UUID) -> tuple[list[Slice], int]:
         assert (organization_id in owners) == bool(slices)
         assert all(model.knows(connection, each.job_id) for each in slices)
         return slices, model.items_of(connection, organization_id)
-
-
-def test_a_job_is_open_slice_by_slice_until_its_items_have_ended(
-    process: Process, organization_id: UUID
-) -> None:
-    first = create_job(process, organization_id, numbers(COUNT))
-    second = create_job(process, organization_id, numbers(1))
-    process.projector.catch_up()
-    slices = [Slice(first, 0), Slice(first, 1), Slice(first, 2), Slice(second, 0)]
-    assert shown(process, organization_id) == (slices, COUNT + 1)
-    process.bulk_lookup.work(first, 1)
-    process.projector.catch_up()
-    assert shown(process, organization_id) == (
-        [slices[0], *slices[2:]],
-        COUNT + 1 - SLICE_ITEMS,
-    )
-    cancel_job(process, organization_id, first)
-    process.projector.catch_up()
-    assert shown(process, organization_id) == ([slices[3]], 1)
-    finish_job(process, second)
-    process.projector.catch_up()
-    assert shown(process, organization_id) == ([], 0)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

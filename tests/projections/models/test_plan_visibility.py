@@ -167,33 +167,3 @@ def test_a_top_up_for_a_known_profile_needs_a_provider_id_besides(world: World) 
         assert plans.compatible(connection, caller, "sp-2") == []
     seen = world.seen(lambda: {row.id for row in rows})
     assert seen == {case: case.is_seen and case.connected for case in cases()}
-
-
-@pytest.mark.any_database
-def test_an_own_copy_is_seen_itself_when_it_is_enabled(world: World) -> None:
-    with world.process.views.reading() as connection:
-        copies = {
-            row.id for row in world.process.plans.all(connection) if row.terms.name[:4] == "copy"
-        }
-    own_enabled = sum(case.own_copy == "enabled" for case in cases())
-    assert copies == world.copies
-    assert len(listed(world) & copies) == own_enabled
-
-
-@pytest.mark.any_database
-def test_a_stranger_sees_what_is_global_enabled_and_not_copied(world: World) -> None:
-    plans = world.process.plans
-    with world.process.views.reading() as connection:
-        rows = plans.compatible(connection, uuid4(), None)
-    expected = {case: case.owner == "nobody" and case.enabled for case in cases()}
-    assert world.seen(lambda: {row.id for row in rows}) == expected
-
-
-@pytest.mark.any_database
-def test_what_was_bought_is_known_whoever_may_see_it(world: World) -> None:
-    wanted = [*world.plans.values(), *world.copies, uuid4()]
-    with world.process.views.reading() as connection:
-        found = world.process.plans.by_id(connection, wanted)
-        assert world.process.plans.by_id(connection, []) == {}
-    assert set(found) == set(wanted[:-1])
-    assert all(row.id == plan_id for plan_id, row in found.items())

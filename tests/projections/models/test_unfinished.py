@@ -62,21 +62,6 @@ def test_a_link_is_due_by_its_step_until_it_is_active(
         assert due_in_s(process, life.id) == seconds
 
 
-@pytest.mark.any_database
-def test_a_failed_link_is_due_soon_until_its_esim_is_free(
-    process: Process, organization_id: UUID, clock: SetClock
-) -> None:
-    life = LinkSteps(process, organization_id).reserve().begin()
-    for step, seconds in (
-        (lambda: life.fail(clock.now), SOON_S),
-        (life.remove_endpoint, SOON_S),
-        (life.release, None),
-    ):
-        clock.forward(minutes=1)
-        step()
-        assert due_in_s(process, life.id) == seconds
-
-
 def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -99,14 +84,6 @@ def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back
     lost.settle(process.cause())
     process.log.append(lost)
     assert due_in_s(process, lost.id) is None
-
-
-@pytest.mark.any_database
-def test_a_link_that_took_nothing_has_ended_with_its_failure(
-    process: Process, organization_id: UUID
-) -> None:
-    life = LinkSteps(process, organization_id).fail()
-    assert due_in_s(process, life.id) is None
 
 
 @pytest.mark.any_database
@@ -178,22 +155,3 @@ def test_the_oldest_work_is_that_which_began_first_not_that_which_moved_first(
     assert oldest(process) == later
     other.fail()
     assert oldest(process) is None
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("in_one_batch", [True, False])
-def test_work_that_begins_anew_is_as_old_as_its_new_begin(
-    process: Process,
-    organization_id: UUID,
-    clock: SetClock,
-    in_one_batch: bool,  # noqa: FBT001  # It is one case of the table.
-) -> None:
-    life = LinkSteps(process, organization_id)
-    for step in (life.activate, lambda: life.intend("suspended"), lambda: life.settle("active")):
-        clock.forward(minutes=1)
-        step()
-        if not in_one_batch:
-            process.projector.catch_up()
-    again = clock.forward(minutes=1)
-    life.intend("suspended")
-    assert oldest(process) == again

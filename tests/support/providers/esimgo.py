@@ -8,7 +8,6 @@ import base64
 import hashlib
 import hmac
 import itertools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -175,22 +174,6 @@ class EsimGoServer(ScriptedServer):
     def deactivate(self, iccid: str) -> None:
         """Deactivate an eSIM."""
         self.esims[iccid].state = "deactivated"
-
-    def callback(self, iccid: str, kind: str = "Utilisation") -> bytes:
-        """Return the body of a callback about the first bundle of an eSIM."""
-        put = self.esims[iccid].puts[0]
-        bundle = {
-            "id": put.id,
-            "reference": put.reference,
-            "name": put.offer.name,
-            "description": put.offer.name,
-            "initialQuantity": put.offer.quantity,
-            "remainingQuantity": put.remaining,
-            "startTime": time_of(put.started_at),
-            "endTime": time_of(put.ends_at),
-            "unlimited": put.offer.unlimited,
-        }
-        return json.dumps({"iccid": iccid, "alertType": kind, "bundle": bundle}).encode()
 
     # The provider's own books.
 

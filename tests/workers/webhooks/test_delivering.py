@@ -10,10 +10,8 @@ from sqlalchemy import event
 from domain.money import parse_amount
 from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
-from domain.webhooks.messages import TEST
 from domain.webhooks.ports import Delivery, Sent
 from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX
-from projections.engine import in_parts
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
@@ -64,18 +62,6 @@ def one(lab: Lab, owner: UUID, endpoint: UUID) -> Delivery:
 def is_disabled(lab: Lab, endpoint: UUID) -> str | None:
     disabled = lab.process.log.get(WebhookEndpoint, endpoint).disabled
     return None if disabled is None else disabled.reason
-
-
-@pytest.mark.any_database
-def test_what_was_accepted_is_not_told_again(lab: Lab, owner: UUID, endpoint: UUID) -> None:
-    happen(lab, owner, "a")
-    lab.deliver()
-    lab.work.tell(owner, endpoint)
-    done = one(lab, owner, endpoint)
-    assert (done.status, done.attempts, done.response_status) == ("delivered", 1, 200)
-    assert (done.next_attempt_at, done.duration_ms) == (None, 5)
-    [attempt] = lab.sender.attempts
-    assert (attempt.url, attempt.id) == ("https://a.example", str(done.id))
 
 
 def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_given_up(
@@ -367,26 +353,6 @@ def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(
     assert {each.status for each in lab.deliveries(owner, endpoint)} == {"delivered"}
 
 
-def test_a_redelivery_is_made_again_whatever_came_of_it_and_a_key_asks_once(
-    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
-) -> None:
-    happen(lab, owner, "a")
-    lab.deliver()
-    done = one(lab, owner, endpoint)
-    lab.sender.answers = [WRONG]
-    for _ in range(2):
-        cause = lab.process.cause()
-        lab.process.webhooks.redeliver(owner, endpoint, done.id, "key", cause)
-        lab.settle()
-    again = one(lab, owner, endpoint)
-    assert (again.status, again.attempts, again.retries) == ("pending", 2, 1)
-    assert again.next_attempt_at == clock() + DELAYS[0]
-    clock.forward(seconds=5)
-    lab.deliver()
-    assert [each.id for each in lab.sender.attempts] == [str(done.id)] * 3
-    assert one(lab, owner, endpoint).status == "delivered"
-
-
 @pytest.mark.any_database
 def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothing(
     lab: Lab, owner: UUID, endpoint: UUID
@@ -399,14 +365,6 @@ def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothin
     )
     lab.settle()
     assert len(lab.sender.attempts) == 1
-
-
-@pytest.mark.any_database
-def test_a_test_that_fails_is_not_made_again(lab: Lab, owner: UUID, endpoint: UUID) -> None:
-    lab.sender.always = WRONG
-    lab.process.webhooks.test(owner, endpoint, lab.process.cause())
-    lab.settle()
-    assert (one(lab, owner, endpoint).status, lab.told()) == ("failed", [TEST])
 
 
 @pytest.mark.parametrize("change", [on_sqlite("disable"), on_sqlite("delete"), "erase"])
@@ -427,28 +385,6 @@ def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
     assert lab.sender.attempts == []
 
 
-@pytest.mark.any_database
-def test_the_secrets_in_force_sign(
-    lab: Lab, owner: UUID, endpoint: UUID, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[object] = []
-
-    def sign(*arguments: object) -> str:
-        asked.append(arguments)
-        return "v1,a v1,b"
-
-    lab.process.webhooks.rotate_secret(owner, endpoint, None, lab.process.cause())
-    monkeypatch.setattr(lab.work, "_sign", sign)
-    happen(lab, owner, "a")
-    lab.deliver()
-    done = one(lab, owner, endpoint)
-    assert done.attempted_at is not None
-    stamp = int(done.attempted_at.timestamp())
-    key_id = lab.process.webhook_key.newest().id
-    both = [(2, key_id), (1, key_id)]
-    assert asked == [(endpoint, both, str(done.id), stamp, done.body)]
-
-
 def test_thirty_days_are_kept(lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock) -> None:
     happen(lab, owner, "a")
     lab.deliver()
@@ -464,19 +400,6 @@ def test_thirty_days_are_kept(lab: Lab, owner: UUID, endpoint: UUID, clock: SetC
     clock.forward(days=1)
     assert store.forget(clock() - KEPT) == 1
     assert store.due(clock()) == []
-
-
-def test_a_purge_may_be_cut_into_parts(
-    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(in_parts, "PART_ROWS", 1)
-    for each in ("a", "b", "c"):
-        happen(lab, owner, each)
-        clock.forward(seconds=1)
-    clock.forward(days=30)
-    assert lab.process.webhook_deliveries.forget(clock() - KEPT, 2) == 2
-    assert len(lab.deliveries(owner, endpoint)) == 1
-    assert lab.process.webhook_deliveries.forget(clock() - KEPT) == 1
 
 
 @sqlite_only("PostgreSQL chooses by the size of tables")

@@ -37,6 +37,18 @@ def types(lab: Lab, owner: UUID, endpoint_id: UUID) -> list[str]:
     return [each.type for each in lab.deliveries(owner, endpoint_id)]
 
 
+@pytest.mark.any_database
+def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(
+    lab: Lab, process: Process
+) -> None:
+    owner = process.organization()
+    asked, other = lab.endpoint(owner, events=["job.finished"]), lab.endpoint(owner)
+    delivery_id = process.webhooks.test(owner, asked, process.cause())
+    lab.plan()
+    assert [(each.id, each.type) for each in lab.deliveries(owner, asked)] == [(delivery_id, TEST)]
+    assert lab.deliveries(owner, other) == []
+
+
 def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(
     lab: Lab, process: Process
 ) -> None:
@@ -70,50 +82,6 @@ def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> 
 
 
 @pytest.mark.any_database
-def test_a_balance_that_falls_below_its_threshold_is_told_once(lab: Lab, process: Process) -> None:
-    owner = process.organization("0.02")
-    endpoint = lab.endpoint(owner, events=["wallet.low_balance"])
-    for _ in range(2):
-        look_up(process, owner)  # Nobody has named a threshold.
-    lab.plan()
-    threshold = parse_amount("0.010")
-    process.accounts.change_organization(
-        owner, lambda each: each.set_low_balance_threshold(threshold, process.cause())
-    )
-    look_up(process, owner)
-    look_up(process, owner)
-    deposit(process, owner, "more", "0.01")
-    lab.plan()
-    [told] = lab.deliveries(owner, endpoint)
-    assert b'"balance":"0.005"' in told.body
-    assert b'"threshold":"0.01"' in told.body
-    look_up(process, owner)
-    lab.plan()
-    assert types(lab, owner, endpoint) == ["wallet.low_balance"] * 2
-
-
-@pytest.mark.any_database
-def test_a_threshold_above_the_balance_is_told_at_once(lab: Lab, process: Process) -> None:
-    owner = process.organization("9.75")
-    endpoint = lab.endpoint(owner, events=["wallet.low_balance"])
-    for threshold in ("9.75", "10.00", "10.00", None):
-        process.accounts.change_organization(
-            owner,
-            lambda each, amount=threshold: each.set_low_balance_threshold(  # type: ignore[misc]  # A loop's value.
-                amount and parse_amount(amount), process.cause(), (parse_amount("9.75"), "USD")
-            ),
-        )
-    lab.plan()
-    [told] = lab.deliveries(owner, endpoint)
-    for part in (
-        b'"transaction_id":null,"amount":null',
-        b'"balance":"9.75"',
-        b'"threshold":"10.00"',
-    ):
-        assert part in told.body
-
-
-@pytest.mark.any_database
 def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_then(
     lab: Lab, process: Process
 ) -> None:
@@ -137,18 +105,6 @@ def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_th
     lab.plan()
     assert len(lab.deliveries(owner, endpoint)) == 2
     assert told in lab.deliveries(owner, endpoint)
-
-
-@pytest.mark.any_database
-def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(
-    lab: Lab, process: Process
-) -> None:
-    owner = process.organization()
-    asked, other = lab.endpoint(owner, events=["job.finished"]), lab.endpoint(owner)
-    delivery_id = process.webhooks.test(owner, asked, process.cause())
-    lab.plan()
-    assert [(each.id, each.type) for each in lab.deliveries(owner, asked)] == [(delivery_id, TEST)]
-    assert lab.deliveries(owner, other) == []
 
 
 def test_planning_again_from_anywhere_changes_nothing_that_is_known(

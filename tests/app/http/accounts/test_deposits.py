@@ -1,7 +1,6 @@
 """A payment service books what partners have paid: once for each reference, and nobody else may."""
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from werkzeug.test import TestResponse
@@ -39,26 +38,6 @@ def payments(service: Service) -> PaymentService:
     return PaymentService(service)
 
 
-def test_a_payment_is_booked_once_and_told_with_its_entry(
-    service: Service, payments: PaymentService
-) -> None:
-    tenant = service.tenant("1.00")
-    first, again = payments.deposit(tenant), payments.deposit(tenant, "5.00")
-    assert (first.status_code, again.status_code) == (201, 200)
-    made = first.json["data"]
-    assert again.json["data"] == made
-    assert (made["amount"], made["currency"], made["reference"]) == ("5.00", "USD", "payment-1")
-    assert made["organization"] == str(tenant.id)
-    assert tenant.balance() == "6.00"
-    path = first.headers["Location"].removeprefix("https://api.example")
-    entry = tenant.get(path).json["data"]
-    assert (entry["id"], entry["kind"], entry["amount"]) == (
-        made["transaction_id"],
-        "deposit",
-        "5.00",
-    )
-
-
 @pytest.mark.any_database
 def test_who_made_it_is_kept_and_no_partner_sees_it(
     service: Service, payments: PaymentService
@@ -70,17 +49,6 @@ def test_who_made_it_is_kept_and_no_partner_sees_it(
     assert isinstance(made, Deposit.Made)
     assert made.actor == f"client:{payments.client_id}"
     assert payments.client_id not in tenant.get("/v1/transactions").text
-
-
-@pytest.mark.any_database
-def test_another_amount_under_the_same_reference_is_refused(
-    service: Service, payments: PaymentService
-) -> None:
-    tenant, other = service.tenant("1.00"), service.tenant("1.00")
-    payments.deposit(tenant)
-    assert list(fields_of(payments.deposit(tenant, "5.01"))) == ["amount"]
-    assert payments.deposit(other, "5.01").status_code == 201, "references are an organization's"
-    assert (tenant.balance(), other.balance()) == ("6.00", "6.01")
 
 
 def test_twelve_at_once_are_one_deposit(service: Service, payments: PaymentService) -> None:
@@ -100,14 +68,6 @@ def test_a_suspended_organization_is_paid_all_the_same(
     tenant = service.tenant("1.00")
     tenant.set_status("suspended")
     assert payments.deposit(tenant).status_code == 201
-
-
-@pytest.mark.any_database
-def test_who_cannot_be_paid_is_named(service: Service, payments: PaymentService) -> None:
-    tenant = service.tenant(balance=None)
-    assert code_of(payments.deposit(tenant)) == "BILLING_NOT_CONFIGURED"
-    unknown = payments.deposit(tenant, organization=str(uuid4()))
-    assert fields_of(unknown) == {"organization": ["There is no such organization."]}
 
 
 @pytest.mark.any_database
@@ -172,16 +132,3 @@ def test_a_payment_service_reads_nothing_and_is_stopped_when_it_is_revoked(
     assert payments.deposit(tenant).status_code == 401
     assert tenant.balance() == "1.00"
     assert check_log(service.container.log).failures == []
-
-
-def test_the_document_tells_of_no_organization_of_the_caller_and_of_no_limit(
-    service: Service,
-) -> None:
-    told = service.client.get("/openapi.json").json["paths"][DEPOSITS]["post"]
-    assert "429" not in told["responses"]
-    assert "RateLimit" not in str(told)
-    assert "X-Organization-Id" not in str(told["parameters"])
-    assert told["responses"]["403"]["x-error-codes"] == [
-        "INSUFFICIENT_SCOPE",
-        "BILLING_NOT_CONFIGURED",
-    ]

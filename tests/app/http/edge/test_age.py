@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.http.edge import replies
 from app.http.edge.replies import format_time
+from tests.app.http.buying import FREE, Buyer
 from tests.app.http.service import Service, Tenant
 from tests.installation import numbers
 from tests.seeds import Seed
@@ -68,3 +71,37 @@ def test_a_heartbeat_from_the_future_does_not_make_old_replies_new(stopped: Serv
     lags, newest = parts.observed.follower_lags(), parts.log.head()
     behind = {lag.name: seconds for lag, seconds in lags if lag.position < newest}
     assert behind["transactions"]
+
+
+# What each read of a read model waits for, so that it shows what its caller has just done.
+WAITS = {
+    "/v1/links": "links",
+    "/v1/links/{link}/history": "transactions",
+    "/v1/links/{link}/topup-plans": "plans",
+    "/v1/plans": "plans",
+    "/v1/plans/{plan}": "plans",
+    "/v1/transactions": "transactions",
+    "/v1/transactions/{link}": "transactions",
+    "/v1/usage": "usage",
+    "/v1/statements": "statements",
+    "/v1/statements/2026-01": "statements",
+    "/number-lookup/bulk": "jobs",
+}
+
+
+@pytest.mark.any_database
+def test_every_read_of_a_read_model_waits_for_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, waited, wait = Buyer(service.tenant()), list[str](), replies.wait_until_projected
+    known = {"link": shop.link(FREE)["id"], "plan": shop.plans[FREE]}
+
+    def noted(*given: Any) -> bool:
+        waited.extend(given[3])
+        return wait(*given)
+
+    monkeypatch.setattr(replies, "wait_until_projected", noted)
+    for path, name in WAITS.items():
+        waited.clear()
+        shop.get(path.format(**known))
+        assert waited == [name], path

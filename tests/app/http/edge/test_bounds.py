@@ -83,11 +83,7 @@ def test_what_is_no_object_is_no_json_however_many_colons_it_has(acme: Tenant) -
         assert code_of(acme.post("/v1/webhooks", data=body, headers=JSON)) == "BAD_REQUEST"
 
 
-def test_the_resource_comes_before_the_members(acme: Tenant) -> None:
-    assert acme.open("PATCH", "/v1/webhooks/none", data=MANY, headers=JSON).status_code == 404
-
-
-@pytest.mark.parametrize("letter", ["a", "\U0001f600", "\x00", "\u2028", '"', "\\"])
+@pytest.mark.parametrize("letter", ["a", "\U0001f600", "\x00"])
 def test_other_problems_are_few_and_short(
     acme: Tenant, with_a_body: list[Operation], letter: str
 ) -> None:

@@ -4,20 +4,17 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
-from threading import Thread
 from uuid import UUID
 
 import pytest
 
+from app.http import gateway
 from app.http.accounts import routes
 from app.http.accounts.table import COLUMNS
-from app.http.application import Bridge, create_front
-from app.http.edge import request_threads
-from app.http.edge.listening import bind, listen
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
-from tests.app.http.edge.test_front import Answer, request, send
+from tests.app.http.over_http import HOST, Answer, request, send, serving
 from tests.app.http.service import Service, Tenant
 from tests.installation import PATIENCE_S, numbers, wait_until
 
@@ -36,17 +33,9 @@ def service(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Servi
 
 @pytest.fixture
 def port(service: Service) -> Iterator[int]:
-    listeners = bind("127.0.0.1", 0)
-    listen(listeners, "127.0.0.1", 0)
     # However slow a thread is: what it still answers at the end nobody would close any more.
-    bridge = Bridge(service.container, many=False)
-    front = create_front(bridge, listeners, many=False, finish_s=PATIENCE_S)
-    thread = Thread(target=front.run)
-    thread.start()
-    yield int(front.addresses[0][1])
-    front.stop()
-    thread.join(2 * PATIENCE_S)
-    assert not thread.is_alive()
+    with serving(service.container, finish_s=PATIENCE_S) as port:
+        yield port
 
 
 def tenant_of(service: Service) -> Tenant:
@@ -67,7 +56,7 @@ def lookup(tenant: Tenant) -> bytes:
 
 def begin(stack: ExitStack, port: int, tenant: Tenant) -> tuple[socket.socket, int]:
     """Begin a download and read no further than its status."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    connection = socket.create_connection((HOST, port), timeout=10)
     stack.enter_context(connection)
     connection.sendall(download(tenant))
     return connection, int(connection.recv(12).split()[1])
@@ -88,7 +77,7 @@ def test_slow_readers_fill_the_share_of_their_organization_and_nothing_else(
         refused = send(port, download(slow))
         assert (refused.status, refused.code()) == (429, "RATE_LIMITED")
         assert "downloads" in refused.json()["error"]["message"]
-        assert refused.headers["Retry-After"] == "1"
+        assert refused.headers["retry-after"] == "1"
         for tenant in (slow, other):
             assert send(port, lookup(tenant)).status == 200
         assert begin(stack, port, other)[1] == 200
@@ -111,7 +100,7 @@ def test_when_all_places_are_taken_a_further_organization_is_told_to_come_again(
 def test_a_reader_who_takes_too_long_altogether_is_cut_off(
     port: int, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_threads, "STREAM_S", 0.5)
+    monkeypatch.setattr(gateway, "STREAM_S", 0.5)
     tenant = tenant_of(service)
     with ExitStack() as stack:
         slow = [begin(stack, port, tenant)[0] for _ in range(DOWNLOADS_OF_ONE_MAX)]

@@ -1,4 +1,4 @@
-"""Token, organization, scope, feature, path, input, key, billing, balance: in this order."""
+"""The order of the checks, where it is one operation's own; `test_every_operation` has the rest."""
 
 from typing import Any
 from uuid import UUID
@@ -17,32 +17,6 @@ BAD_BODY = {"data": b"{", "headers": {"Content-Type": "application/json"}}
 LARGE = {"data": b" " * 2_000_000, "headers": {"Content-Type": "application/json"}}
 FOREIGN = {"data": b"x", "headers": {"Content-Type": "text/plain"}}
 NO_INPUT = {"json": {}}
-
-
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
-def test_the_token_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
-    assert service.client.post(BULK, **wrong).status_code == 401
-
-
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
-def test_the_organization_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
-    tenant = service.tenant()
-    tenant.set_status("suspended")
-    service.until(lambda: tenant.get("/v1/wallet").status_code == 403)
-    assert code_of(tenant.post(BULK, **wrong)) == "ORGANIZATION_SUSPENDED"
-
-
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
-def test_the_scope_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
-    tenant = service.tenant(scopes=["wallet"])
-    assert code_of(tenant.post(BULK, **wrong)) == "INSUFFICIENT_SCOPE"
-
-
-def test_the_organization_comes_before_the_scope(service: Service) -> None:
-    tenant = service.tenant(scopes=["wallet"])
-    tenant.set_status("inactive")
-    service.until(lambda: tenant.get("/v1/wallet").status_code == 403)
-    assert code_of(tenant.post(BULK)) == "ORGANIZATION_INACTIVE"
 
 
 @pytest.fixture(scope="module")
@@ -97,17 +71,6 @@ def test_a_read_refuses_a_body_before_it_asks_the_network(
         assert shop.get(f"{LINKS}/none{more}", **wrong).status_code == 404, more
     assert service.container.readings.find([UUID(link["id"])])[UUID(link["id"])].status is None
     assert log.get(Link, UUID(link["id"])).version == version
-
-
-def test_the_path_comes_before_the_query(acme: Tenant) -> None:
-    assert acme.get("/v1/transactions/none?page=0").status_code == 404
-
-
-def test_the_input_comes_before_the_key(acme: Tenant) -> None:
-    reply = acme.look_up("garbage", **{"Idempotency-Key": "two words"})
-    assert list(reply.json["errors"]) == ["phone_number"]
-    reply = acme.create_job([], **{"Idempotency-Key": "two words"})
-    assert list(reply.json["errors"]) == ["phone_numbers"]
 
 
 def test_the_key_comes_before_billing(service: Service) -> None:

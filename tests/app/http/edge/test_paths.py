@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from app.settings import Settings, WrongSetting
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 
 PREFIX = "/bappy"
-NUMBER = "/number-lookup?phone_number=%2B447400123456"
-GRANT = {"grant_type": "client_credentials"}
 
 
 @pytest.fixture(scope="module")
@@ -72,34 +71,6 @@ def test_two_slashes_are_not_one(shop: Tenant, method: str, path: str) -> None:
     # The test client would take what follows two slashes for a host.
     reply = shop.open(method, "/", environ_overrides={"PATH_INFO": path, "REQUEST_URI": path})
     assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
-
-
-def test_an_encoded_slash_in_a_query_is_a_character(shop: Tenant) -> None:
-    assert shop.get("/v1/links?search=a%2Fb%5Cc").status_code == 200
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/auth/token",
-        "/bappy/auth/token",
-        "/oauth/v2/token",
-        "/bappy/oauth/v2/token",
-        "/bappy/login",
-    ],
-)
-def test_a_client_of_another_installation_finds_its_paths(shop: Tenant, path: str) -> None:
-    client = shop.service.client
-    secret = {"client_id": shop.client_id, "client_secret": f"s-{shop.client_id}"}
-    token = client.post(path, data=GRANT | secret)
-    assert (token.status_code, token.json["token_type"]) == (200, "Bearer")
-    refused = client.post(path, data=GRANT)
-    assert (refused.status_code, refused.json["error"]) == (401, "invalid_client")
-    headers = {"Authorization": f"Bearer {token.json['access_token']}"}
-    for root in ("", PREFIX):
-        assert client.get(f"{root}/v1/wallet", headers=headers).status_code == 200
-        assert client.post(root + NUMBER, headers=headers).status_code == 200
-        assert client.get(f"{root}/livez").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/bappy", "/bappyx/v1/wallet", "/bappy/bappy/v1/wallet"])
@@ -166,3 +137,14 @@ def test_a_path_that_cannot_be_served_names_its_setting(name: str, value: str) -
 def test_a_slash_at_the_end_of_a_prefix_is_not_part_of_it() -> None:
     assert Settings.from_env({"PATH_PREFIX": "/a/b/"}).path_prefix == "/a/b"
     assert Settings.from_env({"PATH_PREFIX": "/"}).path_prefix == ""
+
+
+def test_an_issuer_below_a_path_is_found_where_the_standard_puts_it(
+    make_service: MakeService,
+) -> None:
+    service = make_service(AUTH_URL="https://id.example/tenant/a")
+    metadata = "/.well-known/oauth-authorization-server"
+    reply = service.client.get(f"{metadata}/tenant/a")
+    assert reply.json["issuer"] == "https://id.example/tenant/a"
+    assert reply.json["token_endpoint"] == "https://id.example/tenant/a/auth/token"
+    assert service.client.get(f"{metadata}/tenant/b").status_code == 404

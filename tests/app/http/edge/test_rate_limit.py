@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from werkzeug.test import TestResponse
 
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.app.http.service import Service, Tenant, code_of
 from tests.installation import SetClock
 
 NUMBER = "+14155552671"
@@ -57,34 +56,6 @@ def test_each_reply_tells_what_is_left_and_beyond_it_nothing_is_done(
     assert tenant.balance() == "99.99"
 
 
-def test_wrong_input_is_told_before_the_limit_and_the_scope_too(limited: Service) -> None:
-    tenant = limited.tenant(scopes=["lookup", "wallet"])
-    for _ in range(5):
-        tenant.get("/v1/wallet")
-    assert tenant.get("/v1/wallet").status_code == 429
-    assert list(fields_of(tenant.create_job([]))) == ["phone_numbers"]
-    key = {"Idempotency-Key": "two words"}
-    assert list(fields_of(tenant.create_job([NUMBER], **key))) == ["Idempotency-Key"]
-    assert tenant.create_job([NUMBER]).status_code == 429
-    assert code_of(tenant.get("/v1/plans")) == "INSUFFICIENT_SCOPE"
-    limited.container.projector.catch_up()  # Or a transaction might be one to come.
-    for path in ("/v1/transactions", "/number-lookup/lookups", "/number-lookup/bulk"):
-        assert code_of(tenant.get(f"{path}/{uuid4()}")) == "NOT_FOUND"
-        assert code_of(tenant.get(f"{path}/none")) == "NOT_FOUND"
-
-
-def test_tokens_health_and_documents_are_not_limited(limited: Service) -> None:
-    tenant = limited.tenant()
-    for _ in range(6):
-        limited.token(tenant.client_id)
-    for path in ("/number-lookup/health", "/openapi.json", "/.well-known/jwks.json"):
-        for _ in range(6):
-            reply = limited.client.get(path)
-            assert reply.status_code < 429
-            assert "RateLimit" not in reply.headers
-    assert tenant.get("/v1/wallet").status_code == 200
-
-
 def test_a_limit_of_its_own_replaces_the_general_one(limited: Service) -> None:
     tenant = limited.tenant()
     set_own(tenant, 2)
@@ -109,14 +80,3 @@ def test_without_a_limit_nothing_is_told_and_nothing_is_counted(
 
     monkeypatch.setattr(service.container.rate_limits, "admit", count)
     assert told(tenant.look_up(NUMBER)) == (200, None)
-
-
-def test_a_limit_is_read_with_the_organization_from_its_row(service: Service) -> None:
-    tenant = service.tenant()
-    set_own(tenant, 3)
-    service.until_projected("organizations")
-    replies = [tenant.get("/v1/wallet") for _ in range(7)]
-    assert {each.status_code for each in replies} == {200, 429}, "at most a minute ends between"
-    set_own(tenant, None)
-    service.until_projected("organizations")
-    service.until(lambda: "RateLimit" not in tenant.get("/v1/wallet").headers)

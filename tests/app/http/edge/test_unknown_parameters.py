@@ -11,7 +11,6 @@ from tests.app.http.service import Service, Tenant, fields_of
 pytestmark = pytest.mark.any_database
 
 NUMBER = "+14155552671"
-BUYS = {"look_up", "create_job", "create_link", "change_link_plans"}
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +36,6 @@ def test_a_misspelt_dry_run_buys_nothing(shop: Buyer, name: str) -> None:
         assert fields_of(reply) == {name: ["Unknown parameter."]}
         assert reply.json["message"] == f"The request is not valid. {name}: Unknown parameter."
     assert [each["id"] for each in shop.transactions()] == before
-
-
-def test_what_is_known_still_buys(shop: Buyer) -> None:
-    query = {"phone_number": NUMBER, "max_age": "0"}
-    assert shop.post("/number-lookup", query_string=query).status_code == 200
-    body = {"plan_id": shop.plans[FREE]}
-    assert shop.post("/v1/links?dry_run=false", json=body).status_code == 201
 
 
 def test_every_other_operation_names_what_it_ignores(service: Service, acme: Tenant) -> None:

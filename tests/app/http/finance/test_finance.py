@@ -67,29 +67,6 @@ def data(tenant: Tenant, path: str, **query: str) -> Any:
     return reply.json["data"]
 
 
-def test_there_is_a_statement_of_each_month_from_the_first_entry_on(tenant: Tenant) -> None:
-    told = [
-        (each["month"], each["opening_balance"], each["closing_balance"], each["final"])
-        for each in data(tenant, STATEMENTS)
-    ]
-    assert told == [
-        ("2026-03", "9.99", "9.985", False),
-        ("2026-02", "9.99", "9.99", True),
-        ("2026-01", "0.00", "9.99", True),
-    ]
-
-
-def test_a_statement_has_its_lines_and_its_places(tenant: Tenant) -> None:
-    told = data(tenant, f"{STATEMENTS}/2026-01")
-    assert told["lines"] == [
-        {"kind": "lookup", "count": 2, "debit": "0.01", "credit": "0.00"},
-        {"kind": "deposit", "count": 1, "debit": "0.00", "credit": "10.00"},
-    ]
-    assert (told["first_sequence"], told["last_sequence"]) == (1, 3)
-    empty = data(tenant, f"{STATEMENTS}/2026-02")
-    assert (empty["lines"], empty["first_sequence"], empty["last_position"]) == ([], None, None)
-
-
 def test_http_says_what_the_log_alone_says(tenant: Tenant) -> None:
     for each in data(tenant, STATEMENTS):
         told = data(tenant, f"{STATEMENTS}/{each['month']}")
@@ -146,19 +123,6 @@ def test_a_checkpoint_is_shown_on_the_page_as_text(
     assert CHECKPOINT.strip() in unescape(page)
 
 
-def test_a_statement_comes_as_a_table(tenant: Tenant) -> None:
-    reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": "text/csv"})
-    assert reply.content_type == "text/csv; charset=utf-8"
-    assert reply.headers["Content-Disposition"] == 'attachment; filename="statement-2026-01.csv"'
-    assert [*csv.reader(io.StringIO(reply.text))] == [
-        ["month", "currency", "item", "count", "debit", "credit", "balance"],
-        ["2026-01", "USD", "opening_balance", "", "", "", "0.00"],
-        ["2026-01", "USD", "lookup", "2", "0.01", "0.00", ""],
-        ["2026-01", "USD", "deposit", "1", "0.00", "10.00", ""],
-        ["2026-01", "USD", "closing_balance", "", "", "", "9.99"],
-    ]
-
-
 def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
     browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": browser})
@@ -173,52 +137,6 @@ def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
     page = tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
     assert "Not final" in page
     assert "<td>-0.005</td>" in page, "the net"
-
-
-@pytest.mark.parametrize("accept", ["*/*", "application/json", "", "image/png, */*;q=0.1"])
-def test_whoever_asks_for_nothing_else_gets_json(tenant: Tenant, accept: str) -> None:
-    for path in (f"{STATEMENTS}/2026-01", "/v1/transactions"):
-        reply = tenant.get(path, headers={"Accept": accept})
-        assert reply.mimetype == "application/json"
-
-
-@pytest.mark.parametrize("accept", ["application/pdf", "image/*", "text/csv;q=0", "pdf"])
-def test_whoever_takes_no_type_that_is_served_is_told_those(tenant: Tenant, accept: str) -> None:
-    for path, served in (
-        (f"{STATEMENTS}/2026-01", "application/json, text/csv, text/html"),
-        ("/v1/transactions", "application/json, text/csv"),
-    ):
-        reply = tenant.get(path, headers={"Accept": accept})
-        assert (reply.status_code, code_of(reply)) == (406, "NOT_ACCEPTABLE")
-        assert reply.json["error"]["message"].endswith(f": {served}.")
-        assert "details" not in reply.json["error"]
-    assert tenant.get(f"{STATEMENTS}/1999-01", headers={"Accept": accept}).status_code == 404
-
-
-def test_usage_is_summed_by_month_if_nothing_is_asked_for(tenant: Tenant) -> None:
-    told = data(tenant, USAGE)
-    one = {"count": 1, "amount": "0.005"}
-    two = {"count": 2, "amount": "0.01"}
-    none = {"count": 0, "amount": "0.00"}
-    assert told == {
-        "from": None,
-        "to": None,
-        "group_by": ["month"],
-        "currency": "USD",
-        "total": {"charges": {"count": 3, "amount": "0.015"}, "refunds": none, "net": "0.015"},
-        "groups": [
-            {"month": "2026-01", "charges": two, "refunds": none, "net": "0.01"},
-            {"month": "2026-03", "charges": one, "refunds": none, "net": "0.005"},
-        ],
-    }
-
-
-def test_usage_by_any_two_of_some_days(tenant: Tenant) -> None:
-    query = {"from": "2026-01-01", "to": "2026-02-01", "group_by": "kind,day"}
-    (group,) = data(tenant, USAGE, **query)["groups"]
-    assert (group["kind"], group["day"]) == ("lookup", "2026-01-20")
-    assert data(tenant, USAGE, group_by="plan,plan")["groups"][0]["plan"] is None
-    assert data(tenant, USAGE, **{"from": "2026-01-21", "to": "2026-03-10"})["groups"] == []
 
 
 @pytest.mark.parametrize(
@@ -245,20 +163,6 @@ def test_more_groups_than_a_reply_holds_are_refused(
     reply = tenant.get(USAGE)
     assert (reply.status_code, [*fields_of(reply)]) == (422, ["group_by"])
     assert data(tenant, USAGE, group_by="kind")["groups"]
-
-
-def test_a_refund_counts_for_what_it_gives_back(service: Service) -> None:
-    tenant = service.tenant()
-    tenant.finished_job([NUMBER, DOWN])
-    (group,) = data(tenant, USAGE, group_by="kind")["groups"]
-    assert group == {
-        "kind": "bulk_lookup",
-        "charges": {"count": 1, "amount": "0.01"},
-        "refunds": {"count": 1, "amount": "0.005"},
-        "net": "0.005",
-    }
-    (month,) = data(tenant, STATEMENTS)
-    assert month["closing_balance"] == tenant.balance()
 
 
 def test_all_transactions_come_as_one_table(

@@ -12,7 +12,6 @@ from domain.links.esim import Esim, esim_id
 from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.network import ProviderPlan
-from projections.audit.auditor import check_log
 from tests import plan_files
 from tests.app.http.buying import BASIC, FREE, MORE, PROFILE, Buyer, buyer
 from tests.app.http.service import Service
@@ -88,34 +87,6 @@ def test_a_link_that_was_taken_over_is_as_one_that_was_sold_here(shop: Buyer) ->
     assert shop.get(f"/v1/links/{entry['iccid']}").json["data"]["id"] == listed["id"]
     assert shop.balance() == "100.00"
     assert shop.read(link, "/history").json["data"]["data"] == []
-
-
-@pytest.mark.any_database
-def test_it_can_be_topped_up_suspended_and_reactivated(shop: Buyer) -> None:
-    take_over(shop, elsewhere(shop))
-    (link,) = links_of(shop)
-
-    changed = shop.change(link, add=[MORE]).json["data"]
-    assert changed["amount_charged"] == "2.00"
-    assert len(changed["activations"]) == 3
-    first = changed["activations"][0]["id"]
-    assert len(shop.change(link, remove=[first]).json["data"]["activations"]) == 2
-    for action, status in (("suspend", "suspended"), ("reactivate", "active")):
-        assert shop.post(f"/v1/links/{link['id']}/{action}").json["data"]["status"] == status
-    assert [each["kind"] for each in shop.read(link, "/history").json["data"]["data"]] == ["topup"]
-    assert check_log(shop.service.container.log).failures == []
-
-
-@pytest.mark.any_database
-def test_it_can_be_ended_and_nothing_is_given_back(shop: Buyer) -> None:
-    entry = elsewhere(shop)
-    take_over(shop, entry)
-    (link,) = links_of(shop)
-    ended = shop.open("DELETE", f"/v1/links/{link['id']}")
-    assert ended.json["data"]["status"] == "ended"
-    assert shop.balance() == "100.00"
-    assert take_over(shop, entry) == ImportedLinks(0, 1)
-    assert check_log(shop.service.container.log).failures == []
 
 
 @pytest.mark.any_database

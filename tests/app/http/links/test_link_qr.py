@@ -10,17 +10,16 @@ import pytest
 import zxingcpp
 from werkzeug.test import TestResponse
 
-from app.adapters.networks.simulated.network import Fault
 from app.http.links import qr
 from domain.links.link import Link
 from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer
-from tests.app.http.service import Service, code_of, fields_of
+from tests.app.http.service import Service, code_of
 
 pytestmark = pytest.mark.any_database
 
 SVG, PNG = "image/svg+xml", "image/png"
-SIZES = (128, 129, 256, 300, 1001, 2048)
+SIZES = (128, 129, 256, 2048)
 CODES = ("LPA:1$rsp.example$JQ-XK2F", "LPA:1$" + "h" * 120 + "$" + "M" * 128)
 
 
@@ -98,22 +97,6 @@ def test_what_is_drawn_is_what_is_scanned(code: str, size: int) -> None:
     assert scan(pixels, line) == code
 
 
-@pytest.mark.parametrize("accept", ["", "*/*", SVG, "image/*", f"{PNG};q=0.5, {SVG}"])
-def test_it_is_an_svg_unless_a_png_is_asked_for(acme: Buyer, accept: str) -> None:
-    link = acme.link(FREE)
-    reply = image(acme, link, accept)
-    assert (reply.status_code, reply.content_type) == (200, SVG)
-    assert scan(*of_svg(reply.data)[:2]) == link["lpa_profile"]
-
-
-@pytest.mark.parametrize("accept", ["application/json", "text/html", "application/pdf"])
-def test_no_other_type_is_had(acme: Buyer, accept: str) -> None:
-    link = acme.link(FREE)
-    reply = image(acme, link, accept)
-    assert (reply.status_code, code_of(reply)) == (406, "NOT_ACCEPTABLE")
-    assert reply.json["error"]["message"].endswith(f": {SVG}, {PNG}.")
-
-
 def test_a_png_is_private_and_not_packed_again(acme: Buyer) -> None:
     link = acme.link(FREE)
     path = f"{LINKS}/{link['iccid']}/qr?size=2048"
@@ -126,16 +109,6 @@ def test_a_png_is_private_and_not_packed_again(acme: Buyer) -> None:
     assert (width, scan(pixels, width)) == (2048, link["lpa_profile"])
     packed = acme.get(path, headers={"Accept": SVG, "Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
-
-
-def test_it_is_256_wide_unless_it_is_said(acme: Buyer) -> None:
-    assert of_png(image(acme, acme.link(FREE)).data)[1] == 256
-
-
-@pytest.mark.parametrize("size", ["127", "2049", "0", "-1", "big", "1e3", "", "128.0"])
-def test_another_size_is_refused(acme: Buyer, size: str) -> None:
-    reply = image(acme, acme.link(FREE), size=size)
-    assert list(fields_of(reply)) == ["size"]
 
 
 def test_a_code_that_is_not_stored_is_asked_for(
@@ -163,14 +136,3 @@ def test_a_code_that_was_erased_is_not_found(acme: Buyer, monkeypatch: pytest.Mo
     reply = image(acme, link)
     assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
     assert "erased" in reply.json["error"]["message"]
-
-
-def test_an_ended_link_has_none(acme: Buyer) -> None:
-    link = acme.link(FREE)
-    acme.open("DELETE", f"{LINKS}/{link['id']}")
-    reply = image(acme, link)
-    assert (reply.status_code, code_of(reply)) == (409, "LINK_ENDED")
-
-
-def test_a_network_out_of_reach_is_not_asked_for_a_code_that_is_stored(acme: Buyer) -> None:
-    assert image(acme, acme.link(Fault.UNREACHABLE.value)).status_code == 200

@@ -1,21 +1,17 @@
 """A whole service with two networks, of which one hangs: nobody else's work is slower for it."""
 
-import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
-from app.bootstrap.container import Container
 from app.settings import WAITING_MAX
-from domain.links.networks import DRAINED
-from domain.provider_errors import Unavailable
 from projections.audit.auditor import check_log
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, fields_of
+from tests.app.http.service import Service
 from tests.domain.buying import Gate
 from tests.faulty_network import FaultyNetwork
 from tests.installation import wait_until
@@ -84,76 +80,3 @@ def test_a_network_that_hangs_holds_up_nothing_else(service: Service) -> None:
     assert statuses.count(201) == PLACES
     assert set(statuses) <= {201, 429, 503}
     assert check_log(service.container.log).failures == []
-
-
-@pytest.fixture
-def black_hole() -> Iterator[int]:
-    """A port that answers no SYN: whoever connects waits until its own time-out."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        fillers = []
-        for _ in range(3):  # The queue takes one or two.
-            filler = socket.socket()
-            filler.setblocking(False)  # noqa: FBT003  # Of the library.
-            filler.connect_ex(listener.getsockname())
-            fillers.append(filler)
-        yield listener.getsockname()[1]
-        for filler in fillers:
-            filler.close()
-
-
-def test_a_network_whose_host_is_gone_holds_up_nothing_else(
-    make_service: MakeService, black_hole: int
-) -> None:
-    gone = {"ESIMGO_URL": f"http://127.0.0.1:{black_hole}", "ESIMGO_API_KEY": "key"}
-    service = make_service(NETWORK_PROVIDER="simulated,esimgo", SANDBOX="false", **gone).start()
-    shop = on_second(service, "esimgo")
-    with pytest.raises(Unavailable):
-        service.container.networks.of("esimgo").usage("8900", timeout_s=0.2)
-    with ThreadPoolExecutor(PLACES // 2) as pool:
-        client = service.app.test_client
-        body = {"plan_id": shop.plans["esimgo"]}
-        lost = [
-            pool.submit(client().post, LINKS, json=body, headers=shop.headers)
-            for _ in range(PLACES // 2)
-        ]
-        for call in (lambda: shop.create(FREE), lambda: shop.look_up(VALID)):
-            with at_once():
-                assert answer_of(call) in {200, 201}
-        assert {each.result().status_code for each in lost} == {502}
-    assert service.container.observed.providers_up()["network_provider_up", "simulated"]
-    assert shop.balance() == "99.995", "the lookup alone has cost something"
-
-
-def answer_of(call: Callable[[], object]) -> int:
-    return call().status_code  # type: ignore[attr-defined]  # Of a reply.
-
-
-def test_a_process_hears_within_seconds_that_a_provider_is_drained(service: Service) -> None:
-    shop = on_second(service)
-    link = shop.link(SECOND)
-    operator = Container(service.container.settings)
-
-    def offered() -> list[str]:
-        listed = shop.get(f"{LINKS}/{link['id']}/topup-plans").json["data"]
-        return [each["name"] for each in listed]
-
-    def say(name: str, *, drained: bool) -> None:
-        operator.drains.switch(name, service.cause(), drained=drained)
-
-    try:
-        assert offered() == [SECOND]
-        say(SECOND, drained=True)
-        wait_until(lambda: shop.create(SECOND).status_code == 422)
-        assert fields_of(shop.create(SECOND)) == {"plan_id": [DRAINED]}
-        assert (offered(), shop.create(FREE).status_code) == ([], 201)
-        say(SECOND, drained=False)
-        wait_until(lambda: shop.create(SECOND).status_code == 201)
-        say("offline", drained=True)
-        wait_until(lambda: shop.look_up("+14155550123").status_code == 503)
-        assert service.client.get("/number-lookup/health").status_code == 503
-        say("offline", drained=False)
-        wait_until(lambda: shop.look_up("+14155550123").status_code == 200)
-    finally:
-        operator.close()

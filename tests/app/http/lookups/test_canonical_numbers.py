@@ -8,7 +8,7 @@ import pytest
 from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from app.adapters.lookups.offline import canonical_of
-from tests.app.http.service import Service, Tenant
+from tests.app.http.service import Service
 from tests.seeds import sqlite_seed
 from tests.support.providers.twilio import ScriptedTwilio
 
@@ -22,7 +22,7 @@ def twilio() -> Iterator[ScriptedTwilio]:
         yield made
 
 
-@pytest.fixture(params=["offline", "twilio", "twilio,offline"])
+@pytest.fixture(params=["offline", "twilio"])
 def anyone(
     request: pytest.FixtureRequest, twilio: ScriptedTwilio, tmp_path: Path
 ) -> Iterator[Service]:
@@ -31,21 +31,6 @@ def anyone(
     running = Service(tmp_path, **settings).start()
     yield running
     running.stop()
-
-
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [
-        (KEPT, MEANT),
-        ("+387061123456", "+38761123456"),
-        ("+49030123456", "+4930123456"),
-        ("+5411152345678", "+549112345678"),
-    ],
-)
-def test_the_answer_says_what_was_probably_meant(acme: Tenant, given: str, meant: str) -> None:
-    reply = acme.look_up(given).json
-    assert reply["data"] == {"phone_number": given, "valid": False}
-    assert reply["meta"].get("canonical") == meant
 
 
 def test_no_provider_is_asked_and_the_price_is_the_same(
@@ -65,13 +50,6 @@ def test_no_provider_is_asked_and_the_price_is_the_same(
     assert (items[0]["status"], items[0]["result"]) == ("completed", first["data"])
     assert not [each for each in twilio.asked("look up") if "4407400" in each.path]
     assert acme.balance() == "99.98"
-
-
-def test_a_number_that_is_its_own_form_has_no_other(acme: Tenant) -> None:
-    for number in (MEANT, "+390612345678", "+2250712345678", "+24106123456", "+9991234567"):
-        reply = acme.look_up(number).json
-        assert "canonical" not in reply["meta"]
-        assert reply["data"]["valid"] is (number != "+9991234567")
 
 
 def test_every_example_of_the_numbering_plans_is_its_own_form() -> None:

@@ -1,9 +1,7 @@
 """The results of a job as a file: three forms, in order, while it runs and after."""
 
 import csv
-import gzip
 import io
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from uuid import UUID
@@ -59,24 +57,6 @@ def items_of(tenant: Tenant, path: str) -> list[Item]:
     return found
 
 
-def test_json_has_the_items_of_the_job_and_a_file_name(reader: Tenant, job: str) -> None:
-    reply = reader.get(f"{job}/results")
-    assert reply.json["success"] is True
-    assert reply.json["data"] == items_of(reader, job)
-    assert reply.json["meta"]["request_id"] == reply.headers["X-Request-Id"]
-    name = f'attachment; filename="job-{job.rpartition("/")[2]}.json"'
-    assert reply.headers["Content-Disposition"] == name
-    assert reply.headers["Content-Type"] == "application/json"
-
-
-def test_ndjson_has_an_item_a_line(reader: Tenant, job: str) -> None:
-    reply = reader.get(f"{job}/results?format=ndjson")
-    lines = reply.text.splitlines()
-    assert [json.loads(each) for each in lines] == items_of(reader, job)
-    assert reply.headers["Content-Type"] == "application/x-ndjson"
-    assert reply.headers["Content-Disposition"].endswith('.ndjson"')
-
-
 def test_csv_has_a_row_an_item_and_no_formulas(still: Tenant, path: str) -> None:
     reply = still.get(f"{path}/results?format=csv")
     assert reply.headers["Content-Type"] == "text/csv; charset=utf-8"
@@ -109,28 +89,6 @@ def test_csv_has_a_row_an_item_and_no_formulas(still: Tenant, path: str) -> None
     assert last == "'+9991234567,completed,false,,,,,,,"
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "ndjson"])
-@pytest.mark.parametrize(
-    ("status", "count"),
-    [("completed", SLICE_ITEMS - 1), ("failed", 1), ("pending", 3), ("cancelled", 0)],
-)
-def test_items_of_one_status_are_sent_alone(
-    reader: Tenant, job: str, form: str, status: str, count: int
-) -> None:
-    text = reader.get(f"{job}/results?format={form}&status={status}").text
-    if form == "json":
-        assert [each["status"] for each in json.loads(text)["data"]] == [status] * count
-    else:
-        assert len(text.splitlines()) == count + (form == "csv")
-
-
-def test_a_cancelled_item_is_a_result_as_well(still: Tenant, path: str) -> None:
-    assert still.open("DELETE", path).status_code == 200
-    still.service.container.projector.catch_up()
-    told = still.get(f"{path}/results?status=cancelled").json["data"]
-    assert [each["phone_number"] for each in told] == WANTED[SLICE_ITEMS:]
-
-
 @pytest.mark.parametrize(
     ("accept", "asked", "kind"),
     [
@@ -152,21 +110,6 @@ def test_the_form_is_chosen_by_accept_unless_the_query_says_it(
     reply = reader.get(f"{job}/results{asked}", headers={"Accept": accept})
     assert reply.mimetype == kind
     assert "Accept" in reply.headers["Vary"]
-
-
-def test_an_accept_that_cannot_be_met_is_told_what_can(reader: Tenant, job: str) -> None:
-    reply = reader.get(f"{job}/results", headers={"Accept": "application/pdf"})
-    assert (reply.status_code, code_of(reply)) == (406, "NOT_ACCEPTABLE")
-    served = "application/json, text/csv, application/x-ndjson"
-    assert reply.json["error"]["message"].endswith(f": {served}.")
-
-
-def test_it_is_compressed_for_who_takes_gzip(reader: Tenant, job: str) -> None:
-    plain = reader.get(f"{job}/results?format=csv")
-    packed = reader.get(f"{job}/results?format=csv", headers={"Accept-Encoding": "gzip"})
-    assert packed.headers["Content-Encoding"] == "gzip"
-    assert gzip.decompress(packed.data) == plain.data
-    assert len(packed.data) * 3 < len(plain.data)
 
 
 def test_it_holds_a_place_until_it_is_sent(reader: Tenant, job: str) -> None:
@@ -192,35 +135,3 @@ def test_nobody_else_has_them_and_nobody_once_they_are_erased(still: Tenant, pat
 def test_they_are_there_before_the_read_model_has_the_job(still: Tenant) -> None:
     job_id = still.create_job(WANTED).json["data"]["job_id"]
     assert len(still.get(f"{BULK}/{job_id}/results").json["data"]) == len(WANTED)
-
-
-class TestLookups:
-    """An earlier lookup, read again."""
-
-    def test_it_is_the_same_answer_and_costs_nothing(self, still: Tenant) -> None:
-        first = still.look_up("+971508245915").json
-        again = still.get(f"/number-lookup/lookups/{first['meta']['lookup_id']}")
-        assert again.status_code == 200
-        assert again.json["data"] == first["data"]
-        told = {"lookup_id", "source", "as_of", "provider", "charge"}
-        assert told <= again.json["meta"].keys()
-        assert {name: again.json["meta"][name] for name in told} == {
-            name: first["meta"][name] for name in told
-        }
-        assert still.balance() == "99.995"
-
-    def test_a_free_one_tells_no_charge(self, make_service: MakeService) -> None:
-        tenant = make_service().tenant(balance=None, price="0")
-        lookup_id = tenant.look_up("+971508245915").json["meta"]["lookup_id"]
-        again = tenant.get(f"/number-lookup/lookups/{lookup_id}").json
-        assert "charge" not in again["meta"]
-
-    def test_others_the_unknown_and_the_erased_are_404(self, still: Tenant) -> None:
-        lookup_id = still.look_up("+971508245915").json["meta"]["lookup_id"]
-        job_id = still.create_job(["+971508245915"]).json["data"]["job_id"]
-        rival = still.service.tenant()
-        assert code_of(rival.get(f"/number-lookup/lookups/{lookup_id}")) == "NOT_FOUND"
-        for unknown in (job_id, "none", str(rival.id)):
-            assert code_of(still.get(f"/number-lookup/lookups/{unknown}")) == "NOT_FOUND"
-        erase_months(still.service.container.vault, "9999-12")
-        assert code_of(still.get(f"/number-lookup/lookups/{lookup_id}")) == "NOT_FOUND"

@@ -190,6 +190,21 @@ def test_an_activation_code_is_the_qr_code_or_its_two_parts() -> None:
     assert Sim("8945").activation_code is None
 
 
+def test_what_a_phone_asks_for_is_told_with_the_activation_code(
+    network: Airalo, server: AiraloServer
+) -> None:
+    iccid, said = buy(network).iccid, {}
+
+    def tell(_: Request, told: Any) -> Any:
+        told["data"] |= said
+        return told
+
+    server.mangle = tell
+    for code, known in {"4711-A": "4711-A", 1234: "1234", " ": None, None: None}.items():
+        said["confirmation_code"] = code
+        assert network.lpa(iccid, timeout_s=TIMEOUT_S).confirmation_code == known
+
+
 # The forms of the provider's document, shortened to what is read.
 LISTED = b"""{"data": [{"id": 9666, "created_at": "2023-02-27 14:09:55", "code": "20230227-009666",
  "description": null, "type": "sim", "package_id": "kallur-digital-7days-1gb", "quantity": 1,

@@ -1,0 +1,650 @@
+"""`org`, `client`, `wallet` and `operator`: who may call, who pays, and who works here."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from os import urandom
+from typing import Any
+from uuid import UUID
+
+import click
+from msgspec import UNSET, UnsetType
+
+from app.books.reader import read_events
+from app.bootstrap.container import Container
+from app.bootstrap.known_keys import note_pepper
+from app.cli.arguments import (
+    ABOVE_ZERO,
+    AMOUNTS_MAY_BE_NEGATIVE,
+    AT_LEAST_ZERO,
+    NOT_ZERO,
+    WORDS,
+    OrWord,
+    Text,
+    id_argument,
+    org_option,
+    organization_argument,
+)
+from app.cli.operation import Subject, misuse
+from app.cli.output import Facts, Named, Said
+from app.cli.session import Session, holder_of_key, refuse, take_turn, user
+from app.security.secrets import new_client_id, new_client_secret, new_operator_key
+from app.settings import RATE_LIMIT_MAX
+from app.shape import Shape, amount_of
+from domain.accounts.approvals import Proposal, WaitsForApproval
+from domain.accounts.operator_acts import OperatorAct
+from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
+from domain.accounts.organization import (
+    OLD_ENDS,
+    SCOPES,
+    ApiClient,
+    Organization,
+    Status,
+    api_client_id,
+)
+from domain.accounts.refund_by_hand import HandRefund
+from domain.accounts.wallet import Adjustment, Metadata, Wallet, wallet_id
+from domain.cause import Cause
+from domain.errors import NotFound
+from domain.money import format_amount
+from projections.models.organizations import OrganizationRow
+from projections.models.wallets import WalletRow
+
+HOUR = timedelta(hours=1)
+OLD_HOURS_MAX = 24 * 90  # A quarter; whoever needs longer has not rotated.
+NO_CHARGES = {"refund", "deposit", "adjustment"}
+SHOWN_ONCE = "The secret is not kept and cannot be shown again."
+KEY_IS_KNOWN = (
+    "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
+    "`operator rotate-key` with it."
+)
+NOTHING_TO_SET = (
+    "give at least one of --price, --lookup, --monthly-link-fee, --rate-limit and --spending-limit"
+)
+
+subject = Subject()
+org = subject.add("org")
+client = subject.add("client")
+wallet = subject.add("wallet")
+adjustments = wallet.add(
+    "adjustments", "Adjustments that wait for another operator; deposits, refunds and limits, too."
+)
+operator = subject.add(
+    "operator",
+    """As soon as there is one, commands that move money or change prices, keys or the catalogue
+    need the key of an operator who may do that, in OPERATOR_KEY or the file that OPERATOR_KEY_FILE
+    names. Events keep who it was.""",
+)
+
+org_argument = id_argument("organization_id")
+client_argument = click.argument("client_id", metavar="ID")
+price_option = click.option(
+    "--price",
+    type=OrWord(AT_LEAST_ZERO, "default"),
+    help="Its own price per lookup; `default` is PRICE_PER_LOOKUP.",
+)
+
+
+class _Balance(Shape):
+    balance: str
+    currency: str
+
+
+class _Organization(Shape):
+    id: UUID
+    name: str
+    status: str
+    price_per_lookup: str | None  # Its own; None: the general one. So is `rate_limit`.
+    monthly_link_fee: str
+    lookup_enabled: bool
+    rate_limit: int | None
+    spending_limit: str | None
+    wallet: _Balance | None
+
+
+def _organization(
+    its: Organization | OrganizationRow, wallet: Wallet | WalletRow | None
+) -> _Organization:
+    return _Organization.of(
+        its,
+        price_per_lookup=amount_of(its.price_micros),
+        rate_limit=its.rate_limit_per_minute,
+        wallet=wallet and _Balance.of(wallet),
+    )
+
+
+def _organization_now(session: Session, its: Organization) -> _Organization:
+    return _organization(its, session.container.log.find(Wallet, wallet_id(its.id)))
+
+
+@org.command("create", right="money")
+@click.option("--name", required=True, type=WORDS, help="How people call it.")
+@price_option
+@click.option(
+    "--monthly-link-fee", "fee_micros", type=AT_LEAST_ZERO, default="0", help="Per active link."
+)
+@click.option("--no-wallet", is_flag=True, help="Open none; `wallet open` does so later.")
+def create_organization(
+    session: Session, *, name: str, price: int | str | None, fee_micros: int, no_wallet: bool
+) -> _Organization:
+    """Register an organization, active and with an empty wallet."""
+    made = session.container.accounts.register_organization(
+        session.cause,
+        name=name,
+        price_micros=_or_none(price),
+        monthly_link_fee_micros=fee_micros,
+        with_wallet=not no_wallet,
+    )
+    return _organization_now(session, made)
+
+
+@org.command("list", right=None)
+def list_organizations(session: Session) -> list[_Organization]:
+    """List all organizations, oldest first."""
+    wallets = session.container.wallets
+    with session.reading() as connection:
+        rows = session.container.organizations.all(connection)
+        return [_organization(row, wallets.get(connection, row.id)) for row in rows]
+
+
+def _add_status(name: str, status: Status, text: str) -> None:
+    @org.command(name, right="money", help=text)
+    @org_argument
+    def switch(session: Session, organization_id: UUID) -> _Organization:
+        cause, accounts = session.cause, session.container.accounts
+        changed = accounts.change_organization(
+            organization_id, lambda its: its.change_status(status, cause)
+        )
+        return _organization_now(session, changed)
+
+
+_add_status(
+    "suspend",
+    "suspended",
+    "Refuse its requests until it is activated; what was accepted is still finished.",
+)
+_add_status("activate", "active", "Accept its requests again.")
+_add_status(
+    "deactivate", "inactive", "Refuse its requests, because it is not a customer at present."
+)
+
+
+@org.command("set", right="money")
+@org_argument
+@price_option
+@click.option("--lookup", type=click.Choice(["on", "off"]), help="Whether it may look up.")
+@click.option("--monthly-link-fee", "fee_micros", type=AT_LEAST_ZERO, help="Per active link.")
+@click.option(
+    "--rate-limit",
+    "per_minute",
+    type=OrWord(click.IntRange(0, RATE_LIMIT_MAX), "default"),
+    help="Requests a minute; 0: any number, `default`: RATE_LIMIT_PER_MINUTE.",
+)
+@click.option(
+    "--spending-limit",
+    "limit_micros",
+    type=OrWord(AT_LEAST_ZERO, "none"),
+    help="What it may spend in a calendar month (UTC).",
+)
+def change(session: Session, organization_id: UUID, **given: Any) -> _Organization:
+    """Change what an organization pays, whether it may use lookups, and its limits."""
+    if set(given.values()) == {None}:
+        misuse(NOTHING_TO_SET)
+    accounts, cause = session.container.accounts, session.cause
+
+    def apply(its: Organization) -> None:
+        if given["price"] is not None:
+            its.change_price(_or_none(given["price"]), cause)
+        if given["per_minute"] is not None:
+            its.set_rate_limit(_or_none(given["per_minute"]), cause)
+        if given["lookup"] is not None:
+            its.switch_lookup(cause, enabled=given["lookup"] == "on")
+        if given["fee_micros"] is not None:
+            its.change_monthly_link_fee(given["fee_micros"], cause)
+
+    changed = accounts.change_organization(organization_id, apply)
+    if given["limit_micros"] is not None:
+        limit_micros = _or_none(given["limit_micros"])
+        changed = accounts.set_spending_limit(organization_id, limit_micros, cause)
+    return _organization_now(session, changed)
+
+
+def _or_none(value: int | str | None) -> int | None:
+    """Return a number; None for the word in its place, which removes the setting."""
+    return None if isinstance(value, str) else value
+
+
+class _Client(Shape):
+    client_id: str
+    organization: UUID | None  # None for a machine-to-machine client.
+    scopes: Sequence[str]
+    revoked: bool
+
+
+class _ListedClient(_Client):
+    created_at: datetime
+    old_secret_ends: datetime | None
+
+
+class _Secret(Shape):
+    client_id: str
+    client_secret: str
+    organization: UUID | None
+    scopes: Sequence[str]
+
+
+@client.command("create", right="keys")
+@org_option("Whose client it is.")
+@click.option("--m2m", is_flag=True, help="An approved client that names an organization per call.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    help="One of many; none, or exactly the first four: all, also later ones.",
+)
+def create_client(
+    session: Session, *, organization_id: UUID | None, m2m: bool, scopes: Sequence[str]
+) -> Said:
+    """Create a client; its secret is printed only this once."""
+    if (organization_id is not None) == m2m:
+        misuse("give either --org or --m2m")
+    secret, container = new_client_secret(urandom), session.container
+    note_pepper(container)
+    made = container.accounts.register_client(
+        session.cause,
+        client_id=new_client_id(urandom),
+        secret_hash=container.secret_hasher.hash(secret),
+        organization_id=organization_id,
+        scopes=list(dict.fromkeys(scopes)),
+    )
+    facts = _Secret.of(made, client_secret=secret)
+    return Said(facts, [facts, SHOWN_ONCE])
+
+
+@client.command("list", right=None)
+def list_clients(session: Session) -> list[_ListedClient]:
+    """List all clients, oldest first, including revoked ones."""
+    container = session.container
+    with session.reading() as connection:
+        found = container.clients.all(connection)
+    return [
+        _ListedClient.of(row, old_secret_ends=_old_secret_ends(container, row.client_id))
+        for row in found
+    ]
+
+
+@client.command("revoke", right="keys")
+@client_argument
+def revoke_client(session: Session, client_id: str) -> _Client:
+    """Refuse the secrets and tokens of a client for ever."""
+    cause, accounts = session.cause, session.container.accounts
+    return _Client.of(accounts.change_client(client_id, lambda its: its.revoke(cause)))
+
+
+@client.command("rotate-secret", right="keys")
+@client_argument
+@click.option(
+    "--old-ends",
+    "hours",
+    type=click.IntRange(0, OLD_HOURS_MAX),
+    default=OLD_ENDS // HOUR,
+    show_default=True,
+    metavar="HOURS",
+    help="How long the secret before it stays good; 0: it ends at once.",
+)
+def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
+    """Give a client a new secret; the one before it stays good for a while.
+
+    Any older one ends at once. Tokens that an ended secret has got end by themselves.
+    """
+    secret, container = new_client_secret(urandom), session.container
+    note_pepper(container)
+    cause, secret_hash = session.cause, container.secret_hasher.hash(secret)
+    changed = container.accounts.change_client(
+        client_id, lambda its: its.rotate_secret(secret_hash, cause, hours * HOUR)
+    )
+    facts = _Secret.of(changed, client_secret=secret)
+    ends = f"The secret before it ends {f'in {hours} h' if hours else 'now'}."
+    return Said(facts, [facts, SHOWN_ONCE, ends])
+
+
+def _old_secret_ends(container: Container, client_id: str) -> datetime | None:
+    """Return when the secret before the newest ends, if there is one that still counts."""
+    its = container.log.get(ApiClient, api_client_id(client_id))
+    _, *old = its.hashes_at(container.clock(), container.endless_secrets_until)
+    return (its.old_until or container.endless_secrets_until()) if old else None
+
+
+class _Wallet(Shape):
+    organization: UUID
+    balance: str
+    currency: str
+    # What a command has done with it, or proposes.
+    adjustment: UUID | UnsetType = UNSET
+    proposal: UUID | UnsetType = UNSET
+    state: str | UnsetType = UNSET
+    transaction_id: UUID | UnsetType = UNSET
+    amount: str | UnsetType = UNSET
+
+
+class _Proposal(Shape):
+    id: UUID
+    kind: str
+    organization: UUID | None
+    amount: str | None
+    reference: str
+    reason: str
+    transaction: UUID | None
+    proposed_by: Named
+    proposed_at: datetime
+    state: str
+
+
+@wallet.command("open", right="money")
+@organization_argument
+def open_wallet(session: Session, organization_id: UUID) -> _Wallet:
+    """Open the wallet of an organization that has none."""
+    return _Wallet.of(session.container.accounts.open_wallet(organization_id, session.cause))
+
+
+@wallet.command("deposit", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
+@organization_argument
+@click.argument("amount", type=ABOVE_ZERO, metavar="AMOUNT")
+@click.option("--reference", required=True, type=WORDS, help="Of the payment; once for each.")
+def deposit(session: Session, organization_id: UUID, amount: int, reference: str) -> _Wallet:
+    """Take in a payment.
+
+    Above the approval limit it is only proposed, and waits for another operator.
+
+    The same reference twice is one deposit; with another amount it is refused.
+    """
+    cause, pay_in = _cause_to_move_money(session), session.container.accounts.deposit
+    return _moved(session, lambda: _Wallet.of(pay_in(organization_id, amount, reference, cause)))
+
+
+@wallet.command("adjust", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
+@organization_argument
+@click.argument("amount", type=NOT_ZERO, metavar="AMOUNT")
+@click.option("--reference", required=True, type=WORDS, help="Of the correction; once for each.")
+@click.option("--reason", required=True, type=WORDS, help="Shown to the organization.")
+def adjust(
+    session: Session, organization_id: UUID, amount: int, reference: str, reason: str
+) -> _Wallet:
+    """Correct a balance; a negative AMOUNT takes money away, but never below zero.
+
+    Above the approval limit it is only proposed, and waits for another operator.
+
+    The same reference twice is one correction; with another amount or reason it is refused.
+    """
+    cause, accounts = _cause_to_move_money(session), session.container.accounts
+    made = accounts.adjust(organization_id, amount, reason, cause, reference=reference)
+    return _Wallet.of(accounts.wallet(organization_id), adjustment=made.id, state=made.state)
+
+
+@wallet.command("refund", right="money")
+@id_argument("transaction_id", "TRANSACTION")
+@click.option("--reference", required=True, type=WORDS, help="Of the refund; once per charge.")
+@click.option("--reason", required=True, type=WORDS, help="Shown to the organization.")
+@click.option("--amount", type=ABOVE_ZERO, help="A part; else all that is left of the charge.")
+def refund(
+    session: Session, transaction_id: UUID, reference: str, reason: str, amount: int | None
+) -> _Wallet:
+    """Give back the charge TRANSACTION, or what is left of it; never more than that.
+
+    Above the approval limit it is only proposed, and waits for another operator.
+
+    The same reference twice is one refund; with another amount or reason it is refused. A job must
+    have ended, and no change of a link's plans may be open.
+    """
+    cause, accounts = _cause_to_move_money(session), session.container.accounts
+    stream_id, metadata = _charged_for(session, transaction_id)
+    asked = HandRefund(transaction_id, reference, reason, amount, metadata)
+
+    def give_back() -> _Wallet:
+        done = accounts.refund(stream_id, asked, cause)
+        given = done.refund
+        return _Wallet.of(
+            accounts.wallet(done.organization_id),
+            transaction_id=given.transaction_id,
+            amount=format_amount(given.amount_micros),
+        )
+
+    return _moved(session, give_back)
+
+
+@wallet.command("show", right=None)
+@organization_argument
+def show_wallet(session: Session, organization_id: UUID) -> _Wallet:
+    """Show a balance as the log has it now."""
+    return _Wallet.of(session.container.accounts.wallet(organization_id))
+
+
+@adjustments.command("list", right=None)
+def list_waiting(session: Session) -> list[_Proposal]:
+    """List what waits, the oldest first."""
+    return [_proposal(session, each) for each in _waiting(session)]
+
+
+@adjustments.command("approve", right="approve")
+@id_argument("adjustment_id")
+def approve(session: Session, adjustment_id: UUID) -> _Proposal:
+    """Do what another operator has proposed, who did not make your key."""
+    cause, accounts = _cause_to_move_money(session), session.container.accounts
+    return _proposal(session, accounts.approve(adjustment_id, cause))
+
+
+@adjustments.command("reject", right="approve")
+@id_argument("adjustment_id")
+def reject(session: Session, adjustment_id: UUID) -> _Proposal:
+    """Refuse what was proposed for ever; its reference cannot be used again."""
+    rejected = session.container.accounts.reject(adjustment_id, session.cause)
+    return _proposal(session, rejected)
+
+
+def _waiting(session: Session) -> list[Adjustment | Proposal]:
+    container = session.container
+    with session.reading() as connection:
+        return [*map(container.accounts.waiting, container.proposals.all(connection))]
+
+
+def _proposal(session: Session, waiting: Adjustment | Proposal) -> _Proposal:
+    made = waiting.made if isinstance(waiting, Proposal) else None
+    return _Proposal.of(
+        waiting,
+        kind="adjustment" if made is None else made.kind,
+        transaction=None if made is None else made.transaction_id,
+        proposed_by=session.named(waiting.proposed_by),
+        proposed_at=waiting.created_on,
+    )
+
+
+def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata]:
+    """Return the stream of what a charge was for, and what the charge says about it."""
+    with session.reading() as connection:
+        found = session.container.transactions.of_any(connection, transaction_id)
+    if found is None:
+        message = f"there is no transaction {transaction_id}"
+        raise NotFound(message)
+    if found.kind in NO_CHARGES:
+        refuse(f"this transaction is no charge but a {found.kind}")
+    return UUID(found.reference.id), found.metadata
+
+
+def _cause_to_move_money(session: Session) -> Cause:
+    """Return the cause of a command that moves money.
+
+    Raises NotPossible while the limit of the environment, which one operator could take away for
+    a command, would have to hold.
+    """
+    cause, container = session.cause, session.container
+    above_micros = container.settings.adjustment_approval_above_micros
+    if above_micros and container.accounts.approvals.above_micros() is None:
+        refuse(
+            "ADJUSTMENT_APPROVAL_ABOVE is set, but the limit belongs in the log, where nobody can "
+            f"take it away alone: run `operator approvals {format_amount(above_micros)}` first"
+        )
+    return cause
+
+
+def _moved(session: Session, move: Callable[[], _Wallet]) -> _Wallet:
+    """Move money and return the wallet with what was done; or else what waits for approval."""
+    try:
+        return move()
+    except WaitsForApproval as waits:
+        proposal = waits.proposal
+        assert proposal.organization_id is not None
+        now = session.container.accounts.wallet(proposal.organization_id)
+        return _Wallet.of(now, proposal=proposal.id, state=proposal.state)
+
+
+class _Operator(Shape):
+    id: UUID
+    name: str
+    may: Sequence[Right]
+    revoked: bool
+    key_made_at: datetime
+    locked_out_at: datetime | None
+    key_made_by: str | Named | None  # "self" once the holder has replaced the key.
+
+
+def _read_rights(value: str) -> list[Right]:
+    named = {each.strip() for each in value.split(",")}
+    if not named <= set(RIGHTS):
+        raise ValueError
+    return [right for right in RIGHTS if right in named]
+
+
+@operator.command("create", right="keys")
+@click.argument("name", metavar="NAME", type=WORDS)
+@click.option(
+    "--may",
+    required=True,
+    type=Text("right,…", _read_rights, f"{{!r}} is not a list of: {', '.join(RIGHTS)}"),
+    help=f"Of: {', '.join(RIGHTS)}.",
+)
+def create_operator(session: Session, name: str, may: list[Right]) -> Said:
+    """Create an operator; the key is printed only this once.
+
+    NAME is that of an account. It is kept for ever, so it should not be a person's.
+    """
+    container, given = session.container, list[str]()
+    take_turn(container)
+    note_pepper(container)
+
+    def key_for(operator_id: UUID) -> str:
+        given[:] = [new_operator_key(operator_id, urandom)]
+        return container.secret_hasher.hash(given[0])
+
+    cause = session.new_cause(_who_begins(container))
+    made = container.operators.register(cause, name=name, may=may, key_for=key_for)
+    return _with_key(made, given[0])
+
+
+@operator.command("list", right=None)
+def list_operators(session: Session) -> list[_Operator]:
+    """List all operators, oldest first, with who made each one's present key."""
+    operators = session.container.operators
+    names = operators.names()
+    return [_operator(each, Named.by(names, _key_made_by(each))) for each in operators.all()]
+
+
+@operator.command("rotate-key", right="keys")  # Or it is the operator's own key.
+@id_argument("operator_id")
+@click.option("--locked-out", is_flag=True, help="Without a key, when all are lost.")
+def rotate_key(session: Session, operator_id: UUID, *, locked_out: bool) -> Said:
+    """Give an operator a new key; the one before it is refused at once.
+
+    Operators may replace their own key, others need the right `keys`. When every key is lost,
+    --locked-out replaces that of an operator who has this right. The log keeps which user of the
+    operating system did so, and `doctor` tells of it until the holder has replaced the key.
+    """
+    key, container = new_operator_key(operator_id, urandom), session.container
+    take_turn(container)
+    note_pepper(container)
+    actor = _who_rotates(container, operator_id, locked_out=locked_out)
+    cause, key_hash = session.new_cause(actor), container.secret_hasher.hash(key)
+    return _with_key(container.operators.rotate_key(operator_id, key_hash, cause), key)
+
+
+@operator.command("revoke", right="keys")
+@id_argument("operator_id")
+def revoke_operator(session: Session, operator_id: UUID) -> _Operator:
+    """Refuse an operator for ever; the last one who can create others stays."""
+    revoked = session.container.operators.revoke(operator_id, session.cause)
+    return _operator(revoked, _key_made_by(revoked))
+
+
+@operator.command("acts", right=None)
+def list_acts(session: Session) -> list[Facts]:
+    """List what operators did that changed no aggregate, oldest first: to keys, tree and copies.
+
+    Everything else that an operator did stands in the events of what was changed.
+    """
+    container = session.container
+    names = {each.actor: each.name for each in container.operators.all()}
+    found = read_events(container.log, (OperatorAct.Done,), session.watch("Reading"))
+    return [
+        {
+            "at": event.timestamp,
+            "who": names.get(str(event.actor), event.actor),
+            "act": event.act,
+            "subject": event.subject,
+            "position": position,
+            "actor": event.actor,
+        }
+        for position, event in found
+        if isinstance(event, OperatorAct.Done)
+    ]
+
+
+@operator.command("approvals", right="keys")
+@click.argument(
+    "above", metavar="[AMOUNT|none]", type=OrWord(AT_LEAST_ZERO, "none"), required=False
+)
+def approvals(session: Session, above: int | str | None) -> Facts:
+    """Set above what AMOUNT a second operator has to approve what moves money by command.
+
+    It holds for adjustments, deposits and refunds by hand. The first limit and a lower one hold at
+    once. A higher one, or `none`, which ends it, waits for another operator: see `wallet
+    adjustments`. Without AMOUNT the present limit is shown.
+    """
+    limit, proposal = session.container.accounts.approvals, None
+    if above is not None:
+        cause, waiting = session.cause, _waiting(session)
+        limits = [e for e in waiting if isinstance(e, Proposal) and e.made.kind == "limit"]
+        proposal = limit.set_limit(_or_none(above), cause, limits)
+    return {
+        "approvals_above": amount_of(limit.above_micros()),
+        "proposal": None if proposal is None else proposal.id,
+        "state": "set" if proposal is None else proposal.state,
+    }
+
+
+def _who_begins(container: Container) -> str | None:
+    """Return the system's user while there is no operator whose key would be needed; else None."""
+    alone = not container.settings.operator_key and not container.operators.managed()
+    return user() if alone else None
+
+
+def _who_rotates(container: Container, operator_id: UUID, *, locked_out: bool) -> str | None:
+    """Return the actor if it replaces its own key or is locked out; None: the usual rule holds."""
+    changed = container.operators.get(operator_id)
+    if locked_out:
+        if not changed.manages:
+            refuse(f"--locked-out is for operators with the right {MANAGES}")
+        return user()
+    holder = holder_of_key(container)
+    return holder.actor if holder is not None and holder.id == operator_id else None
+
+
+def _with_key(its: Operator, key: str) -> Said:
+    facts = {"id": its.id, "name": its.name, "may": its.may, "key": key}
+    return Said(facts, [facts] if its.has_own_key else [facts, KEY_IS_KNOWN])
+
+
+def _key_made_by(its: Operator) -> str | None:
+    return "self" if its.has_own_key else its.key.actor
+
+
+def _operator(its: Operator, key_made_by: str | Named | None) -> _Operator:
+    return _Operator.of(its, key_made_at=its.key.timestamp, key_made_by=key_made_by)

@@ -1,0 +1,443 @@
+"""`plans`, `providers` and `sandbox`: what is sold, and those who supply it."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any
+from uuid import UUID
+
+import click
+import msgspec
+
+from app.bootstrap.providers import LOOKUPS, NETWORKS
+from app.cli.arguments import (
+    ABOVE_ZERO,
+    AT_LEAST_ZERO,
+    MOMENT,
+    Text,
+    id_argument,
+    matched,
+    organization_argument,
+)
+from app.cli.import_files import FILE_BYTES_MAX, read_plan_file
+from app.cli.operation import Subject, misuse
+from app.cli.output import Said, in_parts, written
+from app.cli.session import Session, refuse
+from app.processes import providers as checks
+from app.processes.smoke import Smoked, Step, smoke
+from app.shape import Shape
+from domain.catalogue.commands import Catalogue, Imported
+from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
+from domain.catalogue.supplied import Supplied
+from domain.catalogue.syncing import Markup, Synced, SyncRules
+from domain.cause import Cause
+from domain.money import format_amount
+from projections.models.plans import PlanRow
+
+CENT_MICROS = 10_000
+NUMBER = "+14155552671"  # Of the examples of E.164; it belongs to nobody.
+HOURS_MAX = 8_760  # A year; together ten, so that every moment stays a valid date.
+AHEAD_MAX = timedelta(hours=10 * HOURS_MAX)
+SHARE = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9]{1,4})?)%", re.ASCII)
+RATE = re.compile(r"(?P<currency>[A-Z]{3})=(?P<rate>[0-9]{1,9}(?:\.[0-9]{1,9})?)", re.ASCII)
+
+Change = Callable[[Catalogue, Cause], Plan]
+
+subject = Subject()
+plans = subject.add("plans")
+providers = subject.add("providers")
+sandbox = subject.add("sandbox")
+
+plan_argument = id_argument("plan_id")
+
+
+class _PlanLine(Shape):
+    """What of a plan fits on one line."""
+
+    id: UUID
+    name: str
+    provider_plan_id: str | None
+    price: str | None
+    later: Sequence[str]
+    cost: str | None
+    mb: int
+    days: int
+    coverage: str
+    countries: int
+    organization: UUID | None
+    enabled: bool
+    excluded: Sequence[UUID]
+
+
+def _line_of(row: PlanRow) -> _PlanLine:
+    terms = row.terms
+    return _PlanLine.of(
+        row,
+        terms,
+        price=_price_in_full(terms),
+        later=[
+            f"{format_amount(each.retail_price_micros)} from {each.starts_at:%Y-%m-%dT%H:%M:%SZ}"
+            for each in terms.later_prices or ()
+        ],
+        cost=_cost_in_full(terms),
+        mb=terms.data_mb,
+        days=terms.validity_days,
+        coverage=terms.coverage_type,
+        countries=len(terms.coverage),
+    )
+
+
+def _entry_of(row: PlanRow) -> Mapping[str, Any]:
+    """Return a plan in the words of a plan file, so that the whole list can be imported again."""
+    terms, cost, later = msgspec.to_builtins(row.terms), row.terms.cost, row.terms.later_prices
+    for name in ("retail_price_micros", "unpriced"):
+        terms.pop(name, None)
+    return {
+        "id": row.id,
+        "organization_id": row.organization_id,
+        "enabled": row.enabled,
+        "excluded_organizations": row.excluded,
+        "retail_price": _price_of(row.terms),
+        **terms,
+        "later_prices": [
+            {"from": each.starts_at, "retail_price": format_amount(each.retail_price_micros)}
+            for each in later or ()
+        ],
+        "cost": cost and format_amount(cost.amount_micros),
+        "cost_currency": cost and cost.currency,
+        "network": row.terms.network or SIMULATED,
+    }
+
+
+def _price_of(terms: PlanTerms) -> str | None:
+    """Return the price of a plan; None while it has none."""
+    return None if terms.unpriced else format_amount(terms.retail_price_micros)
+
+
+def _price_in_full(terms: PlanTerms) -> str | None:
+    return (price := _price_of(terms)) and f"{price} {terms.currency}"
+
+
+def _cost_in_full(terms: PlanTerms) -> str | None:
+    """Return what the network takes for a plan, with its currency; None if it is not known."""
+    cost = terms.cost
+    return None if cost is None else f"{format_amount(cost.amount_micros)} {cost.currency}"
+
+
+@plans.command("import", right="catalogue")
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@click.option("--below-cost", is_flag=True, help="Also take plans that cost more than they bring.")
+def import_plans(session: Session, file: IO[bytes], *, below_cost: bool) -> Imported:
+    """Create or change the plans of a JSON file, all or none; `-` is the standard input.
+
+    Plans that are not in the file stay as they are. Importing the same file again changes nothing.
+    """
+    data = file.read(FILE_BYTES_MAX + 1)
+    cause, settings = session.cause, session.container.settings
+    entries = read_plan_file(data, settings.currency, settings.networks, below_cost=below_cost)
+    return session.container.catalogue.import_plans(entries, cause)
+
+
+@plans.command("list", right=None)
+def list_plans(session: Session) -> Said:
+    """List all plans by name; with --json in the form of a plan file."""
+    container = session.container
+    with session.reading() as connection:
+        rows = [row.at(container.clock()) for row in container.plans.all(connection)]
+    return Said([*map(_entry_of, rows)], [[*map(_line_of, rows)]])
+
+
+@plans.command("price", right="catalogue")
+@plan_argument
+@click.argument("price_micros", metavar="AMOUNT", type=AT_LEAST_ZERO)
+@click.option("--from", "starts_at", type=MOMENT, help="When it takes effect; default: now.")
+@click.option("--below-cost", is_flag=True, help="Also if the network takes more.")
+def price(
+    session: Session,
+    *,
+    plan_id: UUID,
+    price_micros: int,
+    starts_at: datetime | None,
+    below_cost: bool,
+) -> Said:
+    """Set the price of a plan; what was bought keeps its own.
+
+    With --from it takes effect then, by the clock of the database, and prices of other moments
+    stay. Without, it holds from now on, prices that were to come are dropped, and a plan that had
+    no price yet is enabled.
+    """
+    how: Mapping[str, Any] = {"starts_at": starts_at, "below_cost": below_cost}
+    return _changed(session, lambda its, cause: its.price(plan_id, price_micros, cause, **how))
+
+
+@plans.command("enable", right="catalogue")
+@plan_argument
+def enable(session: Session, plan_id: UUID) -> Said:
+    """Offer a plan to the organizations that may see it."""
+    return _changed(session, lambda its, cause: its.switch(plan_id, cause, enabled=True))
+
+
+@plans.command("disable", right="catalogue")
+@plan_argument
+def disable(session: Session, plan_id: UUID) -> Said:
+    """Stop offering a plan; links that have it keep it."""
+    return _changed(session, lambda its, cause: its.switch(plan_id, cause, enabled=False))
+
+
+@plans.command("exclude", right="catalogue")
+@plan_argument
+@organization_argument
+def exclude(session: Session, plan_id: UUID, organization_id: UUID) -> Said:
+    """Hide a global plan from an organization."""
+    return _changed(session, lambda its, cause: its.exclude(plan_id, organization_id, cause))
+
+
+@plans.command("include", right="catalogue")
+@plan_argument
+@organization_argument
+def include(session: Session, plan_id: UUID, organization_id: UUID) -> Said:
+    """Show a global plan to an organization again."""
+    return _changed(session, lambda its, cause: its.include(plan_id, organization_id, cause))
+
+
+def _changed(session: Session, change: Change) -> Said:
+    cause = session.cause
+    plan = change(session.container.catalogue, cause)
+    row = PlanRow(
+        id=plan.id,
+        organization_id=plan.organization_id,
+        terms=plan.terms.at(cause.at),
+        enabled=plan.enabled,
+        excluded=sorted(plan.excluded, key=str),
+    )
+    return Said(_entry_of(row), [_line_of(row)])
+
+
+class _Supplied(Shape):
+    id: UUID
+    provider_plan_id: str | None
+    name: str
+    cost: str | None
+    price: str | None
+    enabled: bool
+    cost_before: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def _read_rate(value: str) -> tuple[str, Fraction]:
+    match = matched(RATE, value)
+    if not (rate := Fraction(match["rate"])):
+        raise ValueError
+    return match["currency"], rate
+
+
+@plans.command("sync", right="catalogue")
+@click.argument("network", metavar="NETWORK")
+@click.option(
+    "--markup",
+    type=Text(
+        "percent",
+        lambda value: Fraction(matched(SHARE, value)["number"]) / 100,
+        "{!r} is not a share such as 30%",
+    ),
+    help="Price plans that have none: cost and so much more.",
+)
+@click.option("--round", "step_micros", type=ABOVE_ZERO, help="Up to a multiple; default: 0.01.")
+@click.option(
+    "--rate",
+    "rates",
+    type=Text("currency=rate", _read_rate, "{!r} is not a currency and a rate such as USD=0.92"),
+    multiple=True,
+    help="Of costs in that currency.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+def sync(  # noqa: PLR0913  # Each argument is an option of the command.
+    session: Session,
+    *,
+    network: str,
+    markup: Fraction | None,
+    step_micros: int | None,
+    rates: Sequence[tuple[str, Fraction]],
+    dry_run: bool,
+) -> Said:
+    """Bring the plans of a network, with their coverage and cost, in one commit.
+
+    What cannot be read or sold is skipped, with the reason. New plans are disabled until they have
+    a price, by `plans price` or by --markup. Prices that there are never change here. Plans that
+    the network no longer has are told, and stay.
+    """
+    if markup is None and (step_micros is not None or rates):
+        misuse("--round and --rate are for prices that --markup makes")
+    rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS, dict(rates))
+    container, cause = session.container, session.cause
+    rules = SyncRules(network, container.settings.currency, rule)
+    supplied = _supplied(session, network)
+    done = container.catalogue.sync(supplied, rules, cause, dry_run=dry_run)
+    return _synced(done, cause.at, dry_run=dry_run)
+
+
+def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:
+    def told(plans: Iterable[Plan]) -> list[_Supplied]:
+        return [_supplied_plan(plan, now) for plan in plans]
+
+    return in_parts(
+        {"dry_run": dry_run, "unchanged": done.unchanged},
+        {
+            "created": told(done.created),
+            "updated": told(each.plan for each in done.updated),
+            "costs": [
+                _supplied_plan(each.plan, now, cost_before=_cost_in_full(each.before))
+                for each in done.updated
+                if each.has_other_cost
+            ],
+            "below_cost": told(done.below_cost),
+            "withdrawn": told(done.withdrawn),
+            "skipped": done.skipped,
+        },
+    )
+
+
+def _supplied(session: Session, name: str) -> Sequence[Supplied]:
+    networks = session.container.networks
+    if name not in networks.names:
+        refuse(f"NETWORK_PROVIDER names no {name}, but: {', '.join(networks.names)}")
+    return checks.supplied_by(networks.of(name))
+
+
+def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> _Supplied:
+    terms = plan.terms.at(now)
+    cost, price = _cost_in_full(terms), _price_in_full(terms)
+    return _Supplied.of(terms, plan, cost=cost, price=price, **given)
+
+
+name_argument = click.argument("name", metavar="NAME", type=click.Choice([*LOOKUPS, *NETWORKS]))
+transcripts_option = click.option(
+    "--transcripts",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=checks.TRANSCRIPTS,
+    help="The directory of the transcripts, instead of that of the code.",
+)
+
+
+@providers.command("check", right=None)
+@click.argument("name", metavar="[NAME]", required=False)
+@transcripts_option
+def check(session: Session, name: str | None, transcripts: Path) -> list[checks.Checked]:
+    """Ask the configured providers, read-only, and say what works.
+
+    Each is asked for a sign of life and for what we have left there. Exits with 1 if one of them
+    does not answer. The circuit is that of this process: metrics show those of the others.
+    """
+    settings = session.container.settings
+    known = [*settings.lookup_providers, *settings.networks]
+    if name is not None and name not in known:
+        refuse(f"{name} is not configured; there are: {', '.join(known)}")
+    done = checks.check(session.container, name, transcripts)
+    session.ok = all(each.up for each in done)
+    return done
+
+
+@providers.command("smoke", right="money")  # It spends our money at the provider.
+@click.argument("name", metavar="NAME")
+@click.option("--spend-max", type=ABOVE_ZERO, required=True, help="In the provider's currency.")
+@click.option("--number", default=NUMBER, show_default=True, help="Which to look up (E.164).")
+@click.option("--plan", "plan_id", help="The provider's id of the plan to buy; else the cheapest.")
+@transcripts_option
+def smoke_one(  # noqa: PLR0913  # Each is an option.
+    session: Session,
+    *,
+    name: str,
+    spend_max: int,
+    number: str,
+    plan_id: str | None,
+    transcripts: Path,
+) -> Said:
+    """Buy one thing for real, read all about it and give it back; it costs money.
+
+    Of a lookup provider one lookup, of a network an eSIM with the cheapest plan. Nobody is charged,
+    and the log does not hold it. The exchanges are kept in a file, without numbers and secrets.
+    """
+    exchanges = session.container.record_calls()
+    cause = session.cause
+    session.catch_up()
+    done = smoke(session.container, name, spend_max, number, plan_id)
+    kept = _keep(exchanges, name, done, cause.at, transcripts)
+    cost, session.ok = done.cost, done.ok
+    facts = {
+        "provider": name,
+        "ok": done.ok,
+        "spent": cost and format_amount(cost.amount_micros),
+        "currency": cost and cost.currency,
+        "reference": cost and cost.reference,
+        "given_back": done.given_back,
+        "transcript": kept,
+    }
+    return Said({**facts, "steps": done.steps}, [done.steps, "", facts])
+
+
+@providers.command("drain", right="catalogue")
+@name_argument
+def drain(session: Session, name: str) -> Mapping[str, Any]:
+    """Give a provider no new work; what is open is finished.
+
+    Lookups go to the next provider of LOOKUP_PROVIDER; without one they are answered 503. Plans of
+    a network cannot be bought, and its links are read and switched as ever. Every process knows
+    within a second or two.
+    """
+    return _drain(session, name, drained=True)
+
+
+@providers.command("resume", right="catalogue")
+@name_argument
+def resume(session: Session, name: str) -> Mapping[str, Any]:
+    """Give a provider new work again."""
+    return _drain(session, name, drained=False)
+
+
+def _drain(session: Session, name: str, *, drained: bool) -> Mapping[str, Any]:
+    by = session.container.drains.switch(name, session.cause, drained=drained).drained
+    who = by and (by.actor if session.as_json else session.named(by.actor).name)
+    return {"provider": name, "drained": by is not None, "since": by and by.timestamp, "by": who}
+
+
+def _keep(
+    exchanges: Sequence[Mapping[str, Any]], name: str, done: Smoked, at: datetime, directory: Path
+) -> Path | None:
+    """Write the transcript, if a provider was called at all; one of the same day is replaced.
+
+    If that fails it is one more step, because what was bought must be told all the same.
+    """
+    if not exchanges:
+        return None
+    path = directory / f"{name}-{at:%Y-%m-%d}.json"
+    steps = [{"step": each.step, "ok": each.ok} for each in done.steps]
+    told = {"provider": name, "ok": done.ok, "steps": steps, "exchanges": exchanges}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with written(path) as file:
+            file.write(json.dumps(told, indent=1, ensure_ascii=False).encode() + b"\n")
+    except OSError as error:
+        done.steps.append(Step("keep the transcript", ok=False, ms=0, told=error.strerror))
+        return None
+    return path
+
+
+@sandbox.command("advance", right=None)  # Nothing of it is real.
+@click.argument("hours", type=click.IntRange(1, HOURS_MAX))
+def advance(session: Session, hours: int) -> Mapping[str, Any]:
+    """Let HOURS pass at the simulated network, in all processes at once.
+
+    Data are used up and plans expire; all links are read anew within seconds, so that partners are
+    told. Only the network's time moves: what it tells lies as much further in the past, and the log
+    knows nothing of it. It cannot be taken back. Refused unless SANDBOX is on.
+    """
+    by, container = timedelta(hours=hours), session.container
+    if not container.settings.sandbox:
+        refuse("SANDBOX is off, and the time of a real network cannot be moved")
+    if container.simulated_clock.ahead() + by > AHEAD_MAX:
+        refuse("the simulated network would be more than ten years ahead")
+    ahead = container.simulated_clock.advance(by)
+    container.reading_turns.hasten(SIMULATED)
+    return {"hours": hours, "ahead_hours": ahead // timedelta(hours=1)}

@@ -1,0 +1,510 @@
+"""What operators do with an installation as a whole: its keys, followers, months and copies."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+from uuid import UUID
+
+import click
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.bootstrap.container import Container
+from app.bootstrap.known_keys import active_clients, active_endpoints
+from app.cli.arguments import MONTH, Decorator, org_option
+from app.cli.links import IDENTIFIER, find_link
+from app.cli.operation import Subject, misuse
+from app.cli.output import Said, warn
+from app.cli.root import one_line
+from app.cli.session import Session, refuse
+from app.processes import erasing
+from app.processes.backup import Manifest, back_up, restore
+from app.processes.doctor import examine
+from app.processes.erasing import Wanted, erase
+from app.processes.migrate import is_migrated
+from app.security.key_file import KINDS, Kind, SigningKeysError
+from app.security.ring import ListedKey, Ring
+from domain.accounts.operator_acts import OperatorAct
+from domain.cause import Cause
+from domain.errors import NotFound
+from domain.months import month_of, next_month
+from projections.audit.checkpoint import key_id_of, verifier_key
+from projections.audit.tree_keeper import NAME as TREE
+from projections.engine.positions import lags
+from projections.engine.read_model import ReadModel
+from projections.engine.rebuild import rebuild_all
+from workers.dead_letters import DeadLetters
+from workers.routes import QUEUES
+
+Row = dict[str, Any]
+Choice = Literal["before", "number", "link", "lookup", "job"]
+CHOICES: Sequence[Choice] = get_args(Choice)
+
+SAID: Mapping[Kind, str] = {
+    "signing": "Every token that it has signed is refused: {clients} clients need new tokens.",
+    "pepper": "What was not used since the last renewal ends: secrets of {clients} clients, keys "
+    "of {operators} operators.",
+    "webhooks": "{endpoints} endpoints are told nothing until their secrets are rotated; what they "
+    "would be told waits.",
+    "checkpoints": "Its notes prove nothing any more, except what others kept before it leaked.",
+}
+TOLD_AGAIN = (
+    "It acts within seconds. Webhooks go on where the copy was made; where their position was not "
+    "copied, events of the last 72 hours are told again, with the same ids."
+)
+HELD = (
+    "The copy is held: it acts on nothing. If it takes the place of the installation, run: "
+    "python -m app installation release"
+)
+AGAIN = "The keys are in place. Now restore the database, then run this command again:"
+
+subject = Subject()
+keys = subject.add("keys")
+projections = subject.add("projections")
+dead_letters = subject.add(
+    "dead-letters",
+    """A message is given up after its second failure, or when this release has no actor for it.
+    Its work is not lost: the log knows what is unfinished, and the clock asks for it again.""",
+)
+months = subject.add("months")
+privacy = subject.add("privacy")
+installation = subject.add(
+    "installation",
+    """A held copy answers reads and audits. It tells no webhook, calls no network, brings no
+    checkpoint, closes no month and charges nothing. What `restore` made is held.""",
+)
+
+directory_argument = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+
+
+@keys.command("rotate", right="keys", on="anything")
+@click.argument("kind", metavar="[KIND]", type=click.Choice(KINDS), default="signing")
+@click.option("--checkpoints", is_flag=True, help="The same as: keys rotate checkpoints.")
+def rotate(session: Session, kind: Kind, *, checkpoints: bool) -> Row:
+    """Use a new key from now on: signing, pepper, webhooks or checkpoints.
+
+    The keys before it go on with what they were used for: an older signing key verifies until its
+    last token has expired, a pepper until each secret was used once more, a key of webhooks until
+    each secret was rotated, a key of checkpoints for ever. Tell those who keep checkpoints of the
+    new one.
+    """
+    container = session.container
+    has_log = container.persistence.exists() and is_migrated(container)
+    kind = "checkpoints" if checkpoints else kind
+    return _renew(container, kind, session.cause if has_log else None)
+
+
+@keys.command("revoke", right="keys")
+@click.argument("key", metavar="KEY")
+@click.option("--yes", is_flag=True, help="Do not ask again.")
+def revoke(session: Session, key: str, *, yes: bool) -> Row:
+    """End a key that has leaked, for all processes within seconds; KEY is its id in `keys list`.
+
+    What ends with it is said before. If it is the newest of its kind, a new one is made first.
+    """
+    container, cause = session.container, session.cause
+    session.catch_up()
+    ring, key_id, row = _find_key(container, key)
+    kind, kid = row["kind"], row["kid"]
+    ends = _ends(container, kind, kid, cause.actor)
+    if not yes:
+        said = SAID[kind].format(**{name: len(each) for name, each in ends.items()})
+        click.echo(f"Key {kid} ({kind}). {said}", err=True)
+        if not click.confirm("Revoke it?", err=True):
+            refuse("nothing was revoked")
+    if row["state"] in {"signing", "newest"}:
+        _renew(container, kind, cause)
+    # Authorized again, so that the key of whoever does this is under the newest pepper.
+    cause = session.new_cause()
+    ring.revoke(key_id)
+    container.log.append(OperatorAct.note("key.revoked", f"{kind} {kid}", cause))
+    return {**row, "state": "revoked", **ends}
+
+
+@keys.command("list", right=None, on="anything")
+def list_keys(session: Session) -> list[Row]:
+    """List the keys by kind, the revoked ones first, then the others, oldest first.
+
+    `verifier` is what tools of signed notes take to verify a checkpoint: give it to its keepers.
+    """
+    container = session.container
+    if not container.settings.signing_keys.is_dir():
+        raise SigningKeysError(container.settings.signing_keys, "is no directory")
+    return [_key(container, each) for ring in container.rings.values() for each in ring.list()]
+
+
+def _renew(container: Container, kind: Kind, cause: Cause | None) -> Row:
+    """Make a new key; without a log nobody keeps who did it."""
+    made = container.rings[kind].rotate()
+    row = next(_key(container, each) for each in container.rings[kind].list() if each.kid == made)
+    if cause is not None:
+        container.log.append(OperatorAct.note("key.renewed", f"{kind} {row['kid']}", cause))
+    return row
+
+
+def _key(container: Container, key: ListedKey) -> Row:
+    row = {**asdict(key), "verifier": None}
+    if key.kind == "checkpoints":  # Its id depends on the name under which it signs.
+        has_log = container.persistence.exists() and is_migrated(container)
+        origin = container.checkpoints.origin() if has_log else container.settings.checkpoint_origin
+        public_key = bytes.fromhex(key.kid)
+        row["kid"] = key_id_of(origin, public_key).hex()
+        row["verifier"] = verifier_key(origin, public_key)
+    return row
+
+
+def _find_key(container: Container, kid: str) -> tuple[Ring[Any], str, Row]:
+    """Return a key that is not revoked: its ring, its id there, and its row."""
+    for ring in container.rings.values():
+        for each in ring.list():
+            row = _key(container, each)
+            if row["kid"] == kid and each.state != "revoked":
+                return ring, each.kid, row
+    message = f"there is no key {kid}, or it is revoked; see: python -m app keys list"
+    raise NotFound(message)
+
+
+def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict[str, list[str]]:
+    """Return what ends with a key; the actor's own key is kept under another pepper."""
+    if kind == "signing":
+        return {"clients": [each.client_id for each in active_clients(container)]}
+    if kind == "pepper":
+        pepper_id, operators = container.secret_hasher.pepper_id, container.operators.all()
+        now, endless = container.clock(), container.endless_secrets_until
+        return {
+            "clients": [
+                each.client_id
+                for each in active_clients(container)
+                if kid in map(pepper_id, each.hashes_at(now, endless))
+            ],
+            "operators": [
+                each.name
+                for each in operators
+                if not each.revoked and each.actor != actor and pepper_id(each.key_hash) == kid
+            ],
+        }
+    if kind == "webhooks":
+        found = container.webhook_key.find
+        keys = [(each, found(each.secrets[-1].key_id)) for each in active_endpoints(container)]
+        return {"endpoints": [str(each.id) for each, key in keys if key and key.id == kid]}
+    return {}
+
+
+@projections.command("status", right=None)
+def status(session: Session) -> list[Row]:
+    """Show how far each follower of the log has come, and why one has stopped."""
+    parts = session.container
+    return [
+        {
+            "name": lag.name,
+            "position": lag.position,
+            "behind": lag.events,  # Positions, of which some may be unused.
+            "caught_up_at": lag.caught_up_at,
+            "failure": lag.failure,
+        }
+        for lag in lags(parts.log, parts.views, parts.positions)
+    ]
+
+
+@projections.command("rebuild", right=None)
+@click.argument("name", required=False, metavar="[NAME]")
+@click.option("--all", "everything", is_flag=True, help="Every read model; the log is read once.")
+def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row]:
+    """Rebuild a read model from the log, while the service runs.
+
+    `audit_tree` forgets what the auditor has kept of each event and takes the log as it is now;
+    with operators it needs the right `audit`, and `operator acts` tells who did it.
+    """
+    if (name is not None) == everything:
+        misuse("give either the NAME of a read model or --all")
+    container = session.container
+    if name == TREE:
+        actor = session.authorize("audit")  # The tree is evidence against a changed log.
+        session.note_act("tree.rebuilt", f"position {container.log.head()}", actor)
+        reached = {TREE: container.tree_keeper.restart(session.watch("Hashing"))}
+    else:
+        models = _models(container, name)
+        what = models[0].name if len(models) == 1 else "all read models"
+        progress = session.watch(f"Building {what}")
+        parts = (container.log, container.views, container.positions)
+        reached = rebuild_all(*parts, models, progress)
+    return [{"name": name, "position": position} for name, position in reached.items()]
+
+
+def _models(container: Container, name: str | None) -> list[ReadModel]:
+    models = {model.name: model for model in container.models}
+    if name is None:
+        return [*models.values()]
+    if name not in models:
+        message = f"{name!r} is none of: {', '.join([*models, TREE])}"
+        raise click.BadParameter(message, param_hint="'NAME'")
+    return [models[name]]
+
+
+def _queue_option(text: str, **options: Any) -> Decorator:
+    kind = click.Choice(QUEUES)
+    return click.option("--queue", metavar="Q", type=kind, help=text, **options)
+
+
+@dead_letters.command("list", right=None, on="anything")
+@_queue_option("This queue only.")
+def list_letters(session: Session, queue: str | None) -> Said:
+    """Show what each queue has given up within the last week, oldest first."""
+    rows: list[Row] = [
+        {
+            "queue": name,
+            "count": letters.count(name),
+            "messages": [asdict(each) for each in letters.read(name)],
+        }
+        for name, letters in _queues(session, queue)
+    ]
+    counts = [f"{row['queue']}: {row['count']}" for row in rows]
+    messages = [{"queue": row["queue"], **each} for row in rows for each in row["messages"]]
+    return Said(rows, [*counts, messages])
+
+
+@dead_letters.command("replay", right=None, on="anything")
+@_queue_option("This queue only.")
+@click.option(
+    "--max",
+    "messages_max",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="At most so many of each.",
+)
+def replay(session: Session, queue: str | None, messages_max: int | None) -> Mapping[str, int]:
+    """Put messages back into their queues, to be tried twice more.
+
+    Each is put back before it is removed. If the command ends in between, it is there twice, which
+    is harmless. Messages without an actor in this release stay.
+    """
+    done = [letters.replay(name, messages_max) for name, letters in _queues(session, queue)]
+    return {"replayed": sum(moved for moved, _ in done), "left": sum(left for _, left in done)}
+
+
+@dead_letters.command("purge", right=None, on="anything")
+@_queue_option("This queue.", required=True)
+@click.option("--yes", is_flag=True, help="Drop them; without it nothing is done.")
+def purge(session: Session, queue: str, *, yes: bool) -> Mapping[str, int]:
+    """Delete what a queue has given up, for good."""
+    if not yes:
+        misuse(f"this drops every dead letter of {queue} for good; say so with --yes")
+    return {"purged": sum(letters.purge(name) for name, letters in _queues(session, queue))}
+
+
+def _queues(session: Session, queue: str | None) -> Sequence[tuple[str, DeadLetters]]:
+    """Pair queues with their dead letters; the broker within a process keeps none."""
+    letters = session.container.broker.given_up
+    if letters is None:
+        return []
+    return [(name, letters) for name in QUEUES if queue in {None, name}]
+
+
+@months.command("close", right="audit")
+@click.argument("month", metavar="YYYY-MM", type=MONTH)
+def close(session: Session, month: datetime) -> Mapping[str, Any]:
+    """Close a month that has ended, for ever, where the clock does not.
+
+    The clock closes no month, and charges no fee, when the installation seems to have been dead for
+    more than a day. Look at the time first: this says that it is right, so both go on.
+    """
+    cause = session.cause
+    session.container.month_end.close(month_of(month), cause)
+    return {"month": month_of(month), "closed_at": cause.at}
+
+
+@privacy.command("erase", right="keys")  # It deletes the keys of personal data.
+@click.option("--before", type=MONTH, help="All months before this one, the present one too.")
+@click.option("--number", metavar="E164", help="What holds this number; needs --org.")
+@click.option("--link", type=IDENTIFIER, help="Names and activation codes of this link.")
+@click.option("--lookup", type=click.UUID, metavar="ID", help="This lookup.")
+@click.option("--job", type=click.UUID, metavar="ID", help="All numbers and results of this job.")
+@org_option("Of this organization only.")
+@click.option(
+    "--whole-months",
+    is_flag=True,
+    help="Erase all of a month of the organization where an earlier release sealed it as one.",
+)
+@click.option("--dry-run", is_flag=True, help="Only list what goes.")
+def erase_data(
+    session: Session,
+    *,
+    organization_id: UUID | None,
+    whole_months: bool,
+    dry_run: bool,
+    **given: Any,
+) -> list[Row] | Row:
+    """Make numbers, results, activation codes and names of links unreadable for ever.
+
+    Jobs and lookups then answer 404; money stays. This cannot be undone, except from a copy of the
+    keys. Names of links that earlier releases wrote stand in the log in clear, and stay there.
+    """
+    chosen, before = _chosen(given, organization_id), given["before"]
+    cause, container = session.cause, session.container
+    session.require_organization(organization_id)
+    found = _find(container, chosen, given[chosen], organization_id, begin_anew=not dry_run)
+    if whole_months:
+        for each in found:
+            each.take_whole_months()
+    if dry_run:
+        return [*_pieces(found)]
+    _require_separable(found)
+    erased_keys, forgotten = erase(container, found, cause, before, organization_id)
+    return {
+        **(
+            {"names_in_clear": sum(each.names_in_clear for each in found)}
+            if before is None
+            else {"before": month_of(before)}
+        ),
+        "organization": organization_id,
+        "erased_keys": erased_keys,
+        "forgotten_answers": forgotten,
+    }
+
+
+def _chosen(given: dict[str, Any], organization_id: UUID | None) -> Choice:
+    from app.http.lookups.input import is_e164  # noqa: PLC0415  # Only this loads Flask.
+
+    chosen = [name for name in CHOICES if given[name] is not None]
+    if len(chosen) != 1 or (chosen == ["number"] and organization_id is None):
+        misuse("name one of --before, --number (with --org), --link, --lookup and --job")
+    if chosen == ["number"] and not is_e164(given["number"]):
+        misuse("--number is none such as +14155550100")
+    return chosen[0]
+
+
+def _find(
+    container: Container,
+    chosen: Choice,
+    wanted: Any,
+    organization_id: UUID | None,
+    *,
+    begin_anew: bool,
+) -> list[Wanted]:
+    match chosen:
+        case "before":
+            end, present = month_of(wanted), month_of(container.clock())
+            if end > next_month(present):
+                refuse(f"--before {end} is after the month that follows the present one")
+            return erasing.find_months(container, end, organization_id, begin_anew=begin_anew)
+        case "number":
+            assert organization_id is not None
+            return [erasing.find_number(container, organization_id, wanted)]
+        case "link":
+            wanted = find_link(container, wanted).id
+    return [erasing.find_stream(container, chosen, wanted, organization_id)]
+
+
+def _require_separable(found: list[Wanted]) -> None:
+    """Refuse before anything is erased, if something of it goes with its whole month only."""
+    months = sorted({each.key for one in found for each in one.pieces if each.is_inseparable})
+    if months:
+        refuse(
+            f"an earlier release sealed all of a month with one key, so this goes only with all "
+            f"that the organization has in {', '.join(months)}: add --whole-months for that"
+        )
+
+
+def _pieces(found: list[Wanted]) -> Iterator[Row]:
+    for one in found:
+        for each in one.pieces:
+            yield {
+                "organization": one.organization_id,
+                "kind": each.kind,
+                "id": each.id,
+                "key": each.key,
+                "whole_month": each.id is None or each.is_inseparable,
+            }
+
+
+@subject.command("doctor", right=None, on="anything")
+def doctor(session: Session) -> Said:
+    """Say in words what is not ready for production.
+
+    Exits with 1 when there is a fault; advice may be declined. Changes nothing.
+    """
+    findings = examine(session.container)
+    session.ok = all(each.severity != "fault" for each in findings)
+    told = findings or "Nothing stands in the way."
+    return Said({"ok": session.ok, "data": findings}, [told])
+
+
+@subject.command("backup", right=None, on="anything")
+@directory_argument
+def backup(session: Session, directory: Path) -> Said:
+    """Copy everything that cannot be rebuilt into DIR, while the service runs.
+
+    DIR is created, complete or not at all. It holds secrets, and only you can read it. On
+    PostgreSQL the server's own program copies the database; this command prints what to run next.
+    """
+    container = session.container
+    container.clock_check.require()
+    manifest = back_up(container, directory)
+    commands = container.persistence.dump_commands(directory.absolute())
+    facts = {"backup": directory, "position": manifest.position, "files": len(manifest.files)}
+    beside = []
+    if commands:
+        dump, back = commands
+        beside = [
+            f"\nNow copy the database itself:\n\n{dump}\n",
+            f"Its way back, into an empty database, and then `restore`:\n\n{back}",
+        ]
+    if not _note_backup(container, manifest):
+        warn("`doctor` will not know of this backup: run migrate")
+    return Said({**facts, "commands": commands}, [facts, *beside])
+
+
+def _note_backup(container: Container, manifest: Manifest) -> bool:
+    """Tell `doctor` of the backup; False where there is no table for it."""
+    try:
+        container.notes.replace("backup", str(manifest.position), manifest.made_at)
+    except SQLAlchemyError:
+        return False
+    return True
+
+
+@installation.command("hold", right="keys")
+def hold(session: Session) -> Row:
+    """Hold this copy, which the database's own tools made, before its first process starts."""
+    changed = session.container.hold.switch(session.cause, held=True)
+    return {"held": True, "changed": changed}
+
+
+@installation.command("release", right="keys")
+def release(session: Session) -> Said:
+    """Let this copy act on the world, because it takes the place of the installation."""
+    changed = session.container.hold.switch(session.cause, held=False)
+    facts = {"held": False, "changed": changed}
+    return Said(facts, [facts, TOLD_AGAIN] if changed else [facts])
+
+
+@subject.command("restore", right=None, on="anything")
+@directory_argument
+def restore_backup(session: Session, directory: Path) -> Said:
+    """Put the backup in DIR into the empty place that the settings name, and check it.
+
+    Nothing that exists is overwritten. On PostgreSQL restore the dump first, with the command that
+    `backup` has printed. The copy is held, because the living installation may still be there; see
+    `installation`. Ends as `audit verify` does: with 1 if something is wrong.
+    """
+    container = session.container
+    done = restore(container, directory, session.watch("Building and checking"))
+    command = container.persistence.dump_commands(directory.absolute())[-1:]
+    for warning in done.warnings:
+        warn(warning)
+    report = done.report
+    session.ok = report is not None and report.ok
+    facts = {
+        "restored": directory,
+        "ok": session.ok,
+        "events": 0 if report is None else report.events,
+        "position": 0 if report is None else report.position,
+        "held": report is not None,
+    }
+    if report is None:
+        told = {**facts, "failures": [], "commands": command}
+        return Said(told, [f"{AGAIN}\n\n{command[0]}"])
+    failed = (one_line(f"position {each.position}: {each.reason}") for each in report.failures)
+    told = {**facts, "failures": report.failures, "commands": []}
+    return Said(told, [facts, HELD, *failed])

@@ -1,0 +1,73 @@
+"""A command, and how its answer gets printed; what commands do is imported when one is called."""
+
+from contextlib import ExitStack
+from inspect import cleandoc
+from typing import Any, Literal, NoReturn
+
+import click
+
+from app.cli.output import show
+from app.cli.root import COMMANDS, FAILED
+from domain.accounts.operators import Right
+
+# What must be there: all tables up to date, or perhaps of another log, or nothing at all.
+State = Literal["migrated", "any log", "anything"]
+
+
+class Operation(click.Command):
+    """A command: its function gets a Session and returns what is to be printed.
+
+    `right`: the one that it needs where there are operators; None: it only reads, only does what
+    the service does by itself anyway, or works on a new installation.
+    `on`: the state that the installation must have; None: it works on none and gets no Session.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        right: Right | None,
+        on: State | None = "migrated",
+        prints: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self.right, self.on = right, on
+        if prints:
+            text = "Print one JSON object and nothing else."
+            self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the function and print its answer."""
+        as_json = ctx.params.pop("as_json", False)
+        answer, ok = self._run(ctx, as_json=as_json)
+        # A broken pipe must not be taken for a broken installation, so that one is closed.
+        if answer is not None:
+            show(answer, as_json=as_json)
+        if not ok:
+            ctx.exit(FAILED)
+
+    def _run(self, ctx: click.Context, *, as_json: bool) -> tuple[Any, bool]:
+        assert self.callback is not None
+        if self.on is None:
+            return ctx.invoke(self.callback, **ctx.params), True
+        from app.cli.session import Session  # noqa: PLC0415  # All of the service.
+
+        with ExitStack() as opened:
+            session = Session(self.right, self.on, opened, as_json=as_json)
+            return ctx.invoke(self.callback, session, **ctx.params), session.ok
+
+
+class Subject(click.Group):
+    """A group of commands; the list of all commands has the first line of its help."""
+
+    command_class = Operation
+
+    def add(self, name: str, more: str = "") -> "Subject":
+        made = Subject(name, help="\n\n".join(filter(None, (COMMANDS.get(name), cleandoc(more)))))
+        self.add_command(made)
+        return made
+
+
+def misuse(message: str) -> NoReturn:
+    """End a command that was given what does not go together (exit status 2)."""
+    raise click.UsageError(message)

@@ -1,0 +1,103 @@
+"""`migrate`, and the processes of the Procfile."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from app.bootstrap.container import Container
+from app.cli.operation import Operation, Subject
+from app.cli.output import show, warn
+from app.cli.session import Session
+from app.processes.doctor import announce, split_database
+from app.processes.migrate import migrate
+from app.processes.readiness import wait_until_reached
+from app.processes.stopping import stop_on_signals
+from app.settings import WrongSetting
+from app.watch.logging import configure_logging
+
+# Honcho sets it for each process: the name in the Procfile and the number of the copy.
+SUPERVISED = "HONCHO_PROCESS_NAME"
+ALONE = "BROKER_URL: memory:// reaches no other process; name a RabbitMQ, or run `serve`"
+WAITS = """It waits for the database, its tables and the broker, in whatever order they come.
+SIGTERM ends it within 30 s; a kill loses nothing."""
+STAND_BY = "Of several one is active, the others stand by."
+
+subject = Subject()
+
+
+@subject.command("migrate", right=None, on="anything")
+@click.option("--process", envvar=SUPERVISED, default="", hidden=True)
+def migrate_tables(session: Session, process: str) -> Mapping[str, Any] | None:
+    """Create or upgrade every table.
+
+    Safe to run twice, on two machines at once, and while the service runs. Read models that are
+    new, changed or of another log are built from the log; `built` names them.
+
+    As `release` under honcho it waits for the database and, once it is done, stays until SIGTERM,
+    because honcho ends everything as soon as one process ends.
+    """
+    stop = stop_on_signals(cut_off_after_s=None) if process.startswith("release.") else None
+    container = session.container
+    container.role = "migrate"
+    if (split := split_database(container.settings)) is not None:
+        warn(split)
+    if stop is not None:
+        configure_logging(container.settings.log_format)
+        announce(container)
+        if not wait_until_reached(container, stop):
+            return None
+    container.clock_check.require()
+    built = {"built": migrate(container, session.watch("Building read models"), warn)}
+    if stop is None:
+        return built
+    session.close()
+    show(built, as_json=session.as_json)
+    click.echo("The tables are up to date. Staying until SIGTERM.", err=session.as_json)
+    stop.wait()
+    return None
+
+
+def _web(container: Container) -> None:
+    from app.processes import web  # noqa: PLC0415  # Only this process loads Flask.
+
+    web.run(container)
+
+
+def _background(container: Container) -> None:
+    from app.processes import background  # noqa: PLC0415  # As above.
+
+    background.run(container, container.role)  # type: ignore[arg-type]  # From the table below.
+
+
+def _add(name: str, run: Callable[[Container], None], text: str, *more: str) -> None:
+    """Add a process; it prints nothing."""
+
+    def callback(session: Session) -> None:
+        container = session.container
+        if container.settings.has_own_broker and name != "projector":
+            raise WrongSetting(ALONE)
+        container.role = name
+        configure_logging(container.settings.log_format)
+        run(container)
+
+    text = "\n\n".join((text, *more, WAITS))
+    process = Operation(name, callback=callback, help=text, right=None, on="anything", prints=False)
+    subject.add_command(process)
+
+
+_add("web", _web, "Serve HTTP in WEB_WORKERS processes.")
+_add(
+    "worker",
+    _background,
+    "Run lookups, provisioning and billing from the queues.",
+    "Run any number.",
+)
+_add("dispatcher", _background, "Follow the log and fill the queues.", STAND_BY)
+_add("projector", _background, "Follow the log and keep the read models up.", STAND_BY)
+_add(
+    "clock",
+    _background,
+    "Sweep idle work, ask for monthly fees, purge what has lapsed.",
+    STAND_BY,
+)

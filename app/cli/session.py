@@ -1,0 +1,239 @@
+"""One run of a command: who runs it, the installation it works on, and why it could not.
+
+As soon as there is one operator, a command with a right needs the key of an operator who has it.
+"""
+
+import os
+import pwd
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from threading import Event
+from typing import NoReturn
+from uuid import UUID, uuid4
+
+import click
+from eventsourcing.persistence import PersistenceError
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.bootstrap.container import Container
+from app.bootstrap.schema import NewerSchema
+from app.cli.operation import State
+from app.cli.output import Named, Refusals, warn, watched
+from app.processes.backup import NoBackup
+from app.processes.migrate import CannotMigrate, lost_events, missing_tables
+from app.security.key_file import SigningKeysError
+from app.security.secrets import operator_of
+from app.settings import Settings, WrongSetting
+from app.watch.trouble import NOT_MIGRATED, trouble_of
+from domain.accounts.operator_acts import Act, OperatorAct
+from domain.accounts.operators import Operator, Right
+from domain.accounts.organization import Organization
+from domain.catalogue.file_errors import FileRefused
+from domain.cause import Cause
+from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
+from domain.log.log import Poisoned
+from projections.audit.export import NoExport
+from projections.audit.tree_keeper import Unkept
+from projections.engine.positions import models_to_rebuild
+from projections.engine.rebuild import Progress
+
+TURN_WAIT_S = 10.0  # Most commands take a fraction of a second.
+TURN_LOOK_S = 0.05
+DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
+OTHER_ERRORS = (
+    WrongSetting,
+    CannotMigrate,
+    NoBackup,
+    NoExport,
+    NewerSchema,
+    SigningKeysError,
+    Poisoned,
+    Unkept,
+    Refused,
+    NotPossible,
+    Conflict,
+    OSError,
+)
+
+
+class Session:
+    """One run of a command; if it is not `ok`, the exit status is 1 although it has its answer.
+
+    Its installation is opened when it is first asked for, and closed before anything is printed.
+    """
+
+    def __init__(self, right: Right | None, on: State, opened: ExitStack, *, as_json: bool) -> None:
+        self.load_settings: Callable[[], Settings] = Settings.load
+        self.as_json, self.ok = as_json, True
+        self._right, self._on, self._opened = right, on, opened
+
+    @cached_property
+    def container(self) -> Container:
+        return self._opened.enter_context(installation(self._on, self.load_settings))
+
+    def close(self) -> None:
+        """Close what was opened, because something is printed before the command ends."""
+        self._opened.close()
+
+    def watch(self, what: str) -> Progress:
+        """Draw a progress line from now on."""
+        return self._opened.enter_context(watched(what))
+
+    @cached_property
+    def cause(self) -> Cause:
+        return self.new_cause()
+
+    def new_cause(self, actor: str | None = None) -> Cause:
+        """Return the cause of the events that the command appends: now, under a new request id.
+
+        Every command that writes comes here, so this refuses a wrong CURRENCY, and an operator
+        without the right. `actor` names who runs the command, if that is found out already.
+        """
+        container = self.container
+        take_turn(container)
+        container.currency.check()
+        container.clock_check.require()
+        return Cause(container.clock(), f"cli-{uuid4()}", actor or self.authorize())
+
+    def authorize(self, right: Right | None = None) -> str:
+        """Return who runs the command, as its events name them.
+
+        It needs its own right, or the one that is given. Raises NotPossible when there are
+        operators and no key of one with this right was given.
+        """
+        right = right or self._right
+        holder = holder_of_key(self.container)
+        if holder is None or right is None:
+            return user()
+        holder.require(right)
+        return holder.actor
+
+    def note_act(self, act: Act, subject: str, actor: str | None = None) -> None:
+        """Record what an operator does beside the aggregates; refuses as `new_cause` does."""
+        self.container.log.append(OperatorAct.note(act, subject, self.new_cause(actor)))
+
+    def catch_up(self) -> None:
+        """Project what the log holds, so that the command sees what was written before it."""
+        self.container.projector.catch_up()
+        for place in self.container.positions.all(self.container.views).values():
+            if place.failure is not None:
+                warn(f"{place.name} stopped at {place.position}: {place.failure}")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Lend a connection to the read models, after they have caught up."""
+        self.catch_up()
+        with self.container.views.reading() as connection:
+            yield connection
+
+    def require_organization(self, organization_id: UUID | None) -> None:
+        """Raise NotFound if an organization is named that is not registered."""
+        if organization_id is not None:
+            name = f"organization {organization_id}"
+            self.container.log.get(Organization, organization_id, name)
+
+    def named(self, actor: str | None) -> Named:
+        return Named.by(self.container.operators.names(), actor)
+
+
+@contextmanager
+def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[Container]:
+    """Lend the container of this installation, if it is in this state.
+
+    An error of the installation ends the command with one line and exit status 1.
+    """
+    try:
+        container = Container(load_settings())
+        try:
+            if on != "anything":
+                _require_tables(container, same_log=on == "migrated")
+            yield container
+        except (*DATABASE_ERRORS, container.persistence.error) as error:
+            line = _database_line(error, container.persistence.place)
+            raise click.ClickException(line) from error
+        finally:
+            container.operators_turn.release()
+            container.close()
+    except FileRefused as refused:
+        raise Refusals(refused.lines) from refused
+    except OTHER_ERRORS as error:
+        raise click.ClickException(_line(error)) from error
+
+
+def refuse(message: str) -> NoReturn:
+    raise NotPossible(message)
+
+
+def holder_of_key(container: Container) -> Operator | None:
+    """Return whose key was given; None while there are no operators and no key.
+
+    Raises NotPossible for a missing or wrong key.
+    """
+    key, operators = container.settings.operator_key, container.operators
+    if not key:
+        if not operators.exist():
+            return None
+        refuse("there are operators, so this needs the key of one: set OPERATOR_KEY")
+    named = operator_of(key)
+    holder = container.log.find(Operator, named) if named is not None else None
+    hasher = container.secret_hasher
+    hashes = [holder.key_hash] if holder is not None else []
+    used = hasher.matches(key, hashes)
+    if used is None or holder is None:
+        refuse("OPERATOR_KEY is the key of no operator; it may have been replaced or revoked")
+    if hasher.is_outdated(used):
+        container.clock_check.require()
+        new, cause = hasher.hash(key), Cause(container.clock(), f"cli-{uuid4()}", holder.actor)
+        container.log.update(holder, lambda newest: newest.rehash_key(used, new, cause))
+    return holder
+
+
+def user() -> str:
+    """Return the user of the operating system, which no environment variable can change."""
+    number = os.getuid()
+    try:
+        return f"os:{pwd.getpwuid(number).pw_name}"
+    except KeyError:  # In a container the user's number may have no name.
+        return f"os:{number}"
+
+
+def take_turn(container: Container) -> None:
+    """Wait until no other command writes, and let none do so until this one ends.
+
+    So the rights and the limit that a command has read hold where its events are in the log.
+    """
+    patience, until_s = Event(), time.monotonic() + TURN_WAIT_S
+    while not container.operators_turn.hold():
+        if time.monotonic() > until_s:
+            refuse("another operator's command has not ended: try again")
+        patience.wait(TURN_LOOK_S)
+
+
+def _require_tables(container: Container, *, same_log: bool) -> None:
+    if fault := container.persistence.fault():
+        raise click.ClickException(fault)
+    parts = (container.log, container.views, container.positions, container.models)
+    if missing := missing_tables(container):
+        raise click.ClickException(missing)
+    if same_log and models_to_rebuild(*parts):
+        lost = lost_events(container)
+        then = f"{lost}, and then run: python -m app migrate" if lost else NOT_MIGRATED
+        raise click.ClickException(then)
+
+
+def _database_line(error: Exception, place: str) -> str:
+    if isinstance(error, ServiceUnavailable) and error.__cause__ is None:
+        return str(error)  # The error's own text gives the reason.
+    trouble = trouble_of(error, place)
+    return trouble if trouble == NOT_MIGRATED else f"DATABASE_URL: {trouble}"
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    details = error.details if isinstance(error, Refused) else {}
+    told = ", ".join(f"{name} {value}" for name, value in details.items())
+    return f"{error} ({told})" if told else str(error)

@@ -1,0 +1,341 @@
+"""The data plans that the calling organization can buy: what they offer, cost and cover."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from marshmallow import ValidationError, fields, validate
+from msgspec import Struct
+
+from app.http.edge.input import NO_NUL, Query, Reads, described, parse_id
+from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
+from app.http.edge.replies import (
+    OR_EMPTY,
+    PLAN_ID,
+    Amount,
+    Currency,
+    example,
+    means,
+    one_of,
+    wait_for,
+)
+from app.http.edge.request import container
+from app.security.authorization import Caller
+from domain import regions
+from domain.catalogue import plan
+from domain.catalogue.plan import COVERAGE_TYPES
+from domain.errors import NotFound
+from domain.money import format_amount
+from domain.regions import REGIONS, is_country
+from projections.models.plans import PlanFilter, PlanRow
+
+MB_PER_GB = 1000
+COVERAGE_TYPE: Final = (
+    "`local`: one country; `regional`: several of one region; `global`: several regions."
+)
+
+CountryCode = Annotated[str, means("ISO 3166-1 alpha-2.", example="DE", pattern="^[A-Z]{2}$")]
+RegionCode = Annotated[
+    str,
+    means(
+        "A region; each country belongs to one.",
+        example="EU",
+        **one_of("RegionCode", regions.REGIONS),
+    ),
+]
+TotalCountries = Annotated[int, means("How many countries it covers.", example=31)]
+TotalOperators = Annotated[
+    int, means("How many networks it can use, counted in each country.", example=58)
+]
+
+
+class SponsorProfile(Struct):
+    """A profile of the network that an eSIM runs on."""
+
+    id: Annotated[str, means("The profile.", example="sp-atlas")]
+    name: Annotated[str, means("How people call it.")]
+    color: Annotated[str, means("How it is shown.", example="#1F6FEB")]
+
+
+class PlanCoverage(Struct):
+    """Where a plan works, in short."""
+
+    countries: list[CountryCode]
+    total_countries: TotalCountries
+    total_operators: TotalOperators
+
+
+class Plan(Struct):
+    """A data plan as its reader's organization can buy it."""
+
+    id: Annotated[UUID, means("The plan.")]
+    provider_plan_id: Annotated[
+        str | None, means("Its id at the network; null: it cannot be bought yet.")
+    ]
+    name: Annotated[str, means("How people call it.")]
+    partner_cost: Annotated[Amount, means("What your wallet pays for it.")]
+    currency: Currency
+    data_gb: Annotated[float, means("The data in GB; 1 GB is 1000 MB.", example=1.5)]
+    data_mb: Annotated[int, means("The data in MB.", example=1500)]
+    validity_days: Annotated[int, means("How many days it lasts from its first use.", example=30)]
+    coverage_type: Annotated[
+        str, means(COVERAGE_TYPE, **one_of("CoverageType", plan.COVERAGE_TYPES))
+    ]
+    coverage: PlanCoverage
+    regions: list[RegionCode]
+    sponsor_profiles: list[SponsorProfile]
+    excluded_organizations: Annotated[
+        list[UUID], means("Always empty: whom else a plan is hidden from is not shown.")
+    ]
+
+
+class Operator(Struct):
+    """A mobile network."""
+
+    name: Annotated[str, means("How people call it.")]
+    network_types: Annotated[list[str], means("Its generations.", example=["4G", "5G"])]
+
+
+class CountryCoverage(Struct):
+    """A country and the networks that a plan can use there."""
+
+    country_code: CountryCode
+    country_name: Annotated[str, means("Its short English name.", example="Germany")]
+    operators: list[Operator]
+
+
+class Coverage(Struct):
+    """Where a plan works, network by network."""
+
+    plan_id: Annotated[UUID, means("The plan.")]
+    countries: list[CountryCoverage]
+    total_countries: TotalCountries
+    total_operators: TotalOperators
+
+
+class Region(Struct):
+    """A part of the world and its countries."""
+
+    code: RegionCode
+    label: Annotated[str, means("Its English name.", example="Europe")]
+    countries: Annotated[list[CountryCode], means("Its countries, sorted.")]
+
+
+class PlanPage(Page[Plan]):
+    """Plans."""
+
+
+def show_plan(row: PlanRow) -> Plan:
+    """Return a plan that the reader may see; not from whom else it is hidden."""
+    terms = row.terms
+    countries = [each.country_code for each in terms.coverage]
+    return Plan(
+        id=row.id,
+        provider_plan_id=terms.provider_plan_id,
+        name=terms.name,
+        partner_cost=format_amount(terms.retail_price_micros),
+        currency=terms.currency,
+        data_gb=terms.data_mb / MB_PER_GB,
+        data_mb=terms.data_mb,
+        validity_days=terms.validity_days,
+        coverage_type=terms.coverage_type,
+        coverage=PlanCoverage(countries, len(countries), _count_operators(terms)),
+        regions=regions.regions_of(countries),
+        sponsor_profiles=[show_profile(each) for each in terms.sponsor_profiles],
+        excluded_organizations=[],
+    )
+
+
+def show_coverage(row: PlanRow) -> Coverage:
+    """Return the networks of a plan, country by country."""
+    countries = [show_country(each.country_code, each.operators) for each in row.terms.coverage]
+    return Coverage(row.id, countries, len(countries), _count_operators(row.terms))
+
+
+def show_country(code: str, operators: Iterable[plan.MobileOperator]) -> CountryCoverage:
+    """Return a country with its networks."""
+    shown = [Operator(each.name, each.network_types) for each in operators]
+    return CountryCoverage(code, regions.country_name(code), shown)
+
+
+def show_profile(profile: plan.SponsorProfile) -> SponsorProfile:
+    """Return a sponsor profile as partners see it."""
+    return SponsorProfile(profile.id, profile.name, profile.color)
+
+
+def show_regions() -> list[Region]:
+    """Return all regions."""
+    return [Region(each.code, each.label, each.countries) for each in regions.REGIONS.values()]
+
+
+def _count_operators(terms: plan.PlanTerms) -> int:
+    return sum(len(each.operators) for each in terms.coverage)
+
+
+PLAN: Final = example(
+    "The plan.",
+    Plan(
+        id=PLAN_ID,
+        provider_plan_id="eu-5gb-30d",
+        name="France and Monaco 5 GB",
+        partner_cost="4.50",
+        currency="USD",
+        data_gb=5.0,
+        data_mb=5000,
+        validity_days=30,
+        coverage_type="regional",
+        coverage=PlanCoverage(["FR", "MC"], total_countries=2, total_operators=3),
+        regions=["EU"],
+        sponsor_profiles=[SponsorProfile("sp-atlas", "Atlas", "#1F6FEB")],
+        excluded_organizations=[],
+    ),
+)
+PLAN_PAGE: Final = example(
+    "A page of plans.",
+    PlanPage([PLAN.data], PageMeta(total=1, per_page=50, current_page=1, last_page=1)),
+)
+COVERAGE: Final = example(
+    "Where the plan works.",
+    Coverage(
+        plan_id=PLAN_ID,
+        countries=[
+            CountryCoverage(
+                "FR", "France", [Operator("Orange", ["4G", "5G"]), Operator("SFR", ["4G"])]
+            ),
+            CountryCoverage("MC", "Monaco", [Operator("Monaco Telecom", ["4G", "5G"])]),
+        ],
+        total_countries=2,
+        total_operators=3,
+    ),
+)
+REGION_LIST: Final = example(
+    "The regions.",
+    [Region("NA", "North America", ["BM", "CA", "GL", "PM", "US"])],
+    "RegionsReply",
+    of=list[Region],
+)
+
+
+FILTERS = ("region", "country", "coverage_type", "sponsor_profile")
+NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
+
+ONLY_COUNTRY = described(
+    "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
+    pattern="^([A-Za-z]{2})?$",
+    examples=["DE"],
+)
+
+
+class Country(Reads, fields.String):
+    """A country code of the catalogue, in upper or lower case."""
+
+    def read(self, value: Any) -> str:
+        text: str = super().read(value)
+        code = text.upper()
+        # ASCII only: `ß` in upper case is `SS`, South Sudan.
+        if not (text.isascii() and is_country(code)):
+            raise ValidationError(NOT_A_COUNTRY)
+        return code
+
+
+class PlanQuery(PageQuery):
+    """Which plans to list; an empty filter counts as absent."""
+
+    region = fields.String(
+        validate=validate.OneOf(REGIONS),
+        metadata=described(
+            "Only with a country of this region.",
+            **one_of("RegionCode", REGIONS, OR_EMPTY),
+            examples=["EU"],
+        ),
+    )
+    country = Country(metadata=ONLY_COUNTRY)
+    coverage_type = fields.String(
+        validate=validate.OneOf(COVERAGE_TYPES),
+        metadata=described(COVERAGE_TYPE, **one_of("CoverageType", COVERAGE_TYPES, OR_EMPTY)),
+    )
+    sponsor_profile = fields.String(
+        validate=NO_NUL,
+        metadata=described("Only with the sponsor profile of this id or name."),
+    )
+
+
+class TopupQuery(Query):
+    """Which plans to list for a link; an empty filter counts as absent."""
+
+    country = Country(metadata=ONLY_COUNTRY)
+
+
+blueprint = Group(
+    "Plans",
+    __name__,
+    "plans",
+    description="Data plans: what they offer, what they cost, where they work.",
+)
+
+
+@blueprint.operation(
+    "GET /v1/plans",
+    query=PlanQuery,
+    reply=Shown(PLAN_PAGE, leads_to=link_to("read_plan", plan_id="/data/data/0/id")),
+    tagged=True,
+    invalid={"country": NOT_A_COUNTRY},
+)
+def list_plans(caller: Caller, given: Given[None]) -> Page[Plan]:
+    """List the plans that you can buy, by name.
+
+    All filters can be combined. A page past the end is an empty list.
+    """
+    parts, query = given.parts, given.query
+    wait_for(parts, parts.plans.name)
+    wanted = PlanFilter(**{name: query.get(name) for name in FILTERS})
+    with parts.views.reading() as connection:
+        rows, total = parts.plans.page(connection, caller.organization_id, wanted, **span_of(query))
+    now = parts.clock()
+    return show_page([show_plan(row.at(now)) for row in rows], total, query)
+
+
+@blueprint.operation("GET /v1/plans/regions", reply=REGION_LIST, tagged=True)
+def list_regions(_: Caller, __: Given[None]) -> list[Region]:
+    """List the regions and their countries.
+
+    Each country belongs to exactly one region, by UN M49. A plan matches a region when it covers
+    at least one of its countries.
+    """
+    return show_regions()
+
+
+def _find(caller: Caller, plan_id: str) -> PlanRow:
+    parts = container()
+    wanted = parse_id(plan_id)
+    wait_for(parts, parts.plans.name)
+    row = parts.plans.get(parts.views, caller.organization_id, wanted)
+    if row is None:
+        raise NotFound
+    return row.at(parts.clock())
+
+
+@blueprint.operation(
+    "GET /v1/plans/<plan_id>",
+    resource=_find,
+    reply=Shown(PLAN, leads_to=link_to("read_plan_coverage", plan_id="/data/id")),
+    tagged=True,
+)
+def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
+    """Read one plan.
+
+    404 for one that you cannot buy, for whatever reason.
+    """
+    return show_plan(given.found)
+
+
+@blueprint.operation(
+    "GET /v1/plans/<plan_id>/coverage", resource=_find, reply=COVERAGE, tagged=True
+)
+def read_plan_coverage(_: Caller, given: Given[PlanRow]) -> Coverage:
+    """Read where a plan works.
+
+    Every country with the networks that the plan can use there, and their generations.
+    """
+    return show_coverage(given.found)

@@ -1,0 +1,358 @@
+"""The way from the server (ASGI) to the application: on the loop, or Flask (WSGI) in a thread.
+
+A request has arrived whole. The loop answers what need not wait: `/livez`, and what `at_once`
+takes. Everything else queues for one of HTTP_THREADS threads, up to a bound.
+"""
+
+import asyncio
+import logging
+import sys
+import time
+from asyncio import AbstractEventLoop, Future
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from io import BytesIO
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import unquote_to_bytes
+from uuid import UUID, uuid4
+from wsgiref.types import WSGIApplication
+
+import msgspec
+
+from app.http.edge.oauth_errors import oauth_body_of
+from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
+from app.http.edge.replies import ReplyMeta, failure_body, format_time
+from app.http.edge.request import Count, note_answer, request_id_of
+from app.settings import HTTP_THREADS
+from app.watch.trouble import log_place
+from domain.at_once import WouldWait
+from domain.cause import Clock
+
+WAITING_REQUESTS_MAX = 1024  # More would wait longer than any client does, so they get 503 at once.
+# A reply in parts holds its thread to the end, so a slow reader is cut off after this time.
+STREAM_S = 600.0
+LIVEZ = "/livez"
+ALIVE = msgspec.json.encode({"ok": True})
+CONTENT_HEADERS = {"CONTENT_TYPE", "CONTENT_LENGTH"}
+
+Scope = dict[str, Any]  # Of a request, as ASGI has it.
+Send = Callable[[Any], Any]
+Headers = Sequence[tuple[bytes, bytes]]  # Names in lower case.
+
+logger = logging.getLogger(__name__)
+
+
+class Reply(NamedTuple):
+    """A whole reply."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class Pending(Protocol):
+    """Work that a reply waits for."""
+
+    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
+        """Start the work. At its end call `tell`, then `ring`; many ends may share one `ring`."""
+
+    def expire(self, age_s: float) -> None:
+        """End the work if it has waited too long."""
+
+    def reply(self) -> Reply:
+        """Return the whole reply; WouldWait if a thread must answer the request from scratch."""
+        ...
+
+
+# Must not wait or raise; None: a thread answers. It is given the request and its body.
+AtOnce = Callable[[Scope, bytes], Pending | None]
+
+
+class Gateway:
+    """The ASGI application of the server."""
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        replies: "OwnReplies",
+        server: tuple[Any, ...],
+        *,
+        many: bool,
+        at_once: AtOnce = lambda *_: None,
+    ) -> None:
+        """Start the threads. `server` is our address; `many`: there are other processes."""
+        self._app = app
+        self._replies = replies
+        self._at_once = at_once
+        self._waiting: dict[Pending, float] = {}  # Since when each one waits for its outcome.
+        self._begun: list[tuple[Pending, Future[None]]] = []  # In this round of the loop.
+        self._told = deque[Future[None]]()  # Those whose outcome is there.
+        self._base = {
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": str(server[0]),
+            "SERVER_PORT": str(server[1]),
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": many,
+            "wsgi.run_once": False,
+        }
+        self._queue: SimpleQueue[_Call | None] = SimpleQueue()
+        for number in range(HTTP_THREADS):
+            Thread(target=self._run, name=f"http-{number}", daemon=True).start()
+
+    async def __call__(self, scope: Scope, receive: Callable[[], Any], send: Send) -> None:
+        """Answer a request."""
+        body = (await receive()).get("body", b"")
+        try:
+            reply = self._replies.to(scope) or await self._answer_at_once(scope, body)
+        except Exception as error:  # noqa: BLE001  # There is an answer to every error.
+            log_place(logger, error)
+            reply = self._replies.problem(INTERNAL, scope)
+        if reply is None:
+            if self._queue.qsize() >= WAITING_REQUESTS_MAX:
+                await self.refuse(UNAVAILABLE, scope, receive, send)
+                return
+            call = _Call(scope, body, send, self._replies)
+            self._queue.put(call)
+            reply = await call.ended
+        if reply is not None:
+            await _send(send, reply)
+
+    async def refuse(self, problem: Problem, scope: Scope, _: object, send: Send) -> None:
+        """Reply with a problem, after which the connection closes."""
+        reply = self._replies.problem(problem, scope)
+        reply.headers.append(("Connection", "close"))
+        await _send(send, reply)
+
+    async def expire(self) -> None:
+        """End work that has waited too long for its outcome."""
+        now_s = time.monotonic()
+        for pending, since_s in [*self._waiting.items()]:
+            pending.expire(now_s - since_s)
+
+    def stop(self) -> None:
+        """End the threads, each after its present request."""
+        for _ in range(HTTP_THREADS):
+            self._queue.put(None)
+
+    async def _answer_at_once(self, scope: Scope, body: bytes) -> Reply | None:
+        """Return the reply to a request that need not wait; None: a thread must answer it."""
+        if (pending := self._at_once(scope, body)) is None:
+            return None
+        loop = asyncio.get_running_loop()
+        outcome: Future[None] = loop.create_future()
+        self._waiting[pending] = time.monotonic()
+        if not self._begun:
+            loop.call_soon(self._submit, loop)
+        self._begun.append((pending, outcome))
+        try:
+            await outcome
+            return pending.reply()
+        except WouldWait:
+            return None
+        finally:
+            del self._waiting[pending]
+
+    def _submit(self, loop: AbstractEventLoop) -> None:
+        """Submit what a round has begun together, so that few commits and wake-ups serve it."""
+        begun, self._begun = self._begun, []
+        ring = partial(_soon, loop, self._settle)
+        for pending, outcome in begun:
+            try:
+                pending.submit(partial(self._told.append, outcome), ring)
+            except Exception as error:  # noqa: BLE001  # It is that of the request.
+                if not outcome.done():
+                    outcome.set_exception(error)
+
+    def _settle(self) -> None:
+        while self._told:
+            _settle(self._told.popleft())
+
+    def _run(self) -> None:
+        while (call := self._queue.get()) is not None:
+            call.run(self._app, {**self._base, **environ_of(call.scope, call.body)})
+            del call  # A waiting thread must not keep its last request in memory.
+
+
+class _Call:
+    """One call of the WSGI application (PEP 3333), in a thread."""
+
+    def __init__(self, scope: Scope, body: bytes, send: Send, replies: "OwnReplies") -> None:
+        self.scope = scope
+        self.body = body
+        self._loop = asyncio.get_running_loop()
+        # None: what could be sent has been sent.
+        self.ended: Future[Reply | None] = self._loop.create_future()
+        self._asgi_send = send
+        self._replies = replies
+        self._status = 0
+        self._headers: list[tuple[str, str]] = []
+        self._has_begun = False
+        self._until_s = float("inf")
+
+    def run(self, app: WSGIApplication, environ: dict[str, Any]) -> None:
+        """Call the application; a reply that has begun and fails is cut short."""
+        reply: Reply | None = None
+        try:
+            reply = self._call(app, environ)
+        except Exception as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
+            if not isinstance(error, OSError):  # The client has gone, or is too slow.
+                log_place(logger, error)
+            if not self._has_begun:
+                reply = self._replies.problem(INTERNAL, self.scope)
+        _soon(self._loop, partial(_settle, self.ended, reply))
+
+    def _call(self, app: WSGIApplication, environ: dict[str, Any]) -> Reply | None:
+        blocks = app(environ, self._start)
+        try:
+            rest = filter(None, blocks)
+            block = next(rest, b"")  # Only now must the application have called `_start`.
+            bare = self.scope["method"] == "HEAD" or self._status in {204, 304}
+            if bare or any(name.lower() == "content-length" for name, _ in self._headers):
+                return Reply(self._status, self._headers, b"".join([block, *rest]))
+            self._stream(block, rest)
+            return None
+        finally:
+            if (close := getattr(blocks, "close", None)) is not None:
+                close()
+
+    def _start(self, status: str, headers: list[tuple[str, str]], _: Any = None, /) -> Any:
+        self._status, self._headers = int(status[:3]), headers
+
+    def _stream(self, block: bytes, rest: Iterator[bytes]) -> None:
+        self._until_s = time.monotonic() + STREAM_S
+        self._has_begun = True
+        self._send(_start_of(self._status, self._headers))
+        while block:
+            self._send({"type": "http.response.body", "body": block, "more_body": True})
+            block = next(rest, b"")
+        self._send({"type": "http.response.body", "body": b""})
+
+    def _send(self, message: Scope) -> None:
+        """Send a part; OSError when the client has gone, or takes too long altogether."""
+        sent = asyncio.run_coroutine_threadsafe(self._asgi_send(message), self._loop)
+        try:
+            sent.result(max(0.0, self._until_s - time.monotonic()))
+        except TimeoutError:
+            sent.cancel()
+            raise
+
+
+class OwnReplies:
+    """Replies of the server itself; they look like the application's, and are counted alike."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        livez: Collection[str] = (LIVEZ,),
+        token_paths: Collection[str] = (),
+        count: Count | None = None,
+        new_id: Callable[[], UUID] = uuid4,
+    ) -> None:
+        self._clock = clock
+        self._livez = {path.encode() for path in livez}
+        self._token_paths = {path.encode() for path in token_paths}
+        self._count = count
+        self._new_id = new_id
+
+    def to(self, scope: Scope) -> Reply | None:
+        """Return the reply to a request that needs no thread; None for every other request."""
+        method = scope["method"]
+        if scope["raw_path"] not in self._livez or method not in {"GET", "HEAD"}:
+            return None
+        request_id = self._note(method, LIVEZ, 200, scope)
+        return reply_in_json(200, ALIVE, request_id)
+
+    def problem(self, problem: Problem, scope: Scope) -> Reply:
+        """Return the reply to a request that is not passed on; parts of it may be missing."""
+        request_id = self._note("-", "-", problem.status, scope)
+        if scope["raw_path"] in self._token_paths:
+            body = msgspec.json.encode(oauth_body_of(problem))
+        else:
+            timestamp = format_time(self._clock())
+            meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
+            body = msgspec.json.encode(failure_body(problem, meta))
+        return reply_in_json(problem.status, body, request_id, problem.headers.items())
+
+    def _note(self, method: str, route: str, status: int, scope: Scope) -> str:
+        """Log and count a reply; return the id of its request."""
+        given = [value for name, value in scope["headers"] if name == b"x-request-id"]
+        text = given[0].decode("latin-1") if len(given) == 1 else ""
+        request_id = request_id_of(text, self._new_id)
+        note_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
+        return request_id
+
+
+def reply_in_json(
+    status: int, body: bytes, request_id: str, more: Iterable[tuple[str, str]] = ()
+) -> Reply:
+    """Return a reply in JSON; `more` are headers that not every reply has."""
+    headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        ("X-Request-Id", request_id),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Cache-Control", "no-store"),
+        *more,
+    ]
+    return Reply(status, headers, body)
+
+
+def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:
+    """Return the WSGI environ of a request.
+
+    A header that comes twice is joined into one value. Names with underscores are dropped, because
+    WSGI could not tell them from those with hyphens, which a proxy in front may have set.
+    """
+    path, client = scope["raw_path"], scope["client"]
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "REQUEST_URI": path.decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": client[0] if client else "",
+        "wsgi.input": BytesIO(body),
+    }
+    for name, value in scope["headers"]:
+        key = _key(name)
+        if key is not None:
+            text = value.decode("latin-1")
+            environ[key] = f"{environ[key]}, {text}" if key in environ else text
+    environ["CONTENT_LENGTH"] = str(len(body)) if body else ""
+    return environ
+
+
+@lru_cache(1024)
+def _key(name: bytes) -> str | None:
+    key = name.decode("latin-1").upper().replace("-", "_")
+    if b"_" in name or key == "TRANSFER_ENCODING":  # The body is complete.
+        return None
+    return key if key in CONTENT_HEADERS else f"HTTP_{key}"
+
+
+def _soon(loop: AbstractEventLoop, call: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # After the end of the loop nobody listens.
+        loop.call_soon_threadsafe(call)
+
+
+def _settle(future: Future[Any], result: object = None) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _start_of(status: int, headers: Iterable[tuple[str, str]]) -> Scope:
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return {"type": "http.response.start", "status": status, "headers": encoded}
+
+
+async def _send(send: Send, reply: Reply) -> None:
+    await send(_start_of(reply.status, reply.headers))
+    await send({"type": "http.response.body", "body": reply.body})

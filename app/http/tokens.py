@@ -1,0 +1,378 @@
+"""Access tokens by client credentials (OAuth 2.0), and the documents that verify and find them."""
+
+from base64 import b64decode
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import ip_address, ip_network
+from typing import Annotated, Any, Final
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
+
+from flask import Response
+from marshmallow import Schema, fields
+from msgspec import Struct
+from webargs.core import is_json
+from werkzeug.exceptions import UnsupportedMediaType
+
+from app.http.edge.input import described
+from app.http.edge.oauth_errors import (
+    FORM,
+    NO_STORE,
+    NOT_A_FORM,
+    TOKEN_PATH,
+    InvalidClient,
+    InvalidRequest,
+    InvalidScope,
+    OAuthError,
+    OAuthRefused,
+    SlowDown,
+    UnsupportedGrantType,
+    oauth_body_of,
+)
+from app.http.edge.operation import Group, Shown
+from app.http.edge.problem_docs import documented
+from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem
+from app.http.edge.replies import NAME, json_response, means
+from app.http.edge.request import container, current_cause, current_request, reached
+from domain.accounts.organization import SCOPES, ApiClient, api_client_id
+from domain.errors import NotFound
+
+Url = Annotated[str, means(format="uri")]
+Jwk = Annotated[
+    Mapping[str, Any], means("A JWK (RFC 7517 §4).", additionalProperties=True, **{NAME: "Jwk"})
+]
+
+
+class Token(Struct, kw_only=True):
+    """An access token (RFC 6749 §5.1)."""
+
+    access_token: Annotated[str, means("Send it as Bearer token.")]
+    expires_in: Annotated[int, means("Seconds.", example=3600)]
+    token_type: Annotated[str, means(enum=["Bearer"])] = "Bearer"  # noqa: S105  # The scheme is no secret.
+    scope: Annotated[str, means("The scopes that it carries.")]
+
+
+class KeySet(Struct):
+    """The public keys of tokens (RFC 7517 §5)."""
+
+    keys: Annotated[Sequence[Jwk], means("One for each key that is good.")]
+
+
+class ServerMetadata(Struct, kw_only=True):
+    """What a client library asks for (RFC 8414 §2)."""
+
+    issuer: Url
+    token_endpoint: Url
+    jwks_uri: Url
+    grant_types_supported: list[str]
+    response_types_supported: list[str]
+    scopes_supported: list[str]
+    token_endpoint_auth_methods_supported: list[str]
+    service_documentation: Url
+
+
+TOKEN: Final = Token(
+    access_token="eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",  # noqa: S106  # An example that opens nothing.
+    expires_in=3600,
+    scope="lookup wallet",
+)
+TOKEN_FORM: Final = {
+    "grant_type": "client_credentials",
+    "client_id": "cl_5b0e6a3c9d1f5c478f5e2f4a7c9b1d60",
+    "client_secret": "the-secret-that-was-shown-once",
+    "scope": TOKEN.scope,
+}
+KEY_SET: Final = KeySet(
+    keys=[
+        {
+            "kty": "EC",
+            "use": "sig",
+            "alg": "ES256",
+            "kid": "q7Zk3m",
+            "crv": "P-256",
+            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        }
+    ]
+)
+SERVER_METADATA: Final = ServerMetadata(
+    issuer="https://api.partner.test",
+    token_endpoint="https://api.partner.test/auth/token",  # noqa: S106  # The path of the endpoint, no secret.
+    jwks_uri="https://api.partner.test/.well-known/jwks.json",
+    grant_types_supported=["client_credentials"],
+    response_types_supported=[],
+    scopes_supported=["lookup", "plans", "links", "wallet", "webhooks"],
+    token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
+    service_documentation="https://api.partner.test/docs",
+)
+
+
+def oauth_responses(
+    refusals: Iterable[OAuthRefused], problems: Iterable[Problem]
+) -> dict[int, dict[str, Any]]:
+    """Return the responses of the token endpoint; its errors have no envelope."""
+    grouped: dict[int, list[OAuthError]] = defaultdict(list)
+    for problem in problems:
+        grouped[problem.status].append(oauth_body_of(problem))
+    for refusal in refusals:  # Added last, because the last body of a code becomes its example.
+        grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))
+    return {
+        status: documented(status, OAuthError, {body.error: body for body in bodies})
+        for status, bodies in grouped.items()
+    }
+
+
+FIELDS_MAX = 32
+FORM_BYTES_MAX = 64 * 1024  # As much as its header may hold; a megabyte takes long to decode.
+UNREADABLE_FORM = "The form cannot be read."
+LONG_FORM = "The form is longer than 64 KiB."
+REPEATED = "A parameter is given more than once."
+TWO_WAYS = "Client credentials are given in two ways at once."
+NO_CREDENTIALS = "No client credentials: send client_id and client_secret, or HTTP Basic."
+UNREADABLE_BASIC = "The Basic credentials cannot be read."
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """The credentials as sent, without white space around them."""
+
+    client_id: str
+    client_secret: str
+
+
+def read_form() -> dict[str, str]:
+    """Return the parameters of the body; one without a value counts as omitted (RFC 6749 §3.2)."""
+    request = current_request()
+    body = request.get_data()
+    if body and is_json(request.mimetype):
+        raise InvalidRequest(NOT_A_FORM)
+    if body and (request.mimetype != FORM or "Content-Encoding" in request.headers):
+        raise UnsupportedMediaType
+    if len(body) > FORM_BYTES_MAX:
+        raise InvalidRequest(LONG_FORM)
+    try:
+        pairs = parse_qsl(
+            body.decode(), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
+        )
+    except ValueError:
+        raise InvalidRequest(UNREADABLE_FORM) from None
+    form = dict(pairs)
+    if len(form) != len(pairs):
+        raise InvalidRequest(REPEATED)
+    return {name: value for name, value in form.items() if value}
+
+
+def read_credentials(form: dict[str, str]) -> ClientCredentials:
+    """Return the credentials of the header or of the form; both at once are refused."""
+    basic = _read_basic()
+    if basic is None:
+        client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
+    elif "client_secret" in form or form.get("client_id", basic[0]).strip() != basic[0]:
+        raise InvalidRequest(TWO_WAYS)
+    else:
+        client_id, secret = basic
+    client_id, secret = client_id.strip(), secret.strip()
+    if not client_id or not secret:
+        raise InvalidClient(NO_CREDENTIALS)
+    return ClientCredentials(client_id, secret)
+
+
+def _read_basic() -> tuple[str, str] | None:
+    """Return user and password of HTTP Basic, each form-decoded; None without the header."""
+    scheme, _, encoded = current_request().headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        decoded = b64decode(encoded.strip(), validate=True).decode()
+        client_id, colon, secret = decoded.partition(":")
+        if colon:
+            return (
+                unquote_plus(client_id, errors="strict").strip(),
+                unquote_plus(secret, errors="strict").strip(),
+            )
+    except ValueError:
+        pass  # Refused below, without repeating what was sent.
+    raise InvalidClient(UNREADABLE_BASIC)
+
+
+class TokenForm(Schema):
+    """A token request (RFC 6749 §4.4.2)."""
+
+    grant_type = fields.String(required=True, metadata={"enum": ["client_credentials"]})
+    client_id = fields.String(metadata=described("Unless HTTP Basic carries it."))
+    client_secret = fields.String(metadata=described("Unless HTTP Basic carries it."))
+    scope = fields.String(
+        metadata=described(
+            "Scopes separated by spaces; without it, all that the client has.", examples=["lookup"]
+        )
+    )
+
+
+GRANT_TYPE = "client_credentials"
+NO_GRANT_TYPE = "The parameter grant_type is missing."
+OTHER_GRANT_TYPE = f"Only {GRANT_TYPE} is supported."
+WRONG = "The client is unknown, or its secret is wrong."
+NOT_GRANTED = "A requested scope is not granted to this client."
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A token and what it allows."""
+
+    access_token: str
+    expires_in_s: int
+    scopes: list[str]
+
+
+def check_grant_type(form: dict[str, str]) -> None:
+    """Refuse every grant except client credentials."""
+    grant_type = form.get("grant_type")
+    if grant_type is None:
+        raise InvalidRequest(NO_GRANT_TYPE)
+    if grant_type != GRANT_TYPE:
+        raise UnsupportedGrantType(OTHER_GRANT_TYPE)
+
+
+def grant(credentials: ClientCredentials, requested: str) -> Grant:
+    """Return a token with the `requested` scopes; without any, with all scopes of the client."""
+    client = _authenticate(credentials)
+    scopes = _narrow(client, requested)
+    issuer = container().issuer
+    token = issuer.issue(client.client_id, client.organization_id, scopes)
+    return Grant(token, issuer.ttl_s, scopes)
+
+
+def _authenticate(credentials: ClientCredentials) -> ApiClient:
+    """Return the client; an unknown or revoked client and a wrong secret give the same refusal.
+
+    The client is read from the log itself, so new clients and changes take effect at once.
+    """
+    parts = container()
+    address = _address()
+    # Hashed, so that the store does not hold what was sent.
+    counted = _hash(f"{address}\0{credentials.client_id}"), _hash(address)
+    wait_s = parts.throttle.wait_s(*counted)
+    if wait_s:
+        raise SlowDown(wait_s)
+    client = parts.log.find(ApiClient, api_client_id(credentials.client_id))
+    hashes: list[str] = []
+    if client is not None and not client.revoked:
+        hashes = client.hashes_at(parts.clock(), parts.endless_secrets_until)
+    used = parts.secret_hasher.matches(credentials.client_secret, hashes)
+    if used is None or client is None:
+        parts.throttle.failed(*counted)
+        raise InvalidClient(WRONG)
+    if parts.secret_hasher.is_outdated(used):
+        new, cause = parts.secret_hasher.hash(credentials.client_secret), current_cause()
+        parts.log.update(client, lambda newest: newest.rehash_secret(used, new, cause))
+    return client
+
+
+def _hash(subject: str) -> str:
+    return sha256(subject.encode()).hexdigest()
+
+
+def _address() -> str:
+    """Return the address of the request; for IPv6 its /64, because a client has 2**64 addresses."""
+    address = str(current_request().remote_addr)
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    return address if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))  # noqa: PLR2004  # It is the number of the version.
+
+
+def _narrow(client: ApiClient, requested: str) -> list[str]:
+    wanted = set(requested.split())
+    if not wanted <= set(client.scopes):
+        raise InvalidScope(NOT_GRANTED)
+    return [scope for scope in client.scopes if not wanted or scope in wanted]
+
+
+METADATA_PATH = "/.well-known/oauth-authorization-server"
+KEYS_PATH = "/.well-known/jwks.json"
+# Short, because a verifier that keeps the keys longer would not know a new key.
+SHARED = {"Cache-Control": "public, max-age=300"}
+
+blueprint = Group(
+    "Authentication", __name__, description="Access tokens by client credentials (OAuth 2.0)."
+)
+
+_REFUSALS = (
+    InvalidRequest(NO_GRANT_TYPE),
+    UnsupportedGrantType(OTHER_GRANT_TYPE),
+    InvalidScope(NOT_GRANTED),
+    InvalidClient(WRONG),
+    SlowDown(60),
+)
+
+
+@blueprint.operation(
+    f"POST {TOKEN_PATH}",
+    reply=Shown(TOKEN, description="The token."),
+    doc={
+        "requestBody": {
+            "required": True,
+            "content": {FORM: {"schema": TokenForm, "example": TOKEN_FORM}},
+        },
+        "operationId": "issue_token",
+        "security": [{"basic": []}, {}],
+        "responses": oauth_responses(_REFUSALS, [WRONG_MEDIA_TYPE, *OF_EVERY_REQUEST]),
+    },
+)
+def issue_token() -> Response:
+    """Get an access token.
+
+    Send the client credentials in the form or as HTTP Basic, not both. Keep the token until it
+    expires: it needs no renewal before. After five wrong secrets a client has to wait, at that
+    address only; after 60 of any clients all that call from there.
+    """
+    container().clock_check.refuse()
+    form = read_form()
+    check_grant_type(form)
+    granted = grant(read_credentials(form), form.get("scope", ""))
+    token = Token(
+        access_token=granted.access_token,
+        expires_in=granted.expires_in_s,
+        scope=" ".join(granted.scopes),
+    )
+    return json_response(token, headers=NO_STORE)
+
+
+@blueprint.operation(f"GET {KEYS_PATH}", reply=Shown(KEY_SET, description="The keys."))
+def key_set() -> Response:
+    """Read the public keys that verify access tokens.
+
+    A JWK set (RFC 7517). A key stays in it for as long as a token that it signed is good.
+    """
+    return json_response(KeySet(**container().keys.jwks()), headers=SHARED)
+
+
+@blueprint.operation(
+    f"GET {METADATA_PATH}", reply=Shown(SERVER_METADATA, description="The metadata.")
+)
+def server_metadata() -> Response:
+    """Read the metadata of the authorization server.
+
+    What client libraries ask for to configure themselves (RFC 8414).
+    """
+    settings = container().settings
+    metadata = ServerMetadata(
+        issuer=settings.iss,
+        token_endpoint=reached(settings.auth) + TOKEN_PATH,
+        jwks_uri=reached(settings.auth) + KEYS_PATH,
+        grant_types_supported=[GRANT_TYPE],
+        response_types_supported=[],
+        scopes_supported=list(SCOPES),
+        token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
+        service_documentation=f"{reached(settings.public)}/docs",
+    )
+    return json_response(metadata, headers=SHARED)
+
+
+def server_metadata_of(issuer_path: str) -> Response:
+    """Read the metadata where RFC 8414 §3.1 puts it for an issuer that has a path."""
+    if f"/{issuer_path}" != urlsplit(container().settings.iss).path:
+        raise NotFound
+    return server_metadata()

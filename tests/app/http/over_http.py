@@ -1,0 +1,92 @@
+"""An application behind its server over a real socket, and a client that sends it bytes."""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+from typing import Any
+
+from app.bootstrap.container import Container
+from app.http.application import Bridge, create_server
+from app.http.server import Server
+from app.processes.listening import bind, listen
+from tests.app.http.service import Tenant
+
+HOST = "127.0.0.1"
+JOIN_S = 45.0
+
+
+def listeners() -> list[socket.socket]:
+    """Return what listens on a free port."""
+    opened = bind(HOST, 0)
+    listen(opened, HOST, 0)
+    return opened
+
+
+@contextmanager
+def running(server: Server) -> Iterator[int]:
+    """Serve in a thread; lends the port."""
+    thread = Thread(target=server.run)
+    thread.start()
+    try:
+        yield int(server.addresses[0][1])
+    finally:
+        server.stop()
+        thread.join(JOIN_S)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def serving(container: Container, *, many: bool = False, finish_s: float = 10.0) -> Iterator[int]:
+    """Serve the application of a container; lends the port."""
+    bridge = Bridge(container, many=many)
+    with running(create_server(bridge, listeners(), many=many, finish_s=finish_s)) as port:
+        yield port
+
+
+class Answer:
+    """A parsed reply; its header names are in lower case."""
+
+    def __init__(self, received: bytes) -> None:
+        head, _, self.body = received.partition(b"\r\n\r\n")
+        status, *lines = head.decode("latin-1").split("\r\n")
+        self.status = int(status.split()[1])
+        pairs = (line.split(": ", 1) for line in lines)
+        self.headers = {name.lower(): value for name, value in pairs}
+
+    def json(self) -> dict[str, Any]:
+        assert self.headers["content-type"] == "application/json"
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+    def code(self) -> str:
+        return str(self.json()["error"]["code"])
+
+
+def received(port: int, *parts: bytes) -> bytes:
+    """Send bytes, and return all that comes until the server closes."""
+    with socket.create_connection((HOST, port), timeout=20) as connection:
+        try:
+            for part in parts:
+                connection.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # The server has answered and closed before all was sent.
+        found = b""
+        while block := connection.recv(65_536):
+            found += block
+    return found
+
+
+def send(port: int, *parts: bytes) -> Answer:
+    return Answer(received(port, *parts))
+
+
+def request(line: str, tenant: Tenant | None = None, **headers: str) -> bytes:
+    """Return the head of a request after which the connection closes."""
+    own = {"Host": "api.example", "Connection": "close"}
+    if tenant is not None:
+        own |= tenant.headers
+    fields = {**own, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    lines = [line, *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1")

@@ -1,0 +1,342 @@
+"""Over a real socket: what the server reads and what it refuses, before an application."""
+
+import re
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.client import HTTPConnection
+
+import pytest
+
+from app.http import server
+from app.http.docs import DOCUMENT
+from app.http.edge.input import BODY_BYTES_MAX
+from tests.app.http.described import described, differences
+from tests.app.http.over_http import HOST, Answer, received, request, send, serving
+from tests.app.http.service import Service, Tenant
+
+pytestmark = pytest.mark.any_database
+
+BULK = "POST /number-lookup/bulk HTTP/1.1"
+NUMBERS = b'{"phone_numbers": ["+14155552671"]}'
+JSON = {"Content_Type": "application/json"}
+CHUNKED = {"Transfer_Encoding": "chunked", **JSON}
+ALIVE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+LONG = b"x" * 200_000
+
+
+@pytest.fixture(scope="module")
+def port(service: Service) -> Iterator[int]:
+    with serving(service.container) as port:
+        yield port
+
+
+def get(*lines: bytes, first: bytes = b"GET /x HTTP/1.1") -> bytes:
+    return b"\r\n".join([first, *lines, b"", b""])
+
+
+def post(*lines: bytes, body: bytes = b"a") -> bytes:
+    return get(b"Host: a", *lines, first=b"POST /x HTTP/1.1") + body
+
+
+def chunks(body: bytes) -> bytes:
+    return post(b"Transfer-Encoding: chunked", body=body)
+
+
+LINE, BODY, TARGET, NAME = (
+    "The first line or a header",
+    "The chunks",
+    "The target",
+    "The header Host",
+)
+# What a client could send so that a proxy and we would end its request at different places, and
+# what else is no request: the status, and how the reason begins.
+REFUSED = {
+    "nonsense": (b"nonsense\r\n\r\n", 400, LINE),
+    "a word too many": (b"GET / HTTP/1.1 more\r\n\r\n", 400, LINE),
+    "HTTP/2.0": (get(b"Host: a", first=b"GET / HTTP/2.0"), 400, LINE),
+    "HTTP/1.2": (get(b"Host: a", first=b"GET / HTTP/1.2"), 400, LINE),
+    "HTTP/0.9": (b"GET /\r\n\r\n", 400, LINE),
+    "TLS": (b"\x16\x03\x01\x02\r\n\r\n", 400, LINE),
+    "a target beyond ASCII": (get(b"Host: a", first=b"GET /\xff HTTP/1.1"), 400, LINE),
+    "NUL in the target": (get(b"Host: a", first=b"GET /\0 HTTP/1.1"), 400, LINE),
+    "NUL in a value": (get(b"Host: a", b"X: a\0b"), 400, LINE),
+    "NUL in a name": (get(b"Host: a", b"X\0: a"), 400, LINE),
+    "a space in a name": (get(b"Host: a", b"X y: a"), 400, LINE),
+    "no colon": (get(b"Host: a", b"bad header"), 400, LINE),
+    "no name": (get(b"Host: a", b": a"), 400, LINE),
+    "a folded header": (get(b"Host: a", b"X: a", b" b: c"), 400, LINE),
+    "a folded first header": (get(b" Host: a"), 400, LINE),
+    "a folded coding": (post(b"Transfer-Encoding:", b" chunked", body=b"0\r\n\r\n"), 400, LINE),
+    "bare line feeds": (b"GET /x HTTP/1.1\nHost: a\n\n", 400, LINE),
+    "a bare line feed": (b"GET /x HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", 400, LINE),
+    "a bare line feed at the end": (b"GET /x HTTP/1.1\r\nHost: a\r\n\n", 400, LINE),
+    "a bare carriage return": (b"GET /x HTTP/1.1\r\nHost: a\rX: y\r\n\r\n", 400, LINE),
+    "a length, then chunks": (
+        post(b"Content-Length: 5", b"Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
+        400,
+        LINE,
+    ),
+    "chunks, then a length": (
+        post(b"Transfer-Encoding: chunked", b"Content-Length: 5", body=b"0\r\n\r\n"),
+        400,
+        LINE,
+    ),
+    "two lengths": (post(b"Content-Length: 1", b"Content-Length: 2"), 400, LINE),
+    "a length twice": (post(b"Content-Length: 1", b"Content-Length: 1"), 400, LINE),
+    "a list of lengths": (post(b"Content-Length: 1, 1"), 400, LINE),
+    "a length with a sign": (post(b"Content-Length: +1"), 400, LINE),
+    "a negative length": (post(b"Content-Length: -1"), 400, LINE),
+    "a length in hexadecimal": (post(b"Content-Length: 0x1"), 400, LINE),
+    "an empty length": (post(b"Content-Length:"), 400, LINE),
+    "a length over 64 bits": (post(b"Content-Length: 18446744073709551617"), 400, LINE),
+    "a space before the colon": (post(b"Content-Length : 1"), 400, LINE),
+    "chunked twice": (post(b"Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n"), 400, LINE),
+    "a control before the coding": (post(b"Transfer-Encoding: \x0bchunked"), 400, LINE),
+    "chunks in HTTP/1.0": (
+        get(b"Transfer-Encoding: chunked", first=b"POST / HTTP/1.0"),
+        400,
+        LINE,
+    ),
+    "a chunk of no length": (chunks(b"zz\r\n"), 400, BODY),
+    "a chunk in 0x": (chunks(b"0x1\r\na\r\n0\r\n\r\n"), 400, BODY),
+    "a negative chunk": (chunks(b"-1\r\na\r\n0\r\n\r\n"), 400, BODY),
+    "a chunk over 64 bits": (chunks(b"fffffffffffffffff\r\na\r\n0\r\n\r\n"), 400, BODY),
+    "a chunk that is longer": (chunks(b"1\r\nab\r\n0\r\n\r\n"), 400, BODY),
+    "a line feed after a length": (chunks(b"1\na\r\n0\r\n\r\n"), 400, BODY),
+    "a line feed after a chunk": (chunks(b"1\r\na\n0\r\n\r\n"), 400, BODY),
+    "a line feed after the chunks": (chunks(b"1\r\na\r\n0\r\n\n"), 400, BODY),
+    "a line feed in an extension": (chunks(b"1;a\nb\r\na\r\n0\r\n\r\n"), 400, BODY),
+    "a length as a trailer": (chunks(b"1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n"), 400, BODY),
+    "no host": (get(), 400, f"{NAME} is missing"),
+    "two hosts": (get(b"Host: a", b"Host: a"), 400, "There is more than one"),
+    "two hosts in HTTP/1.0": (
+        get(b"Host: a", b"Host: a", first=b"GET / HTTP/1.0"),
+        400,
+        "There is more than one",
+    ),
+    **{
+        f"host {odd.decode()}": (get(b"Host: " + odd), 400, f"{NAME} is no name")
+        for odd in (b"", b"a b", b"a/b", b"u@a", b"a, b", b"a:b", b"[::1", b"a%zz", b'"a"')
+    },
+    **{
+        f"target {odd.decode()}": (get(b"Host: a", first=b"GET %s HTTP/1.1" % odd), 400, TARGET)
+        for odd in (b"*://x/livez", b"*", b"ftp://a/", b"http:///x", b"http://u@a/", b"/livez#a")
+    },
+    "an unknown method": (get(b"Host: a", first=b"BREW /livez HTTP/1.1"), 501, "This method"),
+    "a tunnel": (get(b"Host: a", first=b"CONNECT a:443 HTTP/1.1"), 501, "This method"),
+    **{
+        f"coding {odd}": (post(b"Transfer-Encoding: " + odd.encode()), 501, "This method")
+        for odd in ("gzip", "gzip, chunked", "identity", "xchunked", '"chunked"')
+    },
+    "a large body": (post(b"Content-Length: %d" % (BODY_BYTES_MAX + 1)), 413, "The body"),
+    "large chunks": (chunks((b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 17), 413, "The body"),
+    "a long target": (b"GET /?" + LONG, 414, "The URL"),
+    "a long header": (b"GET / HTTP/1.1\r\nX: " + LONG, 431, "There are over"),
+    "many headers": (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, 431, "There are over"),
+    "a long extension of a chunk": (chunks(b"1;" + LONG), 431, "There are over"),
+}
+
+
+@pytest.mark.parametrize("title", REFUSED)
+def test_what_is_no_request_is_refused_and_nothing_behind_it_is_one(port: int, title: str) -> None:
+    sent, status, reason = REFUSED[title]
+    found = received(port, sent, ALIVE)
+    assert found.count(b"HTTP/1.1 ") == 1, "something was smuggled"
+    answer = Answer(found)
+    assert (answer.status, answer.headers["connection"]) == (status, "close")
+    assert answer.json()["error"]["message"].startswith(reason)
+    meta = answer.json()["meta"]
+    assert meta.keys() == {"timestamp", "response_time_ms", "request_id"}
+    assert answer.headers["x-request-id"] == meta["request_id"]
+    assert answer.headers["cache-control"] == "no-store"
+
+
+TAKEN = {
+    "an absolute target": get(b"Host: a", first=b"GET http://api.example/livez HTTP/1.1"),
+    "capitals": get(b"Host: A", first=b"GET HTTPS://API.example:443/livez?a=b HTTP/1.1"),
+    "an IPv6 address": get(b"Host: [::1]:8080", first=b"GET /livez HTTP/1.1"),
+    "an empty port": get(b"Host: a_b.example:", first=b"GET /livez HTTP/1.1"),
+    "HTTP/1.0 without a host": get(first=b"GET /livez HTTP/1.0"),
+    "empty lines before it": b"\r\n\r\n" + ALIVE,
+    "a body that nobody reads": get(b"Host: a", b"Content-Length: 2", first=b"GET /livez HTTP/1.1")
+    + b"ab",
+    "another expectation": get(b"Host: a", b"Expect: magic", first=b"GET /livez HTTP/1.1"),
+}
+
+
+@pytest.mark.parametrize("title", TAKEN)
+def test_what_is_odd_but_right_is_answered(port: int, title: str) -> None:
+    found = received(port, TAKEN[title], b"" if b"HTTP/1.0" in TAKEN[title] else request(LAST))
+    assert found.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert found.endswith(b'{"ok":true}')
+    assert b"\r\nserver:" not in found
+
+
+LAST = "GET /livez HTTP/1.1"
+BROKEN = {  # By status: what follows method and path so that the server itself replies.
+    400: b" HTTP/1.1\r\nbad header\r\n\r\n",
+    408: b" HTTP/1.1\r\n",
+    413: b" HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES_MAX + 1),
+    414: b"?" + LONG,
+    431: b" HTTP/1.1\r\nX: " + LONG,
+    501: b" HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+    503: b" HTTP/1.1\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """Serve an installation that gives requests a second."""
+    service = Service(tmp_path_factory.mktemp("hasty"), REQUEST_READ_S="1")
+    with serving(service.container) as port:
+        yield port
+    service.stop()
+
+
+@pytest.mark.parametrize("status", BROKEN)
+def test_the_document_tells_what_the_server_replies_at_each_operation(
+    service: Service, hasty: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if status == 503:  # Every byte is one too many.
+        monkeypatch.setattr(server, "HELD_BYTES_MAX", 0)
+        monkeypatch.setattr(server, "RECOUNT_BYTES", 0)
+    document = described(service.app.extensions[DOCUMENT][""])
+    operations = {
+        (path, method): operation
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if method in {"get", "post", "put", "patch", "delete"}
+    }
+    with ThreadPoolExecutor(len(operations)) as pool:
+        sent = [f"{method.upper()} {path}".encode() + BROKEN[status] for path, method in operations]
+        answers = [*pool.map(partial(send, hasty), sent)]
+    for (place, operation), answer in zip(operations.items(), answers, strict=True):
+        assert answer.status == status, place
+        found = differences(document, operation, status, answer.headers.items(), answer.body)
+        assert not found, place
+
+
+def test_the_document_tells_what_the_server_says_of_its_life(service: Service, port: int) -> None:
+    document = described(service.app.extensions[DOCUMENT][""])
+    answer, operation = send(port, request(LAST)), document["paths"]["/livez"]["get"]
+    assert not differences(document, operation, 200, answer.headers.items(), answer.body)
+
+
+def test_what_the_token_operation_is_told_has_its_own_shape(port: int) -> None:
+    head = request("POST /auth/token HTTP/1.1", Content_Length=str(2 * 1024 * 1024))
+    assert send(port, head).json()["error"] == "invalid_request"
+
+
+@pytest.mark.parametrize("space", [" ", "\t", " \t "])
+def test_white_space_around_a_value_is_none_of_it(port: int, acme: Tenant, space: str) -> None:
+    headers = {"X-Request-Id": f"{space}r-1{space}"}
+    headers["Authorization"] = f"{space}{acme.headers['Authorization']}{space}"
+    answer = send(port, request("GET /v1/wallet HTTP/1.1", acme, **headers))
+    assert (answer.status, answer.headers["x-request-id"]) == (200, "r-1")
+
+
+def test_a_chunked_body_is_read(port: int, acme: Tenant) -> None:
+    body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(NUMBERS), NUMBERS)
+    assert send(port, request(BULK, acme, **CHUNKED), body).status == 202
+
+
+def test_a_head_request_has_no_body(port: int) -> None:
+    answer = send(port, request("HEAD /livez HTTP/1.1"))
+    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "11")
+
+
+def test_headers_that_come_twice_are_no_organization(port: int, acme: Tenant) -> None:
+    service = acme.service
+    token = service.token(service.register_client(None))
+    head = request("GET /v1/wallet HTTP/1.1", Authorization=f"Bearer {token}")
+    twice = f"X-Organization-Id: {acme.id}\r\n".encode() * 2
+    answer = send(port, head[:-2] + twice + b"\r\n")
+    assert (answer.status, answer.code()) == (403, "ORGANIZATION_NOT_FOUND")
+
+
+def test_a_header_with_underscores_is_not_taken_for_one_with_hyphens(port: int) -> None:
+    sent = request("GET /readyz HTTP/1.1")[:-2] + b"X_Request_Id: chosen\r\n\r\n"
+    assert send(port, sent).headers["x-request-id"] != "chosen"
+
+
+def test_a_304_keeps_the_connection_that_a_poller_uses(port: int, acme: Tenant) -> None:
+    reply = acme.post("/number-lookup/bulk", json={"phone_numbers": ["+447400123456"]})
+    path = f"/number-lookup/bulk/{reply.json['data']['job_id']}"
+    acme.service.until(lambda: acme.get(path).json["data"]["finished_at"] is not None)
+    acme.service.until_projected("jobs")  # Until then its table may show it as it was before.
+    connection = HTTPConnection(HOST, port, timeout=10)
+    connection.request("GET", path, headers=acme.headers)
+    first = connection.getresponse()
+    first.read()
+    used = connection.sock
+    for _ in range(2):
+        tag = str(first.headers["ETag"])
+        connection.request("GET", path, headers={**acme.headers, "If-None-Match": tag})
+        unchanged = connection.getresponse()
+        assert (unchanged.status, unchanged.read()) == (304, b"")
+        assert connection.sock is used
+    connection.close()
+
+
+def kept(head: bytes) -> bytes:
+    """Return a request after which the connection stays open."""
+    return head.replace(b"Connection: close\r\n", b"")
+
+
+def test_requests_that_come_at_once_are_answered_in_order(port: int, acme: Tenant) -> None:
+    """Also a broken one among them, once those before it are answered."""
+    wallet = kept(request("GET /v1/wallet HTTP/1.1", acme))
+    found = received(port, ALIVE + wallet + ALIVE * 1_000 + wallet + b"nonsense\r\n\r\n" + ALIVE)
+    assert found.count(b"HTTP/1.1 200 OK") == 1_003
+    assert found.count(b'"balance"') == 2
+    assert found.count(b"HTTP/1.1 ") == 1_004
+    assert b"BAD_REQUEST" in found[found.rindex(b"HTTP/1.1 ") :]
+
+
+def test_a_request_in_many_pieces_is_one(port: int, acme: Tenant) -> None:
+    sent = request(BULK, acme, Content_Length=str(len(NUMBERS)), **JSON) + NUMBERS
+    with socket.create_connection((HOST, port), timeout=10) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in sent:
+            connection.sendall(bytes([byte]))
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 202 ")
+
+
+def test_who_asks_first_whether_to_go_on_is_told(port: int, acme: Tenant) -> None:
+    head = request(BULK, acme, Content_Length=str(len(NUMBERS)), Expect="100-continue", **JSON)
+    with socket.create_connection((HOST, port), timeout=10) as connection:
+        connection.sendall(head)
+        assert connection.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(NUMBERS)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 202 ")
+
+
+def test_who_only_ends_its_own_side_is_answered(port: int, acme: Tenant) -> None:
+    head = kept(request("GET /v1/wallet HTTP/1.1", acme))
+    with socket.create_connection((HOST, port), timeout=10) as connection:
+        connection.sendall(head * 2)
+        connection.shutdown(socket.SHUT_WR)
+        found = b""
+        while block := connection.recv(65_536):
+            found += block
+    assert found.count(b"HTTP/1.1 200 ") == 2
+
+
+def test_a_client_that_offers_http_2_is_answered_with_its_body(port: int, acme: Tenant) -> None:
+    length = str(len(NUMBERS))
+    head = request(BULK, acme, Content_Length=length, Upgrade="h2c", **JSON)
+    head = head.replace(b"Connection: close", b"Connection: Upgrade, HTTP2-Settings")
+    found = received(port, head + NUMBERS + request(LAST))
+    assert re.findall(rb"HTTP/1.1 (\d+)", found) == [b"202", b"200"]
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_download_has_no_chunks_in_http_1_0(port: int, acme: Tenant, version: str) -> None:
+    head = request(f"GET /v1/transactions HTTP/{version}", acme, Accept="text/csv")
+    answer = send(port, head)
+    assert ("transfer-encoding" in answer.headers) == (version == "1.1")
+    if version == "1.0":
+        assert answer.body.startswith(b"sequence,")
+    assert b"deposit" in answer.body

@@ -1,0 +1,307 @@
+"""The server holds a bounded number of bytes and connections, and ends cleanly."""
+
+import gc
+import re
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from threading import Event, Thread
+from typing import Any
+from wsgiref.types import StartResponse
+
+import pytest
+
+from app.http import gateway, server
+from app.http.edge.input import BODY_BYTES_MAX
+from app.http.gateway import Gateway, OwnReplies
+from app.http.server import Server
+from app.settings import HTTP_THREADS
+from domain.cause import utc_now
+from tests.app.http.over_http import HOST, listeners
+from tests.installation import wait_until
+
+ALIVE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+WAIT = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
+QUICK = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
+LARGE = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n"
+WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"
+LARGE_BYTES = 20_000_000
+CLOSE = b"Connection: close\r\n\r\n"
+UPLOAD = b"POST /quick HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_BYTES_MAX
+PART = UPLOAD + b"x" * (BODY_BYTES_MAX * 3 // 4)
+READ_S = 1.0
+
+
+class Served:
+    """A server in a thread; requests of `/wait` are answered when `go` is set, in two parts."""
+
+    def __init__(self, read_s: float = 20.0) -> None:
+        self.go = Event()
+        self.at_work = 0
+        self.counted: list[object] = []
+        opened = listeners()
+        self.address = (HOST, int(opened[0].getsockname()[1]))
+        replies = OwnReplies(utc_now, count=lambda *each: self.counted.append(each))
+        made = Gateway(self._answer, replies, self.address, many=False)
+        self.server = Server(opened, made, read_s, finish_s=10)
+        self.thread = Thread(target=self.server.run)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.go.set()
+        self.server.stop()
+        self.thread.join(15)
+        assert not self.thread.is_alive()
+
+    def connect(self, stack: ExitStack, sent: bytes = b"") -> socket.socket:
+        connection = socket.create_connection(self.address, timeout=20)
+        stack.enter_context(connection)
+        connection.sendall(sent)
+        return connection
+
+    def ask(self, sent: bytes = QUICK) -> bytes:
+        """Return the beginning of the reply to a client that does as one should."""
+        with ExitStack() as stack:
+            return self.connect(stack, sent).recv(12)
+
+    def _answer(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/whole":
+            start("200 OK", [("Content-Length", str(LARGE_BYTES))])
+            yield b"x" * LARGE_BYTES
+            return
+        start("200 OK", [("Content-Type", "text/plain")])
+        yield b"first "
+        if environ["PATH_INFO"] == "/wait":
+            self.at_work += 1
+            assert self.go.wait(20)
+        yield b"x" * LARGE_BYTES if environ["PATH_INFO"] == "/large" else b"second"
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """Serve with bounds that are small enough to be met."""
+    monkeypatch.setattr(server, "HELD_BYTES_MAX", 4 * BODY_BYTES_MAX)
+    monkeypatch.setattr(server, "RECOUNT_BYTES", BODY_BYTES_MAX // 4)
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", HTTP_THREADS + 20)
+    made = Served()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """Serve for clients that are cut off soon."""
+    monkeypatch.setattr(server, "WRITE_S", READ_S)
+    monkeypatch.setattr(server, "KEEP_ALIVE_S", READ_S)
+    made = Served(READ_S)
+    yield made
+    made.close()
+
+
+def read_all(connection: socket.socket) -> bytes:
+    found = b""
+    while block := connection.recv(65_536):
+        found += block
+    return found
+
+
+def is_closed(connection: socket.socket) -> Callable[[], bool]:
+    connection.settimeout(0)
+
+    def look() -> bool:
+        try:
+            return connection.recv(65_536) == b""
+        except BlockingIOError:
+            return False
+
+    return look
+
+
+SLOW = {  # What a stranger sends, what it goes on sending, and what it is told in the end.
+    "silent": (b"", b"", b""),
+    "empty lines": (b"", b"\r\n", b""),
+    "a head": (WAIT[:20], b"x", b"408"),
+    "a body": (UPLOAD, b"x", b"408"),
+    "chunks": (
+        b"POST /quick HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"1\r\nx\r\n",
+        b"408",
+    ),
+    "idle": (ALIVE, b"", b"200"),
+    "a second head": (ALIVE + WAIT[:20], b"x", b"200 408"),
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_a_slow_stranger_is_cut_off_after_the_time_of_one_request(hasty: Served, kind: str) -> None:
+    sent, more, told = SLOW[kind]
+    with ExitStack() as stack:
+        slow = hasty.connect(stack, sent)
+        slow.settimeout(0.1)
+        found = b""
+        for _ in range(100):
+            try:
+                if not (block := slow.recv(65_536)):
+                    break
+                found += block
+            except TimeoutError:
+                slow.send(more)
+            except ConnectionResetError:
+                break
+        else:
+            pytest.fail("it is still there")
+    assert b" ".join(re.findall(rb"HTTP/1.1 (\d+)", found)) == told
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_who_takes_nothing_of_a_reply_is_cut_off(hasty: Served, count: int) -> None:
+    with ExitStack() as stack:
+        slow = [hasty.connect(stack, LARGE * count) for _ in range(HTTP_THREADS)]
+        wait_until(lambda: hasty.ask().startswith(b"HTTP/1.1 200"))
+        pulse = Event()
+        pulse.wait(3 * READ_S)
+        for each in slow:
+            with suppress(ConnectionResetError):
+                assert len(read_all(each)) < LARGE_BYTES
+
+
+def test_who_takes_a_reply_slowly_gets_it(hasty: Served) -> None:
+    pulse, found = Event(), 0
+    with ExitStack() as stack:
+        slow = hasty.connect(stack, LARGE[:-2] + CLOSE)
+        while block := slow.recv(1_000_000):
+            found += len(block)
+            pulse.wait(READ_S / 5 if found < 2_000_000 else 0)
+    assert found > LARGE_BYTES
+
+
+def test_what_is_at_work_at_the_end_is_answered(served: Served) -> None:
+    with ExitStack() as stack:
+        working = served.connect(stack, WAIT)
+        idle = served.connect(stack, ALIVE)
+        half = served.connect(stack, WAIT[:20])
+        wait_until(lambda: served.at_work == 1)
+        served.server.stop()
+        wait_until(is_closed(idle))
+        wait_until(is_closed(half))
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(served.address)
+        served.go.set()
+        assert read_all(working).endswith(b"6\r\nfirst \r\n6\r\nsecond\r\n0\r\n\r\n")
+    served.thread.join(10)
+    assert not served.thread.is_alive()
+
+
+def test_a_request_that_is_nearly_there_at_the_end_is_answered(served: Served) -> None:
+    with ExitStack() as stack:
+        working, half = served.connect(stack, WAIT), served.connect(stack, QUICK[:-2])
+        wait_until(lambda: served.at_work == 1)
+        served.server.stop()
+        wait_until(lambda: not _accepts(served.address))
+        half.sendall(b"\r\n")
+        answer = read_all(half)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"\r\nconnection: close\r\n" in answer
+        served.go.set()
+        assert read_all(working).endswith(b"0\r\n\r\n")
+
+
+def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_lives(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        for number in range(1, HTTP_THREADS + 1):
+            served.connect(stack, WAIT)
+            wait_until(lambda number=number: served.at_work == number)
+        monkeypatch.setattr(gateway, "WAITING_REQUESTS_MAX", 3)
+        waiting = [served.connect(stack, QUICK) for _ in range(3)]
+        assert b'{"ok":true}' in read_all(served.connect(stack, ALIVE[:-2] + CLOSE))
+        named = [QUICK[:-2] + b"X-Request-Id: %s\r\n\r\n" % name for name in (b"first", b"second")]
+        refused = read_all(served.connect(stack, b"".join(named)))
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"first" in refused
+        assert b"second" not in refused
+        assert b"SERVICE_UNAVAILABLE" in refused
+        assert b"retry-after: " in refused
+        served.go.set()
+        assert all(each.recv(9) == b"HTTP/1.1 " for each in waiting)
+
+
+def test_of_too_many_bodies_the_longest_under_way_give_way(served: Served) -> None:
+    with ExitStack() as stack:
+        slow = [served.connect(stack, PART) for _ in range(8)]
+        assert read_all(slow[0]).startswith(b"HTTP/1.1 503 ")
+        assert served.ask(UPLOAD + b"x" * BODY_BYTES_MAX) == b"HTTP/1.1 200"
+        slow[-1].sendall(b"x" * (BODY_BYTES_MAX - BODY_BYTES_MAX * 3 // 4))
+        assert slow[-1].recv(12) == b"HTTP/1.1 200"
+
+
+def test_of_too_many_replies_that_nobody_takes_the_longest_give_way(served: Served) -> None:
+    with ExitStack() as stack:
+        untaken = [served.connect(stack, WHOLE) for _ in range(4)]
+        for each in untaken:
+            assert each.recv(12) == b"HTTP/1.1 200"
+        with suppress(ConnectionResetError):
+            assert len(read_all(untaken[0])) < LARGE_BYTES
+        assert served.ask() == b"HTTP/1.1 200"
+
+
+@pytest.mark.parametrize("more", [b"", b"Connection: upgrade\r\nUpgrade: a\r\n"])
+def test_of_many_requests_at_once_few_are_read_before_their_turn(
+    served: Served, more: bytes
+) -> None:
+    one = QUICK[:-2] + more + b"\r\n"
+    count = 60_000 // len(one)
+    with ExitStack() as stack:
+        connection = served.connect(stack, WAIT + one * count + QUICK[:-2] + CLOSE)
+        wait_until(lambda: served.at_work == 1)
+        gc.collect()  # What other tests have left is nobody's.
+        read = sum(isinstance(each, server.Cycle) for each in gc.get_objects())
+        assert 0 < read <= server.PARSE_BYTES // len(one) + 2
+        served.go.set()
+        assert read_all(connection).count(b"HTTP/1.1 200 OK\r\n") == count + 2
+
+
+def test_who_asks_a_thousand_times_at_once_whether_it_lives_delays_nobody(served: Served) -> None:
+    with ExitStack() as stack:
+        greedy = [served.connect(stack, ALIVE * 1_000) for _ in range(4)]
+        assert served.ask() == b"HTTP/1.1 200"
+        for each in greedy:
+            found = b""
+            while found.count(b'{"ok":true}') < 1_000:
+                found += each.recv(65_536)
+    assert len(served.counted) == 4_000
+
+
+def test_of_too_many_connections_those_that_wait_longest_give_way(served: Served) -> None:
+    with ExitStack() as stack:
+        first = served.connect(stack, WAIT)
+        wait_until(lambda: served.at_work == 1)
+        idle = []
+        for _ in range(HTTP_THREADS + 19):
+            idle.append(served.connect(stack, ALIVE))
+            while b'{"ok":true}' not in idle[-1].recv(65_536):
+                pass
+        assert served.ask() == b"HTTP/1.1 200"
+        wait_until(is_closed(idle[0]))
+        assert not is_closed(idle[-1])()
+        served.go.set()
+        assert first.recv(12) == b"HTTP/1.1 200"
+
+
+def test_a_client_that_leaves_in_the_midst_of_a_reply_costs_a_thread_nothing(
+    served: Served,
+) -> None:
+    for _ in range(HTTP_THREADS + 1):
+        with ExitStack() as stack:
+            served.connect(stack, QUICK)
+            served.connect(stack, LARGE)
+    assert served.ask() == b"HTTP/1.1 200"
+
+
+def _accepts(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=10).close()
+    except OSError:
+        return False
+    return True
