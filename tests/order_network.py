@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Literal
 
+from msgspec.structs import replace
+
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import Cost, ProviderBalance
@@ -159,7 +161,9 @@ class SellingByOrder:
         with self.book.lock:
             self.book.added += 1
             addon_id = f"addition-{self.book.added}"
-            bought.addons[addon_id] = _usage(addon_id, plan)
+            bought.addons[addon_id] = replace(
+                _usage(addon_id, plan), order_reference=f"order of {addon_id}"
+            )
         return Addon(addon_id, Cost(COST, "EUR", addon_id, estimated=False))
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:

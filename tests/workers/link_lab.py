@@ -13,6 +13,7 @@ from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.bootstrap.providers import SEED
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import PlanTerms, SponsorProfile
+from domain.cost import Cost
 from domain.errors import ProvisioningError
 from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
@@ -79,7 +80,11 @@ class Lab:
         return process
 
     def plan(
-        self, provider_plan_id: str = "eu-1", price: str = PRICE, sponsors: Sequence[str] = ("sp",)
+        self,
+        provider_plan_id: str = "eu-1",
+        price: str = PRICE,
+        sponsors: Sequence[str] = ("sp",),
+        cost: Cost | None = None,
     ) -> UUID:
         """Offer a plan; return its id."""
         terms = PlanTerms(
@@ -92,6 +97,7 @@ class Lab:
             coverage_type="local",
             sponsor_profiles=[SponsorProfile(each, each.upper(), "#fff") for each in sponsors],
             coverage=[],
+            cost=cost,
         )
         plan_id = uuid4()
         self._plans[plan_id] = terms

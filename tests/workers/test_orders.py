@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from domain.cause import Cause
+from domain.cost import Cost
 from domain.errors import InsufficientBalance, Refused
 from domain.links.link import Link, Stage
 from domain.provider_errors import OutcomeUnknown
@@ -44,6 +45,8 @@ def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Or
     ]
     (activation,) = link.current_activations
     assert activation.addon_id == bought.order.addon_id
+    costs = [each.cost for each in lab.books.events if isinstance(each, Link.Activated)]
+    assert costs == [bought.order.cost]
     check_order_lab(lab)
 
 
@@ -173,6 +176,31 @@ def test_links_that_race_for_one_lost_order_take_it_once(orders: Orders) -> None
     active = [link for link in links if lab.link(link).stage is Stage.ACTIVE]
     assert (len(active), len(lab.book.orders)) == (1, 1)
     check_order_lab(lab)
+
+
+def test_two_links_whose_replies_were_lost_take_an_order_each(orders: Orders) -> None:
+    lab = orders()
+    plan = lab.plan()
+    links = [lab.request(plan) for _ in range(2)]
+    for link in links:
+        arm(lab.network, "order", UNKNOWN["unknown, done"])
+        lab.work(link)
+    until_called(lab)
+    lab.work(links[1])
+    lab.settle()
+    taken = {lab.link(link).iccid for link in links}
+    assert taken == {bought.order.iccid for bought in lab.book.orders}
+    check_order_lab(lab)
+
+
+def test_an_addition_whose_reply_was_lost_is_booked_as_on_the_invoice(orders: Orders) -> None:
+    lab, cost = orders(), Cost(2_100_000, "EUR")
+    link, plan = lab.create(), lab.plan("eu-2", cost=cost)
+    arm(lab.network, "add_plan", UNKNOWN["unknown, done"])
+    lab.work_change(lab.request_change(link.id, (), [plan]))
+    lab.settle()
+    costs = [each.cost for each in lab.books.events if isinstance(each, Link.PlanAdded)]
+    assert costs == [Cost(2_100_000, "EUR", "order of addition-1")]
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

@@ -6,6 +6,7 @@ Time is `clock`'s, quantities are MB, of which 1 GB has 1024.
 
 import itertools
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -246,10 +247,13 @@ class AiraloServer(ScriptedServer):
         return success([each.shown(self.clock()) for each in reversed(esim.held)])
 
 
-def airalo_at(url: str, clock: Clock, secret: str = CLIENT_SECRET) -> tuple[Airalo, RemoteApi]:
-    """Return an adapter as a process has it, and the API to close."""
-    api = RemoteApi(Airalo.name, url, clock=clock)
-    return Airalo(Session(api, CLIENT_ID, secret), api, clock), api
+def airalo_at(url: str, clock: Clock, secret: str = CLIENT_SECRET) -> tuple[Airalo, ExitStack]:
+    """Return an adapter as a process has it, and its clients of the API to close."""
+    opened = ExitStack()
+    api, packages = (
+        opened.enter_context(closing(RemoteApi(Airalo.name, url, clock=clock))) for _ in range(2)
+    )
+    return Airalo(Session(api, CLIENT_ID, secret), packages, clock), opened
 
 
 def success(data: Any) -> Answer:

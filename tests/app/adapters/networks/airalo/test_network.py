@@ -25,7 +25,7 @@ from domain.provider_errors import (
 from tests.app.adapters.networks.airalo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
 from tests.installation import SetClock
 from tests.support.providers.airalo import AiraloServer
-from tests.support.providers.server import Request
+from tests.support.providers.server import FaultKind, Request
 
 
 def buy(network: Airalo, reference: str = "link-1") -> Order:
@@ -279,3 +279,13 @@ def test_a_used_up_package_needs_no_number_and_any_other_needs_one(
     without_a_number("ACTIVE")
     with pytest.raises(NotAnswered, match="remaining"):
         network.usage(iccid, timeout_s=TIMEOUT_S)
+
+
+def test_whoever_reads_an_esim_too_often_keeps_nobody_from_buying(
+    network: Airalo, server: AiraloServer
+) -> None:
+    order = buy(network)
+    server.fault(FaultKind.RATE_LIMITED, on="packages", headers={"Retry-After": "60"})
+    with pytest.raises(Unavailable):
+        network.usage(order.iccid, timeout_s=TIMEOUT_S)
+    assert buy(network, "link-2").reference == "link-2"

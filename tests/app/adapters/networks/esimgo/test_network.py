@@ -225,6 +225,13 @@ def test_nothing_is_taken_back_without_refunds(connect: Connect, server: EsimGoS
     assert "cancel" in connect(refunds=True).capabilities
 
 
+def test_an_esim_with_another_bundle_is_not_taken_back(network: EsimGo) -> None:
+    order = bought(network)
+    network.add_plan(order.iccid, PLAN, "topup-1", timeout_s=TIMEOUT_S)
+    assert not network.take_back(order, timeout_s=TIMEOUT_S)
+    assert len(network.usage(order.iccid, timeout_s=TIMEOUT_S).addons) == 2
+
+
 def test_an_esim_that_the_provider_does_not_take_back_is_kept(
     network: EsimGo, server: EsimGoServer
 ) -> None:
