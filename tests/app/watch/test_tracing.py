@@ -22,7 +22,7 @@ from app.watch import spans, tracing
 from tests.installation import wait_until
 from tests.plan_files import import_plans, plan
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.system import Running, System
+from tests.scenarios.system import System
 from tests.servers.databases import Databases
 from tests.support.collector import Collector, Seen, collector
 from tests.support.providers.esimgo import KEY, EsimGoServer
@@ -48,59 +48,53 @@ def network() -> Iterator[EsimGoServer]:
 
 
 @pytest.fixture
+def tracing_to(collected: Collector, network: EsimGoServer) -> dict[str, str]:
+    """Settings of an installation that traces, and whose network is called over HTTP."""
+    return {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collected.url,
+        "OTEL_BSP_SCHEDULE_DELAY": "200",
+        "SANDBOX": "false",
+        "NETWORK_PROVIDER": "simulated,esimgo",
+        "ESIMGO_API_KEY": KEY,
+        "ESIMGO_URL": network.url,
+        "PROVISIONING_DEADLINE_S": "5",
+    }
+
+
+@pytest.fixture
 def system(
-    tmp_path: Path,
-    databases: Databases,
-    broker_url: str,
-    collected: Collector,
-    network: EsimGoServer,
+    tmp_path: Path, databases: Databases, broker_url: str, tracing_to: dict[str, str]
 ) -> Iterator[System]:
-    """An installation whose processes trace, and whose network is called over HTTP."""
+    """An installation of several processes."""
     url = databases.new()
-    made = System(
-        tmp_path,
-        url,
-        broker_url,
-        OTEL_EXPORTER_OTLP_ENDPOINT=collected.url,
-        OTEL_BSP_SCHEDULE_DELAY="200",
-        SANDBOX="false",
-        NETWORK_PROVIDER="simulated,esimgo",
-        ESIMGO_API_KEY=KEY,
-        ESIMGO_URL=network.url,
-        PROVISIONING_DEADLINE_S="5",
-    )
+    made = System(tmp_path, url, broker_url, **tracing_to)
     yield made
     made.close()
     databases.drop(url)
 
 
-def started_on(system: System) -> list[Running]:
-    started = [system.start(role) for role in ("web", "dispatcher", "worker", "projector")]
-    for each in started:
-        each.says("serving" if each.name == "web" else "is at work", COMES_UP_S)
-    return started
+@pytest.fixture
+def small_system(tmp_path: Path, tracing_to: dict[str, str]) -> Iterator[System]:
+    """An installation of one process."""
+    made = System(tmp_path, f"sqlite:///{tmp_path}/service.db", "memory://", **tracing_to)
+    yield made
+    made.close()
 
 
-def in_it(spans: list[Seen], role: str, scope: str) -> list[Seen]:
-    return [each for each in spans if each.role == role and each.scope.endswith(scope)]
-
-
-@pytest.mark.slow
-def test_a_purchase_that_fails_is_one_trace_from_the_request_to_the_refund(
-    system: System, collected: Collector
-) -> None:
+def fail_to_buy(system: System, collected: Collector, *roles: str) -> list[str]:
+    """Buy a plan that the network does not know, in a trace of ours; return what no span holds."""
     assert system.run("migrate").returncode == 0
     partner = partner_of(system)
     offered = plan("Scripted", network="esimgo", provider_plan_id=BUNDLE)
     import_plans(system.container, offered)
-    started = started_on(system)
+    started = [system.start(role) for role in roles]
+    for each in started:
+        each.says("serving" if each.name in {"web", "serve"} else "is at work", COMES_UP_S)
     wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
     plans = partner.ask("GET", "/v1/plans?per_page=100").data["data"]
     bought = next(each["id"] for each in plans if each["provider_plan_id"] == BUNDLE)
     traced = {"traceparent": f"00-{CALLER}-{CALLING}-01", "tracestate": f"them={NUMBER}"}
-
     reply = partner.ask("POST", "/v1/links", {"plan_id": bought, "name": NUMBER}, traced)
-
     assert reply.status == 502, reply
     assert reply.json["meta"]["request_id"] == str(UUID(CALLER))
     partner.ask("POST", f"/number-lookup?phone_number=%2B{NUMBER[1:]}")
@@ -108,24 +102,50 @@ def test_a_purchase_that_fails_is_one_trace_from_the_request_to_the_refund(
     wait_until(lambda: any("wallet.refunded" in str(each) for each in collected.of(CALLER)), 20.0)
     for process in started:
         process.signal(signal.SIGTERM)
-    assert [process.ended() for process in started] == [0, 0, 0, 0]  # What is left is sent first.
-    seen = collected.of(CALLER)
-    [request] = in_it(seen, "web", "flask")
-    assert request.name == "POST /v1/links"
-    assert request.parent_id == CALLING
-    assert in_it(seen, "web", "psycopg")
-    assert in_it(seen, "dispatcher", "pika_instrumentor")[0].name == "provision send"
-    assert in_it(seen, "worker", "pika_instrumentor")[0].name == "provision receive"
-    work = [each for each in in_it(seen, "worker", "app") if each.name == "work_link"]
-    parents = {each.span_id for each in in_it(seen, "dispatcher", "app")}
-    assert {each.parent_id for each in work} <= parents
-    [call] = in_it(seen, "worker", "urllib3")
+    assert {process.ended() for process in started} == {0}  # What is left is sent first.
+    return [NUMBER[1:], KEY, "them=", partner.headers()["Authorization"][-20:], "FROM", BUNDLE]
+
+
+def check_trace(seen: list[Seen], web: str, dispatcher: str, worker: str) -> None:
+    """The spans of one trace go from the request to the refund."""
+    [request] = in_it(seen, web, "flask")
+    assert (request.name, request.parent_id) == ("POST /v1/links", CALLING)
+    work = [each for each in in_it(seen, worker, "app") if each.name == "work_link"]
+    dispatched = [each for each in in_it(seen, dispatcher, "app") if "dispatch" in each.name]
+    assert work
+    assert {each.parent_id for each in work} <= {each.span_id for each in dispatched}
+    [call] = in_it(seen, worker, "urllib3")
     assert call.attributes["net.peer.name"] == "127.0.0.1"
     assert call.parent_id in {each.span_id for each in work}
     refunds = [each for each in seen if "wallet.refunded" in each.attributes.get("events", [])]
-    assert [(each.role, each.name) for each in refunds] == [("worker", "commit")]
-    personal = [NUMBER[1:], KEY, "them=", partner.headers()["Authorization"][-20:], "FROM", BUNDLE]
-    assert [each for each in personal if each.encode() in b"".join(collected.bodies)] == []
+    assert [(each.role, each.name) for each in refunds] == [(worker, "commit")]
+
+
+def in_it(spans: list[Seen], role: str, scope: str) -> list[Seen]:
+    return [each for each in spans if each.role == role and each.scope.endswith(scope)]
+
+
+@pytest.mark.soak
+def test_a_purchase_that_fails_is_one_trace_through_all_processes(
+    system: System, collected: Collector
+) -> None:
+    secret = fail_to_buy(system, collected, "web", "dispatcher", "worker", "projector")
+    seen = collected.of(CALLER)
+    check_trace(seen, "web", "dispatcher", "worker")
+    assert in_it(seen, "web", "psycopg")
+    assert in_it(seen, "worker", "psycopg")
+    assert in_it(seen, "dispatcher", "pika_instrumentor")[0].name == "provision send"
+    assert in_it(seen, "worker", "pika_instrumentor")[0].name == "provision receive"
+    assert [each for each in secret if each.encode() in b"".join(collected.bodies)] == []
+
+
+@pytest.mark.slow
+def test_a_purchase_that_fails_is_one_trace_from_the_request_to_the_refund(
+    small_system: System, collected: Collector
+) -> None:
+    secret = fail_to_buy(small_system, collected, "serve")
+    check_trace(collected.of(CALLER), "serve", "serve", "serve")
+    assert [each for each in secret if each.encode() in b"".join(collected.bodies)] == []
 
 
 def test_who_has_an_endpoint_without_the_packages_is_told_so(
