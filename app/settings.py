@@ -415,6 +415,11 @@ class Settings:
     )
     web_workers: int = _setting("how many processes of `web` answer", "1", _whole(1, 64))
     metrics_port: int = _setting("the port of /metrics, 0 for none", "0", _whole(0, 65_535))
+    otel_exporter_otlp_endpoint: str = _setting(
+        "where spans go, the URL of a collector (OTLP over HTTP); empty: nothing is traced",
+        "",
+        _url,
+    )
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> Self:

@@ -6,9 +6,11 @@ Which event asks for which message stands in `workers/routes.py`.
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from domain.aggregates import topics_but
 from domain.cause import Clock, utc_now
+from domain.log.aggregate import Event
 from domain.log.log import Log, Place, Poisoned, Stretch
 from projections.engine.database import Database
 from projections.engine.positions import Fenced, Position, Positions, belongs
@@ -43,13 +45,16 @@ class Dispatcher:
         publisher: Publisher,
         sweep: Callable[[], object],
         clock: Clock = utc_now,
+        around: Callable[[Event], AbstractContextManager[object]] = nullcontext,
     ) -> None:
+        """`around` is entered while the messages of an event are published."""
         self._log = log
         self._database = database
         self._positions = positions
         self._publisher = publisher
         self._sweep = sweep
         self._clock = clock
+        self._around = around
         self._started = False
         self._place: Position | None = None  # As it is stored; None: read it first.
         self._passed: Place | None = None  # The last event that need not be looked at again.
@@ -64,13 +69,20 @@ class Dispatcher:
             if time.monotonic() > self._looked_at + LOOK_S:
                 self._place = None  # Others may have moved or dropped it.
             return 0
-        messages = [each for recorded in stretch.events for each in messages_for(recorded.event)]
-        for message in messages:
-            self._publisher.publish(message)
+        published = sum(self._publish(recorded.event) for recorded in stretch.events)
         self._passed = stretch.last
-        if messages or time.monotonic() > self._moved_at + MOVE_S:
+        if published or time.monotonic() > self._moved_at + MOVE_S:
             self._move(place)
         return stretch.count
+
+    def _publish(self, event: Event) -> int:
+        """Publish what an event asks for; return how many messages that is."""
+        messages = [*messages_for(event)]
+        if messages:
+            with self._around(event):
+                for message in messages:
+                    self._publisher.publish(message)
+        return len(messages)
 
     def _find_place(self) -> Position:
         """Read the position; if there is none in this log, start at the head."""

@@ -72,8 +72,9 @@ from app.settings import (
     WrongSetting,
 )
 from app.watch.clock_check import ClockCheck
-from app.watch.logging import WorkLog, carried, note_cause
+from app.watch.logging import WorkLog, note_cause
 from app.watch.metrics import Metrics
+from app.watch.tracing import tracing
 from domain.accounts.commands import Accounts
 from domain.accounts.committer import Committer
 from domain.accounts.currency import Currency
@@ -239,7 +240,7 @@ class Container:
         """Open the log, with new tables if `create`; metrics count what it appends."""
         tables = {"CREATE_TABLE": "y" if create else "n"}
         log = Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
-        log.observer = self._note_events
+        log.observer, log.around = self._note_events, tracing().committing
         return log
 
     def _note_events(self, stored: Sequence[StoredEvent]) -> None:
@@ -705,7 +706,7 @@ class Container:
             costs=settings.lookup_costs,
             cache_ttls=self._cache_ttls(),
             concurrency=max(settings.lookups_at_once.values()),
-            carry=carried,
+            carry=tracing().carried,
             canonical_of=canonical_of,
         )
 
@@ -1054,7 +1055,8 @@ class Container:
         if not settings.has_own_broker:
             broker = DurableBroker(settings.broker_url.split(","), quorum=settings.quorum_queues)
         actors.register(broker, self)
-        broker.add_middleware(WorkLog(self.metrics.worked))
+        for each in (*tracing().middleware(), WorkLog(self.metrics.worked)):
+            broker.add_middleware(each)
         return broker
 
     @part
@@ -1066,7 +1068,13 @@ class Container:
     def dispatcher(self) -> Dispatcher:
         """Turns events into messages."""
         return Dispatcher(
-            self.log, self.views, self.positions, self.publisher, self.sweep_everything, self.clock
+            self.log,
+            self.views,
+            self.positions,
+            self.publisher,
+            self.sweep_everything,
+            self.clock,
+            tracing().dispatching,
         )
 
     @part

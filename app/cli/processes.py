@@ -14,6 +14,7 @@ from app.processes.migrate import migrate
 from app.processes.readiness import wait_until_reached
 from app.processes.stopping import stop_on_signals
 from app.settings import WrongSetting
+from app.watch import tracing
 from app.watch.logging import configure_logging
 
 # Honcho sets it for each process: the name in the Procfile and the number of the copy.
@@ -67,6 +68,7 @@ def _web(container: Container) -> None:
 def _background(container: Container) -> None:
     from app.processes import background  # noqa: PLC0415  # As above.
 
+    tracing.begin(container.settings, container.role)
     background.run(container, container.role)  # type: ignore[arg-type]  # From the table below.
 
 

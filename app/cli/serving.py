@@ -21,6 +21,7 @@ from app.processes.finance import serve_finance
 from app.processes.migrate import migrate
 from app.processes.serve import serve
 from app.settings import Settings
+from app.watch import tracing
 from app.watch.logging import configure_logging
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.catalogue.matching import PlanEntry
@@ -94,6 +95,7 @@ def serve_all(session: Session, *, demo: bool) -> None:
     container = session.container
     container.role = "serve"
     configure_logging(container.settings.log_format, current_request_id)
+    tracing.begin(container.settings, "serve")
     announce(container)
     with watched("Building read models") as progress:
         migrate(container, progress)

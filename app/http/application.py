@@ -44,6 +44,7 @@ from app.http.lookups.at_once import LookupsAtOnce
 from app.http.server import Server
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
+from app.watch.tracing import tracing
 from app.watch.trouble import log_place
 
 NOWHERE = "/nowhere"  # No route has this path.
@@ -194,9 +195,11 @@ class Bridge:
     def begin(self, container: Container) -> Callable[[], None]:
         """Answer with this container from now on."""
         app, settings = create_app(container), container.settings
+        tracing().watch(app)
         # A lookup always waits if the database (SQLite) is read for each caller, or if the provider
-        # is called over a network.
+        # is called over a network. A request is traced where Flask answers it.
         is_worth_trying = self._many and container.single_lookup.leases is None
+        is_worth_trying = is_worth_trying and not tracing().is_on
         paths = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP}
         at_once = LookupsAtOnce(container, app.extensions[errors.OUTAGES], paths, new_request_id)
         self._at_once = at_once.begin if is_worth_trying else None

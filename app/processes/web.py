@@ -29,6 +29,7 @@ from app.processes.memory import settle_memory
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import ASKS, call_after, stop_on_signals
 from app.settings import Settings, WrongSetting
+from app.watch import tracing
 from app.watch.logging import configure_logging
 from app.watch.web_workers import WorkerFiles, WorkerGauges, count_in
 from domain.errors import ServiceUnavailable, WrongCurrency
@@ -45,6 +46,7 @@ logger = logging.getLogger(__name__)
 def run(container: Container) -> None:
     """Serve until SIGTERM or SIGINT; replace workers that die."""
     container.check_settings()  # Here, or each worker would end with a traceback.
+    tracing.check(container.settings)  # As above.
     ensure_keys(container)  # First, because `/readyz` asks for the keys.
     if not container.settings.metrics_port:
         _run(container, lambda _: None, None)
@@ -199,6 +201,7 @@ def work(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
 
     settings = Settings.load()
     configure_logging(settings.log_format, current_request_id)
+    tracing.begin(settings, "web")
     if settings.metrics_port:
         count_in(slot)
     container = Container(settings)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -135,6 +135,8 @@ class Log(Application[UUID]):
         self.aggregates = aggregates
         self.appended = Signal()
         self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
+        # Entered around each insert; must not raise.
+        self.around: Callable[[Sequence[StoredEvent]], AbstractContextManager[object]] = nullcontext
         self.seen = 0  # The highest position that this process has seen.
         self._has_lost = False  # An event that was read before is gone.
 
@@ -269,7 +271,8 @@ class Log(Application[UUID]):
         Errors of the database are raised as they are. EventsGone ends the use of this log.
         """
         try:
-            positions = self.recorder.insert_events(stored)
+            with self.around(stored):
+                positions = self.recorder.insert_events(stored)
         except EventsGone:
             self._has_lost = True
             raise

@@ -1,6 +1,7 @@
 """The locks pin and hash every package, name no place to fetch from, and follow the .in files."""
 
 import re
+from itertools import combinations
 
 import pytest
 from packaging.requirements import Requirement
@@ -9,7 +10,7 @@ from packaging.utils import canonicalize_name
 from tests.tidy.source import ROOT
 
 PINNED = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+)(?: --hash=sha256:[0-9a-f]{64})+")
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-tracing.lock", "requirements-dev.lock")
 
 
 def statements(name: str) -> list[str]:
@@ -45,7 +46,8 @@ def test_a_lock_answers_each_requirement_it_was_made_from(lock: str) -> None:
         assert requirement.specifier.contains(locked.get(name, "0")), requirement
 
 
-def test_both_locks_agree_where_they_overlap() -> None:
-    service, tools = pins("requirements.lock"), pins("requirements-dev.lock")
-    shared = service.keys() & tools.keys()
-    assert {name: tools[name] for name in shared} == {name: service[name] for name in shared}
+@pytest.mark.parametrize(("one", "other"), [*combinations(LOCKS, 2)])
+def test_locks_agree_where_they_overlap(one: str, other: str) -> None:
+    first, second = pins(one), pins(other)
+    shared = first.keys() & second.keys()
+    assert {name: second[name] for name in shared} == {name: first[name] for name in shared}
