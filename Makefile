@@ -5,9 +5,9 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
-# Twice the cores of CI, because a process waits for half of its time. Each collects all tests and
+# On two cores, because a process waits for over half of its time. Each collects all tests and
 # starts servers of its own; tests/servers/scheduling.py says which tests it gets.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 5
 # At which moment the tests run, such as AT=2028-02-29T10:00 (UTC); under CI the date chooses one.
 CLOCK = $(BIN)/python -m tests.servers.clock "$(AT)"
 # Tests without servers wait for a third of their time.
