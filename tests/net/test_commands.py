@@ -107,6 +107,7 @@ def test_keys(net: Net) -> None:
     net.run("keys", "revoke", name)
     net.run("keys", "revoke", name, "--yes")
     net.run("keys", "revoke", "nonsense", "--yes")
+    net.run("operator", "acts")
 
 
 def test_the_catalogue(net: Net) -> None:
@@ -225,6 +226,9 @@ def test_settings_and_doctor(net: Net) -> None:
     for name in ("DATABASE_URL", "SIGNING_KEYS", "PORT"):
         told[name]["value"] = f"<{name}>"
     net.note("settings --json", f"-> {status}", *(json.dumps(each) for each in told.values()))
+    status, out, _ = net.house.command("settings", "--json", BROKER_URL="amqp://we:hush@mq/v")
+    shown = [each for each in json.loads(out)["data"] if each["name"] == "BROKER_URL"]
+    net.note("settings --json with a password", f"-> {status}", *map(json.dumps, shown))
     net.run("settings", PORT="many")
     net.run("settings", CURRENCY="XXX")
     net.run("settings", SANDBOX="perhaps")

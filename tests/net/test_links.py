@@ -350,8 +350,10 @@ def test_links_are_listed_and_found(net: Net) -> None:
 
 def test_nobody_sees_the_link_of_another(net: Net) -> None:
     acme, rival = net.partner(), net.partner(name="Rival")
-    link = acme.buy()["id"]
+    bought = acme.buy()
+    link = bought["id"]
     rival.get(PATH)
+    rival.get(f"{PATH}/{bought['iccid']}")
     for path in ("", "/history", "/qr", "/network-status", "/topup-plans"):
         rival.get(f"{PATH}/{link}{path}")
         acme.get(f"{PATH}/89883999012345678901{path}")

@@ -123,6 +123,9 @@ def test_what_is_erased_is_gone(net: Net) -> None:
     link = acme.buy(name="Zoe's phone")["id"]
     found = acme.look_up("+447400123456")["meta"]["lookup_id"]
     erase = ("privacy", "erase")
+    rival = net.partner(name="Rival").id
+    for kind, each in (("--lookup", lookup), ("--job", job), ("--link", link)):
+        net.run(*erase, kind, each, "--org", rival)
     net.run(*erase, "--lookup", lookup, "--dry-run")
     net.run(*erase, "--lookup", lookup)
     net.run(*erase, "--lookup", lookup)

@@ -60,6 +60,8 @@ def test_usage_is_summed(net: Net) -> None:
         "?group_by=day,kind",
         "?group_by=kind,plan&from=2026-03-01&to=2026-04-01",
         "?from=2026-03-11",
+        "?to=2026-03-10",
+        "?to=2026-03-11",
         "?group_by=hour",
         "?group_by=day,kind,plan",
         "?from=x&to=y",
@@ -172,6 +174,8 @@ def test_limits_of_an_organization(net: Net) -> None:
     acme.post("/v1/links", {"plan_id": acme.plan("Germany 3 GB")})
     acme.post("/v1/links", {"plan_id": acme.plan("Germany 3 GB")})
     acme.post("/number-lookup/bulk", {"phone_numbers": [f"+1415{n:07}" for n in range(110)]})
+    acme.job("+15005550001", "+14155552671")
+    acme.get("/v1/account")
     acme.post("/number-lookup", {"phone_number": "+14155552671"})
     link = acme.data("/v1/links")["data"][0]
     acme.call("PUT", f"/v1/links/{link['id']}/plans", {"add": [acme.plan("Germany 3 GB")]})

@@ -137,6 +137,16 @@ def test_a_delivery_that_fails_is_repeated_and_sent_again_by_hand(
     receiver.record(net, "/down", 3, made["secret"])
 
 
+def test_a_redirect_is_no_delivery(net: Net, receiver: Receiver) -> None:
+    acme = net.partner()
+    made = acme.ask("POST", PATH, {"url": f"{receiver.url}/moved"}).data
+    listed = f"{PATH}/{made['id']}/deliveries"
+    receiver.status = 302
+    acme.post(f"{PATH}/{made['id']}/test")
+    net.until(lambda: [each["response_status"] for each in acme.data(listed)["data"]] == [302])
+    acme.get(listed)
+
+
 def test_an_endpoint_that_is_gone_is_disabled(net: Net, receiver: Receiver) -> None:
     acme = net.partner()
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/gone"}).data

@@ -39,6 +39,7 @@ class Year:
     partners: dict[str, Partner]
     moments: list[Moment]
     history: list[dict[str, Any]]  # Of a link that has owed fees.
+    statements: list[dict[str, Any]]
 
     def of(self, net: Net) -> Net:
         """Have a scenario tell times and organizations as the year does."""
@@ -197,6 +198,7 @@ class Story:
         self.until_charged(self.north, 6)
         path = f"/v1/links/{self.second['id']}/history?per_page=100"
         self.history = self.north.data(path)["data"]
+        self.statements = self.north.data("/v1/statements")
         self.net.quietly("audit", "checkpoint", "--out", self.house.home / "checkpoint")
         self.house.stop()
 
@@ -219,7 +221,7 @@ def year(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Y
         story = Story(net)
         story.play()
         partners = {"north": story.north, "south": story.south, "west": story.west}
-        yield Year(made, partners, net.masks.moments, story.history)
+        yield Year(made, partners, net.masks.moments, story.history, story.statements)
 
 
 @pytest.fixture(name="house")
@@ -260,6 +262,8 @@ def test_statements(net: Net, year: Year) -> None:
     for partner in year.partners.values():
         for month in ("2025-01", "2025-02", "2025-03", "2025-06", "2025-07", "2025-12", "2026-01"):
             net.run("audit", "statement", partner.id, month)
+    told = (told_json(json.dumps(each), net.masks) for each in year.statements)
+    net.note("GET /v1/statements", *told)
     north = year.partners["north"].id
     for form in ("csv", "html"):
         out = net.print("audit", "statement", north, "2025-02", "--format", form)
