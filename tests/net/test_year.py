@@ -233,6 +233,9 @@ def test_the_log_is_verified(net: Net, year: Year) -> None:
     year.of(net).run("audit", "verify")
     net.run("audit", "verify", "--against", year.house.home / "checkpoint")
     net.run("audit", "verify", "--from", year.house.home / "checkpoint")
+    origin, size, *rest = (year.house.home / "checkpoint").read_text().split("\n")
+    forged = net.file("forged", "\n".join([origin, str(int(size) - 1), *rest]))
+    net.run("audit", "verify", "--against", forged)
     net.print("audit", "verify")
 
 
