@@ -9,6 +9,7 @@ import sqlite3
 import time
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from urllib.parse import unquote
 
 LOOK_S = 0.05
@@ -24,6 +25,8 @@ class DatabaseFile:
         self._names = (str(self.path), f"{self.path}-wal")
         self._opened: list[Identity] | None = None
         self._looks_at_s = 0.0
+        # A look and what follows from it are one step: another thread may open the file meanwhile.
+        self._lock = Lock()
 
     @classmethod
     def named(cls, name: str) -> "DatabaseFile":
@@ -33,11 +36,16 @@ class DatabaseFile:
 
     def opened(self) -> None:
         """Note a new connection that has read, so that its files are there, or raise as below."""
-        self._opened = self._opened or self._look()
-        self.require()
+        with self._lock:
+            self._opened = self._opened or self._look()
+            self._require()
 
     def require(self) -> None:
         """Raise if the files at the path are not those that are open."""
+        with self._lock:
+            self._require()
+
+    def _require(self) -> None:
         found = self._look()
         if self._opened is not None and self._opened != found:
             # SQLite itself removes a log whose last user has closed it; the next one is another.
