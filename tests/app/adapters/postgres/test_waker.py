@@ -10,10 +10,18 @@ import pytest
 from app.adapters.postgres import waker as postgres_waker
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.database import conninfo
-from app.adapters.postgres.waker import CHANNEL, STREAMS_MAX, PostgresWaker, payload_of, streams_of
+from app.adapters.postgres.waker import (
+    CHANNEL,
+    NONE,
+    STREAMS_MAX,
+    PostgresWaker,
+    payload_of,
+    streams_of,
+)
 from domain.log.signal import Signal
+from projections.engine.freshness import wait_until_projected
 from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
-from tests.projections.histories import create_job
+from tests.projections.histories import create_job, look_up
 from tests.projections.looking import register
 from tests.scenarios.relay import Relay
 from tests.servers.postgres import PostgresServer
@@ -76,6 +84,27 @@ def test_only_commits_that_ask_for_work_wake_the_dispatcher(process: Process) ->
             other.execute("SELECT pg_notify('log_work', 'the end')")
         heard = listener.notifies(timeout=PATIENCE_S, stop_after=2)
         assert [each.payload for each in heard] == ["", "the end"]
+
+
+@postgresql_only("on SQLite everything is one process")
+def test_nobody_is_told_of_mere_steps_until_somebody_waits_for_a_read_model(
+    process: Process,
+) -> None:
+    url, name = process.settings.database_url, process.transactions.name
+    organization_id = process.organization()
+    process.projector.catch_up()
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute(f"LISTEN {CHANNEL}")
+        look_up(process, organization_id)
+        assert wait_until_projected(process.log, process.views, process.positions, [name]) is False
+        process.projector.catch_up()
+        assert wait_until_projected(process.log, process.views, process.positions, [name])
+        notify(url)
+        heard = [each.payload for each in listener.notifies(timeout=PATIENCE_S, stop_after=2)]
+    assert heard == [
+        NONE,
+        "",
+    ]  # None of the charge, one of the wait, none of the wait that is over.
 
 
 def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
