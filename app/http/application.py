@@ -24,10 +24,13 @@ from app.http import tokens as auth
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
 from app.http.edge import compression, errors, openapi
+from app.http.edge.at_once import AtOnce
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.request import (
     CURRENT,
+    NO_SNIFF,
+    NO_STORE,
     RequestContext,
     count_of,
     note_answer,
@@ -35,12 +38,11 @@ from app.http.edge.request import (
     request_id_of,
 )
 from app.http.finance import routes as finance
-from app.http.gateway import LIVEZ, Gateway, OwnReplies, Pending, Scope
+from app.http.gateway import LIVEZ, Gateway, OwnReplies, Pending, Reply, Scope
 from app.http.links import notifications
 from app.http.links import routes as links
 from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
-from app.http.lookups.at_once import LookupsAtOnce
 from app.http.server import Server
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
@@ -90,11 +92,7 @@ class Edge(Flask):
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request, in a context of its own."""
         self._find_path(environ)
-        for name in SHORT_HEADERS:
-            if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
-                del environ[name]  # As if it had not been sent.
-        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
-        context = RequestContext(self._container, self.extensions, request_id, time.perf_counter())
+        context = self.begin(environ)
         before = CURRENT.set(context)
         try:
             return super().wsgi_app(environ, start_response)
@@ -104,6 +102,30 @@ class Edge(Flask):
             raise
         finally:
             CURRENT.reset(before)
+
+    def begin(self, environ: dict[str, Any]) -> RequestContext:
+        """Return the context of a request."""
+        for name in SHORT_HEADERS:
+            if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
+                del environ[name]  # As if it had not been sent.
+        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
+        return RequestContext(self._container, self.extensions, request_id, time.perf_counter())
+
+    def end(
+        self, context: RequestContext, method: str, route: str, status: int
+    ) -> list[tuple[str, str]]:
+        """Log and count a reply; return the headers that every reply has."""
+        note_answer(
+            self._count,
+            method,
+            route,
+            status,
+            duration_ms=context.elapsed_ms(),
+            request_id=context.request_id,
+            organization_id=context.organization_id,
+        )
+        limits = {} if context.admission is None else context.admission.headers()
+        return [("X-Request-Id", context.request_id), NO_SNIFF, *limits.items(), NO_STORE]
 
     def log_exception(self, exc_info: Any) -> None:
         """Log what an error handler has raised, without its text."""
@@ -130,29 +152,17 @@ class Edge(Flask):
 
     def _complete(self, response: Response) -> Response:
         """Give a reply the headers of every reply, log it and count it."""
-        context, headers = request_context(), response.headers
-        headers.add("X-Request-Id", context.request_id)
-        headers.add("X-Content-Type-Options", "nosniff")
-        if context.admission is not None:
-            headers.extend(context.admission.headers())
-        if "Cache-Control" not in headers:
-            headers.add("Cache-Control", "no-store")
+        context = request_context()
         if context.held is not None:
             response.call_on_close(context.held.close)
         compression.encode(response, request)
-        note_answer(
-            self._count,
-            request.method,
-            request.url_rule.rule if request.url_rule else "-",
-            response.status_code,
-            duration_ms=context.elapsed_ms(),
-            request_id=context.request_id,
-            organization_id=context.organization_id,
-        )
+        route = request.url_rule.rule if request.url_rule else "-"
+        for name, value in self.end(context, request.method, route, response.status_code):
+            response.headers.setdefault(name, value)
         return response
 
 
-def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id) -> Flask:
+def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id) -> Edge:
     """Return the WSGI application; it connects to nothing before a request needs it.
 
     `new_id` makes the ids of requests that bring none.
@@ -200,8 +210,8 @@ class Bridge:
         # is called over a network. A request is traced where Flask answers it.
         is_worth_trying = self._many and container.single_lookup.leases is None
         is_worth_trying = is_worth_trying and not tracing().is_on
-        paths = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP}
-        at_once = LookupsAtOnce(container, app.extensions[errors.OUTAGES], paths, new_request_id)
+        operations = [each for each in lookups.blueprint.operations if each.at_once]
+        at_once = AtOnce(operations, {"", settings.path_prefix}, app.begin, app.end)
         self._at_once = at_once.begin if is_worth_trying else None
         self._app, self.container = app, container
         return lambda: None
@@ -209,8 +219,8 @@ class Bridge:
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         return self._app(environ, start_response)
 
-    def at_once(self, scope: Scope, body: bytes) -> Pending | None:
-        """Begin a lookup that need not wait; None: a thread answers."""
+    def at_once(self, scope: Scope, body: bytes) -> Pending | Reply | None:
+        """Begin or answer what need not wait; None: a thread answers."""
         return None if self._at_once is None else self._at_once(scope, body)
 
 

@@ -20,7 +20,7 @@ from pygments.lexers import get_lexer_by_name
 
 from app.http.edge.compression import Kept
 from app.http.edge.media import TEMPLATES
-from app.http.edge.replies import success
+from app.http.edge.replies import Answer, respond
 from app.http.edge.request import below, container, current_request, request_context
 from domain.errors import NotFound
 
@@ -66,7 +66,7 @@ def openapi_document() -> Response:
 @blueprint.get("/")
 def root() -> Response:
     """Redirect from the bare host to the pages."""
-    return success({"docs": "docs"}, 302, headers={"Location": "docs"})
+    return respond(Answer({"docs": "docs"}, 302, {"Location": "docs"}))
 
 
 @blueprint.get("/docs")
@@ -78,7 +78,7 @@ def docs() -> Response:
 @blueprint.get("/docs/")
 def docs_below() -> Response:
     """Redirect to the page without the slash, from which its relative links lead on."""
-    return success({"docs": "../docs"}, 302, headers={"Location": "../docs"})
+    return respond(Answer({"docs": "../docs"}, 302, {"Location": "../docs"}))
 
 
 @blueprint.get("/docs/<name>")

@@ -26,7 +26,7 @@ import msgspec
 from app.http.edge.oauth_errors import oauth_body_of
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
-from app.http.edge.request import Count, note_answer, request_id_of
+from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
 from app.settings import HTTP_THREADS
 from app.watch.trouble import log_place
 from domain.at_once import WouldWait
@@ -69,7 +69,7 @@ class Pending(Protocol):
 
 
 # Must not wait or raise; None: a thread answers. It is given the request and its body.
-AtOnce = Callable[[Scope, bytes], Pending | None]
+AtOnce = Callable[[Scope, bytes], Pending | Reply | None]
 
 
 class Gateway:
@@ -143,8 +143,9 @@ class Gateway:
 
     async def _answer_at_once(self, scope: Scope, body: bytes) -> Reply | None:
         """Return the reply to a request that need not wait; None: a thread must answer it."""
-        if (pending := self._at_once(scope, body)) is None:
-            return None
+        pending = self._at_once(scope, body)
+        if pending is None or isinstance(pending, Reply):
+            return pending
         loop = asyncio.get_running_loop()
         outcome: Future[None] = loop.create_future()
         self._waiting[pending] = time.monotonic()
@@ -268,7 +269,7 @@ class OwnReplies:
         if scope["raw_path"] not in self._livez or method not in {"GET", "HEAD"}:
             return None
         request_id = self._note(method, LIVEZ, 200, scope)
-        return reply_in_json(200, ALIVE, request_id)
+        return in_json(200, ALIVE, _own(request_id))
 
     def problem(self, problem: Problem, scope: Scope) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
@@ -279,7 +280,7 @@ class OwnReplies:
             timestamp = format_time(self._clock())
             meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
             body = msgspec.json.encode(failure_body(problem, meta))
-        return reply_in_json(problem.status, body, request_id, problem.headers.items())
+        return in_json(problem.status, body, [*_own(request_id), *problem.headers.items()])
 
     def _note(self, method: str, route: str, status: int, scope: Scope) -> str:
         """Log and count a reply; return the id of its request."""
@@ -290,19 +291,14 @@ class OwnReplies:
         return request_id
 
 
-def reply_in_json(
-    status: int, body: bytes, request_id: str, more: Iterable[tuple[str, str]] = ()
-) -> Reply:
-    """Return a reply in JSON; `more` are headers that not every reply has."""
-    headers = [
-        ("Content-Type", "application/json"),
-        ("Content-Length", str(len(body))),
-        ("X-Request-Id", request_id),
-        ("X-Content-Type-Options", "nosniff"),
-        ("Cache-Control", "no-store"),
-        *more,
-    ]
-    return Reply(status, headers, body)
+def _own(request_id: str) -> list[tuple[str, str]]:
+    return [("X-Request-Id", request_id), NO_SNIFF, NO_STORE]
+
+
+def in_json(status: int, body: bytes, headers: Iterable[tuple[str, str]]) -> Reply:
+    """Return a reply in JSON with more headers than those of its body."""
+    own = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    return Reply(status, [*own, *headers], body)
 
 
 def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:

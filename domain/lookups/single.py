@@ -73,7 +73,7 @@ class Decided(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Begun:
-    """A lookup that only has to be committed; `leave`, called once, gives its place back."""
+    """A lookup that only has to be committed; `leave` gives its place back."""
 
     lookup: NumberLookup
     facts: NumberFacts
@@ -96,6 +96,7 @@ class Begun:
 
     def result(self) -> LookupResult:
         """Return the result of the committed lookup, or raise the error of its command; once."""
+        self.leave()
         self.command.outcome.result()
         self.count(self.lookup.answer.source)
         return LookupResult(self.lookup, self.facts, replayed=False)

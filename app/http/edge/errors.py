@@ -18,7 +18,7 @@ from app.bootstrap.container import Container
 from app.http.edge.callers import challenge
 from app.http.edge.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
-from app.http.edge.replies import failure
+from app.http.edge.replies import Written, failed, json_response
 from app.http.edge.request import request_context
 from app.security.key_file import SigningKeysError
 from app.watch.trouble import log_place, trouble_of
@@ -27,6 +27,8 @@ from domain.errors import Conflict, Refused, ServiceUnavailable
 OUTAGES = "outages"  # The key of `Outages` among the extensions of the application.
 REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
 SAY_EVERY_S = 10.0  # A process without its database gets hundreds of requests a second.
+
+Told = tuple[Problem, Mapping[str, str]]  # With headers beside those of the problem.
 
 logger = logging.getLogger(__name__)
 
@@ -60,48 +62,60 @@ def outages() -> Outages:
     return cast("Outages", request_context().parts[OUTAGES])
 
 
-def answer_refusal(refusal: Refused) -> Response:
+def refused(refusal: Refused) -> Told:
     if isinstance(refusal, ServiceUnavailable):
         outages().note(refusal)
-    return _answer(problem_of(refusal), challenge(refusal))
+    return problem_of(refusal), challenge(refusal)
 
 
-def answer_http(error: HTTPException) -> Response:
-    """Answer an error of the framework, keeping its `Allow`."""
+def of_http(error: HTTPException) -> Told:
+    """Tell of an error of the framework, keeping its `Allow`."""
     kept = {name: value for name, value in error.get_headers() if name == "Allow"}
-    return _answer(problem_of_http(error), kept)
+    return problem_of_http(error), kept
 
 
-def answer_unavailable(error: Exception) -> Response:
-    """Answer while a database is unreachable."""
+def unavailable(error: Exception) -> Told:
+    """Tell that a database is unreachable."""
     outages().note(error)
-    return _answer(UNAVAILABLE, {})
+    return UNAVAILABLE, {}
 
 
-def answer_without_keys(_: SigningKeysError) -> Response:
-    """Answer while the signing keys cannot be read; their reader has logged it."""
-    return _answer(UNAVAILABLE, {})
+def without_keys(_: SigningKeysError) -> Told:
+    """Tell that the signing keys cannot be read; their reader has logged it."""
+    return UNAVAILABLE, {}
 
 
-def answer_unexpected(error: Exception) -> Response:
+def unexpected(error: Exception) -> Told:
     log_place(logger, error)
-    return _answer(INTERNAL, {})
-
-
-def _answer(problem: Problem, headers: dict[str, str]) -> Response:
-    if is_token_request():
-        return oauth_problem(problem, headers)
-    return failure(problem, headers)
+    return INTERNAL, {}
 
 
 # When a Conflict reaches the edge nothing was charged, so the same request may be sent again.
-HANDLERS: Mapping[type, Callable[[Any], Response]] = {
-    Refused: answer_refusal,
-    OAuthRefused: oauth_refusal,
-    HTTPException: answer_http,
-    SQLAlchemyError: answer_unavailable,
-    PersistenceError: answer_unavailable,
-    Conflict: answer_unavailable,
-    SigningKeysError: answer_without_keys,
-    Exception: answer_unexpected,
+PROBLEMS: Mapping[type, Callable[[Any], Told]] = {
+    Refused: refused,
+    HTTPException: of_http,
+    SQLAlchemyError: unavailable,
+    PersistenceError: unavailable,
+    Conflict: unavailable,
+    SigningKeysError: without_keys,
+    Exception: unexpected,
 }
+
+
+def told(error: Exception) -> Written:
+    """Return the reply that tells of an error."""
+    return failed(*_problem(error))
+
+
+def _problem(error: Exception) -> Told:
+    kind = next(each for each in type(error).__mro__ if each in PROBLEMS)
+    return PROBLEMS[kind](error)
+
+
+def answer(error: Exception) -> Response:
+    if is_token_request():
+        return oauth_problem(*_problem(error))
+    return json_response(*told(error))
+
+
+HANDLERS = {OAuthRefused: oauth_refusal, **dict.fromkeys(PROBLEMS, answer)}

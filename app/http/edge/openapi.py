@@ -12,7 +12,7 @@ from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
 from app.http.edge.compression import Kept
-from app.http.edge.errors import answer_http
+from app.http.edge.errors import answer
 from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.operation import PAYMENTS, Group
 from app.http.edge.problem_docs import ERRORS
@@ -114,7 +114,7 @@ class _Api(Api):
 
     def handle_http_exception(self, error: HTTPException) -> Response:
         """Answer in our envelope and keep `Allow`, which flask-smorest would drop."""
-        return answer_http(error)
+        return answer(error)
 
 
 def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[str, Kept]:

@@ -46,6 +46,7 @@ Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
 View = TypeVar("View", bound=Callable[..., object])
 Inputs = dict[Location, Schema]
+Check = Callable[..., tuple[Any, "Given[Any]"]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -131,11 +132,13 @@ class Operation:
     reply: Struct | Shown | Sequence[Shown] = ()  # An example for each status.
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
+    at_once: bool = False  # It returns a `Commit`, so the loop may answer it; see `at_once.py`.
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
+    begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
@@ -143,7 +146,9 @@ class Operation:
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
         inputs = self._inputs()
-        serve = _open(view) if self.group.scope is None else self._checked(view, inputs)
+        check = self._check(inputs)
+        self.begin = lambda: view(*check())
+        serve = _open(view) if self.group.scope is None else self._served(view, check)
         # What flask-smorest documents it keeps on the function that its decorators return. Called,
         # that function would read the input five times as slowly; one that looks like it does not.
         update_wrapper(serve, self._documented(view, inputs))
@@ -161,12 +166,12 @@ class Operation:
         }
         return {location: kind() for location, kind in kinds.items() if kind is not None}
 
-    def _checked(self, view: View, inputs: Inputs) -> Callable[..., Response]:
-        """Return what calls the function after all checks, in the order of our contract."""
+    def _check(self, inputs: Inputs) -> Check:
+        """Return what makes all checks, in the order of our contract, and gives what they found."""
         load, known = self._loader(inputs), _names(inputs.get("query"))
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
 
-        def checked(**path: str) -> Response:
+        def check(**path: str) -> tuple[Any, Given[Any]]:
             context = request_context()
             context.parameters = known
             parts = context.container
@@ -183,12 +188,21 @@ class Operation:
             elif self.resource is not None:  # Reading a link may ask the network and append.
                 _check_unread()
             load(given)
-            response = respond(view(caller, given), is_tagged=self.tagged)
-            if self.resource is None and not takes_body:  # So errors of the function win.
+            return caller, given
+
+        return check
+
+    def _served(self, view: View, check: Check) -> Callable[..., Response]:
+        """Return what calls the function after its checks."""
+        is_unread = self.resource is None and self.body is None
+
+        def served(**path: str) -> Response:
+            response = respond(view(*check(**path)), is_tagged=self.tagged)
+            if is_unread:  # Only now, so errors of the function win.
                 _check_unread()
             return response
 
-        return checked
+        return served
 
     def _loader(self, inputs: Inputs) -> Callable[[Given[Any]], None]:
         """Return what loads the input, and then refuses a caller that is over its rate limit."""

@@ -6,12 +6,13 @@ already.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import blake2b
 from http import HTTPStatus
 from types import new_class
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -32,6 +33,8 @@ from projections.engine.freshness import wait_until_projected
 Data = TypeVar("Data")
 Details = TypeVar("Details")
 Explained = TypeVar("Explained")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
 
 
 def means(description: str | None = None, *, example: object = None, **schema: object) -> Meta:
@@ -227,17 +230,6 @@ def time_or_null(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
 
 
-def success(
-    data: object,
-    status: int = 200,
-    *,
-    stale: bool = False,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """Reply with data; `stale`: they are behind the log."""
-    return json_response(Reply(data=data, meta=reply_meta(stale=stale)), status, headers)
-
-
 class Answer(Struct):
     """What an operation answers where that is more than data and 200.
 
@@ -250,23 +242,66 @@ class Answer(Struct):
     stale: bool = False
 
 
+class Begun(Protocol[Result_co]):
+    """What only has to be committed."""
+
+    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
+        """Queue the commit. `tell` is called at the outcome, then `ring`, once for many."""
+
+    def expire(self, age_s: float) -> None:
+        """Fail it if it has waited too long."""
+
+    def result(self) -> Result_co:
+        """Return what was committed, or raise its error; called once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Commit(Generic[Result]):
+    """What an operation returns that ends with a commit, and `answer`, what to answer after it.
+
+    A thread calls `run`, which waits. The loop calls `begin`, which raises WouldWait, with nothing
+    done, where it would have to wait before the commit.
+    """
+
+    run: Callable[[], Result]
+    begin: Callable[[], Begun[Result]]
+    answer: Callable[[Result], Answer]
+
+
+Written = tuple[object, int, Mapping[str, str] | None]  # Body, status, headers of its own.
+
+
 def respond(answer: object, *, is_tagged: bool = False) -> Response:
     """Send what an operation has returned: data, an `Answer`, or a response of its own."""
     if isinstance(answer, Response):
         return answer
     if is_tagged:
         return conditional(answer)
+    if isinstance(answer, Commit):
+        answer = answer.answer(answer.run())
+    return json_response(*written(answer))
+
+
+def written(answer: object) -> Written:
+    """Return the reply to what an operation has returned: data or an `Answer`."""
     if not isinstance(answer, Answer):
-        return success(answer)
+        return Reply(data=answer, meta=reply_meta()), HTTPStatus.OK, None
     if isinstance(answer.data, Success):
-        return json_response(answer.data, answer.status, answer.headers)
-    return success(answer.data, answer.status, stale=answer.stale, headers=answer.headers)
+        return answer.data, answer.status, answer.headers
+    meta = reply_meta(stale=answer.stale)
+    return Reply(data=answer.data, meta=meta), answer.status, answer.headers
 
 
 def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """Reply with an error, and with `Retry-After` if trying again can help."""
+    return json_response(*failed(problem, headers or {}))
+
+
+def failed(problem: Problem, headers: Mapping[str, str]) -> Written:
+    """Return the reply that tells of an error."""
     body = failure_body(problem, reply_meta())
-    return json_response(body, problem.status, {**problem.headers, **(headers or {})})
+    return body, problem.status, {**problem.headers, **headers}
 
 
 def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem:
@@ -377,9 +412,8 @@ def tagged(
         del response.headers["Content-Type"]
     else:
         found = data()
-        response = (
-            _kept(found, headers) if isinstance(found, Kept) else success(found, headers=headers)
-        )
+        is_kept = isinstance(found, Kept)
+        response = _kept(found, headers) if is_kept else respond(Answer(found, headers=headers))
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
     # Also on a 304, because nobody knows yet whether the reply would be long enough to compress.

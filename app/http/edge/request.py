@@ -41,6 +41,9 @@ NAME_CHARS_MAX = 64  # Of a name that a client has chosen, where a reply repeats
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
+NO_SNIFF = ("X-Content-Type-Options", "nosniff")
+NO_STORE = ("Cache-Control", "no-store")
+
 Count = Callable[[str, str, int, float], None]  # Method, route, status, seconds.
 
 logger = logging.getLogger("app.http.access")
@@ -65,6 +68,7 @@ class RequestContext:
     stale: bool = False
     as_of: datetime | None = None
     held: ExitStack | None = None
+    request: Request | None = None  # None: Flask has it.
     admission: Admission | None = None  # None: no limit.
     parameters: frozenset[str] | None = None  # None: no operation of ours answers.
 
@@ -132,7 +136,7 @@ def request_context() -> RequestContext:
 
 def current_request() -> Request:
     """Return the request that is being answered, without a proxy."""
-    return request_ctx.request
+    return CURRENT.get().request or request_ctx.request
 
 
 def unknown_parameters(count: int) -> list[str]:

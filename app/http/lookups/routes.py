@@ -6,12 +6,12 @@ from typing import Final
 
 from flask import Response
 
-from app.bootstrap.container import DOWNLOADS_SHARE, Container
+from app.bootstrap.container import DOWNLOADS_SHARE
 from app.http.edge.input import parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
-from app.http.edge.replies import Answer, common_meta, replay_headers, tagged, wait_for
+from app.http.edge.replies import Answer, Commit, common_meta, replay_headers, tagged, wait_for
 from app.http.edge.request import container, reached, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import (
@@ -38,7 +38,6 @@ from app.http.lookups.job_replies import (
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.http.lookups.results import EXAMPLES, RESULTS, format_of, results_reply
 from app.security.authorization import Caller
-from app.settings import Settings
 from domain import errors
 from domain.errors import NumberLookupDisabled
 from domain.lookups.bulk_commands import BulkRequest
@@ -49,13 +48,8 @@ from projections.models.jobs import STATUSES, JobCounts, row_of
 
 def require_lookup(caller: Caller) -> None:
     """Raise NumberLookupDisabled while lookups are off, for everybody or for the caller."""
-    if not is_enabled(container().settings, caller):
+    if not (container().settings.number_lookup_enabled and caller.lookup_enabled):
         raise NumberLookupDisabled
-
-
-def is_enabled(settings: Settings, caller: Caller) -> bool:
-    """Tell whether lookups are on, for everybody and for the caller."""
-    return settings.number_lookup_enabled and caller.lookup_enabled
 
 
 SCOPE = "lookup"
@@ -80,6 +74,7 @@ _TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/tra
     body=LookupBody,
     key=True,
     buys=True,
+    at_once=True,
     reply=Shown(ANSWER, leads_to=link_to("read_lookup", lookup_id="/meta/lookup_id") | _TO_CHARGE),
     errors="NUMBER_LOOKUP_DISABLED NOT_FOUND IDEMPOTENCY_IN_PROGRESS NUMBER_LOOKUP_UNAVAILABLE",
     invalid={"phone_number": NOT_E164},
@@ -89,22 +84,16 @@ _TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/tra
         errors.InsufficientBalance(5_000, 1_000, "USD"),
     ],
 )
-def look_up(caller: Caller, given: Given[None]) -> Answer:
+def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
     """Look up one number.
 
     The number stands in the query or in a JSON body; the query wins. A number of the right form
     that cannot exist is an answer (`valid` is false) and is charged. Without an answer nothing is
     charged.
     """
-    result = given.parts.single_lookup.run(wanted_of(caller, given), given.cause())
-    return answer_of(given.parts, result)
-
-
-def wanted_of(caller: Caller, given: Given[None]) -> LookupRequest:
-    """Return what a request asks for, whoever then runs it: a thread, or one that must not wait."""
-    settings, sent = given.parts.settings, given.body | given.query
+    parts, settings, sent = given.parts, given.parts.settings, given.body | given.query
     age_s = sent.get("max_age")
-    return LookupRequest(
+    wanted = LookupRequest(
         caller.organization_id,
         sent["phone_number"],
         settings.lookup_price_micros(caller.price_micros),
@@ -112,11 +101,13 @@ def wanted_of(caller: Caller, given: Given[None]) -> LookupRequest:
         given.key,
         None if age_s is None else timedelta(seconds=age_s),
     )
+    asked = wanted, given.cause()
+    lookups = parts.single_lookup
+    return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), _answer)
 
 
-def answer_of(parts: Container, result: LookupResult) -> Answer:
-    """Answer with the result of a lookup, however it was run."""
-    reply = lookup_reply(parts, result, common_meta())
+def _answer(result: LookupResult) -> Answer:
+    reply = lookup_reply(container(), result, common_meta())
     return Answer(reply, headers=replay_headers(result.replayed))
 
 

@@ -19,7 +19,6 @@ from eventsourcing.persistence import OperationalError, StoredEvent
 import domain.accounts.committer
 from app.http.application import Bridge, create_server
 from app.http.docs import DOCUMENT
-from app.http.lookups.at_once import LookupsAtOnce
 from app.security import ring
 from domain.at_once import WouldWait
 from domain.cause import Cause
@@ -52,7 +51,7 @@ USUAL = {
     "a whole URL": ("POST", "http://a" + QUERY, "", {}),
     "a trunk 0 kept": ("POST", QUERY.replace("971", "9710"), "", {}),
 }
-# What the operation alone answers.
+# What is refused, or left to a thread.
 UNUSUAL = {
     "no number": ("POST", "/number-lookup", "", {}),
     "no E.164 number": ("POST", QUERY.replace("971", "071"), "", {}),
@@ -86,8 +85,8 @@ class House:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        bridge = Bridge(service.container, many=True)
-        self.server = create_server(bridge, listeners(), many=True, finish_s=10)
+        self.bridge = Bridge(service.container, many=True)
+        self.server = create_server(self.bridge, listeners(), many=True, finish_s=10)
         self.port = int(self.server.addresses[0][1])
         self.begun: list[bool] = []
         self.thread = Thread(target=self.server.run)
@@ -255,7 +254,7 @@ def test_the_usual_spellings_need_no_thread(
     house.begun.clear()
     at_once = house.bytes_of(tenant, *sent)
     assert house.begun == [True]
-    monkeypatch.setattr(LookupsAtOnce, "_begin", lambda *_: None)
+    monkeypatch.setattr(house.bridge, "_at_once", None)
     house.begun.clear()
     assert at_once == house.bytes_of(other, *sent)
     assert house.begun == []
