@@ -109,7 +109,8 @@ class Edge(Flask):
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
-        return RequestContext(self._container, self.extensions, request_id, time.perf_counter())
+        began_s = time.perf_counter()
+        return RequestContext(self._container, self.extensions, environ, request_id, began_s)
 
     def end(
         self, context: RequestContext, method: str, route: str, status: int

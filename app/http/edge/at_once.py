@@ -4,12 +4,10 @@ They are the same functions, behind the same checks, as in a thread of Flask. Wh
 to wait, it raises WouldWait with nothing done, and a thread does it all again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
-from flask import Request
 from werkzeug.exceptions import HTTPException
 
 from app.http.edge.errors import told
@@ -50,18 +48,18 @@ class AtOnce:
         operation = self._known.get((scope["method"], scope["raw_path"]))
         if operation is None or len(body) > BODY_BYTES_MAX:
             return None
-        environ = environ_of(scope, body)
-        asked = _Asked(self._open(environ), operation.line, self._end)
-        asked.context.request = Request(environ)
-        with asked.current():
-            try:
-                with at_once():
-                    asked.begin(operation.begin())
-            except (Refused, HTTPException) as error:
-                return asked.whole(told(error))
-            except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
-                asked.give_back()
-                return None
+        asked = _Asked(self._open(environ_of(scope, body)), operation.line, self._end)
+        before = CURRENT.set(asked.context)
+        try:
+            with at_once():
+                asked.begin(operation.begin())
+        except (Refused, HTTPException) as error:
+            return asked.whole(told(error))
+        except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
+            asked.give_back()
+            return None
+        finally:
+            CURRENT.reset(before)
         return asked
 
 
@@ -75,15 +73,6 @@ class _Asked:
         self.context = context
         self._line = line
         self._end = end
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Be the request of this block."""
-        before = CURRENT.set(self.context)
-        try:
-            yield
-        finally:
-            CURRENT.reset(before)
 
     def begin(self, commit: object) -> None:
         """Do what comes before the commit that the function has returned."""
@@ -103,16 +92,18 @@ class _Asked:
 
         An unknown outcome is a 503, because something may have been committed.
         """
-        with self.current():
-            try:
-                return self.whole(written(self.answer(self.begun.result())))
-            except ServiceUnavailable as error:
-                return self.whole(told(error))
-            except (Conflict, Refused):
-                self.give_back()
-                raise WouldWait from None
-            except Exception as error:  # noqa: BLE001  # A bug of ours.
-                return self.whole(told(error))
+        before = CURRENT.set(self.context)
+        try:
+            return self.whole(written(self.answer(self.begun.result())))
+        except ServiceUnavailable as error:
+            return self.whole(told(error))
+        except (Conflict, Refused):
+            self.give_back()
+            raise WouldWait from None
+        except Exception as error:  # noqa: BLE001  # A bug of ours.
+            return self.whole(told(error))
+        finally:
+            CURRENT.reset(before)
 
     def give_back(self) -> None:
         """Take back the count of the request, because a thread will count it again."""
@@ -125,4 +116,5 @@ class _Asked:
         body, status, headers = reply
         method, route = self._line.split()
         more = self._end(self.context, method, route, status)
-        return in_json(status, msgspec.json.encode(body), [*(headers or {}).items(), *more])
+        sent = in_json(status, msgspec.json.encode(body), more)
+        return sent._replace(headers=[*(headers or {}).items(), *sent.headers])

@@ -2,10 +2,8 @@
 
 import re
 
-from app.bootstrap.container import Container
-from app.http.edge.request import current_request, request_context
+from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
-from app.security.rate_limits import Admission
 from app.security.tokens import MALFORMED, Claims
 from domain.errors import InsufficientScope, RateLimited, Refused, Unauthorized
 
@@ -22,20 +20,19 @@ def authenticate(scope: str) -> Caller:
     """Return the caller of this request; check its token, its organization, then its scope."""
     context = request_context()
     context.scope = scope
-    environ = current_request().environ
-    authorization = environ.get("HTTP_AUTHORIZATION", "")
-    caller = caller_of(context.container, authorization, environ.get(ORGANIZATION), scope)
+    claims = _claims()
+    caller = context.container.authorizer.authorize(
+        claims.client_id,
+        claims.organization_id,
+        context.environ.get(ORGANIZATION),
+        claims.scopes,
+        scope,
+    )
     context.organization_id = caller.organization_id
-    context.admission = admit(context.container, caller)
+    per_minute = context.container.settings.requests_per_minute(caller.rate_limit)
+    if per_minute:  # Else there is no limit.
+        context.admission = context.container.rate_limits.admit(caller.organization_id, per_minute)
     return caller
-
-
-def admit(container: Container, caller: Caller) -> Admission | None:
-    """Count a request of a caller; None where there is no limit."""
-    per_minute = container.settings.requests_per_minute(caller.rate_limit)
-    if not per_minute:
-        return None
-    return container.rate_limits.admit(caller.organization_id, per_minute)
 
 
 def refuse_over_limit() -> None:
@@ -46,33 +43,28 @@ def refuse_over_limit() -> None:
         raise RateLimited(message, retry_after_s=admission.resets_s)
 
 
-def caller_of(
-    container: Container, authorization: str, organization: str | None, scope: str
-) -> Caller:
-    """Return the caller that these headers name, or raise the refusal as `authenticate` does."""
-    claims = _claims_of(container, authorization)
-    return container.authorizer.authorize(
-        claims.client_id, claims.organization_id, organization, claims.scopes, scope
-    )
-
-
 def authenticate_machine(scope: str) -> str:
     """Return the machine-to-machine client of this request, whatever organization it names."""
     context = request_context()
     context.scope = scope
-    authorization = current_request().environ.get("HTTP_AUTHORIZATION", "")
-    claims = _claims_of(context.container, authorization)
+    claims = _claims()
     context.container.authorizer.authorize_machine(
         claims.client_id, claims.organization_id, claims.scopes, scope
     )
     return claims.client_id
 
 
-def _claims_of(container: Container, authorization: str) -> Claims:
+def _authorization() -> str:
+    given: str = request_context().environ.get("HTTP_AUTHORIZATION", "")
+    return given
+
+
+def _claims() -> Claims:
+    authorization = _authorization()
     match = _BEARER.fullmatch(authorization)
     if match is None:
         raise Unauthorized(MALFORMED if _PRESENTED.match(authorization) else MISSING)
-    return container.verifier.verify(match[1])
+    return container().verifier.verify(match[1])
 
 
 def challenge(refusal: Refused) -> dict[str, str]:
@@ -82,6 +74,6 @@ def challenge(refusal: Refused) -> dict[str, str]:
     parts = [REALM]
     if isinstance(refusal, InsufficientScope):
         parts += ['error="insufficient_scope"', f'scope="{request_context().scope}"']
-    elif _PRESENTED.match(current_request().environ.get("HTTP_AUTHORIZATION", "")):
+    elif _PRESENTED.match(_authorization()):
         parts.append('error="invalid_token"')
     return {"WWW-Authenticate": ", ".join([*parts, f'error_description="{refusal}"'])}

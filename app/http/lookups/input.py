@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
-from app.http.edge.input import NOT_A_LIST, Query, Reads, described
+from app.http.edge.input import NOT_A_LIST, Plain, Query, Reads, described
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
-from app.http.edge.request import container, current_request
+from app.http.edge.request import container, request_context
 from projections.models.jobs import STATUSES
 
 PATTERN = r"^\+[1-9][0-9]{1,14}$"
@@ -116,7 +116,7 @@ class QueryNumber(PhoneNumber):
         return super().read(meant)
 
 
-class LookupQuery(Schema):
+class LookupQuery(Plain):
     """The number in the query."""
 
     phone_number = QueryNumber(
@@ -139,7 +139,7 @@ class LookupBody(Schema):
     @staticmethod
     def needed() -> bool:
         """Tell whether the number must come in the body."""
-        return "phone_number" not in current_request().args
+        return "phone_number" not in request_context().query
 
     phone_number = PhoneNumber(metadata=NUMBER)
     max_age = BodyAge(metadata=AGE)

@@ -15,10 +15,14 @@ from uuid import uuid4
 
 import pytest
 from eventsourcing.persistence import OperationalError, StoredEvent
+from flask import Request
+from hypothesis import given
+from hypothesis import strategies as st
 
 import domain.accounts.committer
 from app.http.application import Bridge, create_server
 from app.http.docs import DOCUMENT
+from app.http.edge.request import query_of
 from app.security import ring
 from domain.at_once import WouldWait
 from domain.cause import Cause
@@ -51,7 +55,7 @@ USUAL = {
     "a whole URL": ("POST", "http://a" + QUERY, "", {}),
     "a trunk 0 kept": ("POST", QUERY.replace("971", "9710"), "", {}),
 }
-# What is refused, or left to a thread.
+# What is refused at once, or left to a thread.
 UNUSUAL = {
     "no number": ("POST", "/number-lookup", "", {}),
     "no E.164 number": ("POST", QUERY.replace("971", "071"), "", {}),
@@ -262,13 +266,20 @@ def test_the_usual_spellings_need_no_thread(
 
 
 @pytest.mark.any_database
-def test_what_is_unusual_is_left_to_a_thread(house: House) -> None:
-    tenant = house.service.tenant()
-    for name, sent in UNUSUAL.items():
-        house.warm(tenant)
-        house.begun.clear()
-        house.bytes_of(tenant, *sent)
-        assert house.begun == [], name
+def test_what_is_unusual_gets_the_reply_of_a_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, other = house.service.tenant(), house.service.tenant()
+    house.warm(tenant)
+    at_once = {name: house.bytes_of(tenant, *sent) for name, sent in UNUSUAL.items()}
+    monkeypatch.setattr(house.bridge, "_at_once", None)
+    assert at_once == {name: house.bytes_of(other, *sent) for name, sent in UNUSUAL.items()}
+
+
+@given(st.text("ab_=&%2Bb+~;é\0", max_size=12).map(str.encode))
+def test_a_query_is_read_as_werkzeug_reads_it(sent: bytes) -> None:
+    environ = {"QUERY_STRING": sent.decode("latin-1"), "REQUEST_METHOD": "POST"}
+    assert query_of(environ) == Request(environ).args.to_dict(flat=False)
 
 
 def test_a_key_gives_its_first_answer_again(house: House) -> None:
