@@ -7,6 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import psycopg
+import pytest
+
+from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL
 from tests.budgets.crew import OTHERS, Crew, crew
 from tests.budgets.partner import OPERATIONS, Partner, run_once
 from tests.budgets.tally import NETWORK, Statement, tally, told
@@ -121,6 +125,42 @@ def test_each_operation_asks_what_is_written_down(crew: Crew) -> None:
         if found != budget:
             differences.append(f"{name}: {found}\n    instead of: {budget}\n{told(ran)}")
     assert not differences, f"{crew.database} is asked\n" + "\n\n".join(differences)
+
+
+# How often those are woken who follow the log on PostgreSQL, and how often the dispatcher, who is
+# told only of events that ask for work. A commit of mere steps wakes nobody.
+# Operations that are not named wake nobody.
+WAKES: Mapping[str, tuple[int, int]] = {
+    # Its acceptance, which alone asks for work; the slice that begins, and its outcome.
+    "job of 1": (3, 1),
+    "job of 1000": (9, 1),
+    # Its request, and its outcome.
+    "link": (2, 1),
+    "link with a key": (2, 1),
+    "top-up": (2, 1),
+    "webhook": (1, 0),
+    "rename": (1, 0),
+    "end of a link": (1, 0),
+    "cancellation": (1, 0),
+}
+
+
+@pytest.mark.parametrize("migrated", ["postgresql"], indirect=True)
+def test_each_operation_wakes_whom_is_written_down(crew: Crew) -> None:
+    partner, found = Partner(crew), dict[str, tuple[int, int]]()
+    url = crew.url.replace("postgresql+psycopg", "postgresql")
+    with psycopg.connect(url, autocommit=True, application_name="bystander") as listener:
+        for channel in (CHANNEL, WORK_CHANNEL):
+            listener.execute(f"LISTEN {channel}")
+        for name, run in OPERATIONS.items():
+            for _ in range(2):
+                run_once(crew, partner, run)
+            list(listener.notifies(timeout=0.05))
+            run_once(crew, partner, run)
+            heard = Counter(each.channel for each in listener.notifies(timeout=0.05))
+            if heard:
+                found[name] = heard[CHANNEL], heard[WORK_CHANNEL]
+    assert found == WAKES
 
 
 def test_limits_ask_nothing_more(crew: Crew) -> None:
