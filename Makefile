@@ -79,6 +79,7 @@ imports: .venv/.dev ## Check who imports whom (import-linter)
 	@$(BIN)/lint-imports --no-logo
 
 soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (an hour and a half)
+	@SOAK=1 $(BIN)/python -m tests.servers.install
 	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) -m "soak or rounds" $(ARGS)
 
 bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines

@@ -18,6 +18,8 @@ from tests.servers.running import NotInstalled, newest
 
 HEADER = "usr/include/time.h"
 PROMTOOL = "usr/bin/promtool"
+NGINX, HAPROXY = "usr/sbin/nginx", "usr/sbin/haproxy"
+SOAK = bool(os.environ.get("SOAK"))
 SERVERS = [  # What people call it, the setting that names one (if any), the program, the package.
     ("PostgreSQL", DATABASE, postgres.PROGRAM, "postgresql"),
     ("RabbitMQ", BROKER, rabbitmq.PROGRAM, "rabbitmq-server"),
@@ -27,6 +29,8 @@ SERVERS = [  # What people call it, the setting that names one (if any), the pro
     ("Node.js", "", "usr/bin/node", "nodejs"),
     ("Chromium", "", browser.PROGRAM, "chromium"),
     ("promtool", "", PROMTOOL, "prometheus"),  # It plays the alerts.
+    # They stand before the service where broken framing is tried, which takes minutes.
+    *((("nginx", "", NGINX, "nginx"), ("HAProxy", "", HAPROXY, "haproxy")) * SOAK),
     # For the clock of the tests, which CI shifts.
     *((("A C compiler", "", "usr/bin/cc", "gcc"), ("Its headers", "", HEADER, "libc6-dev")) * CI),
 ]
