@@ -11,19 +11,13 @@ from app.http.accounts.input import Money
 from app.http.accounts.replies import Wallet, show_wallet
 from app.http.edge.input import described
 from app.http.edge.operation import Given, Group
-from app.http.edge.replies import (
-    MORE_MAY_COME,
-    Amount,
-    Currency,
-    example,
-    means,
-    one_of,
-)
+from app.http.edge.replies import example
 from app.security.authorization import Caller
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id
 from domain.errors import RateLimited
 from domain.money import format_amount
+from projections.engine.shape import MORE_MAY_COME, Amount, Currency, means, one_of
 
 
 class Whose(Struct):

@@ -10,22 +10,14 @@ from app.http.accounts.input import AMOUNT, Money, Reference
 from app.http.edge.callers import authenticate_machine
 from app.http.edge.input import Id, described
 from app.http.edge.operation import Given, Group, Shown
-from app.http.edge.replies import (
-    TRANSACTION_ID,
-    Amount,
-    Answer,
-    Currency,
-    Moment,
-    example,
-    format_time,
-    means,
-)
+from app.http.edge.replies import TRANSACTION_ID, Answer, example
 from app.http.edge.request import reached
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import BillingNotConfigured, NotPossible, ValidationFailed
 from domain.money import format_amount
+from projections.engine.shape import Amount, Currency, Moment, format_time, means
 
 NO_ORGANIZATION = "There is no such organization."
 NOTHING = "Must be more than 0."

@@ -20,7 +20,7 @@ from app.http.edge.callers import admit, caller_of
 from app.http.edge.errors import Outages
 from app.http.edge.input import is_key
 from app.http.edge.problems import INTERNAL, Problem, problem_of
-from app.http.edge.replies import ReplyMeta, failure_body, format_time
+from app.http.edge.replies import ReplyMeta, failure_body
 from app.http.edge.request import count_of, note_answer, request_id_of
 from app.http.gateway import Reply, Scope, reply_in_json
 from app.http.lookups.input import is_e164
@@ -32,6 +32,7 @@ from domain.at_once import WouldWait, at_once
 from domain.cause import Cause
 from domain.errors import Conflict, Refused, ServiceUnavailable
 from domain.lookups.single import Begun, LookupRequest
+from projections.engine.shape import format_time
 
 BODY_BYTES_MAX = 256  # A number in JSON, and some spaces.
 

@@ -12,16 +12,10 @@ from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
 from app.http.edge.replies import (
     DELIVERY_ID,
-    MORE_MAY_COME,
     WEBHOOK_ID,
     Answer,
-    Moment,
     example,
-    format_time,
-    means,
-    one_of,
     replay_headers,
-    time_or_null,
 )
 from app.http.edge.request import container, reached
 from app.http.links.input import NoBody, name_field
@@ -34,13 +28,14 @@ from domain.webhooks.endpoint import CHANGED, REGISTERED, Address, DisabledReaso
 from domain.webhooks.messages import TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
+from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, means, one_of
 
 TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
 STATUS: Final = one_of("DeliveryStatus", get_args(DeliveryStatus), MORE_MAY_COME)
 REASON: Final = one_of("DisabledReason", get_args(DisabledReason), MORE_MAY_COME)
 
 
-class Webhook(Struct):
+class Webhook(Shape):
     """An endpoint that is told what happens."""
 
     id: Annotated[UUID, means("The endpoint.")]
@@ -87,7 +82,7 @@ class Asked(Struct):
     delivery_id: Annotated[UUID, means("The delivery, which is also its `webhook-id`.")]
 
 
-class WebhookDelivery(Struct):
+class WebhookDelivery(Shape):
     """An event as it is told to one endpoint."""
 
     id: Annotated[UUID, means("The `webhook-id` of each attempt.")]
@@ -121,31 +116,13 @@ class DeliveryPage(Page[WebhookDelivery]):
 
 def show_webhook(endpoint: WebhookEndpoint, address: Address) -> Webhook:
     """Return an endpoint as partners see it."""
-    return Webhook(
-        id=endpoint.id,
-        url=address.url,
-        description=address.description,
-        events=endpoint.events,
-        enabled=endpoint.disabled is None,
-        disabled_reason=None if endpoint.disabled is None else endpoint.disabled.reason,
-        created_at=format_time(endpoint.registered.timestamp),
-    )
-
-
-def show_delivery(delivery: Delivery) -> WebhookDelivery:
-    """Return a delivery as partners see it."""
-    return WebhookDelivery(
-        id=delivery.id,
-        type=delivery.type,
-        status=delivery.status,
-        position=delivery.position,
-        attempts=delivery.attempts,
-        response_status=delivery.response_status,
-        error=delivery.error,
-        duration_ms=delivery.duration_ms,
-        created_at=format_time(delivery.created_at),
-        attempted_at=time_or_null(delivery.attempted_at),
-        next_attempt_at=time_or_null(delivery.next_attempt_at),
+    disabled = endpoint.disabled
+    return Webhook.of(
+        endpoint,
+        address,
+        enabled=disabled is None,
+        disabled_reason=None if disabled is None else disabled.reason,
+        created_at=format_time(endpoint.created_on),
     )
 
 
@@ -481,7 +458,7 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     found, total = given.parts.webhook_deliveries.page(
         caller.organization_id, given.found.id, **span_of(query)
     )
-    return show_page([show_delivery(each) for each in found], total, query)
+    return show_page([*map(WebhookDelivery.of, found)], total, query)
 
 
 @blueprint.operation(
