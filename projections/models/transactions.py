@@ -72,11 +72,7 @@ class TransactionHours:
             Column("organization_id", Uuid, primary_key=True),
             Column("kind", String, primary_key=True),
             Column("hour", BigInteger, primary_key=True, autoincrement=False),
-            Column("count", BigInteger, nullable=False),
-            Column("first", BigInteger, nullable=False),
-            Column("last", BigInteger, nullable=False),
-            Column("debit_micros", BigInteger, nullable=False),
-            Column("credit_micros", BigInteger, nullable=False),
+            *(Column(name, BigInteger, nullable=False) for name in ("first", *NONE)),
         )
 
     def add(self, connection: Connection, entries: Sequence[Values]) -> None:

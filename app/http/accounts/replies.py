@@ -2,16 +2,13 @@
 
 from typing import Annotated, Final
 
-from msgspec import Struct
-
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import JOB_ID, TRANSACTION_ID, example
-from domain.money import format_amount
-from projections.engine.shape import Amount, Currency, means
+from projections.engine.shape import Amount, Currency, Shape, means
 from projections.models.transactions import Reference, Transaction
 
 
-class Wallet(Struct):
+class Wallet(Shape):
     """A balance."""
 
     balance: Annotated[Amount, means("What the wallet holds.")]
@@ -20,11 +17,6 @@ class Wallet(Struct):
 
 class TransactionPage(Page[Transaction]):
     """Transactions."""
-
-
-def show_wallet(balance_micros: int, currency: str) -> Wallet:
-    """Return a balance as partners see it."""
-    return Wallet(format_amount(balance_micros), currency)
 
 
 _ENTRY: Final = Transaction(

@@ -9,7 +9,7 @@ from flask import Response
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
 from app.http.accounts import replies
 from app.http.accounts.input import TransactionQuery
-from app.http.accounts.replies import TRANSACTION, TRANSACTION_PAGE, WALLET, show_wallet
+from app.http.accounts.replies import TRANSACTION, TRANSACTION_PAGE, WALLET
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
@@ -49,7 +49,7 @@ def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
     if wallet is None:
         message = "The organization has no wallet."
         raise NotFound(message)
-    return show_wallet(wallet.balance_micros, wallet.currency)
+    return replies.Wallet.of(wallet)
 
 
 @blueprint.operation(

@@ -56,6 +56,9 @@ class Webhook(Shape):
     created_at: Annotated[Moment, means("When it was registered (UTC).")]
 
 
+_SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA="  # noqa: S105  # An example.
+
+
 class WebhookWithSecret(Webhook, kw_only=True):
     """An endpoint with its secret."""
 
@@ -63,7 +66,7 @@ class WebhookWithSecret(Webhook, kw_only=True):
         str,
         means(
             "What its signatures are verified with. It is shown only now.",
-            example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=",
+            example=_SECRET,
             pattern="^whsec_[A-Za-z0-9+/]{43}=$",
         ),
     ]
@@ -141,16 +144,7 @@ WEBHOOKS: Final = example(
 )
 WITH_SECRET: Final = example(
     "The endpoint with its secret, which is shown only now.",
-    WebhookWithSecret(
-        WEBHOOK_ID,
-        _ENDPOINT.url,
-        _ENDPOINT.description,
-        _ENDPOINT.events,
-        _ENDPOINT.enabled,
-        None,
-        _ENDPOINT.created_at,
-        secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=",  # noqa: S106  # An example.
-    ),
+    WebhookWithSecret(**asdict(_ENDPOINT), secret=_SECRET),
     "WebhookSecretReply",
 )
 REMOVED: Final = example("It is told nothing any more.", Removed(WEBHOOK_ID))
