@@ -9,7 +9,7 @@ from domain.aggregates import topics_but
 from domain.log.log import Log, Recorded
 from projections.engine.read_model import Uses
 from projections.engine.rebuild import Progress, ignore_progress
-from projections.models.transactions import REPLAYED, Transaction, replayed
+from projections.models.transactions import REPLAYED, Replayed, replayed
 
 BATCH_EVENTS_MAX = 2_000
 
@@ -65,9 +65,8 @@ def read_events(
 
 def read_transactions(
     log: Log, selection: Selection, progress: Progress = ignore_progress
-) -> Iterator[tuple[Transaction, str | None]]:
-    """Yield the selected transactions, each with the operator whose command made it, if any."""
-    events = read_events(log, REPLAYED, progress, selection.last_position)
-    for entry, actor in replayed(events):
-        if selection.wants(entry.organization_id, entry.charged_at, entry.position):
-            yield entry, actor
+) -> Iterator[Replayed]:
+    """Yield the selected transactions."""
+    for each in replayed(read_events(log, REPLAYED, progress, selection.last_position)):
+        if selection.wants(each.organization_id, each.at, each.entry.position):
+            yield each

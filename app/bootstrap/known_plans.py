@@ -24,7 +24,7 @@ class KnownPlans:
 
     def offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
         """Return the terms of a plan that an organization may buy now, by the database's time."""
-        plan = self._plans.get(self._database, organization_id, plan_id)
+        plan = self._plans.find_visible(self._database, organization_id, plan_id)
         if plan is None:
             return None
         self._keep(plan_id, plan.terms)

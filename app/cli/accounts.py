@@ -29,7 +29,6 @@ from app.cli.output import Facts, Named, Said
 from app.cli.session import Session, holder_of_key, refuse, take_turn, user
 from app.security.secrets import new_client_id, new_client_secret, new_operator_key
 from app.settings import RATE_LIMIT_MAX
-from app.shape import Shape, amount_of
 from domain.accounts.approvals import Proposal, WaitsForApproval
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
@@ -46,6 +45,7 @@ from domain.accounts.wallet import Adjustment, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import NotFound
 from domain.money import format_amount
+from projections.engine.shape import Moment, Shape, amount_of
 from projections.models.organizations import OrganizationRow
 from projections.models.wallets import WalletRow
 
@@ -221,7 +221,7 @@ class _Client(Shape):
 
 
 class _ListedClient(_Client):
-    created_at: datetime
+    created_at: Moment
     old_secret_ends: datetime | None
 
 

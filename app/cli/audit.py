@@ -18,7 +18,6 @@ from app.cli.operation import Subject, misuse
 from app.cli.output import Said, in_json, warn, written
 from app.cli.root import one_line
 from app.cli.session import Session, refuse
-from app.http.accounts.replies import show_transaction
 from app.processes.importing import import_log
 from app.security.checkpoint_keys import verify as verify_signature
 from domain.errors import NotFound
@@ -329,7 +328,7 @@ def _prove(session: Session, transaction_id: UUID) -> Mapping[str, Any]:
     if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
         refuse(DENIED)
     return {
-        "transaction": msgspec.to_builtins(show_transaction(entry)),
+        "transaction": msgspec.to_builtins(entry),
         "event": msgspec.to_builtins(_Event(*row[:4], row.state.decode())),
         "index": index,
         "path": [node.hex() for node in path],
@@ -407,13 +406,13 @@ def _compare(row: Stored, told: Mapping[str, Any]) -> None:
     The reason of an older refund stands in another event, so it is not proved, nor compared.
     """
     try:
-        entries = [entry for entry, _ in replayed([decoded(row)])]
+        entries = [each.entry for each in replayed([decoded(row)])]
     except Poisoned as error:
         raise NoProof(str(error)) from error
     if len(entries) != 1:
         message = f"a {row.topic} is no transaction"
         raise NoProof(message)
-    derived = json.loads(msgspec.json.encode(show_transaction(entries[0])))
+    derived = json.loads(msgspec.json.encode(entries[0]))
     unproved = {"reason"} if derived.get("refund_of") and "reason" not in derived else set()
     for name in sorted(derived.keys() | told.keys()):
         values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, told)]

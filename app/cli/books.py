@@ -42,20 +42,19 @@ from app.cli.arguments import (
 from app.cli.operation import Subject, misuse
 from app.cli.output import Named, Refusals, Said, in_parts, show_stream, written
 from app.cli.session import Session, refuse
-from app.http.accounts.replies import show_transaction
-from app.http.accounts.table import COLUMNS, cells
 from app.http.edge.media import csv_blocks
 from app.http.finance import page
 from app.http.finance.replies import Statement, show_statement
 from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
-from app.shape import Shape, amount_of
 from domain.accounts.organization import Organization
 from domain.log.log import Log
 from domain.money import format_amount
 from domain.months import month_of
 from projections.audit.export import Export
 from projections.engine.rebuild import Progress
+from projections.engine.shape import Shape, amount_of
+from projections.models.transactions import COLUMNS
 
 Facts = dict[str, Any]
 Form = Literal["jsonl", "csv", "beancount"]
@@ -185,11 +184,11 @@ def replay(session: Session, selection: Selection) -> None:
     log, names = session.container.log, session.container.operators.names()
     rows = (
         {
-            "organization": str(entry.organization_id),
-            **msgspec.to_builtins(show_transaction(entry)),
-            "actor": Named.by(names, actor),
+            "organization": str(each.organization_id),
+            **msgspec.to_builtins(each.entry),
+            "actor": Named.by(names, each.actor),
         }
-        for entry, actor in read_transactions(log, selection, session.watch("Reading"))
+        for each in read_transactions(log, selection, session.watch("Reading"))
     )
     show_stream(rows, _line, as_json=session.as_json)
 
@@ -455,8 +454,8 @@ def _positions(selection: Selection) -> tuple[int | None, int | None]:
 def _table(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:
     """Yield the transactions as partners get them, with their organization and their actor."""
     rows = (
-        (entry.organization_id, *cells(entry), actor)
-        for entry, actor in read_transactions(log, selection, progress)
+        (each.organization_id, *each.entry.cells(COLUMNS), each.actor)
+        for each in read_transactions(log, selection, progress)
     )
     return csv_blocks(("organization", *COLUMNS, "actor"), rows)
 

@@ -28,13 +28,13 @@ from app.cli.output import Said, in_parts, written
 from app.cli.session import Session, refuse
 from app.processes import providers as checks
 from app.processes.smoke import Smoked, Step, smoke
-from app.shape import Shape
 from domain.catalogue.commands import Catalogue, Imported
 from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
 from domain.catalogue.supplied import Supplied
 from domain.catalogue.syncing import Markup, Synced, SyncRules
 from domain.cause import Cause
 from domain.money import format_amount
+from projections.engine.shape import Shape
 from projections.models.plans import PlanRow
 
 CENT_MICROS = 10_000
@@ -87,6 +87,7 @@ def _line_of(row: PlanRow) -> _PlanLine:
         days=terms.validity_days,
         coverage=terms.coverage_type,
         countries=len(terms.coverage),
+        excluded=sorted(row.excluded, key=str),
     )
 
 
@@ -99,7 +100,7 @@ def _entry_of(row: PlanRow) -> Mapping[str, Any]:
         "id": row.id,
         "organization_id": row.organization_id,
         "enabled": row.enabled,
-        "excluded_organizations": row.excluded,
+        "excluded_organizations": sorted(row.excluded, key=str),
         "retail_price": _price_of(row.terms),
         **terms,
         "later_prices": [
@@ -211,7 +212,7 @@ def _changed(session: Session, change: Change) -> Said:
         organization_id=plan.organization_id,
         terms=plan.terms.at(cause.at),
         enabled=plan.enabled,
-        excluded=sorted(plan.excluded, key=str),
+        excluded=plan.excluded,
     )
     return Said(_entry_of(row), [_line_of(row)])
 

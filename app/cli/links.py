@@ -17,7 +17,6 @@ from app.cli.import_files import FILE_BYTES_MAX, read_link_file
 from app.cli.operation import Subject
 from app.cli.output import Facts, Named, Said, facts_of
 from app.cli.session import Session
-from app.shape import Shape
 from domain.accounts.wallet import Wallet
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
@@ -32,7 +31,8 @@ from domain.money import format_amount
 from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sums
-from projections.models.jobs import ListedJob, row_of
+from projections.engine.shape import Moment, Shape
+from projections.models.jobs import JobCounts, row_of
 from projections.models.links import LinkRow
 from projections.models.timelines import TimelineEntry
 from projections.models.unfinished import ListedWork
@@ -361,11 +361,10 @@ def list_jobs(session: Session, *, organization_id: UUID | None, unfinished: boo
     with session.reading() as connection:
         now = container.clock()
         found = container.jobs.all(connection, organization_id, unfinished=unfinished)
-
     return [_job(each, now) for each in found]
 
 
-def _job(job: ListedJob, now: datetime) -> Facts:
+def _job(job: JobCounts, now: datetime) -> Facts:
     def since(moment: datetime) -> int | None:
         return None if job.finished_at is not None else int((now - moment).total_seconds())
 
@@ -402,8 +401,8 @@ class _Delivery(Shape):
     response_status: int | None
     error: str | None
     duration_ms: int | None
-    created_at: datetime
-    next_attempt_at: datetime | None
+    created_at: Moment
+    next_attempt_at: Moment | None
 
 
 @webhooks.command("list", right=None)

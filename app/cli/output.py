@@ -20,8 +20,8 @@ import click
 from msgspec import Struct, to_builtins
 
 from app.cli.root import one_line
-from app.shape import Shape
 from projections.engine.rebuild import Progress, ignore_progress
+from projections.engine.shape import Shape
 
 Facts = Mapping[str, Any]
 

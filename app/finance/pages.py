@@ -16,8 +16,8 @@ from werkzeug.wrappers import Response as Reply
 
 from app.finance import plots, words
 from app.http.edge import media
-from app.http.edge.replies import format_time
 from domain.months import next_month
+from projections.engine.shape import format_time
 from projections.engine.sql_views import SqlView
 from projections.finance.figures import Figures, Found, Wanted, as_id, balances, by_day, place_of
 from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS

@@ -10,16 +10,7 @@ from msgspec import Struct
 from app.http.edge.input import NO_NUL, Query, Reads, described, parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
-from app.http.edge.replies import (
-    OR_EMPTY,
-    PLAN_ID,
-    Amount,
-    Currency,
-    example,
-    means,
-    one_of,
-    wait_for,
-)
+from app.http.edge.replies import OR_EMPTY, PLAN_ID, example, wait_for
 from app.http.edge.request import container
 from app.security.authorization import Caller
 from domain import regions
@@ -28,6 +19,7 @@ from domain.catalogue.plan import COVERAGE_TYPES
 from domain.errors import NotFound
 from domain.money import format_amount
 from domain.regions import REGIONS, is_country
+from projections.engine.shape import Amount, Currency, Shape, means, one_of
 from projections.models.plans import PlanFilter, PlanRow
 
 MB_PER_GB = 1000
@@ -50,7 +42,7 @@ TotalOperators = Annotated[
 ]
 
 
-class SponsorProfile(Struct):
+class SponsorProfile(Shape):
     """A profile of the network that an eSIM runs on."""
 
     id: Annotated[str, means("The profile.", example="sp-atlas")]
@@ -66,7 +58,7 @@ class PlanCoverage(Struct):
     total_operators: TotalOperators
 
 
-class Plan(Struct):
+class Plan(Shape):
     """A data plan as its reader's organization can buy it."""
 
     id: Annotated[UUID, means("The plan.")]
@@ -90,7 +82,7 @@ class Plan(Struct):
     ]
 
 
-class Operator(Struct):
+class Operator(Shape):
     """A mobile network."""
 
     name: Annotated[str, means("How people call it.")]
@@ -114,7 +106,7 @@ class Coverage(Struct):
     total_operators: TotalOperators
 
 
-class Region(Struct):
+class Region(Shape):
     """A part of the world and its countries."""
 
     code: RegionCode
@@ -130,19 +122,14 @@ def show_plan(row: PlanRow) -> Plan:
     """Return a plan that the reader may see; not from whom else it is hidden."""
     terms = row.terms
     countries = [each.country_code for each in terms.coverage]
-    return Plan(
-        id=row.id,
-        provider_plan_id=terms.provider_plan_id,
-        name=terms.name,
+    return Plan.of(
+        row,
+        terms,
         partner_cost=format_amount(terms.retail_price_micros),
-        currency=terms.currency,
         data_gb=terms.data_mb / MB_PER_GB,
-        data_mb=terms.data_mb,
-        validity_days=terms.validity_days,
-        coverage_type=terms.coverage_type,
         coverage=PlanCoverage(countries, len(countries), _count_operators(terms)),
         regions=regions.regions_of(countries),
-        sponsor_profiles=[show_profile(each) for each in terms.sponsor_profiles],
+        sponsor_profiles=[*map(SponsorProfile.of, terms.sponsor_profiles)],
         excluded_organizations=[],
     )
 
@@ -155,18 +142,7 @@ def show_coverage(row: PlanRow) -> Coverage:
 
 def show_country(code: str, operators: Iterable[plan.MobileOperator]) -> CountryCoverage:
     """Return a country with its networks."""
-    shown = [Operator(each.name, each.network_types) for each in operators]
-    return CountryCoverage(code, regions.country_name(code), shown)
-
-
-def show_profile(profile: plan.SponsorProfile) -> SponsorProfile:
-    """Return a sponsor profile as partners see it."""
-    return SponsorProfile(profile.id, profile.name, profile.color)
-
-
-def show_regions() -> list[Region]:
-    """Return all regions."""
-    return [Region(each.code, each.label, each.countries) for each in regions.REGIONS.values()]
+    return CountryCoverage(code, regions.country_name(code), [*map(Operator.of, operators)])
 
 
 def _count_operators(terms: plan.PlanTerms) -> int:
@@ -303,14 +279,14 @@ def list_regions(_: Caller, __: Given[None]) -> list[Region]:
     Each country belongs to exactly one region, by UN M49. A plan matches a region when it covers
     at least one of its countries.
     """
-    return show_regions()
+    return [*map(Region.of, regions.REGIONS.values())]
 
 
 def _find(caller: Caller, plan_id: str) -> PlanRow:
     parts = container()
     wanted = parse_id(plan_id)
     wait_for(parts, parts.plans.name)
-    row = parts.plans.get(parts.views, caller.organization_id, wanted)
+    row = parts.plans.find_visible(parts.views, caller.organization_id, wanted)
     if row is None:
         raise NotFound
     return row.at(parts.clock())

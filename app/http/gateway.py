@@ -25,12 +25,13 @@ import msgspec
 
 from app.http.edge.oauth_errors import oauth_body_of
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
-from app.http.edge.replies import ReplyMeta, failure_body, format_time
+from app.http.edge.replies import ReplyMeta, failure_body
 from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
 from app.settings import HTTP_THREADS
 from app.watch.trouble import log_place
 from domain.at_once import WouldWait
 from domain.cause import Clock
+from projections.engine.shape import format_time
 
 WAITING_REQUESTS_MAX = 1024  # More would wait longer than any client does, so they get 503 at once.
 # A reply in parts holds its thread to the end, so a slow reader is cut off after this time.

@@ -11,18 +11,11 @@ from app.http.edge.errors import outages
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import RetryError, error_responses
 from app.http.edge.problems import UNAVAILABLE
-from app.http.edge.replies import (
-    META,
-    NAME,
-    SCHEMA_REF,
-    Moment,
-    format_time,
-    json_response,
-    means,
-)
+from app.http.edge.replies import META, SCHEMA_REF, json_response
 from app.http.edge.request import container
 from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
+from projections.engine.shape import NAME, Moment, format_time, means
 
 blueprint = Group("Health", __name__, description="Whether the service can serve.")
 

@@ -33,10 +33,11 @@ from app.http.edge.oauth_errors import (
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import documented
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem
-from app.http.edge.replies import NAME, json_response, means
+from app.http.edge.replies import json_response
 from app.http.edge.request import container, current_cause, current_request, reached
 from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound
+from projections.engine.shape import NAME, means
 
 Url = Annotated[str, means(format="uri")]
 Jwk = Annotated[

@@ -18,8 +18,8 @@ from projections.engine.sql_views import define
 from projections.engine.trigrams import EXTENSIONS
 from projections.finance.views import VIEWS
 
-# On SQLite earlier releases kept pieces of the links' names in it.
-FORMER_INDEX = "link_texts"
+# Of earlier releases; on SQLite the first has pieces of the links' names.
+FORMER_TABLES = ("link_texts", "link_activations", "link_plan_names")
 RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 
 logger = logging.getLogger(__name__)
@@ -159,8 +159,8 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
     )
     rebuild_all(container.log, container.views, container.positions, models, progress)
     with container.views.writing() as connection:
-        if container.settings.is_on_files:
-            connection.execute(text(f"DROP TABLE IF EXISTS {FORMER_INDEX}"))
+        for name in FORMER_TABLES:
+            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
     if slow_search(container):  # The extensions may have come later than the table.
         with container.views.writing() as connection:
             container.links.index_of_texts.create(connection)

@@ -1,13 +1,15 @@
 """Bulk jobs and their items; personal data stays sealed, so erasing a key erases it here too."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -33,9 +35,10 @@ from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.personal import Sealed
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel, execute_many
+from projections.engine.shape import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,10 @@ class Settlement:
 
 JobStatus = Literal["pending", "processing", "completed", "failed", "cancelled"]
 STATUSES: Sequence[JobStatus] = get_args(JobStatus)
+Tallied = tuple[UUID, str, JobStatus]  # Whose job is counted, for which month, and as what.
 
 
-@dataclass(frozen=True, slots=True)
-class JobCounts:
+class JobCounts(Struct):
     """One job, how many of its items have ended so far, and what was paid for it.
 
     A job that was free has neither transaction nor currency.
@@ -70,14 +73,58 @@ class JobCounts:
     by_hand_micros: int
     created_at: datetime
     finished_at: datetime | None
+    moved_at: datetime
     month: str  # The key of this month seals all its personal data.
+
+    @classmethod
+    def begun(cls, event: BulkJob.Created) -> Self:
+        """Return a job without an outcome."""
+        at, price = event.timestamp, event.price
+        return cls(
+            id=event.originator_id,
+            organization_id=event.organization_id,
+            total_count=event.total_count,
+            completed_count=0,
+            failed_count=0,
+            cancelled_count=0,
+            item_price_micros=event.item_price_micros,
+            currency=None if price is None else price.currency,
+            transaction_id=None if price is None else price.transaction_id,
+            by_hand_micros=0,
+            created_at=at,
+            finished_at=None,
+            moved_at=at,
+            month=event.personal.month,
+        )
+
+    def follow(self, event: Event) -> None:
+        """Count what an event says."""
+        match event:
+            case BulkJob.ItemsCompleted():
+                self.completed_count += len(event.indexes)
+            case BulkJob.ItemsFailed():
+                self.failed_count += len(event.indexes)
+            case BulkJob.Cancelled():
+                self.cancelled_count = event.count
+            case BulkJob.RefundedByHand():
+                self.by_hand_micros += event.refund.amount_micros
+        if isinstance(event, BulkJob.Finished | BulkJob.Cancelled):
+            self.finished_at = event.timestamp
+        self.moved_at = event.timestamp
 
     @property
     def status(self) -> JobStatus:
         """The status; a job has ended when its last item has."""
-        ended_count = self.completed_count + self.failed_count
-        is_finished = self.finished_at is not None
-        return _status(self.total_count, ended_count, self.failed_count, is_finished=is_finished)
+        if self.finished_at is None:
+            return "processing" if self.processed_count else "pending"
+        if self.processed_count < self.total_count:
+            return "cancelled"
+        return "failed" if self.failed_count == self.total_count else "completed"
+
+    @property
+    def processed_count(self) -> int:
+        """How many items have an outcome."""
+        return self.completed_count + self.failed_count
 
     @property
     def refunded_micros(self) -> int:
@@ -86,7 +133,6 @@ class JobCounts:
         return lost_count * self.item_price_micros + self.by_hand_micros
 
 
-@dataclass(frozen=True, slots=True)
 class JobRow(JobCounts):
     """One job and the outcomes of its items so far."""
 
@@ -102,40 +148,9 @@ class UnfinishedJob:
     moved_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ListedJob:
-    """A job as operators list it."""
-
-    id: UUID
-    organization_id: UUID
-    status: JobStatus
-    total_count: int
-    processed_count: int
-    created_at: datetime
-    moved_at: datetime
-    finished_at: datetime | None
-
-
 _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
-_COUNTERS = (
-    *_COUNTS,
-    "item_price_micros",
-    "currency",
-    "transaction_id",
-    "by_hand_micros",
-    "created_at",
-    "finished_at",
-    "month",
-)
-# Columns that events change, and other columns of an older job that are read for that.
-_CHANGING = (
-    "status",
-    *_COUNTS[1:],
-    "by_hand_micros",
-    "moved_at",
-    "finished_at",
-)
-_KEPT = ("id", "organization_id", "month", "total_count")
+STORED = Stored(JobCounts, **dict.fromkeys(_COUNTS, Integer))
+CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "status")
 FORGET_AT_ONCE = 500  # Jobs named in one statement.
 _PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
 
@@ -153,7 +168,7 @@ class Jobs(ReadModel):
         columns = self.jobs.c
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
-        self._counts = HotStatement(select(*(columns[name] for name in _COUNTERS)).where(*own))
+        self._counts = HotStatement(select(*(columns[name] for name in STORED.names)).where(*own))
         # Built once, because the sweep runs this each second.
         open_jobs = select(columns.id, columns.moved_at).where(columns.finished_at.is_(None))
         page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
@@ -163,22 +178,13 @@ class Jobs(ReadModel):
 
     def _rows(self) -> Table:
         """Define the table of jobs; unfinished ones have a separate index, which stays small."""
-        finished_at = Column("finished_at", BigInteger)
+        columns = STORED.columns("id")
+        finished_at = next(each for each in columns if each.name == "finished_at")
         return self.table(
             "jobs",
-            Column("id", Uuid, primary_key=True),
-            Column("organization_id", Uuid, nullable=False),
+            *columns,
             Column("position", BigInteger, nullable=False),
             Column("status", String, nullable=False),
-            *(Column(name, Integer, nullable=False) for name in _COUNTS),
-            Column("item_price_micros", BigInteger, nullable=False),
-            Column("currency", String),
-            Column("transaction_id", Uuid),
-            Column("by_hand_micros", BigInteger, nullable=False),
-            Column("created_at", BigInteger, nullable=False),
-            Column("moved_at", BigInteger, nullable=False),
-            finished_at,
-            Column("month", String, nullable=False),
             Column("box", LargeBinary, nullable=False),
             self.index("jobs_unfinished", "moved_at", "id", where=finished_at.is_(None)),
             # A page finds its rows in these indexes alone, so it reads only jobs that it shows.
@@ -208,10 +214,10 @@ class Jobs(ReadModel):
     def _build_lists(self) -> None:
         """Build the statements of batches and of lists once."""
         columns = self.jobs.c
-        known = select(*(columns[name] for name in (*_KEPT, *_CHANGING)))
+        known = select(*(columns[name] for name in STORED.names))
         self._known = HotStatement(known.where(OneOf(columns.id, "jobs")))
         change = self.jobs.update().where(columns.id == bindparam("job"))
-        self._change = change.values({name: bindparam(f"new_{name}") for name in _CHANGING})
+        self._change = change.values({name: bindparam(f"new_{name}") for name in CHANGING})
         months = [self.counted.c[name] for name in ("month", *STATUSES)]
         theirs = self.counted.c.organization_id == bindparam("organization")
         self._months = HotStatement(select(*months).where(theirs))
@@ -224,7 +230,7 @@ class Jobs(ReadModel):
         found = select(columns.position).where(theirs, OneOf(columns.month, "months"), *conditions)
         found = found.order_by(columns.position.desc())
         found = found.limit(bindparam("most")).offset(bindparam("skipped"))
-        shown = select(columns.id, *(columns[name] for name in _COUNTERS))
+        shown = select(*(columns[name] for name in STORED.names))
         shown = shown.where(theirs, columns.position.in_(found))
         return HotStatement(shown.order_by(columns.position.desc()))
 
@@ -236,23 +242,27 @@ class Jobs(ReadModel):
                 self._forget(connection, event)
                 self.project(connection, batch[at + 1 :])
                 return
-        rows, settled = dict[UUID, dict[str, Any]](), []
-        older = self._read_older(connection, batch)
-        rows |= {job_id: dict(row) for job_id, row in older.items()}
-        for recorded in batch:
-            event = recorded.event
+        rows, new = self._read_older(connection, batch), list[dict[str, Any]]()
+        before, settled = [_tallied(each) for each in rows.values()], list[dict[str, Any]]()
+        older = [*rows]
+        for position, event in batch:
             match event:
                 case BulkJob.Created():
-                    rows[event.originator_id] = _job(recorded.position, event)
+                    rows[event.originator_id] = JobCounts.begun(event)
+                    kept = {"position": position, "box": event.personal.box}
+                    new.append({"id": event.originator_id, **kept})
                 case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
-                    settled.append(_settlement(recorded.position, event))
+                    settled.append(_settlement(position, event))
             if event.originator_id in rows:
-                _move(rows[event.originator_id], event)
-        insert_many(connection, self.jobs, [row for each, row in rows.items() if each not in older])
+                rows[event.originator_id].follow(event)
+        now = {each.id: {**STORED.row(each), "status": each.status} for each in rows.values()}
+        insert_many(connection, self.jobs, [row | now[row["id"]] for row in new])
         insert_many(connection, self.settlements, settled)
-        changed = [_changed(rows[job_id]) for job_id in older]
+        changed = [
+            {"job": each, **{f"new_{name}": now[each][name] for name in CHANGING}} for each in older
+        ]
         execute_many(connection, self._change, changed)
-        moved = _moved_counts(older.values(), rows.values())
+        moved = _moved_counts(before, map(_tallied, rows.values()))
         upsert(connection, self.counted, moved, added=frozenset(STATUSES))
 
     def _forget(self, connection: Connection, erasure: Erasure.Made) -> None:
@@ -263,34 +273,31 @@ class Jobs(ReadModel):
             some = streams[start : start + FORGET_AT_ONCE]
             counted = (jobs.id, jobs.organization_id, jobs.month, jobs.status)
             gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(*counted)
-            rows = [row._asdict() for row in connection.execute(gone)]
-            theirs_too = self.settlements.c.job_id.in_([row["id"] for row in rows])
+            rows = connection.execute(gone).all()
+            theirs_too = self.settlements.c.job_id.in_([row.id for row in rows])
             connection.execute(self.settlements.delete().where(theirs_too))
-            upsert(connection, self.counted, _moved_counts(rows, []), added=frozenset(STATUSES))
+            moved = _moved_counts([(*row[1:],) for row in rows], [])
+            upsert(connection, self.counted, moved, added=frozenset(STATUSES))
 
     def _read_older(
         self, connection: Connection, batch: Sequence[Recorded]
-    ) -> Mapping[UUID, dict[str, Any]]:
+    ) -> dict[UUID, JobCounts]:
         """Return what is known of the jobs that began before the batch."""
         events = [each.event for each in batch if isinstance(each.event, self.uses)]
         new = {event.originator_id for event in events if isinstance(event, BulkJob.Created)}
         ids = {event.originator_id for event in events} - new
-        if not ids:
-            return {}
-        found = run(connection, self._known, jobs=[*ids])
-        rows = [dict(zip((*_KEPT, *_CHANGING), row, strict=True)) for row in found]
-        ids_of = ({name: as_id(row[name]) for name in ("id", "organization_id")} for row in rows)
-        return {found["id"]: row | found for row, found in zip(rows, ids_of, strict=True)}
+        found = map(STORED.read, run(connection, self._known, jobs=[*ids]) if ids else ())
+        return {each.id: each for each in found}
 
     def get(self, database: Database, organization_id: UUID, job_id: UUID) -> JobRow | None:
         """Read one job of an organization with all ended items, as of one moment."""
         found = database.rows(self._one, job=job_id, organization=organization_id)
-        return _read(organization_id, job_id, found) if found else None
+        return _read(found) if found else None
 
     def counts(self, database: Database, organization_id: UUID, job_id: UUID) -> JobCounts | None:
         """Read one job of an organization without its items."""
         found = database.rows(self._counts, job=job_id, organization=organization_id)
-        return JobCounts(**_counts_of(organization_id, job_id, found[0])) if found else None
+        return STORED.read(found[0]) if found else None
 
     def page(  # noqa: PLR0913  # Whose jobs, which of them, and which page.
         self,
@@ -319,9 +326,7 @@ class Jobs(ReadModel):
             rows = database.rows(self._all, **wanted, **page)
         else:
             rows = database.rows(self._of_status, **wanted, **page, status=status)
-        return [
-            JobCounts(**_counts_of(organization_id, as_id(row[0]), row[1:])) for row in rows
-        ], total
+        return [*map(STORED.read, rows)], total
 
     def unfinished(
         self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
@@ -333,20 +338,18 @@ class Jobs(ReadModel):
 
     def all(
         self, connection: Connection, organization_id: UUID | None, *, unfinished: bool
-    ) -> list[ListedJob]:
+    ) -> list[JobCounts]:
         """Return the jobs of one organization or of all, newest first; unfinished: oldest first."""
         columns = self.jobs.c
-        processed = columns.completed_count + columns.failed_count
-        facts = (columns.id, columns.organization_id, columns.status, columns.total_count)
-        moments = (columns.created_at, columns.moved_at, columns.finished_at)
-        statement = select(*facts, processed, *moments).order_by(columns.position.desc())
+        shown = select(*(columns[name] for name in STORED.names))
         if unfinished:
-            statement = statement.where(columns.finished_at.is_(None))
-            statement = statement.order_by(None).order_by(columns.created_at, columns.position)
+            ordered = shown.where(columns.finished_at.is_(None))
+            ordered = ordered.order_by(columns.created_at, columns.position)
+        else:
+            ordered = shown.order_by(columns.position.desc())
         if organization_id is not None:
-            statement = statement.where(columns.organization_id == organization_id)
-        rows = connection.execute(statement).all()
-        return [ListedJob(*row[:5], *map(from_micros, row[5:])) for row in rows]
+            ordered = ordered.where(columns.organization_id == organization_id)
+        return [*map(STORED.read, connection.execute(ordered))]
 
 
 def row_of(job: BulkJob) -> JobRow:
@@ -365,6 +368,7 @@ def row_of(job: BulkJob) -> JobRow:
         by_hand_micros=sum(each.refund.amount_micros for each in job.by_hand),
         created_at=job.created_on,
         finished_at=job.finished_at,
+        moved_at=job.last_event_at,
         month=job.created.personal.month,
         numbers=job.created.personal,
         settlements=[
@@ -374,38 +378,6 @@ def row_of(job: BulkJob) -> JobRow:
             for event in job.settlements
         ],
     )
-
-
-def _status(total: int, ended: int, failed: int, *, is_finished: bool) -> JobStatus:
-    """Return the status of a job by its counts; `ended` items have an outcome."""
-    if not is_finished:
-        return "processing" if ended else "pending"
-    if ended < total:
-        return "cancelled"
-    return "failed" if failed == total else "completed"
-
-
-def _job(position: int, event: BulkJob.Created) -> dict[str, Any]:
-    at, price = to_micros(event.timestamp), event.price
-    return {
-        "id": event.originator_id,
-        "organization_id": event.organization_id,
-        "position": position,
-        "status": "pending",
-        "total_count": event.total_count,
-        "completed_count": 0,
-        "failed_count": 0,
-        "cancelled_count": 0,
-        "item_price_micros": event.item_price_micros,
-        "currency": None if price is None else price.currency,
-        "transaction_id": None if price is None else price.transaction_id,
-        "by_hand_micros": 0,
-        "created_at": at,
-        "moved_at": at,
-        "finished_at": None,
-        "month": event.personal.month,
-        "box": event.personal.box,
-    }
 
 
 def _settlement(
@@ -424,39 +396,14 @@ def _settlement(
     return row | {"month": event.personal.month, "box": event.personal.box}
 
 
-def _move(row: dict[str, Any], event: Event) -> None:
-    """Change the row of a job as an event of it says."""
-    at = to_micros(event.timestamp)
-    match event:
-        case BulkJob.ItemsCompleted():
-            row["completed_count"] += len(event.indexes)
-        case BulkJob.ItemsFailed():
-            row["failed_count"] += len(event.indexes)
-        case BulkJob.Cancelled():
-            row["cancelled_count"] = event.count
-        case BulkJob.RefundedByHand():
-            row["by_hand_micros"] += event.refund.amount_micros
-    if isinstance(event, BulkJob.Finished | BulkJob.Cancelled):
-        row["finished_at"] = at
-    row["moved_at"] = at
-    row["status"] = _status(
-        row["total_count"],
-        row["completed_count"] + row["failed_count"],
-        row["failed_count"],
-        is_finished=row["finished_at"] is not None,
-    )
+def _tallied(job: JobCounts) -> Tallied:
+    return job.organization_id, job.month, job.status
 
 
-def _changed(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"job": row["id"], **{f"new_{name}": row[name] for name in _CHANGING}}
-
-
-def _moved_counts(
-    before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def _moved_counts(before: Iterable[Tallied], after: Iterable[Tallied]) -> list[dict[str, Any]]:
     """Return what to add to the counts of organizations, by month and status."""
-    moved = Counter((row["organization_id"], row["month"], row["status"]) for row in after)
-    moved.subtract((row["organization_id"], row["month"], row["status"]) for row in before)
+    moved = Counter(after)
+    moved.subtract(before)
     keys = sorted({key[:2] for key, count in moved.items() if count})
     return [
         {"organization_id": owner, "month": month}
@@ -483,7 +430,7 @@ def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
         settlements.c.job_id == bindparam("job")
     )
     part = union_all(numbers, ended).subquery()
-    counters = (jobs.c[name] for name in _COUNTERS)
+    counters = (jobs.c[name] for name in STORED.names)
     return (
         select(*counters, part.c.indexes, part.c.errors, part.c.month, part.c.box)
         .join_from(jobs, part, part.c.job_id == jobs.c.id)
@@ -492,26 +439,11 @@ def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
     )
 
 
-def _read(organization_id: UUID, job_id: UUID, rows: Sequence[Sequence[Any]]) -> JobRow:
+def _read(rows: Sequence[Sequence[Any]]) -> JobRow:
     *_, month, box = rows[0]
-    return JobRow(
-        **_counts_of(organization_id, job_id, rows[0]),
-        numbers=Sealed(month, box),
-        settlements=[_read_settlement(*row[len(_COUNTERS) :]) for row in rows[1:]],
-    )
-
-
-def _counts_of(organization_id: UUID, job_id: UUID, row: Sequence[Any]) -> dict[str, Any]:
-    found = dict(zip(_COUNTERS, row, strict=False))
-    finished_at, paid_by = found["finished_at"], found["transaction_id"]
-    return {
-        **found,
-        "id": job_id,
-        "organization_id": organization_id,
-        "transaction_id": None if paid_by is None else as_id(paid_by),
-        "created_at": from_micros(found["created_at"]),
-        "finished_at": from_micros(finished_at),
-    }
+    settlements = [_read_settlement(*row[len(STORED.names) :]) for row in rows[1:]]
+    counts = asdict(STORED.read(rows[0]))
+    return JobRow(**counts, numbers=Sealed(month, box), settlements=settlements)
 
 
 def _read_settlement(

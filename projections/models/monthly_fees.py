@@ -1,34 +1,21 @@
 """Monthly fees as the clock and operators read them: what fell due, and whether it was charged."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Integer,
-    Row,
-    String,
-    Table,
-    Uuid,
-    bindparam,
-    func,
-    select,
-)
+from msgspec import Struct
+from sqlalchemy import Connection, Integer, Table, bindparam, func, select
 
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.log.log import Recorded
-from projections.engine.database import from_micros, to_micros
+from projections.engine.database import to_micros
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
+from projections.engine.shape import Stored
 
 
-@dataclass(frozen=True, slots=True)
-class FeeRow:
+class FeeRow(Struct, frozen=True):
     """One fee: `link_count` links at `fee_micros` each; `charged_at` is None while it is owed."""
 
     id: UUID
@@ -38,12 +25,15 @@ class FeeRow:
     fee_micros: int
     currency: str
     due_at: datetime
-    charged_at: datetime | None
+    charged_at: datetime | None = None
 
     @property
     def amount_micros(self) -> int:
         """The amount; computed, because it may exceed what a column can hold."""
         return self.link_count * self.fee_micros
+
+
+STORED = Stored(FeeRow, link_count=Integer)
 
 
 class FeeBook(ReadModel):
@@ -54,20 +44,11 @@ class FeeBook(ReadModel):
 
     def build(self) -> Sequence[Table]:
         """Define the table; fees that are owed have a separate index, which stays small."""
-        charged_at = Column("charged_at", BigInteger)
-        self.rows = self.table(
-            "monthly_fees",
-            Column("id", Uuid, primary_key=True),
-            Column("organization_id", Uuid, nullable=False),
-            Column("month", String, nullable=False),
-            Column("link_count", Integer, nullable=False),
-            Column("fee_micros", BigInteger, nullable=False),
-            Column("currency", String, nullable=False),
-            Column("due_at", BigInteger, nullable=False),
-            charged_at,
-            self.index("monthly_fees_by_month", "organization_id", "month", unique=True),
-            self.index("monthly_fees_owed", "organization_id", "month", where=charged_at.is_(None)),
-        )
+        self.rows = self.table("monthly_fees", *STORED.columns("id"))
+        columns = self.rows.c
+        month = (columns.organization_id, columns.month)
+        self.index("monthly_fees_by_month", *month, unique=True)
+        self.index("monthly_fees_owed", *month, where=columns.charged_at.is_(None))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -76,7 +57,7 @@ class FeeBook(ReadModel):
         for recorded in batch:
             match recorded.event:
                 case MonthlyFee.Due() as event:
-                    due.append(_row(event))
+                    due.append(STORED.row(_row(event)))
                 case MonthlyFee.Charged() as event:
                     at = to_micros(event.timestamp)
                     charged.append({"fee": event.originator_id, "at": at})
@@ -96,29 +77,22 @@ class FeeBook(ReadModel):
         columns = self.rows.c
         statement = select(self.rows).where(columns.charged_at.is_(None))
         ordered = statement.order_by(columns.organization_id, columns.month)
-        return [_read(row) for row in connection.execute(ordered)]
+        return [*map(STORED.read, connection.execute(ordered))]
 
     def all_of(self, connection: Connection, organization_id: UUID) -> list[FeeRow]:
         """Return every fee of an organization, oldest month first."""
         columns = self.rows.c
         statement = select(self.rows).where(columns.organization_id == organization_id)
-        return [_read(row) for row in connection.execute(statement.order_by(columns.month))]
+        return [*map(STORED.read, connection.execute(statement.order_by(columns.month)))]
 
 
-def _row(event: MonthlyFee.Due) -> dict[str, Any]:
-    return {
-        "id": event.originator_id,
-        "organization_id": event.organization_id,
-        "month": event.month,
-        "link_count": len(event.link_ids),
-        "fee_micros": event.fee_micros,
-        "currency": event.price.currency,
-        "due_at": to_micros(event.timestamp),
-        "charged_at": None,
-    }
-
-
-def _read(row: Row[Any]) -> FeeRow:
-    charged_at = from_micros(row.charged_at)
-    due_at = from_micros(row.due_at)
-    return FeeRow(**{**row._mapping, "due_at": due_at, "charged_at": charged_at})  # noqa: SLF001  # SQLAlchemy's documented access.
+def _row(event: MonthlyFee.Due) -> FeeRow:
+    return FeeRow(
+        event.originator_id,
+        event.organization_id,
+        event.month,
+        link_count=len(event.link_ids),
+        fee_micros=event.fee_micros,
+        currency=event.price.currency,
+        due_at=event.timestamp,
+    )

@@ -4,13 +4,14 @@ A name stays sealed in it, so it goes with its key.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Column, Connection, Table, Uuid, select
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.refund_by_hand import RefundByHand
@@ -25,9 +26,10 @@ from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.money import format_amount
 from domain.personal import Sealed, open_text
-from projections.engine.database import from_micros, to_micros
+from projections.engine.database import to_micros
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel
+from projections.engine.shape import Stored
 
 Facts = dict[str, Any]
 
@@ -62,14 +64,16 @@ SHOWN = (
 BY_HAND = (Link.RefundedByHand, PlanChange.RefundedByHand)
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineEntry:
+class TimelineEntry(Struct, frozen=True):
     """One event; `what` is its topic, `facts` are JSON values."""
 
     position: int
     at: datetime
     what: str
     facts: Facts
+
+
+STORED = Stored(TimelineEntry)
 
 
 class Timelines(ReadModel):
@@ -83,10 +87,7 @@ class Timelines(ReadModel):
         self.rows = self.table(
             "link_timelines",
             Column("link_id", Uuid, primary_key=True),
-            Column("position", BigInteger, primary_key=True, autoincrement=False),
-            Column("at", BigInteger, nullable=False),
-            Column("what", String, nullable=False),
-            Column("facts", String, nullable=False),
+            *STORED.columns("position"),
         )
         return [self.rows]
 
@@ -104,16 +105,9 @@ class Timelines(ReadModel):
     def of_link(self, connection: Connection, link_id: UUID) -> list[TimelineEntry]:
         """Return every event about a link, whoever owns it."""
         columns = self.rows.c
-        statement = select(self.rows).where(columns.link_id == link_id).order_by(columns.position)
-        return [
-            TimelineEntry(
-                row.position,
-                from_micros(row.at),
-                row.what,
-                self._opened(link_id, msgspec.json.decode(row.facts)),
-            )
-            for row in connection.execute(statement)
-        ]
+        told = select(*(columns[name] for name in STORED.names)).where(columns.link_id == link_id)
+        entries = map(STORED.read, connection.execute(told.order_by(columns.position)))
+        return [replace(each, facts=self._opened(link_id, each.facts)) for each in entries]
 
     def _opened(self, link_id: UUID, facts: Facts) -> Facts:
         if isinstance(facts.get("name"), list):

@@ -9,17 +9,16 @@ clocks say. The sums over all wallets hold positions in their place.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
     Connection,
-    Row,
     String,
     Table,
     Uuid,
@@ -28,18 +27,30 @@ from sqlalchemy import (
     true,
 )
 
-from domain.accounts.paid_price import RefundReason, Repaying
-from domain.accounts.wallet import Metadata, Reference, Wallet, kind_and_direction, links_of
+from domain.accounts.paid_price import REFUND_REASONS, RefundReason, Repaying
+from domain.accounts.wallet import Wallet, kind_and_direction, links_of
 from domain.log.aggregate import ByOperator, Event
 from domain.log.log import Recorded
-from projections.engine.database import from_micros, to_micros
+from projections.engine.database import to_micros
 from projections.engine.inserting import Row as Values
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
+from projections.engine.shape import (
+    MORE_MAY_COME,
+    Amount,
+    Currency,
+    Moment,
+    Shape,
+    Stored,
+    means,
+    one_of,
+    stored,
+)
 
 HOUR = 3_600_000_000  # Microseconds.
 FOREVER = 2**62 // HOUR * HOUR
 ADDED, KEPT = frozenset({"count", "debit_micros", "credit_micros"}), frozenset({"first"})
+NONE = {"count": 0, "last": 0, "debit_micros": 0, "credit_micros": 0}
 # Owns the sums over all wallets, so that no read adds up the hours of every organization.
 EVERYBODY = UUID(int=0)
 
@@ -52,30 +63,6 @@ class Span(NamedTuple):
     last: int
 
 
-class Tally:
-    """The entries of one kind and hour, of one organization or of everybody."""
-
-    __slots__ = ("count", "credit", "debit", "first", "last", "organization_id", "positions")
-
-    def __init__(self, organization_id: UUID, place: int, position: int) -> None:
-        self.organization_id = organization_id
-        self.first = self.last = place
-        self.positions = (position, position)
-        self.count = self.debit = self.credit = 0
-
-    def row(self, kind: str, hour: int) -> Values:
-        return {
-            "organization_id": self.organization_id,
-            "kind": kind,
-            "hour": hour,
-            "count": self.count,
-            "first": self.first,
-            "last": self.last,
-            "debit_micros": self.debit,
-            "credit_micros": self.credit,
-        }
-
-
 class TransactionHours:
     """A row per organization, kind and hour with an entry, and one over all organizations."""
 
@@ -85,34 +72,37 @@ class TransactionHours:
             Column("organization_id", Uuid, primary_key=True),
             Column("kind", String, primary_key=True),
             Column("hour", BigInteger, primary_key=True, autoincrement=False),
-            Column("count", BigInteger, nullable=False),
-            Column("first", BigInteger, nullable=False),
-            Column("last", BigInteger, nullable=False),
-            Column("debit_micros", BigInteger, nullable=False),
-            Column("credit_micros", BigInteger, nullable=False),
+            *(Column(name, BigInteger, nullable=False) for name in ("first", *NONE)),
         )
 
     def add(self, connection: Connection, entries: Sequence[Values]) -> None:
         """Add new entries, which must be in log order, so each wallet's by sequence."""
-        tallies: dict[tuple[int, str, int], Tally] = {}
+        rows: dict[tuple[int, str, int], dict[str, Any]] = {}
+        places: dict[tuple[int, str, int], list[int]] = {}
         for entry in entries:
             # An int, because UUIDs are hashed by slow Python code.
             key = (entry["organization_id"].int, entry["kind"], entry["charged_at"] // HOUR)
-            position = entry["position"]
-            tally = tallies.get(key)
-            if tally is None:
-                owner = entry["organization_id"]
-                tally = tallies[key] = Tally(owner, entry["sequence"], position)
-            tally.count += 1
-            tally.last = entry["sequence"]
-            tally.positions = (tally.positions[0], position)
-            if entry["direction"] == "debit":
-                tally.debit += entry["amount_micros"]
-            else:
-                tally.credit += entry["amount_micros"]
-        rows = [tally.row(kind, hour) for (_, kind, hour), tally in tallies.items()]
-        rows += [tally.row(kind, hour) for (kind, hour), tally in _of_everybody(tallies).items()]
-        upsert(connection, self.rows, rows, added=ADDED, kept=KEPT)
+            row = rows.get(key)
+            if row is None:
+                facts = {"kind": key[1], "hour": key[2], "first": entry["sequence"]}
+                row = rows[key] = {"organization_id": entry["organization_id"], **facts, **NONE}
+                places[key] = [entry["position"], 0]
+            row["count"] += 1
+            row["last"] = entry["sequence"]
+            places[key][1] = entry["position"]
+            row["debit_micros" if entry["direction"] == "debit" else "credit_micros"] += entry[
+                "amount_micros"
+            ]
+        totals: dict[tuple[str, int], dict[str, Any]] = {}
+        for key, row in rows.items():
+            first, last = places[key]
+            begun = {**row, "organization_id": EVERYBODY, "first": first, **NONE}
+            total = totals.setdefault(key[1:], begun)
+            for name in ADDED:
+                total[name] += row[name]
+            total["first"], total["last"] = min(total["first"], first), max(total["last"], last)
+        every = [*rows.values(), *totals.values()]
+        upsert(connection, self.rows, every, added=ADDED, kept=KEPT)
 
     def span(
         self,
@@ -178,22 +168,6 @@ class TransactionHours:
         return Span(*connection.execute(statement).one())
 
 
-def _of_everybody(
-    tallies: Mapping[tuple[int, str, int], Tally],
-) -> Mapping[tuple[str, int], Tally]:
-    totals: dict[tuple[str, int], Tally] = {}
-    for (_, kind, hour), tally in tallies.items():
-        first, last = tally.positions
-        total = totals.get((kind, hour))
-        if total is None:
-            total = totals[kind, hour] = Tally(EVERYBODY, first, first)
-        total.first, total.last = min(total.first, first), max(total.last, last)
-        total.count += tally.count
-        total.debit += tally.debit
-        total.credit += tally.credit
-    return totals
-
-
 REPLAYED = (Wallet.Moved, Repaying, ByOperator)
 KINDS = (
     "activation",
@@ -207,25 +181,51 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
-    """One entry; `amount_micros` is positive and `direction` tells if it was added or taken."""
+KIND: Final = one_of("TransactionKind", KINDS, MORE_MAY_COME)
+REASON: Final = one_of("RefundReason", REFUND_REASONS, MORE_MAY_COME)
+DIRECTION: Final = one_of("Direction", ["debit", "credit"])
 
-    id: UUID
-    organization_id: UUID
-    sequence: int
-    position: int
-    kind: str
-    direction: str
-    amount_micros: int
-    balance_micros: int
-    currency: str
-    charged_at: datetime
-    description: str
-    reference: Reference
-    metadata: Metadata
-    refund_of: UUID | None = None
-    reason: str | None = None  # Of a refund.
+
+class Reference(Struct):
+    """What money was for."""
+
+    type: Annotated[str, means("What it names.", example="job")]
+    id: Annotated[str, means("Its id.")]
+
+
+class Transaction(Shape):
+    """One entry of the wallet."""
+
+    id: Annotated[UUID, means("The transaction.")]
+    sequence: Annotated[int, means("1, 2, 3 … in each wallet, without a gap.")]
+    kind: Annotated[str, means("What it was.", **KIND)]
+    amount: Annotated[Amount, means("Never negative; `direction` says which way it went.")]
+    direction: Annotated[
+        str, means("Whether it took from the balance or added to it.", **DIRECTION)
+    ]
+    currency: Currency
+    charged_at: Annotated[Moment, means("When it was entered (UTC).")]
+    plan_name: Annotated[str | None, means("The plan it paid for, if any.")]
+    description: Annotated[str, means("The same, for people.")]
+    reference: Annotated[Reference, stored("parts")]
+    metadata: Annotated[dict[str, Any], means("More about it, by kind.", additionalProperties=True)]
+    balance_after: Annotated[
+        Amount, means("What the wallet held then."), stored("amount", "balance_micros")
+    ]
+    position: Annotated[int, means("Its place in the event log: rising, with gaps.")]
+    refund_of: Annotated[
+        UUID | UnsetType, means("There on a refund: the transaction that it gives back.")
+    ] = UNSET
+    reason: Annotated[str | UnsetType, means("There on a refund: why it came.", **REASON)] = UNSET
+
+
+STORED = Stored(Transaction)
+# Every table of transactions has these columns.
+COLUMNS = (
+    *("sequence", "position", "charged_at", "kind", "direction", "amount", "currency"),
+    *("balance_after", "plan_name", "description", "reference_type", "reference_id"),
+    *("refund_of", "reason", "id", "metadata"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,29 +245,15 @@ class Transactions(ReadModel):
     """
 
     name = "transactions"
-    version = 5
+    version = 6
     uses = (Wallet.Moved, Repaying)
 
     def build(self) -> Sequence[Table]:
         """Define the tables; the last index of the entries serves pages over all organizations."""
         self.rows = self.table(
             "transactions",
-            Column("id", Uuid, primary_key=True),
+            *STORED.columns("id"),
             Column("organization_id", Uuid, nullable=False),
-            Column("sequence", BigInteger, nullable=False),
-            Column("position", BigInteger, nullable=False),
-            Column("kind", String, nullable=False),
-            Column("direction", String, nullable=False),
-            Column("amount_micros", BigInteger, nullable=False),
-            Column("balance_micros", BigInteger, nullable=False),
-            Column("currency", String, nullable=False),
-            Column("charged_at", BigInteger, nullable=False),
-            Column("description", String, nullable=False),
-            Column("reference_type", String, nullable=False),
-            Column("reference_id", String, nullable=False),
-            Column("metadata", String, nullable=False),
-            Column("refund_of", Uuid),
-            Column("reason", String),
             self.index("transactions_by_sequence", "organization_id", "sequence", unique=True),
             self.index("transactions_by_kind", "organization_id", "kind", "sequence"),
             self.index("transactions_by_reference", "organization_id", "reference_id", "sequence"),
@@ -333,13 +319,13 @@ class Transactions(ReadModel):
             columns.id == transaction_id, columns.organization_id == organization_id
         )
         row = connection.execute(statement).one_or_none()
-        return _read(row) if row else None
+        return STORED.read(row) if row else None
 
     def of_any(self, connection: Connection, transaction_id: UUID) -> Transaction | None:
         """Return a transaction, whoever owns it."""
         statement = select(self.rows).where(self.rows.c.id == transaction_id)
         row = connection.execute(statement).one_or_none()
-        return _read(row) if row else None
+        return STORED.read(row) if row else None
 
     def page(
         self,
@@ -366,7 +352,7 @@ class Transactions(ReadModel):
             found = found.order_by(columns.sequence.desc()).offset(offset).limit(limit)
             page = columns.sequence.in_(found)
         rows = select(self.rows).where(own, page).order_by(columns.sequence.desc())
-        return [_read(row) for row in connection.execute(rows)], span.matching
+        return [*map(STORED.read, connection.execute(rows))], span.matching
 
     def listed(
         self,
@@ -381,7 +367,7 @@ class Transactions(ReadModel):
         conditions = (columns.organization_id == organization_id, columns.sequence.between(*within))
         rows = select(self.rows).where(*conditions, *self._conditions(wanted))
         rows = rows.order_by(columns.sequence.desc()).limit(limit)
-        return [_read(row) for row in connection.execute(rows)]
+        return [*map(STORED.read, connection.execute(rows))]
 
     def span(self, connection: Connection, organization_id: UUID, wanted: EntryFilter) -> Span:
         """Return how many entries match, and the first and last sequence among them."""
@@ -424,7 +410,7 @@ class Transactions(ReadModel):
             .offset(offset)
             .limit(limit)
         )
-        return [_read(row) for row in connection.execute(rows)], total
+        return [*map(STORED.read, connection.execute(rows))], total
 
     def _conditions(self, wanted: EntryFilter) -> list[ColumnElement[bool]]:
         columns = self.rows.c
@@ -440,10 +426,19 @@ class Transactions(ReadModel):
         return conditions
 
 
-def replayed(events: Iterable[Recorded]) -> Iterator[tuple[Transaction, str | None]]:
-    """Yield the transactions of a log, each with the operator whose command made it, if any.
+class Replayed(NamedTuple):
+    """A transaction as its event tells it, and the operator whose command made it, if any."""
 
-    `events` are those of `REPLAYED`, from the first one on. No read model is needed.
+    organization_id: UUID
+    at: datetime
+    entry: Transaction
+    actor: str | None
+
+
+def replayed(events: Iterable[Recorded]) -> Iterator[Replayed]:
+    """Yield the transactions of a log; no read model is needed.
+
+    `events` are those of `REPLAYED`, from the first one on.
     """
     reasons: dict[UUID, RefundReason] = {}
     request_id, actor = "", None
@@ -453,9 +448,11 @@ def replayed(events: Iterable[Recorded]) -> Iterator[tuple[Transaction, str | No
         if isinstance(event, ByOperator):
             request_id, actor = event.request_id, event.actor
         if isinstance(event, Wallet.Moved):
-            row = SimpleNamespace(**_row(position, event, reasons))
+            row = _row(position, event, reasons)
             reasons.pop(event.transaction_id, None)
-            yield _read(row), actor if event.request_id == request_id else None
+            entry = STORED.read([row[name] for name in STORED.names])
+            by = actor if event.request_id == request_id else None
+            yield Replayed(event.organization_id, event.timestamp, entry, by)
 
 
 def _within(wanted: EntryFilter) -> tuple[int, int]:
@@ -480,6 +477,7 @@ def _row(
         "balance_micros": event.balance_micros,
         "currency": event.currency,
         "charged_at": to_micros(event.timestamp),
+        "plan_name": event.metadata.get("plan_name"),
         "description": event.description,
         "reference_type": event.reference.type,
         "reference_id": event.reference.id,
@@ -487,23 +485,3 @@ def _row(
         "refund_of": refund and refund.charge_id,
         "reason": refund and (refund.reason or reasons.get(refund.transaction_id)),
     }
-
-
-def _read(row: Row[tuple[Any, ...]] | SimpleNamespace) -> Transaction:
-    return Transaction(
-        id=row.id,
-        organization_id=row.organization_id,
-        sequence=row.sequence,
-        position=row.position,
-        kind=row.kind,
-        direction=row.direction,
-        amount_micros=row.amount_micros,
-        balance_micros=row.balance_micros,
-        currency=row.currency,
-        charged_at=from_micros(row.charged_at),
-        description=row.description,
-        reference=Reference(row.reference_type, row.reference_id),
-        metadata=msgspec.json.decode(row.metadata),
-        refund_of=row.refund_of,
-        reason=row.reason,
-    )

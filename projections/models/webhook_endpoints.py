@@ -1,34 +1,22 @@
 """Webhook endpoints of all organizations, as the planner of deliveries and operators read them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Row,
-    String,
-    Table,
-    Uuid,
-    func,
-    select,
-)
+from msgspec import Struct
+from sqlalchemy import BigInteger, Column, Connection, Table, func, select
 
 from domain.log.log import Recorded
 from domain.webhooks.endpoint import WebhookEndpoint
-from projections.engine.database import from_micros, to_micros
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel
+from projections.engine.shape import Stored
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookEndpointRow:
+class WebhookEndpointRow(Struct, frozen=True):
     """One endpoint; it gets messages about events after position `since`, unless `disabled`."""
 
     id: UUID
@@ -37,7 +25,10 @@ class WebhookEndpointRow:
     events: list[str] | None
     disabled: str | None
     since: int
-    is_deleted: bool
+    is_deleted: bool = False
+
+
+STORED = Stored(WebhookEndpointRow)
 
 
 class WebhookEndpoints(ReadModel):
@@ -49,13 +40,7 @@ class WebhookEndpoints(ReadModel):
     def build(self) -> Sequence[Table]:
         self.rows = self.table(
             "webhook_endpoints",
-            Column("id", Uuid, primary_key=True),
-            Column("organization_id", Uuid, nullable=False),
-            Column("created_at", BigInteger, nullable=False),
-            Column("events", String),
-            Column("disabled", String),
-            Column("since", BigInteger, nullable=False),
-            Column("is_deleted", Boolean, nullable=False),
+            *STORED.columns("id"),
             Column("changed_position", BigInteger, nullable=False),
             self.index("webhook_endpoints_by_organization", "organization_id"),
             self.index("webhook_endpoints_by_change", "changed_position"),
@@ -81,7 +66,7 @@ class WebhookEndpoints(ReadModel):
         """Read the endpoints that get messages."""
         columns = self.rows.c
         wanted = (columns.disabled.is_(None), columns.is_deleted.is_(False))
-        return [_read(row) for row in connection.execute(select(self.rows).where(*wanted))]
+        return [*map(STORED.read, connection.execute(select(self.rows).where(*wanted)))]
 
     def all(
         self, connection: Connection, organization_id: UUID | None = None
@@ -92,20 +77,13 @@ class WebhookEndpoints(ReadModel):
         if organization_id is not None:
             statement = statement.where(columns.organization_id == organization_id)
         ordered = statement.order_by(columns.created_at, columns.id)
-        return [_read(row) for row in connection.execute(ordered)]
+        return [*map(STORED.read, connection.execute(ordered))]
 
 
 def _first(position: int, event: WebhookEndpoint.Registered) -> dict[str, Any]:
-    return {
-        "id": event.originator_id,
-        "organization_id": event.organization_id,
-        "created_at": to_micros(event.timestamp),
-        "events": _listed(event.events),
-        "disabled": None,
-        "since": position,
-        "is_deleted": False,
-        "changed_position": position,
-    }
+    owner, at = event.organization_id, event.timestamp
+    row = WebhookEndpointRow(event.originator_id, owner, at, event.events, None, since=position)
+    return {**STORED.row(row), "changed_position": position}
 
 
 def _change_of(position: int, event: object) -> dict[str, Any]:
@@ -124,15 +102,3 @@ def _change_of(position: int, event: object) -> dict[str, Any]:
 
 def _listed(events: list[str] | None) -> str | None:
     return None if events is None else msgspec.json.encode(events).decode()
-
-
-def _read(row: Row[tuple[Any, ...]]) -> WebhookEndpointRow:
-    return WebhookEndpointRow(
-        id=row.id,
-        organization_id=row.organization_id,
-        created_at=from_micros(row.created_at),
-        events=None if row.events is None else msgspec.json.decode(row.events),
-        disabled=row.disabled,
-        since=row.since,
-        is_deleted=row.is_deleted,
-    )

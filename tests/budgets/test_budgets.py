@@ -73,16 +73,16 @@ BUDGETS: Mapping[str, Budget] = {
     # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
     # first reading, the outcome.
     "link": Budget(
-        "web 5/1, projector 18/1, dispatcher 3/1, worker 6/3, network 6/1",
-        "web 6/1, projector 18/1, dispatcher 3/1, worker 13/3, network 6/1",
+        "web 5/1, projector 16/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 6/1, projector 16/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 6/1, projector 18/1, dispatcher 3/1, worker 6/3, network 6/1",
-        "web 7/1, projector 18/1, dispatcher 3/1, worker 13/3, network 6/1",
+        "web 6/1, projector 16/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 7/1, projector 16/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     # The usage is read from the network, and kept; the plans were read within the last second.
     "read of a link": Budget("web 2/1, network 1/0", "web 3/1, network 1/0"),
-    "list of links": Budget("web 6/0", "web 7/0"),
+    "list of links": Budget("web 5/0", "web 6/0"),
     "top-up": Budget(
         "web 9/2, projector 13/1, dispatcher 3/1, worker 7/2, network 3/1",
         "web 13/2, projector 13/1, dispatcher 3/1, worker 13/2, network 3/1",
@@ -102,13 +102,13 @@ BUDGETS: Mapping[str, Budget] = {
     ),
     # The link, the intent, the end, and what was last seen for the reply.
     "end of a link": Budget(
-        "web 4/2, projector 10/1, dispatcher 1/0, network 2/1",
-        "web 7/2, projector 10/1, dispatcher 1/0, network 2/1",
+        "web 4/2, projector 9/1, dispatcher 1/0, network 2/1",
+        "web 7/2, projector 9/1, dispatcher 1/0, network 2/1",
     ),
     # Its use is read from the network first, and the refund is in the commit of the end.
     "cancellation": Budget(
-        "web 5/2, projector 17/1, dispatcher 1/0, network 3/1",
-        "web 9/2, projector 17/1, dispatcher 1/0, network 3/1",
+        "web 5/2, projector 16/1, dispatcher 1/0, network 3/1",
+        "web 9/2, projector 16/1, dispatcher 1/0, network 3/1",
     ),
     # The link, with its code.
     "QR code": Budget("web 1/0", "web 2/0"),

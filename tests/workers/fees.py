@@ -129,10 +129,7 @@ def charges(process: Process, organization_id: UUID) -> list[Transaction]:
 
 def charged(process: Process, organization_id: UUID) -> list[tuple[str, str]]:
     """Return month and amount of each charge in the order in which the wallet booked them."""
-    return [
-        (each.metadata["month"], format_amount(each.amount_micros))
-        for each in charges(process, organization_id)
-    ]
+    return [(each.metadata["month"], each.amount) for each in charges(process, organization_id)]
 
 
 def failures(process: Process) -> list[Failure]:

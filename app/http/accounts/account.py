@@ -8,25 +8,19 @@ from msgspec import Struct
 
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
-from app.http.accounts.replies import Wallet, show_wallet
+from app.http.accounts.replies import Wallet
 from app.http.edge.input import described
 from app.http.edge.operation import Given, Group
-from app.http.edge.replies import (
-    MORE_MAY_COME,
-    Amount,
-    Currency,
-    example,
-    means,
-    one_of,
-)
+from app.http.edge.replies import example
 from app.security.authorization import Caller
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id
 from domain.errors import RateLimited
 from domain.money import format_amount
+from projections.engine.shape import MORE_MAY_COME, Amount, Currency, Shape, means, one_of
 
 
-class Whose(Struct):
+class Whose(Shape):
     """An organization."""
 
     id: Annotated[UUID, means("The organization.")]
@@ -55,7 +49,7 @@ class Prices(Struct):
     currency: Currency
 
 
-class Spending(Struct):
+class Spending(Shape):
     """What may be spent in a calendar month (UTC)."""
 
     month: Annotated[str, means("This month.", example="2026-11", pattern="^[0-9]{4}-[0-9]{2}$")]
@@ -165,14 +159,14 @@ def _account_of(parts: Container, caller: Caller) -> Account:
     settings = parts.settings
     threshold = organization.low_balance_threshold_micros
     return Account(
-        organization=Whose(organization.id, organization.name, organization.status),
+        organization=Whose.of(organization),
         client=Client(client.client_id, client.scopes),
         prices=Prices(
             format_amount(settings.lookup_price_micros(organization.price_micros)),
             format_amount(organization.monthly_link_fee_micros),
             settings.currency,
         ),
-        wallet=None if wallet is None else show_wallet(wallet.balance_micros, wallet.currency),
+        wallet=None if wallet is None else Wallet.of(wallet),
         low_balance_threshold=None if threshold is None else format_amount(threshold),
         limits=Limits(
             requests_per_minute=settings.requests_per_minute(caller.rate_limit) or None,
@@ -189,10 +183,5 @@ def _spending_of(wallet: wallets.Wallet, parts: Container) -> Spending | None:
         return None
     now = wallet.spending.at(parts.clock())
     left_micros = max(now.limit_micros - now.spent_micros, 0)
-    return Spending(
-        month=now.month,
-        limit=format_amount(now.limit_micros),
-        spent=format_amount(now.spent_micros),
-        available=format_amount(left_micros),
-        currency=wallet.currency,
-    )
+    available = format_amount(left_micros)
+    return Spending.of(now, available=available, currency=wallet.currency)

@@ -4,34 +4,24 @@ from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 from marshmallow import Schema, ValidationError
-from msgspec import Struct
 
 from app.http.accounts.input import AMOUNT, Money, Reference
 from app.http.edge.callers import authenticate_machine
 from app.http.edge.input import Id, described
 from app.http.edge.operation import Given, Group, Shown
-from app.http.edge.replies import (
-    TRANSACTION_ID,
-    Amount,
-    Answer,
-    Currency,
-    Moment,
-    example,
-    format_time,
-    means,
-)
+from app.http.edge.replies import TRANSACTION_ID, Answer, example
 from app.http.edge.request import reached
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import BillingNotConfigured, NotPossible, ValidationFailed
-from domain.money import format_amount
+from projections.engine.shape import Amount, Currency, Moment, Shape, format_time, means
 
 NO_ORGANIZATION = "There is no such organization."
 NOTHING = "Must be more than 0."
 
 
-class Deposit(Struct):
+class Deposit(Shape):
     """A payment into a wallet."""
 
     id: Annotated[UUID, means("The deposit.", example="2f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d14")]
@@ -125,14 +115,7 @@ def make_deposit(client_id: str, given: Given[None]) -> Answer:
     except NotPossible as error:  # Another amount, or more than a wallet can hold.
         why = str(error)
         raise ValidationFailed({"amount": [f"{why[:1].upper()}{why[1:]}."]}) from None
-    shown = Deposit(
-        id=deposit.id,
-        organization=organization_id,
-        amount=format_amount(deposit.amount_micros),
-        currency=parts.settings.currency,
-        reference=reference,
-        transaction_id=deposit.transaction_id,
-        created_at=format_time(deposit.last_event_at),
-    )
+    at = format_time(deposit.last_event_at)
+    shown = Deposit.of(deposit, currency=parts.settings.currency, created_at=at)
     location = f"{reached(parts.settings.base)}/v1/transactions/{deposit.transaction_id}"
     return Answer(shown, 201, {"Location": location}) if is_new else Answer(shown)

@@ -8,8 +8,9 @@ from marshmallow import ValidationError, fields, validate
 
 from app.http.edge.input import NO_NUL, Reads, described
 from app.http.edge.paging import PageQuery
-from app.http.edge.replies import KNOWN, NAME, OR_EMPTY, one_of
+from app.http.edge.replies import KNOWN, OR_EMPTY
 from domain.money import parse_amount
+from projections.engine.shape import NAME, one_of
 from projections.models.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255

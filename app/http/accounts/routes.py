@@ -9,14 +9,7 @@ from flask import Response
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
 from app.http.accounts import replies
 from app.http.accounts.input import TransactionQuery
-from app.http.accounts.replies import (
-    TRANSACTION,
-    TRANSACTION_PAGE,
-    WALLET,
-    show_transaction,
-    show_wallet,
-)
-from app.http.accounts.table import COLUMNS, cells
+from app.http.accounts.replies import TRANSACTION, TRANSACTION_PAGE, WALLET
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
@@ -27,7 +20,7 @@ from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, RateLimited, ServiceUnavailable
 from projections.engine.freshness import wait_until_projected
-from projections.models.transactions import EntryFilter, Transaction
+from projections.models.transactions import COLUMNS, EntryFilter, Transaction
 from projections.models.wallets import WalletRow
 
 BEHIND = "The list of transactions is not up to date; try again."
@@ -56,7 +49,7 @@ def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
     if wallet is None:
         message = "The organization has no wallet."
         raise NotFound(message)
-    return show_wallet(wallet.balance_micros, wallet.currency)
+    return replies.Wallet.of(wallet)
 
 
 @blueprint.operation(
@@ -84,13 +77,13 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     if kind == CSV:
         request_context().hold(parts.downloads.place(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
-        return csv_reply(COLUMNS, map(cells, every), "transactions.csv")
+        rows = (each.cells(COLUMNS) for each in every)
+        return csv_reply(COLUMNS, rows, "transactions.csv")
     with parts.views.reading() as connection:
         entries, total = parts.transactions.page(
             connection, caller.organization_id, wanted, **span_of(query)
         )
-    shown = [show_transaction(entry) for entry in entries]
-    return Answer(show_page(shown, total, query), headers={"Vary": "Accept"})
+    return Answer(show_page(entries, total, query), headers={"Vary": "Accept"})
 
 
 def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
@@ -107,12 +100,12 @@ def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
 @blueprint.operation(
     "GET /v1/transactions/<transaction_id>", resource=_find_transaction, reply=TRANSACTION
 )
-def read_transaction(_: Caller, given: Given[Transaction]) -> replies.Transaction:
+def read_transaction(_: Caller, given: Given[Transaction]) -> Transaction:
     """Read one transaction.
 
     Its id stands in `meta.charge` of a lookup, and in the list.
     """
-    return show_transaction(given.found)
+    return given.found
 
 
 def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iterator[Transaction]:

@@ -8,8 +8,9 @@ from flask import Response
 from msgspec import Struct
 
 from app.http.edge.problems import Problem
-from app.http.edge.replies import MORE_MAY_COME, json_response, means, one_of
+from app.http.edge.replies import json_response
 from app.http.edge.request import current_request
+from projections.engine.shape import MORE_MAY_COME, means, one_of
 
 TOKEN_PATH = "/auth/token"  # noqa: S105 - The path of the endpoint, no secret.
 FORM = "application/x-www-form-urlencoded"

@@ -22,9 +22,6 @@ from app.http.edge.replies import (
     KNOWN,
     LINK_ID,
     LOOKUP_ID,
-    MORE_MAY_COME,
-    NAME,
-    OR,
     PLAN_ID,
     SCHEMA_REF,
     TRANSACTION_ID,
@@ -33,6 +30,7 @@ from app.http.edge.replies import (
 from app.http.edge.request import REQUEST_ID, below
 from app.settings import Settings
 from domain.links.esim import ICCID_FORM
+from projections.engine.shape import MORE_MAY_COME, NAME, OR
 
 TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from msgspec import Struct
 
 from app.http.edge.input import Query, WholeNumber, described
-from app.http.edge.replies import means
+from projections.engine.shape import means
 
 PER_PAGE_MAX = 100
 PAGE_MAX = 10**12  # Far beyond any list, but its offset still fits into the database's 64 bits.

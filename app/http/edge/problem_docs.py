@@ -13,20 +13,16 @@ from app.http.edge.oauth_errors import OAuthError
 from app.http.edge.problems import Problem
 from app.http.edge.replies import (
     META,
-    MORE_MAY_COME,
     SCHEMA_REF,
-    Amount,
-    Currency,
     Error,
     Explanation,
     Failure,
     ReplyMeta,
     ValidationProblem,
     failure_body,
-    means,
-    one_of,
 )
 from domain import errors
+from projections.engine.shape import MORE_MAY_COME, Amount, Currency, means, one_of
 
 
 class RetryDetails(Struct, kw_only=True):

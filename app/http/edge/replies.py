@@ -5,9 +5,9 @@ Conditional reads (RFC 9110 §13) have a weak ETag over `data`, and get 304 if t
 already.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from hashlib import blake2b
 from http import HTTPStatus
@@ -17,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 from flask import Response
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
@@ -29,6 +29,7 @@ from app.http.edge.request import (
     unknown_parameters,
 )
 from projections.engine.freshness import wait_until_projected
+from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
 Data = TypeVar("Data")
 Details = TypeVar("Details")
@@ -37,41 +38,19 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
 
-def means(description: str | None = None, *, example: object = None, **schema: object) -> Meta:
-    """Return what the OpenAPI document says about a field; `schema` are further keywords."""
-    examples = None if example is None else [example]
-    return Meta(description=description, examples=examples, extra_json_schema=schema)
-
-
 SCHEMA_REF = "#/components/schemas/{name}"
-# From these keywords `openapi.py` makes a named schema: its name, and alternatives to it.
-NAME, OR = "x-schema-name", "x-schema-or"
-MORE_MAY_COME: Final = {"type": "string"}
 OR_EMPTY: Final = {"const": ""}
 KNOWN: Final = "Known"  # Prefix of the schema with the known values of an open enumeration.
 
 
-def one_of(name: str, known: Iterable[str], *others: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keywords of an enumeration with a name; `others` may stand in its place."""
-    return {"enum": [*known], NAME: name, OR: [*others]}
-
-
 IGNORED_MAX = 10  # Parameters of a query that a reply names.
 
-Moment = Annotated[str, means(format="date-time")]
-Amount = Annotated[
-    str,
-    means(
-        "A decimal with two to six decimals.", example="12.50", pattern=r"^-?[0-9]+\.[0-9]{2,6}$"
-    ),
-]
 Mcc = Annotated[
     str, means("Mobile Country Code (ITU-T E.212).", example="208", pattern="^[0-9]{3}$")
 ]
 Mnc = Annotated[
     str, means("Mobile Network Code (ITU-T E.212).", example="01", pattern="^[0-9]{2,3}$")
 ]
-Currency = Annotated[str, means("ISO 4217.", example="USD", pattern="^[A-Z]{3}$")]
 
 
 class CommonMeta(Struct, kw_only=True):
@@ -218,11 +197,6 @@ PLAN_ID: Final = UUID("5b0e6a3c-9d1f-5c47-8f5e-2f4a7c9b1d60")
 TRANSACTION_ID: Final = UUID("b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b")
 WEBHOOK_ID: Final = UUID("4a9d2f60-1b7c-5e38-9c05-7d8e1f2a3b4c")
 DELIVERY_ID: Final = UUID("d2c4e6f8-0a1b-5c3d-8e5f-6a7b8c9d0e1f")
-
-
-def format_time(moment: datetime) -> str:
-    """Write a moment as ISO 8601 in UTC with milliseconds, such as `2026-11-21T03:04:05.678Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def time_or_null(moment: datetime | None) -> str | None:

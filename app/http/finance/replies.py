@@ -6,12 +6,12 @@ from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.http.accounts.replies import KIND
-from app.http.edge.replies import Amount, Currency, example, means
+from app.http.edge.replies import example
 from domain.finance import statement
 from domain.money import format_amount
+from projections.engine.shape import Amount, Currency, Shape, means
 from projections.models import usage
-from projections.models.transactions import KINDS
+from projections.models.transactions import KIND, KINDS
 
 Month = Annotated[
     str, means("A calendar month (UTC).", example="2026-11", pattern="^[0-9]{4}-[0-9]{2}$")
@@ -19,7 +19,7 @@ Month = Annotated[
 Place = Annotated[int | None, means("Null in a month without a transaction.")]
 
 
-class StatementLine(Struct):
+class StatementLine(Shape):
     """The transactions of one kind."""
 
     kind: Annotated[str, means("What they were.", **KIND)]
@@ -28,7 +28,7 @@ class StatementLine(Struct):
     credit: Annotated[Amount, means("What they added, in all.")]
 
 
-class StatementSummary(Struct):
+class StatementSummary(Shape):
     """A month of the wallet."""
 
     month: Month
@@ -59,39 +59,32 @@ class Statement(StatementSummary, kw_only=True):
 
 def show_summary(entry: statement.Statement, *, is_final: bool) -> StatementSummary:
     """Return a month as the list shows it."""
-    return StatementSummary(
-        month=entry.month,
-        currency=entry.currency,
-        opening_balance=format_amount(entry.opening_micros),
-        closing_balance=format_amount(entry.closing_micros),
-        final=is_final,
-    )
+    return StatementSummary.of(entry, final=is_final, **_balances(entry))
 
 
 def show_statement(
     entry: statement.Statement, *, is_final: bool, checkpoint: str | None
 ) -> Statement:
     """Return a statement as partners and auditors see it; only a final one has a checkpoint."""
-    lines = [
-        StatementLine(
-            kind, line.count, format_amount(line.debit_micros), format_amount(line.credit_micros)
-        )
-        for kind, line in sorted(entry.lines.items(), key=lambda each: KINDS.index(each[0]))
-    ]
-    return Statement(
-        month=entry.month,
-        currency=entry.currency,
-        opening_balance=format_amount(entry.opening_micros),
-        closing_balance=format_amount(entry.closing_micros),
+    lines = sorted(entry.lines.items(), key=lambda each: KINDS.index(each[0]))
+    return Statement.of(
+        entry,
         final=is_final,
-        organization=entry.organization_id,
-        lines=lines,
+        lines=[StatementLine.of(line, kind=kind) for kind, line in lines],
         first_sequence=entry.sequences[0],
         last_sequence=entry.sequences[1],
         first_position=entry.positions[0],
         last_position=entry.positions[1],
         checkpoint=checkpoint if is_final else None,
+        **_balances(entry),
     )
+
+
+def _balances(entry: statement.Statement) -> Mapping[str, str]:
+    return {
+        "opening_balance": format_amount(entry.opening_micros),
+        "closing_balance": format_amount(entry.closing_micros),
+    }
 
 
 _SUMMARY: Final = StatementSummary("2026-11", "USD", "100.00", "87.50", final=True)

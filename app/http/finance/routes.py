@@ -10,7 +10,7 @@ from marshmallow import ValidationError, fields
 from app.http.edge.input import Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.replies import NAME, OR_EMPTY, Answer, wait_for
+from app.http.edge.replies import OR_EMPTY, Answer, wait_for
 from app.http.edge.request import container
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
 from app.http.finance.replies import (
@@ -26,6 +26,7 @@ from app.http.finance.replies import (
 )
 from app.security.authorization import Caller
 from domain.errors import NotFound, ValidationFailed
+from projections.engine.shape import NAME
 from projections.models.usage import DIMENSIONS, Dimension
 
 NOT_A_DAY = "Must be a date, such as 2026-11-21."

@@ -24,8 +24,7 @@ from domain.links.link import Link as LinkAggregate
 from domain.links.network import NetworkReading
 from domain.links.readings import LinkReading, usage_of
 from domain.money import format_amount
-from projections.models.link_search import LinkFilter
-from projections.models.links import LinkRow
+from projections.models.links import LinkFilter, LinkRow
 
 
 def find_link(caller: Caller, identifier: str) -> LinkAggregate:

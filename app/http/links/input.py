@@ -19,9 +19,10 @@ from app.http.edge.input import (
     described,
 )
 from app.http.edge.paging import PER_PAGE_MAX, PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY, PLAN_ID, one_of
+from app.http.edge.replies import KNOWN, OR_EMPTY, PLAN_ID
 from app.http.edge.request import current_request
 from app.http.links.replies import ACTIVATION_ID, LINK, STATUSES
+from projections.engine.shape import one_of
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255

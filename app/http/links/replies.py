@@ -9,11 +9,7 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
-from app.http.accounts.replies import (
-    Reference,
-    Transaction,
-    TransactionPage,
-)
+from app.http.accounts.replies import TransactionPage
 from app.http.catalogue import (
     COVERAGE,
     PLAN,
@@ -22,25 +18,17 @@ from app.http.catalogue import (
     Plan,
     SponsorProfile,
     show_country,
-    show_profile,
 )
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
     LINK_ID,
     META,
-    MORE_MAY_COME,
     TRANSACTION_ID,
-    Amount,
-    Currency,
     ErrorDetail,
     Mcc,
     Mnc,
-    Moment,
     ReplyMeta,
     example,
-    format_time,
-    means,
-    one_of,
     time_or_null,
 )
 from domain.catalogue import plan
@@ -49,7 +37,18 @@ from domain.links.esim import ICCID_FORM
 from domain.links.link import LINK_STATES
 from domain.links.link import Link as LinkAggregate
 from domain.links.readings import LinkReading, PlanStage, PlanUsage
+from projections.engine.shape import (
+    MORE_MAY_COME,
+    Amount,
+    Currency,
+    Moment,
+    Shape,
+    format_time,
+    means,
+    one_of,
+)
 from projections.models.links import LinkRow
+from projections.models.transactions import Reference, Transaction
 
 APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="
 ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
@@ -72,7 +71,7 @@ RemainingMb = Annotated[float, means("Data that is left, in MB.", example=4895.8
 Paid = Annotated[Amount, means("What your wallet has paid.")]
 
 
-class Link(Struct, kw_only=True):
+class Link(Shape, kw_only=True):
     """An eSIM of its reader's organization, without its plans."""
 
     id: Annotated[UUID, means("The link.")]
@@ -225,7 +224,7 @@ class ServingNetwork(Struct):
     radio: Annotated[str, means("Its generation.", example="5G")] | UnsetType = UNSET
 
 
-class NetworkStatus(Struct):
+class NetworkStatus(Shape):
     """Whether and where a link is connected."""
 
     link_id: Annotated[UUID, means("The link.")]
@@ -263,15 +262,11 @@ def show_link(
     link = reading.link
     assert link.iccid is not None
     assert link.activated_at is not None
-    return LinkDetail(
-        id=link.id,
-        name=reading.name,
-        iccid=link.iccid,
-        status=reading.status,
+    return LinkDetail.of(
+        reading,
+        link,
         created_at=format_time(link.activated_at),
         sponsor_profile=_profile(link.sponsor_profile),
-        installed_at=time_or_null(link.installed_at),
-        first_used_at=time_or_null(link.first_used_at),
         **_codes(reading.code),
         **_usage(reading.plans, reading.usage, reading.as_of),
         **_network(link.network, capabilities),
@@ -288,15 +283,9 @@ def show_row(
     capabilities: Collection[str],
 ) -> Link:
     """Return a link of a list; `plans` are its current plans with their usage."""
-    return Link(
-        id=row.id,
-        name=row.name,
-        iccid=row.iccid,
-        status=row.status,
-        created_at=format_time(row.created_at),
+    return Link.of(
+        row,
         sponsor_profile=_profile(row.sponsor_profile),
-        installed_at=time_or_null(row.installed_at),
-        first_used_at=time_or_null(row.first_used_at),
         **_codes(code),
         **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
         **_network(row.network, capabilities),
@@ -314,14 +303,12 @@ def show_status(
     """Return whether and where a link is connected."""
     assert link.iccid is not None
     serving = status.network
-    return NetworkStatus(
+    return NetworkStatus.of(
+        status,
         link_id=link.id,
         iccid=link.iccid,
         status=status.status if link.ended is None else "ended",
-        connected=status.connected,
         network=None if serving is None else _serving(serving),
-        last_seen_at=time_or_null(status.last_seen_at),
-        as_of=format_time(status.as_of),
         cached=cached,
     )
 
@@ -332,7 +319,7 @@ def _serving(serving: network.ServingNetwork) -> ServingNetwork:
 
 
 def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:
-    return None if profile is None else show_profile(profile)
+    return None if profile is None else SponsorProfile.of(profile)
 
 
 def _codes(code: network.ActivationCode | None) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from flask import Response
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from app.http.accounts.replies import Transaction, show_transaction
 from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
@@ -76,6 +75,7 @@ from domain.links.status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from projections.models.plans import PlanRow
+from projections.models.transactions import Transaction
 
 blueprint = Group(
     "Links",
@@ -372,7 +372,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
         entries, total = parts.transactions.link_history(
             connection, caller.organization_id, given.found.id, **span_of(query)
         )
-    return show_page([show_transaction(entry) for entry in entries], total, query)
+    return show_page(entries, total, query)
 
 
 @blueprint.operation(

@@ -8,8 +8,9 @@ from marshmallow import Schema, ValidationError, fields, pre_load, validate, val
 
 from app.http.edge.input import NOT_A_LIST, Plain, Query, Reads, described
 from app.http.edge.paging import PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
+from app.http.edge.replies import KNOWN, OR_EMPTY
 from app.http.edge.request import container, request_context
+from projections.engine.shape import one_of
 from projections.models.jobs import STATUSES
 
 PATTERN = r"^\+[1-9][0-9]{1,14}$"

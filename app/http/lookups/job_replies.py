@@ -14,20 +14,7 @@ from msgspec.structs import asdict
 from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import (
-    JOB_ID,
-    MORE_MAY_COME,
-    TRANSACTION_ID,
-    Amount,
-    Moment,
-    example,
-    format_time,
-    means,
-    note_age,
-    one_of,
-    time_or_null,
-    wait_for,
-)
+from app.http.edge.replies import JOB_ID, TRANSACTION_ID, example, note_age, wait_for
 from app.http.lookups.ended_jobs import EndedJobs, Shown
 from app.http.lookups.input import ITEM_STATUSES
 from app.http.lookups.replies import RESULT, Charge, NumberResult, PhoneNumber
@@ -36,6 +23,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
 from domain.money import format_amount
 from domain.personal import Sealed
+from projections.engine.shape import MORE_MAY_COME, Amount, Moment, Shape, means, one_of
 from projections.models.jobs import STATUSES, JobCounts, JobRow, Settlement, row_of
 
 
@@ -78,7 +66,7 @@ class JobItem(msgspec.Struct, gc=False):
     error: Annotated[str | None, means("Why the item failed, else null.")]
 
 
-class JobSummary(msgspec.Struct):
+class JobSummary(Shape):
     """A bulk job without its items, which cannot change while all of this stays.
 
     The tag of a job is made of this. A release that shows items otherwise has to change this too.
@@ -194,17 +182,7 @@ def items_of(parts: Container, row: JobRow, numbers: list[str]) -> Iterator[list
 
 def show_summary(row: JobCounts) -> JobSummary:
     """Return a job without its items."""
-    return JobSummary(
-        job_id=row.id,
-        status=row.status,
-        total_count=row.total_count,
-        processed_count=row.completed_count + row.failed_count,
-        failed_count=row.failed_count,
-        cancelled_count=row.cancelled_count,
-        charge=charge_of(row, row.refunded_micros),
-        created_at=format_time(row.created_at),
-        finished_at=time_or_null(row.finished_at),
-    )
+    return JobSummary.of(row, job_id=row.id, charge=charge_of(row, row.refunded_micros))
 
 
 def charge_of(row: JobCounts, refunded_micros: int) -> JobCharge | None:

@@ -7,25 +7,12 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
-from app.http.edge.replies import (
-    LOOKUP_ID,
-    META,
-    TRANSACTION_ID,
-    Amount,
-    CommonMeta,
-    Currency,
-    Mcc,
-    Mnc,
-    Moment,
-    Success,
-    format_time,
-    means,
-    one_of,
-)
+from app.http.edge.replies import LOOKUP_ID, META, TRANSACTION_ID, CommonMeta, Mcc, Mnc, Success
 from app.http.lookups.input import EXAMPLE, PATTERN
 from domain.lookups.ports import LineType
 from domain.lookups.single import LookupResult
 from domain.money import format_amount
+from projections.engine.shape import Amount, Currency, Moment, format_time, means, one_of
 
 PhoneNumber = Annotated[str, means("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)]
 

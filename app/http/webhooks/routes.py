@@ -12,16 +12,10 @@ from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
 from app.http.edge.replies import (
     DELIVERY_ID,
-    MORE_MAY_COME,
     WEBHOOK_ID,
     Answer,
-    Moment,
     example,
-    format_time,
-    means,
-    one_of,
     replay_headers,
-    time_or_null,
 )
 from app.http.edge.request import container, reached
 from app.http.links.input import NoBody, name_field
@@ -34,13 +28,14 @@ from domain.webhooks.endpoint import CHANGED, REGISTERED, Address, DisabledReaso
 from domain.webhooks.messages import TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
+from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, means, one_of
 
 TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
 STATUS: Final = one_of("DeliveryStatus", get_args(DeliveryStatus), MORE_MAY_COME)
 REASON: Final = one_of("DisabledReason", get_args(DisabledReason), MORE_MAY_COME)
 
 
-class Webhook(Struct):
+class Webhook(Shape):
     """An endpoint that is told what happens."""
 
     id: Annotated[UUID, means("The endpoint.")]
@@ -61,6 +56,9 @@ class Webhook(Struct):
     created_at: Annotated[Moment, means("When it was registered (UTC).")]
 
 
+_SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA="  # noqa: S105  # An example.
+
+
 class WebhookWithSecret(Webhook, kw_only=True):
     """An endpoint with its secret."""
 
@@ -68,7 +66,7 @@ class WebhookWithSecret(Webhook, kw_only=True):
         str,
         means(
             "What its signatures are verified with. It is shown only now.",
-            example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=",
+            example=_SECRET,
             pattern="^whsec_[A-Za-z0-9+/]{43}=$",
         ),
     ]
@@ -87,7 +85,7 @@ class Asked(Struct):
     delivery_id: Annotated[UUID, means("The delivery, which is also its `webhook-id`.")]
 
 
-class WebhookDelivery(Struct):
+class WebhookDelivery(Shape):
     """An event as it is told to one endpoint."""
 
     id: Annotated[UUID, means("The `webhook-id` of each attempt.")]
@@ -121,31 +119,13 @@ class DeliveryPage(Page[WebhookDelivery]):
 
 def show_webhook(endpoint: WebhookEndpoint, address: Address) -> Webhook:
     """Return an endpoint as partners see it."""
-    return Webhook(
-        id=endpoint.id,
-        url=address.url,
-        description=address.description,
-        events=endpoint.events,
-        enabled=endpoint.disabled is None,
-        disabled_reason=None if endpoint.disabled is None else endpoint.disabled.reason,
-        created_at=format_time(endpoint.registered.timestamp),
-    )
-
-
-def show_delivery(delivery: Delivery) -> WebhookDelivery:
-    """Return a delivery as partners see it."""
-    return WebhookDelivery(
-        id=delivery.id,
-        type=delivery.type,
-        status=delivery.status,
-        position=delivery.position,
-        attempts=delivery.attempts,
-        response_status=delivery.response_status,
-        error=delivery.error,
-        duration_ms=delivery.duration_ms,
-        created_at=format_time(delivery.created_at),
-        attempted_at=time_or_null(delivery.attempted_at),
-        next_attempt_at=time_or_null(delivery.next_attempt_at),
+    disabled = endpoint.disabled
+    return Webhook.of(
+        endpoint,
+        address,
+        enabled=disabled is None,
+        disabled_reason=None if disabled is None else disabled.reason,
+        created_at=format_time(endpoint.created_on),
     )
 
 
@@ -164,16 +144,7 @@ WEBHOOKS: Final = example(
 )
 WITH_SECRET: Final = example(
     "The endpoint with its secret, which is shown only now.",
-    WebhookWithSecret(
-        WEBHOOK_ID,
-        _ENDPOINT.url,
-        _ENDPOINT.description,
-        _ENDPOINT.events,
-        _ENDPOINT.enabled,
-        None,
-        _ENDPOINT.created_at,
-        secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=",  # noqa: S106  # An example.
-    ),
+    WebhookWithSecret(**asdict(_ENDPOINT), secret=_SECRET),
     "WebhookSecretReply",
 )
 REMOVED: Final = example("It is told nothing any more.", Removed(WEBHOOK_ID))
@@ -481,7 +452,7 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     found, total = given.parts.webhook_deliveries.page(
         caller.organization_id, given.found.id, **span_of(query)
     )
-    return show_page([show_delivery(each) for each in found], total, query)
+    return show_page([*map(WebhookDelivery.of, found)], total, query)
 
 
 @blueprint.operation(

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.http.edge.problems import CODES
-from app.http.edge.replies import MORE_MAY_COME, SCHEMA_REF, one_of
+from app.http.edge.replies import SCHEMA_REF
 from domain.errors import NETWORK_REASONS
+from projections.engine.shape import MORE_MAY_COME, one_of
 from projections.models.jobs import STATUSES
 
 _TEXT: Final = {"type": "string"}

@@ -13,9 +13,10 @@ from app.books.statements import balance_of, statements_of
 from domain.accounts.wallet import CHARGED_FOR
 from domain.finance.month import Month
 from domain.finance.statement import Statement
+from domain.money import format_amount, parse_amount
 from domain.months import first_instant, month_of, months_before, next_month
 from projections.engine.verify import differences
-from projections.models.transactions import REPLAYED, Transaction, replayed
+from projections.models.transactions import REPLAYED, Replayed, replayed
 from projections.models.usage import Dimension
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
@@ -59,8 +60,8 @@ class Books:
                 found |= {(owner, each.month): each for each in statements}
         return found
 
-    def entries(self) -> list[Transaction]:
-        return [entry for entry, _ in replayed(read_events(self.process.log, REPLAYED))]
+    def entries(self) -> list[Replayed]:
+        return [*replayed(read_events(self.process.log, REPLAYED))]
 
     def closes(self) -> list[tuple[int, str]]:
         log = read_events(self.process.log, (Month.Closed,))
@@ -117,16 +118,16 @@ def test_the_cut_off_is_the_rule_word_by_word(books: Books) -> None:
     closes = books.closes()
     assert [month for _, month in closes] == [*months_before("2026-01", "2027-02")]
     previous: dict[UUID, str] = {}
-    months: list[tuple[Transaction, str]] = []
+    months: list[tuple[Replayed, str]] = []
     expected: dict[tuple[UUID, str], list[int]] = {}
     for entry in books.entries():
-        before = [month for position, month in closes if position < entry.position]
-        candidates = [month_of(entry.charged_at), previous.get(entry.organization_id, "")]
+        before = [month for position, month in closes if position < entry.entry.position]
+        candidates = [month_of(entry.at), previous.get(entry.organization_id, "")]
         candidates += [next_month(before[-1])] if before else []
         month = previous[entry.organization_id] = max(candidates)
         months.append((entry, month))
-        expected.setdefault((entry.organization_id, month), []).append(entry.sequence)
-    assert any(month_of(entry.charged_at) < month for entry, month in months)
+        expected.setdefault((entry.organization_id, month), []).append(entry.entry.sequence)
+    assert any(month_of(entry.at) < month for entry, month in months)
     found = {key: each for key, each in books.from_read_model().items() if each.lines}
     places = {key: each.sequences for key, each in found.items()}
     assert places == {key: (its[0], its[-1]) for key, its in expected.items()}
@@ -144,9 +145,9 @@ def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]
     process, (since, until) = books.process, (date(2026, 3, 2), date(2026, 11, 5))
     for owner in books.year.organizations:
         expected: dict[tuple[str, ...], list[int]] = {}
-        for entry in books.entries():
-            day = entry.charged_at.date()
-            is_own = entry.organization_id == owner and entry.kind not in {"deposit", "adjustment"}
+        for owner_id, at, entry, _ in books.entries():
+            day = at.date()
+            is_own = owner_id == owner and entry.kind not in {"deposit", "adjustment"}
             if not is_own or not since <= day < until:
                 continue
             facts = {
@@ -158,7 +159,7 @@ def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]
             sums = expected.setdefault(tuple(facts[each] for each in group_by), [0, 0, 0, 0])
             place = 2 if entry.refund_of else 0
             sums[place] += 1
-            sums[place + 1] += entry.amount_micros
+            sums[place + 1] += parse_amount(entry.amount)
         with process.views.reading() as connection:
             rows = process.usage.grouped(connection, owner, group_by, (since, until), 1_000)
         told = {
@@ -176,18 +177,22 @@ def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]
 def test_the_balance_at_any_point_is_that_of_the_last_entry_by_then(books: Books) -> None:
     entries, log = books.entries(), books.process.log
     for owner in books.year.organizations:
-        mine = [each for each in entries if each.organization_id == owner]
+        own = [each for each in entries if each.organization_id == owner]
+        mine = [each.entry for each in own]
         now = balance_of(log, owner)
         assert now is not None
-        assert (now.balance_micros, now.position) == (mine[-1].balance_micros, mine[-1].position)
+        assert (format_amount(now.balance_micros), now.position) == (
+            mine[-1].balance_after,
+            mine[-1].position,
+        )
         for each in mine[::7]:
             then = balance_of(log, owner, each.position)
             assert then is not None
-            assert then.balance_micros == each.balance_micros
+            assert format_amount(then.balance_micros) == each.balance_after
         end = first_instant("2026-07")
-        counted = [each for each in mine if max(e.charged_at for e in mine[: each.sequence]) <= end]
+        counted = [each for at, each in enumerate(mine, 1) if max(e.at for e in own[:at]) <= end]
         then = balance_of(log, owner, end)
         assert (then is None) == (not counted)
-        assert then is None or then.balance_micros == counted[-1].balance_micros
+        assert then is None or format_amount(then.balance_micros) == counted[-1].balance_after
     assert balance_of(log, uuid4()) is None
     assert balance_of(log, books.year.organizations[0], 0) is None

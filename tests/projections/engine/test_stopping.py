@@ -5,7 +5,6 @@ from uuid import uuid4
 
 import pytest
 
-from domain.accounts.organization import ApiClient
 from domain.accounts.wallet import Wallet, wallet_id
 from projections.audit.auditor import check_log
 from projections.engine.positions import belongs
@@ -90,16 +89,14 @@ def test_a_failure_that_another_projector_has_overcome_is_not_reported(
 def test_neither_the_log_lines_nor_the_report_show_what_was_being_written(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
-    canary = "a-hash-of-a-secret"
-    cause = process.cause()
-    client = ApiClient.register("cl_1", cause, organization_id=None, scopes=[], secret_hash=canary)
-    process.log.append(client)
+    canary = "what-somebody-has-paid-for"
+    process.accounts.deposit(process.organization("1.00"), 1, canary, process.cause())
     with process.views.writing() as connection:
-        process.clients.project(connection, process.log.read(0, 1))
+        process.transactions.project(connection, process.log.read(0, 100))
     project_all(process.projector)
-    assert set(failures(process)) == {"api_clients"}
-    assert canary not in failures(process)["api_clients"]
-    assert "api_clients stopped" in caplog.text
+    assert set(failures(process)) == {"transactions"}
+    assert canary not in failures(process)["transactions"]
+    assert "transactions stopped" in caplog.text
     assert canary not in caplog.text
 
 

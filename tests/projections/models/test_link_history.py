@@ -29,8 +29,8 @@ def history(
         )
 
 
-def told(life: LinkSteps) -> list[tuple[str, int]]:
-    return [(each.kind, each.amount_micros) for each in history(life)[0]]
+def told(life: LinkSteps) -> list[tuple[str, str]]:
+    return [(each.kind, each.amount) for each in history(life)[0]]
 
 
 @pytest.mark.any_database

@@ -13,7 +13,7 @@ from app.settings import Settings
 from projections.audit.auditor import verify
 from projections.engine.rebuild import rebuild_all
 from projections.engine.trigrams import pattern
-from projections.models.link_search import LinkFilter
+from projections.models.links import LinkFilter
 from tests.installation import Process, postgresql_only
 from tests.projections.link_steps import LinkSteps
 from tests.projections.looking import tables

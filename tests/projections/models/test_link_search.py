@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from projections.models.link_search import LinkFilter
+from projections.models.links import LinkFilter
 from tests.installation import Process
 from tests.projections.link_steps import LinkSteps, bought
 

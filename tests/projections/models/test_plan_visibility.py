@@ -143,7 +143,9 @@ def listed(world: World) -> set[UUID]:
 def read_one_by_one(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
     views = world.process.views
-    return {each for each in world.plans.values() if plans.get(views, caller, each) is not None}
+    return {
+        each for each in world.plans.values() if plans.find_visible(views, caller, each) is not None
+    }
 
 
 def for_any_link(world: World) -> set[UUID]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from projections.engine.shape import format_time
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
@@ -81,7 +82,8 @@ def test_a_span_of_time_has_its_first_moment_and_not_its_last(
     third, fifth = started + timedelta(minutes=3), started + timedelta(minutes=5)
     found, total = page(process, organization_id, EntryFilter(since=third, until=fifth))
     assert total == 2
-    assert [each.charged_at for each in found] == [fifth - timedelta(minutes=1), third]
+    told = [format_time(each) for each in (fifth - timedelta(minutes=1), third)]
+    assert [each.charged_at for each in found] == told
     assert page(process, organization_id, EntryFilter(since=fifth, until=third)) == ([], 0)
     microsecond = timedelta(microseconds=1)
     late = EntryFilter(kind="lookup", since=third + microsecond, until=fifth + microsecond)
@@ -123,8 +125,8 @@ def test_a_filtered_page_is_right_whatever_the_clocks_say(
         each
         for each in everything
         if (kind is None or each.kind == kind)
-        and (since is None or each.charged_at >= since)
-        and (until is None or each.charged_at < until)
+        and (since is None or each.charged_at >= format_time(since))
+        and (until is None or each.charged_at < format_time(until))
     ]
     offset, limit = place
     found = page(process, owner, EntryFilter(kind, since, until), offset, limit)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.http.edge import replies
-from app.http.edge.replies import format_time
+from projections.engine.shape import format_time
 from tests.app.http.buying import FREE, Buyer
 from tests.app.http.service import Service, Tenant
 from tests.installation import numbers

@@ -9,10 +9,9 @@ from uuid import UUID
 import pytest
 
 from app.http import gateway
-from app.http.accounts import routes
-from app.http.accounts.table import COLUMNS
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
+from projections.models.transactions import COLUMNS, Transaction
 from tests.app.http.conftest import MakeService
 from tests.app.http.over_http import HOST, Answer, request, send, serving
 from tests.app.http.service import Service, Tenant
@@ -27,7 +26,7 @@ LIST = "GET /v1/transactions HTTP/1.1"
 @pytest.fixture
 def service(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Service:
     """A service whose tables are wide; which database they are read from matters to nothing."""
-    monkeypatch.setattr(routes, "cells", lambda _: [WIDE] * len(COLUMNS))
+    monkeypatch.setattr(Transaction, "cells", lambda *_: [WIDE] * len(COLUMNS))
     return make_service()
 
 
@@ -120,7 +119,7 @@ def test_a_reader_who_takes_too_long_altogether_is_cut_off(
 def test_however_a_download_ends_its_place_is_free_again(
     port: int, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes, "cells", lambda _: ["narrow"] * len(COLUMNS))
+    monkeypatch.setattr(Transaction, "cells", lambda *_: ["narrow"] * len(COLUMNS))
     tenant = tenant_of(service)
     wrong = download(tenant)[:-2] + b"Content-Type: application/json\r\nContent-Length: 1\r\n\r\n{"
 
@@ -142,10 +141,10 @@ def test_however_a_download_ends_its_place_is_free_again(
     assert ends(request(LIST.replace("GET", "HEAD"), tenant, Accept="text/csv")).status == 200
     assert ends(wrong).status == 400
 
-    def fail(_: object) -> list[str]:
+    def fail(*_: object) -> list[str]:
         raise ValueError
 
-    monkeypatch.setattr(routes, "cells", fail)
+    monkeypatch.setattr(Transaction, "cells", fail)
     assert ends(download(tenant)).status == 200  # It was begun, and is cut off.
 
 

@@ -7,12 +7,12 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from app.http.edge.replies import format_time
 from app.http.links.replies import show_link, show_status
 from domain.catalogue.plan import CountryCoverage, MobileOperator, PlanTerms
 from domain.links import network
 from domain.links.bought_plan import BoughtPlan
 from domain.links.readings import LinkReading, PlanUsage, plans_of
+from projections.engine.shape import format_time
 from tests.domain.build import START, cause
 from tests.domain.build_links import ACTIVE, CHANGE, bought, new_link, plan_added
 
