@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from sqlalchemy import Connection
@@ -18,10 +18,11 @@ from domain.cause import Cause, Clock
 from domain.errors import Conflict, NotPossible
 from domain.log.log import Log
 from domain.log.origin import LogOrigin, log_origin_id
-from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, Signer
+from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
 from projections.audit.kept_tree import KeptTree
 from projections.audit.tree_keeper import BATCH_EVENTS_MAX, TreeKeeper
 from projections.engine.database import Database
+from projections.stores.checkpoints import CheckpointStore, KeptCheckpoint
 from workers.schedule import AGAIN
 
 BATCHES_MAX = 5  # Per run, because checkpoints and deliveries wait meanwhile.
@@ -32,26 +33,6 @@ logger = logging.getLogger(__name__)
 
 class NotAccepted(Exception):
     """Raised when a sink has not taken a checkpoint; its text is one line."""
-
-
-class KeptCheckpoint(NamedTuple):
-    """A checkpoint as it is kept; `delivered_at` is None until the sink has accepted it."""
-
-    number: int
-    signed: SignedCheckpoint
-    delivered_at: datetime | None
-
-
-class CheckpointStore(Protocol):
-    """Keeps signed checkpoints in the order in which they were made."""
-
-    def add(self, signed: SignedCheckpoint) -> KeptCheckpoint: ...
-
-    def newest(self, *, delivered: bool = False) -> KeptCheckpoint | None: ...
-
-    def undelivered(self, limit: int) -> list[KeptCheckpoint]: ...
-
-    def delivered(self, number: int, at: datetime) -> None: ...
 
 
 class Sink(Protocol):
@@ -84,7 +65,7 @@ class Checkpoints:
         keeper: TreeKeeper,
         tree: KeptTree,
         store: CheckpointStore,
-        signer: Callable[[], Signer],
+        sign: Callable[[Checkpoint], SignedCheckpoint],
         rules: CheckpointRules,
         sink: Sink | None,
         clock: Clock,
@@ -94,7 +75,7 @@ class Checkpoints:
         self._keeper = keeper
         self._tree = tree
         self._store = store
-        self._signer = signer
+        self._sign = sign
         self._rules = rules
         self._sink = sink
         self._clock = clock
@@ -172,7 +153,7 @@ class Checkpoints:
             root = self._tree.range_of(connection, size).root()
             position = self._tree.position_of(connection, size - 1)
         made = Checkpoint(self._fixed_origin(), size, root, position, self._clock())
-        return self._store.add(SignedCheckpoint.make(made, self._signer()))
+        return self._store.add(self._sign(made))
 
     def _fixed_origin(self) -> str:
         """Return the origin, which the log keeps from its first checkpoint on."""

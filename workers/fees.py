@@ -4,7 +4,7 @@ The clock asks for a round, and a worker does it.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
@@ -17,6 +17,8 @@ from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.log.log import Log
 from domain.months import month_of, months_before, next_month
 from projections.engine.database import Database
+from projections.engine.positions import Positions
+from projections.engine.projector import Projector
 from projections.models.link_spans import LinkSpans
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
@@ -38,13 +40,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FeeReads:
-    """The reads for fees; `reach` brings all of them up to a position, or returns False."""
+    """The read models about fees, and who projects them."""
 
     database: Database
+    projector: Projector
+    positions: Positions
     organizations: Organizations
     links: LinkSpans
     book: FeeBook
-    reach: Callable[[int], bool]
+
+    def reach(self, position: int) -> bool:
+        """Project up to a position; False if one of these has stopped before it."""
+        self.projector.catch_up(position)
+        places = self.positions.all(self.database)
+        needed = (self.organizations.name, self.links.name, self.book.name)
+        return all(name in places and places[name].position >= position for name in needed)
 
 
 @dataclass(slots=True)

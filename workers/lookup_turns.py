@@ -8,12 +8,11 @@ waited longest.
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
 from threading import RLock
-from typing import NamedTuple, Protocol
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
@@ -25,6 +24,7 @@ from domain.places import share_of
 from domain.provider_errors import NotNow
 from projections.engine.database import Database
 from projections.models.open_slices import OpenSlices, Slice
+from projections.stores.slices_in_hand import Held, SlicesInHand
 from workers.bulk import BulkLookup
 from workers.routes import Publisher, slice_message
 
@@ -43,39 +43,6 @@ LEFT_MAX = 1_000  # New slices that this process remembers; the sweep finds the 
 TRIES_MAX = 20
 
 logger = logging.getLogger(__name__)
-
-
-class Held(NamedTuple):
-    """A slice in the hand of a process until a renewable moment; without `holder` it rests."""
-
-    slice: Slice
-    organization_id: UUID
-    holder: UUID | None
-    until: datetime
-
-
-class SlicesInHand(Protocol):
-    """The slices that workers have in hand. Losing this store only costs repeated lookups."""
-
-    def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
-        """Return the rows that end after now and not later than `latest`."""
-        ...
-
-    def take(self, held: Held, now: datetime, latest: datetime) -> bool:
-        """Take a slice if it is free: its row is missing, has lapsed or ends after `latest`."""
-        ...
-
-    def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
-        """Release a slice of this holder; no process may take it before a moment."""
-        ...
-
-    def renew(self, slices: Collection[Slice], holder: UUID, until: datetime) -> None:
-        """Keep slices of this holder until a later moment."""
-        ...
-
-    def forget_lapsed(self, now: datetime) -> None:
-        """Delete lapsed rows."""
-        ...
 
 
 class LookupTurns:

@@ -6,11 +6,11 @@ the network, slowly enough to leave it to partners. A network that hangs delays 
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Event, Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 from uuid import UUID
 
 from domain.cause import Cause, Clock
@@ -22,6 +22,7 @@ from domain.provider_errors import NotAnswered, ProviderError, Rejected
 from projections.engine.complaint import Complaint
 from projections.engine.database import Database
 from projections.models.links import ActivatedLink, Links
+from projections.stores.reading_turns import NewTurn, ReadingTurns
 
 READERS: Final = 4  # Threads of a network; each call may take seconds.
 FEED_LINKS: Final = 200
@@ -33,57 +34,6 @@ UNANSWERED_MAX: Final = 3
 REST_S: Final = 30.0
 # A link whose plans have all ended is read this much less often.
 ENDED_SHARE: Final = 4
-
-
-class NewTurn(NamedTuple):
-    """A link that has become active, with the position of its activation and its first turn."""
-
-    link_id: UUID
-    organization_id: UUID
-    network: str
-    position: int
-    due_at: datetime
-
-
-class ReadingTurns(Protocol):
-    """When each link is read next, and when the next end of its plans is to be recorded."""
-
-    def newest(self) -> int:
-        """Return the position of the newest link that has a turn, 0 without any."""
-        ...
-
-    def enter(self, new: Sequence[NewTurn], now: datetime) -> None:
-        """Give new links their first turn; a link that has a turn keeps it."""
-        ...
-
-    def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
-        """Return links of a network that are due, longest due first; organizations take turns.
-
-        The value tells whether the link was asked for: then it is read even if it was read lately.
-        """
-        ...
-
-    def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
-        """Return links with a plan whose end is to be recorded now."""
-        ...
-
-    def move(
-        self,
-        link_id: UUID,
-        due_at: datetime,
-        ends_at: datetime | None,
-        answered_at: datetime | None,
-    ) -> None:
-        """Set the next turn of a link; `answered_at` None: the network did not answer."""
-        ...
-
-    def note_told(self, link_id: UUID, ends_at: datetime | None) -> None:
-        """Set when the next end of a plan is to be recorded."""
-        ...
-
-    def drop(self, link_id: UUID) -> None:
-        """Stop reading a link."""
-        ...
 
 
 @dataclass

@@ -15,23 +15,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from domain.cause import Cause, Clock
 from domain.log.log import Log
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
-from domain.webhooks.ports import Delivery, Sender, Sent, Sign
+from domain.webhooks.ports import Delivery, Send, Sent
 from domain.webhooks.retries import DISABLED_AFTER, PAUSE_MAX, Health, after_attempt
+from domain.webhooks.signatures import Generation
+from projections.stores.deliveries import Deliveries, Taken
 from workers.routes import Publisher, webhook_message
 
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
 UNSIGNED = "secret_revoked"  # The error of a delivery that nothing can sign.
 GONE = 410  # An endpoint that replies this wants no more deliveries.
 KEPT = timedelta(days=30)
-# An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
-LEASE = timedelta(seconds=30)
 PLACES = 4  # For one endpoint that answers well, over all processes.
 SLOW_S = 1.0
 TURN_S = 1.0
@@ -40,41 +39,9 @@ SLOW_MAX = 10_000  # Endpoints that a process remembers as slow.
 logger = logging.getLogger(__name__)
 
 
-class Taken(NamedTuple):
-    """A delivery in hand until a moment; `has_more`: the endpoint has another one to take."""
-
-    delivery: Delivery
-    until: datetime
-    health: Health
-    has_more: bool
-
-
-class DeliveryWork(Protocol):
-    """The deliveries that wait. If they are lost, some are repeated, with the same ids."""
-
-    def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
-        """Take the next delivery, unless `places` are in hand or the endpoint is paused."""
-        ...
-
-    def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
-        """Store the outcome of an attempt; False if another worker has taken the delivery over."""
-        ...
-
-    def wait(self, taken: Taken, error: str, until: datetime) -> None:
-        """Leave the delivery as it was, with the reason, and pause its endpoint."""
-        ...
-
-    def failing_since(self, endpoint_id: UUID) -> datetime | None:
-        """Return when the first of an endpoint's latest failures in a row was."""
-        ...
-
-    def cancel(self, endpoint_id: UUID, now: datetime) -> int:
-        """Cancel what waits for an endpoint that is disabled or deleted."""
-        ...
-
-    def due(self, now: datetime) -> Sequence[tuple[UUID, UUID]]:
-        """Return organization and id of each endpoint with something due, longest overdue first."""
-        ...
+# Returns the value of `webhook-signature`, empty if no generation can sign. It takes the endpoint,
+# its generations, the id of the message, the timestamp and the body.
+Sign = Callable[[UUID, Sequence[Generation], str, int, bytes], str]
 
 
 class WebhookPlaces:
@@ -139,8 +106,8 @@ class WebhookWork:
         self,
         log: Log,
         webhooks: Webhooks,
-        deliveries: DeliveryWork,
-        sender: Sender,
+        deliveries: Deliveries,
+        send: Send,
         sign: Sign,
         can_sign: Callable[[], bool],
         publisher: Publisher,
@@ -153,7 +120,7 @@ class WebhookWork:
         self._log = log
         self._webhooks = webhooks
         self._deliveries = deliveries
-        self._sender = sender
+        self._send = send
         self._sign = sign
         self._can_sign = can_sign
         self._publisher = publisher
@@ -210,7 +177,7 @@ class WebhookWork:
         if not headers["webhook-signature"]:
             self._deliveries.wait(taken, UNSIGNED, now + PAUSE_MAX)
             return False
-        sent = self._sender.send(address.url, headers, delivery.body)
+        sent = self._send(address.url, headers, delivery.body)
         is_success = sent.status is not None and sent.status // 100 == SUCCESS
         is_slow = not is_success or sent.duration_ms > SLOW_S * 1000
         self._places.note(endpoint.id, is_slow=is_slow)

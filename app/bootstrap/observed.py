@@ -1,21 +1,35 @@
 """Reads the values that operators watch, for `app/watch/gauges.py` and `doctor`."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
+from prometheus_client.core import Metric
 from sqlalchemy import func, select, text
 
 from app.adapters.circuit import GuardedNetwork
 from app.watch.gauges import (
+    AUDITING,
+    WITH_BROKER,
+    WORKING,
     Ages,
+    Asker,
     AuditState,
     DatabaseLoad,
+    ProcessName,
     QueueState,
     WebhookState,
     behind_s,
+    show_audit,
+    show_database,
+    show_followers,
+    show_providers,
+    show_queues,
+    show_readings,
+    show_webhooks,
+    show_work,
 )
 from domain.errors import ServiceUnavailable
 from domain.webhooks.endpoint import DisabledReason
@@ -49,6 +63,23 @@ class Observed:
     def watch(self, parts: "Container") -> None:
         """Answer from the parts of another container from now on."""
         self._parts = parts
+
+    def askers(self, role: ProcessName) -> list[Asker[list[Metric]]]:
+        """Return the questions of a process."""
+        parts: dict[str, Callable[[], list[Metric]]] = {
+            "followers": lambda: show_followers(self.follower_lags()),
+            "work": lambda: show_work(self.ages()),
+        }
+        if role in WITH_BROKER:
+            parts["broker"] = lambda: show_queues(self.queue_states())
+        if role in AUDITING:
+            parts["audit"] = lambda: show_audit(self.audit_state())
+            parts["database"] = lambda: show_database(self.database_load())
+            parts["readings"] = lambda: show_readings(self.reading_ages())
+            parts["webhooks"] = lambda: show_webhooks(self.webhook_state())
+        if role in WORKING:
+            parts["provider"] = lambda: show_providers(self.providers_up())
+        return [Asker(name, ask) for name, ask in parts.items()]
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         self._require_database()

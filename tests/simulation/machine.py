@@ -11,9 +11,6 @@ from sqlalchemy import event
 
 from app.adapters.databases import Databases
 from app.adapters.lookups.sandbox import SandboxLookup
-from app.adapters.stores.leases import SqlLeases
-from app.adapters.stores.lookup_cache import SqlLookupCache
-from app.adapters.stores.personal_keys import PersonalKeys
 from app.bootstrap.container import part
 from app.settings import Settings
 from domain.accounts.committer import Command, Committer
@@ -24,6 +21,9 @@ from domain.log.signal import Signal
 from domain.lookups.ports import CachedFacts, LookupProvider
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
+from projections.stores.leases import SqlLeases
+from projections.stores.lookup_cache import SqlLookupCache
+from projections.stores.personal_keys import PersonalKeys
 from tests.faulty_network import Killed
 from tests.installation import Process
 from tests.simulation.hazards import TWIN
@@ -173,7 +173,7 @@ class Machine(Process):
     @part
     def provider(self) -> LookupProvider:
         pause = lambda seconds: self.world.clock.forward(seconds=seconds)  # noqa: E731  # One call.
-        return SandboxLookup(Lookups(self), self.sandbox_attempts, pause)
+        return SandboxLookup(Lookups(self), self.sandbox_attempts.count, pause)
 
     @part
     def network(self) -> EsimNetwork:

@@ -11,7 +11,6 @@ from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.remote import connection, limits
 from app.adapters.remote.api import RemoteRules
 from app.adapters.remote.login import LOGIN_PAUSE_S
-from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
 from app.http import application, catalogue, gateway, server, tokens
@@ -33,6 +32,7 @@ from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
 from domain.places import share_of
 from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
+from projections.stores import throttle
 from tests.tidy.source import ROOT
 from workers import lookup_turns
 

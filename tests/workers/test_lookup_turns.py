@@ -16,6 +16,7 @@ from domain.lookups.ports import Found
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
 from projections.models.open_slices import Slice
+from projections.stores.slices_in_hand import Held
 from tests.domain.buying import Gate
 from tests.installation import (
     CountingProvider,
@@ -26,7 +27,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.projections.histories import create_job
-from workers.lookup_turns import LEASE, RESTS, Held
+from workers.lookup_turns import LEASE, RESTS
 from workers.routes import slice_message
 
 

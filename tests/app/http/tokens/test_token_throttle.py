@@ -3,7 +3,7 @@
 import pytest
 from werkzeug.test import TestResponse
 
-from app.adapters.stores.throttle import ADDRESS_FAILURES_MAX, FAILURES_MAX
+from projections.stores.throttle import ADDRESS_FAILURES_MAX, FAILURES_MAX
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 

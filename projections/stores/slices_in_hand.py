@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -21,13 +22,21 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, as_id
 from projections.engine.inserting import insert_into
 from projections.models.open_slices import Slice
-from workers.lookup_turns import Held
 
 # Runs each second and mostly deletes nothing, so it is one statement without a transaction.
 _FORGET = HotStatement(text("DELETE FROM slices_in_hand WHERE until <= :now RETURNING 1"))
 
 
-class SqlSlicesInHand:
+class Held(NamedTuple):
+    """A slice in the hand of a process until a renewable moment; without `holder` it rests."""
+
+    slice: Slice
+    organization_id: UUID
+    holder: UUID | None
+    until: datetime
+
+
+class SlicesInHand:
     """One row per slice that a worker has in hand, or that rests until a moment."""
 
     def __init__(self, database: Database) -> None:

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, MetaData, Table, Uuid, bindparam, text
 
-from app.adapters.stores.faults import Faults
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
+from projections.stores.faults import Faults
 
 # Another process may be in the next minute already; that minute then counts for all.
 _COUNT = HotStatement(

@@ -16,11 +16,11 @@ from sqlalchemy import (
     text,
 )
 
-from app.adapters.stores.faults import Faults
 from domain.cause import AHEAD_MAX, Clock
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
 from projections.engine.in_parts import change_in_parts
+from projections.stores.faults import Faults
 
 # A lease can be replaced if it has lapsed, or if it is our own and the reply to us was lost.
 _KEYS = (bindparam("key", type_=Uuid()), bindparam("holder", type_=Uuid()))

@@ -24,12 +24,12 @@ from sqlalchemy import (
     select,
 )
 
-from app.adapters.stores.faults import Faults
 from domain.lookups.ports import CachedFacts
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import upsert
+from projections.stores.faults import Faults
 
 PACE_S = 0.05  # Between two writes; no request waits for a write, and many answers share one.
 ANSWERS_MAX = 20_000  # Beyond this, new answers are dropped; it is only a cache.

@@ -7,10 +7,10 @@ from threading import Lock
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, text
 
-from app.adapters.stores.faults import Faults
 from domain.cause import AHEAD_MAX, Clock
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
+from projections.stores.faults import Faults
 
 SECOND = 1_000_000  # In microseconds.
 

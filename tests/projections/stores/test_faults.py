@@ -71,7 +71,7 @@ def move(process: Process, old: str, new: str) -> None:
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
-    return [each for each in caplog.records if each.name == "app.adapters.stores.faults"]
+    return [each for each in caplog.records if each.name == "projections.stores.faults"]
 
 
 @pytest.mark.parametrize("use", WAYS)

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.adapters.stores.throttle import ADDRESS_FAILURES_MAX, FAILURES_MAX
+from projections.stores.throttle import ADDRESS_FAILURES_MAX, FAILURES_MAX
 from tests.installation import Installation, Process, SetClock
 
 SUBJECT = "cl_1 192.0.2.1"
