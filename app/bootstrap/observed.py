@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from math import inf
+from math import inf, nan
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
@@ -14,12 +14,9 @@ from app.watch.gauges import (
     AUDITING,
     WITH_BROKER,
     WORKING,
-    Ages,
     Asker,
     AuditState,
-    DatabaseLoad,
     ProcessName,
-    QueueState,
     WebhookState,
     behind_s,
     show_audit,
@@ -68,13 +65,13 @@ class Observed:
         """Return the questions of a process."""
         parts: dict[str, Callable[[], list[Metric]]] = {
             "followers": lambda: show_followers(self.follower_lags()),
-            "work": lambda: show_work(self.ages()),
+            "work": lambda: show_work(*self.ages()),
         }
         if role in WITH_BROKER:
             parts["broker"] = lambda: show_queues(self.queue_states())
         if role in AUDITING:
             parts["audit"] = lambda: show_audit(self.audit_state())
-            parts["database"] = lambda: show_database(self.database_load())
+            parts["database"] = lambda: show_database(*self.database_load())
             parts["readings"] = lambda: show_readings(self.reading_ages())
             parts["webhooks"] = lambda: show_webhooks(self.webhook_state())
         if role in WORKING:
@@ -87,7 +84,8 @@ class Observed:
         known = lags(parts.log, parts.views, parts.positions)
         return [(lag, behind_s(parts.log, lag, parts.clock())) for lag in known]
 
-    def ages(self) -> Ages:
+    def ages(self) -> tuple[float, float, float]:
+        """Return the ages of the oldest job, of its last progress, and of the oldest link."""
         self._require_database()
         parts, now = self._parts, self._parts.clock()
         jobs = parts.jobs.jobs.c
@@ -96,10 +94,10 @@ class Observed:
             idle = parts.jobs.unfinished(connection, now, 1)
             job_at = connection.execute(begun_at).scalar_one()
             link_at = parts.unfinished.oldest(connection)
-        return Ages(
-            job_s=0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
-            job_idle_s=max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
-            link_s=0.0 if link_at is None else (now - link_at).total_seconds(),
+        return (
+            0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
+            max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
+            0.0 if link_at is None else (now - link_at).total_seconds(),
         )
 
     def reading_ages(self) -> Mapping[str, float]:
@@ -133,14 +131,15 @@ class Observed:
             backup_s=(now - (backup.at if backup else begun_at)).total_seconds(),
         )
 
-    def database_load(self) -> DatabaseLoad | None:
+    def database_load(self) -> tuple[float, float, Mapping[str, int]]:
+        """Return the connections, how many there may be, and how far each standby is behind."""
         self._require_database()
         with self._parts.views.reading() as connection:
             if connection.dialect.name != "postgresql":
-                return None
+                return nan, nan, {}
             used, most = connection.execute(text(CONNECTIONS)).one()
             behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
-        return DatabaseLoad(used, most, behind)
+        return used, most, behind
 
     def webhook_state(self) -> WebhookState:
         self._require_database()
@@ -153,15 +152,15 @@ class Observed:
         known = {reason: disabled[reason] for reason in get_args(DisabledReason)}
         return WebhookState(pending, max(0.0, late_s), known)
 
-    def queue_states(self) -> list[QueueState]:
+    def queue_states(self) -> list[tuple[str, int, int]]:
         try:
             return self._queue_states()
         except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
             return self._queue_states()
 
-    def _queue_states(self) -> list[QueueState]:
+    def _queue_states(self) -> list[tuple[str, int, int]]:
         broker = self._parts.broker
-        return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
+        return [(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
 
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
         parts = self._parts

@@ -111,24 +111,6 @@ WITH_STANDBY: frozenset[ProcessName] = frozenset({"serve", "dispatcher", "projec
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
-    """How many messages of a queue wait, and how many are dead letters."""
-
-    name: str
-    messages: int
-    dead: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ages:
-    """The age in seconds of the oldest unfinished work, or of its last progress; 0 without any."""
-
-    job_s: float
-    job_idle_s: float
-    link_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class AuditState:
     """Ages of the last nightly audit, delivered checkpoint and backup, and what the audit found.
 
@@ -142,15 +124,6 @@ class AuditState:
     outside_s: float | None
     months_overdue: int
     backup_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class DatabaseLoad:
-    """The connections of all clients of a PostgreSQL, and how many bytes each standby is behind."""
-
-    connections: int
-    connections_max: int
-    behind: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +170,10 @@ def show_audit(state: AuditState) -> list[Metric]:
     ]
 
 
-def show_database(load: DatabaseLoad | None) -> list[Metric]:
-    used, most = (load.connections, load.connections_max) if load is not None else (nan, nan)
+def show_database(used: float, most: float, lags: Mapping[str, int]) -> list[Metric]:
     told = "How far a standby is behind in replaying the log of the server."
     behind = GaugeMetricFamily("database_replication_lag_bytes", told, labels=["standby"])
-    for standby, lag in load.behind.items() if load is not None else ():
+    for standby, lag in lags.items():
         behind.add_metric([standby], lag)
     return [
         GaugeMetricFamily("database_connections", "Connections of all clients.", used),
@@ -232,34 +204,34 @@ def show_webhooks(state: WebhookState) -> list[Metric]:
     ]
 
 
-def show_work(ages: Ages) -> list[Metric]:
+def show_work(job_s: float, job_idle_s: float, link_s: float) -> list[Metric]:
     return [
         GaugeMetricFamily(
-            "oldest_unfinished_job_seconds", "Age of the oldest unfinished job.", ages.job_s
+            "oldest_unfinished_job_seconds", "Age of the oldest unfinished job.", job_s
         ),
         GaugeMetricFamily(
             "oldest_unfinished_job_idle_seconds",
             "Since when the longest idle unfinished job has not moved.",
-            ages.job_idle_s,
+            job_idle_s,
         ),
         GaugeMetricFamily(
             "oldest_unfinished_link_seconds",
             "Age of the oldest unfinished link or change of its plans or status.",
-            ages.link_s,
+            link_s,
         ),
     ]
 
 
-def show_queues(states: Iterable[QueueState]) -> list[Metric]:
+def show_queues(states: Iterable[tuple[str, int, int]]) -> list[Metric]:
     waiting = GaugeMetricFamily(
         "queue_messages", "Messages that wait for a worker.", labels=["queue"]
     )
     dead = GaugeMetricFamily(
         "queue_dead_messages", "Messages that were given up.", labels=["queue"]
     )
-    for state in states:
-        waiting.add_metric([state.name], state.messages)
-        dead.add_metric([state.name], state.dead)
+    for name, messages, letters in states:
+        waiting.add_metric([name], messages)
+        dead.add_metric([name], letters)
     return [waiting, dead]
 
 
