@@ -37,7 +37,6 @@ from app.bootstrap.hold import Hold
 from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
-from app.bootstrap.rest import Rest
 from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
@@ -47,6 +46,7 @@ from app.security.keys import KeyRing, Pepper, WebhookKey
 from app.security.rate_limits import RateLimits
 from app.security.ring import Ring
 from app.security.secrets import SecretHasher
+from app.security.throttle import Throttle
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import (
     DOWNLOADS_MAX,
@@ -126,26 +126,21 @@ from projections.models.usage import Usage
 from projections.models.wallets import Wallets
 from projections.models.webhook_endpoints import WebhookEndpoints
 from projections.stores.checkpoints import CheckpointStore
+from projections.stores.counters import Counters
 from projections.stores.deliveries import Deliveries
 from projections.stores.faults import Faults
-from projections.stores.leases import SqlLeases
 from projections.stores.lookup_cache import SqlLookupCache
 from projections.stores.notes import Notes
-from projections.stores.paces import SqlPaces
 from projections.stores.personal_keys import PersonalKeys
-from projections.stores.rate_limits import SqlRequestCounts
 from projections.stores.reading_turns import ReadingTurns
 from projections.stores.readings import SqlReadings
-from projections.stores.sandbox_attempts import SqlSandboxAttempts
-from projections.stores.simulated_clock import SqlSimulatedClock
 from projections.stores.slices_in_hand import SlicesInHand
-from projections.stores.throttle import SqlThrottle
 from workers import actors
 from workers.bulk import BulkLookup
-from workers.checkpoints import CheckpointRules, Checkpoints
+from workers.checkpoints import Checkpoints
 from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
-from workers.fees import FeeReads, FeeRound, MonthlyFees
+from workers.fees import FeeRound, MonthlyFees
 from workers.links import EsimReservation, LinkWork, Provisioning
 from workers.lookup_turns import LookupTurns
 from workers.lost_orders import LostOrders
@@ -202,13 +197,10 @@ class made(part[T]):  # noqa: N801  # As above.
     part and compares what it was given with the types of its parameters.
     """
 
-    def __init__(self, kind: Callable[..., T], **named: str) -> None:
-        super().__init__(lambda parts: parts.make(kind, **self.given(parts)))
+    def __init__(self, kind: type[T], **named: str) -> None:
+        paths = {name: attrgetter(path) for name, path in named.items()}
+        super().__init__(lambda c: c.make(kind, **{name: get(c) for name, get in paths.items()}))
         self.kind = kind
-        self._named = named
-
-    def given(self, parts: "Container") -> Mapping[str, Any]:
-        return {name: attrgetter(path)(parts) for name, path in self._named.items()}
 
 
 class Container:
@@ -270,9 +262,9 @@ class Container:
         if stored:
             note_cause(lambda: _cause_of(stored[0]))
 
-    databases = part(lambda the: the.persistence.databases())
-    views = part(lambda the: the.databases.views)
-    stores = part(lambda the: the.databases.stores)
+    databases = part(lambda c: c.persistence.databases())
+    views = part(lambda c: c.databases.views)
+    stores = part(lambda c: c.databases.stores)
     positions = made(Positions)
 
     def open_finance(self) -> Database:
@@ -295,52 +287,42 @@ class Container:
 
     cut_off = made(CutOff, check="clock_check.check", wall="clock", database="views")
     hold = made(Hold)
-    rest = made(Rest)
 
     def is_resting(self) -> bool:
-        return self.rest.is_on
+        """Tell whether to act on nothing: the machine's clock is wrong, or the copy is held.
+
+        Raises while nobody could find out whether it is held. What a held copy still does, such as
+        reads and audits, asks only the `clock_check`.
+        """
+        return self.clock_check.is_off() or self.hold.is_on
+
+    def refuse_at_rest(self) -> None:
+        """Raise ClockOff or InstallationHeld if this process rests."""
+        self.clock_check.refuse()
+        self.hold.refuse()
 
     # What operators watch.
 
     observed = part(Observed)
-    metrics = part(lambda the: Metrics(the.observed.askers, WAITING_MAX))
+    metrics = part(lambda c: Metrics(c.observed.askers, WAITING_MAX))
 
     # Own stores. A new one is a part here, and its tables go into a set of `own_tables`.
 
-    vault = part(lambda the: PersonalKeys(the.databases.keys))
-    notes = part(lambda the: Notes(the.databases.keys))
-    checkpoint_store = part(lambda the: CheckpointStore(the.databases.keys))
-    webhook_deliveries = part(lambda the: Deliveries(the.views))  # Beside its planner's position.
-    slices_in_hand = part(lambda the: SlicesInHand(the.stores))
-    reading_turns = part(lambda the: ReadingTurns(the.stores))
-    throttle = part(lambda the: SqlThrottle(the.stores, the.clock))
-    sandbox_attempts = part(lambda the: SqlSandboxAttempts(the.stores))
-    simulated_clock = part(lambda the: SqlSimulatedClock(the.stores))
+    vault = part(lambda c: PersonalKeys(c.databases.keys))
+    notes = part(lambda c: Notes(c.databases.keys))
+    checkpoint_store = part(lambda c: CheckpointStore(c.databases.keys))
+    webhook_deliveries = part(lambda c: Deliveries(c.views))  # Beside its planner's position.
+    reading_turns = part(lambda c: ReadingTurns(c.stores))
     kept_tree = made(KeptTree)
 
-    def _faults(self, store: str) -> Faults:
+    def faults_of(self, store: str) -> Faults:
         place, count = self.persistence.place, self.metrics.store_failed
         return Faults(store, lambda error: trouble_of(error, place), count)
 
-    @part
-    def lookup_cache(self) -> SqlLookupCache:
-        return SqlLookupCache(self.stores, self._faults("lookup_cache"))
-
-    @part
-    def readings(self) -> SqlReadings:
-        return SqlReadings(self.stores, self._faults("network_readings"))
-
-    @part
-    def leases(self) -> SqlLeases:
-        return SqlLeases(self.stores, self.clock, self._faults("leases"))
-
-    @part
-    def paces(self) -> SqlPaces:
-        return SqlPaces(self.stores, self.clock, self._faults("provider_paces"))
-
-    @part
-    def request_counts(self) -> SqlRequestCounts:
-        return SqlRequestCounts(self.stores, self._faults("rate_limits"))
+    lookup_cache = part(lambda c: SqlLookupCache(c.stores, c.faults_of("lookup_cache")))
+    readings = part(lambda c: SqlReadings(c.stores, c.faults_of("network_readings")))
+    counters = part(lambda c: Counters(c.stores, c.clock, c.faults_of))
+    slices_in_hand = made(SlicesInHand)
 
     @property
     def own_tables(self) -> list[OwnTables]:
@@ -348,17 +330,13 @@ class Container:
 
         Raise the version of a set when its tables change; `ensure` says what happens then.
         """
-        plain = (self.lookup_cache, self.leases, self.throttle, self.sandbox_attempts)
-        plain_tables = [store.metadata for store in (*plain, self.readings)]
+        plain = [self.lookup_cache.metadata, self.readings.metadata]
         keys, stores, told = self.vault, self.stores, self.webhook_deliveries
         checkpoints = self.checkpoint_store
         return [
-            OwnTables("stores", 2, stores, plain_tables),
-            OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
-            OwnTables("rate_limits", 1, stores, [self.request_counts.metadata]),
+            OwnTables("stores", 2, stores, plain),
+            OwnTables("counters", 1, stores, [self.counters.metadata]),
             OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),
-            OwnTables("provider_paces", 1, stores, [self.paces.metadata]),
-            OwnTables("simulated_clock", 1, stores, [self.simulated_clock.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
             OwnTables("key_branches", 1, keys.database, [keys.branch_metadata], cheap=False),
@@ -393,12 +371,13 @@ class Container:
     @property
     def models(self) -> list[ReadModel]:
         parts = [each for kind in type(self).__mro__ for each in vars(kind).items()]
-        found = [getattr(self, name) for name, each in parts if is_read_model(each)]
+        kinds = {name: each.kind for name, each in parts if isinstance(each, made)}
+        found = [getattr(self, name) for name in kinds if issubclass(kinds[name], ReadModel)]
         for model in found:
             model.vault = self.vault
         return found
 
-    waker = part(lambda the: the.persistence.waker(the.log.appended))
+    waker = part(lambda c: c.persistence.waker(c.log.appended))
     freshness = made(Freshness, database="views")
     projector = made(Projector, database="views")
 
@@ -410,15 +389,13 @@ class Container:
     @part
     def checkpoints(self) -> Checkpoints:
         settings = self.settings
-        every = timedelta(seconds=settings.checkpoint_every_s)
         return self.make(
             Checkpoints,
             database=self.views,
-            keeper=self.tree_keeper,
-            tree=self.kept_tree,
-            store=self.checkpoint_store,
             sign=self.checkpoint_keys.sign,
-            rules=CheckpointRules(settings.checkpoint_origin, every, self._checkpoint_lag),
+            name=settings.checkpoint_origin,
+            every=timedelta(seconds=settings.checkpoint_every_s),
+            lag=self._checkpoint_lag,
             sink=sink_at(settings.checkpoint_sink),
         )
 
@@ -459,15 +436,12 @@ class Container:
 
     # Money and the catalogue.
 
-    @part
-    def committer(self) -> Committer:
-        """The only writer of wallets in this process."""
-        return Committer(self.log, self.persistence.turns(), self.rest.refuse)
-
+    # The only writer of wallets in this process.
+    committer = part(lambda c: Committer(c.log, c.persistence.turns(), c.refuse_at_rest))
     currency = made(Currency, code="settings.currency")
     accounts = made(Accounts)
     operators = made(Operators)
-    operators_turn = part(lambda the: the.persistence.lock("operators"))  # Of commands that write.
+    operators_turn = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
     known_plans = made(KnownPlans, database="views")
     catalogue = made(Catalogue, known="_plans_by_key")
     link_import = made(LinkImport, terms="_plan_terms")
@@ -521,7 +495,7 @@ class Container:
                 headers=headers,
                 rules=rules,
                 tell=self.metrics.called,
-                pace=partial(self.paces.turn, name),
+                pace=partial(self.counters.take_turn, name),
                 record=None if self.transcript is None else self.transcript.note,
             )
         except ValueError as error:
@@ -530,21 +504,16 @@ class Container:
         self.remote_apis.append(api)
         return api
 
-    @part
-    def drains(self) -> Drains:
-        """Which providers get no new work; a thread of each process reads this every second."""
-        settings = self.settings
-        return Drains(self.log, [*settings.lookup_providers, *settings.networks])
+    # Which providers get no new work; a thread of each process reads this every second.
+    drains = part(lambda c: Drains(c.log, [*c.settings.lookup_providers, *c.settings.networks]))
 
     def _is_drained(self, name: str) -> bool:
         return self.drains.has(name)  # Looked up late: `check_settings` must not open the log.
 
     # Lookups.
 
-    @part
-    def bare_lookups(self) -> list[LookupProvider]:
-        """The providers of lookups that LOOKUP_PROVIDER names, without their circuits."""
-        return [LOOKUPS[name](self) for name in self.settings.lookup_providers]
+    # The providers of lookups that LOOKUP_PROVIDER names, without their circuits.
+    bare_lookups = part(lambda c: [LOOKUPS[name](c) for name in c.settings.lookup_providers])
 
     @part
     def lookups(self) -> list[LookupProvider]:
@@ -567,7 +536,7 @@ class Container:
         provider = ChainedLookup(self.lookups, self.metrics.fell_over) if others else first
         if not self.settings.sandbox:
             return provider
-        return SandboxLookup(provider, self.sandbox_attempts.count, time.sleep)
+        return SandboxLookup(provider, self.counters.count_attempt, time.sleep)
 
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
@@ -599,60 +568,32 @@ class Container:
             canonical_of=canonical_of,
         )
 
-    @part
-    def answers(self) -> Answers:
-        """Answers from the cache, then from the provider; counted by source."""
-        return Answers(self.provider, self.lookup_cache, self.clock, self.answer_rules())
+    answers = part(lambda c: Answers(c.provider, c.lookup_cache, c.clock, c.answer_rules()))
 
     @part
     def single_lookup(self) -> SingleLookup:
         has_slow_calls = self.provider.remote or self.settings.sandbox
         return self.make(
             SingleLookup,
-            leases=self.leases if has_slow_calls else None,
+            leases=self.counters if has_slow_calls else None,
             in_flight=InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
             postponed=InFlight(),
         )
 
-    @part
-    def open_items(self) -> OpenItems:
-        return OpenItems(self._open_items, self.settings.job_items_open_max)
-
-    def _open_items(self, organization_id: UUID) -> tuple[int, int]:
+    def count_open_items(self, organization_id: UUID) -> tuple[int, int]:
         with self.views.reading() as connection:
             place = self.positions.get(connection, self.open_slices.name)
             shown = self.open_slices.items_of(connection, organization_id)
         return shown, place.position if place is not None else 0
 
+    open_items = part(lambda c: OpenItems(c.count_open_items, c.settings.job_items_open_max))
     bulk_create = made(BulkCreate)
     bulk_cancel = made(BulkCancel)
     bulk_lookup = made(BulkLookup)
 
     # Networks and links.
 
-    @part
-    def bare_network(self) -> EsimNetwork:
-        """The network that NETWORK_PROVIDER names first, without its circuit."""
-        return NETWORKS[self.settings.networks[0]](self)
-
-    @part
-    def network(self) -> EsimNetwork:
-        """The network of imported plans that name none."""
-        return self._guarded_network(self.bare_network)
-
-    @part
-    def networks(self) -> Networks:
-        """The networks that NETWORK_PROVIDER names."""
-        first, *others = self.settings.networks
-        more = {name: self._guarded_network(NETWORKS[name](self)) for name in others}
-        return Networks({first: self.network, **more}, self._is_drained, self.is_resting)
-
-    @property
-    def network_names(self) -> Iterable[str]:
-        """Every network that links may run on: the configured ones first, then all others."""
-        return dict.fromkeys([*self.settings.networks, *NETWORKS])
-
-    def _guarded_network(self, bare: EsimNetwork) -> EsimNetwork:
+    def guard_network(self, bare: EsimNetwork) -> EsimNetwork:
         """Put a circuit breaker around a remote network; the simulated one fails on purpose."""
         if not bare.remote:
             return bare
@@ -661,6 +602,22 @@ class Container:
         )
         self.circuits.append(circuit)
         return cast("EsimNetwork", GuardedNetwork(bare, circuit))
+
+    # The network of imported plans that name none, which NETWORK_PROVIDER names first.
+    bare_network = part(lambda c: NETWORKS[c.settings.networks[0]](c))
+    network = part(lambda c: c.guard_network(c.bare_network))
+
+    @part
+    def networks(self) -> Networks:
+        """The networks that NETWORK_PROVIDER names."""
+        first, *others = self.settings.networks
+        more = {name: self.guard_network(NETWORKS[name](self)) for name in others}
+        return Networks({first: self.network, **more}, self._is_drained, self.is_resting)
+
+    @property
+    def network_names(self) -> Iterable[str]:
+        """Every network that links may run on: the configured ones first, then all others."""
+        return dict.fromkeys([*self.settings.networks, *NETWORKS])
 
     @part
     def provisioning_rules(self) -> ProvisioningRules:
@@ -707,8 +664,6 @@ class Container:
         networks = [self.networks.of(name) for name in self.networks.names]
         return self.make(
             BackgroundReading,
-            reads=self.link_readings,
-            turns=self.reading_turns,
             database=self.views,
             every=timedelta(seconds=self.settings.readings_refresh_s),
             lanes={each.name: Lane(each.background_reads_per_s) for each in networks},
@@ -750,16 +705,9 @@ class Container:
 
     @part
     def lookup_turns(self) -> LookupTurns:
-        """Decides which slice of which job comes next."""
-        in_hand, bulk = self.slices_in_hand, self.bulk_lookup
-        given = {"in_hand": in_hand, "bulk": bulk, "threads": LOOKUP_THREADS}
-        return self.make(LookupTurns, database=self.views, **given)
+        return self.make(LookupTurns, database=self.views, threads=LOOKUP_THREADS)
 
-    @part
-    def provision_shares(self) -> Shares:
-        """Shares the threads of the provisioning queue between networks and organizations."""
-        return Shares(PROVISION_THREADS, len(self.settings.networks))
-
+    provision_shares = part(lambda c: Shares(PROVISION_THREADS, len(c.settings.networks)))
     provisioning = made(LinkWork, shares="provision_shares", provisioning="_provisioning_of")
     plan_changes = made(PlanChangeWork, shares="provision_shares", plan_changes="_plan_changes_of")
     lost_orders = made(LostOrders, shares="provision_shares", clock="checked_clock")
@@ -777,8 +725,7 @@ class Container:
 
     fee_round = made(FeeRound)
     fee_billing = made(MonthlyBilling)
-    fee_reads = made(FeeReads, database="views", links="link_spans", book="fee_book")
-    monthly_fees = made(MonthlyFees, billing="fee_billing", reads="fee_reads")
+    monthly_fees = made(MonthlyFees, billing="fee_billing", database="views")
     month_end = made(MonthEnd)
 
     # Webhooks.
@@ -807,7 +754,6 @@ class Container:
     def webhook_work(self) -> WebhookWork:
         return self.make(
             WebhookWork,
-            deliveries=self.webhook_deliveries,
             send=self.webhook_sender.send,
             sign=self.webhook_signer.sign,
             can_sign=self.webhook_key.can_sign,
@@ -835,8 +781,8 @@ class Container:
     def pepper(self) -> Pepper:
         """The peppers of client secrets and operator keys."""
         settings, setting = self.settings, self.settings.secret_pepper.encode()
-        was_noted = lambda: self.notes.newest("pepper") is not None  # noqa: E731  # It is short.
-        return Pepper(settings.signing_keys, self.clock, was_noted, setting)
+        noted = partial(self.notes.value, "pepper")
+        return Pepper(settings.signing_keys, self.clock, noted, setting)
 
     @property
     def rings(self) -> Mapping[Kind, Ring[Any]]:
@@ -849,7 +795,8 @@ class Container:
         }
 
     secret_hasher = made(SecretHasher, peppers="pepper")
-    rate_limits = made(RateLimits, counts="request_counts")
+    rate_limits = made(RateLimits)
+    throttle = made(Throttle)
     authorizer = made(Authorizer, database="views")
 
     def endless_secrets_until(self) -> datetime | None:
@@ -893,11 +840,6 @@ class Container:
         for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
             if each is not None:
                 each.close()
-
-
-def is_read_model(each: object) -> bool:
-    kind = each.kind if isinstance(each, made) else None
-    return isinstance(kind, type) and issubclass(kind, ReadModel)
 
 
 def _cause_of(event: StoredEvent) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from domain.at_once import may_wait
 from domain.cause import Clock
-from projections.stores.rate_limits import SqlRequestCounts
+from projections.stores.counters import Counters
 
 WINDOW_S = 60
 # A process counts ahead at most a fiftieth of what is left: what it leaves unused is lost.
@@ -53,8 +53,8 @@ class _Minute:
 class RateLimits:
     """What this process knows of each organization that has a limit."""
 
-    def __init__(self, counts: SqlRequestCounts, clock: Clock) -> None:
-        self._counts = counts
+    def __init__(self, counters: Counters, clock: Clock) -> None:
+        self._counters = counters
         self._clock = clock
         self._minutes: dict[UUID, _Minute] = {}
 
@@ -88,7 +88,7 @@ class RateLimits:
     def _count(self, minute: _Minute, organization_id: UUID) -> None:
         may_wait()
         wanted = max(minute.free // AHEAD_OF, 1)
-        counted = self._counts.count(organization_id, minute.number, wanted)
+        counted = self._counters.count_requests(organization_id, minute.number, wanted)
         if counted is None:
             minute.own = wanted  # This many requests pass before the next attempt to count.
             return

@@ -22,6 +22,7 @@ Subject = Literal[
     "endless_secrets",
     "hold",
     "alive",
+    "counters",
 ]
 
 

@@ -23,6 +23,7 @@ from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.processes.stopping import CLEAN_END_S
+from app.security import throttle
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
@@ -32,7 +33,6 @@ from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
 from domain.places import share_of
 from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
-from projections.stores import throttle
 from tests.tidy.source import ROOT
 from workers import lookup_turns
 

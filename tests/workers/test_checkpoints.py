@@ -174,7 +174,7 @@ def test_one_that_is_refused_for_ever_holds_up_no_newer_one(
 
 
 def having(process: Process, sink: Keeping) -> Checkpoints:
-    process.checkpoints._sink = sink  # noqa: SLF001  # The container takes it from a setting.
+    process.checkpoints.sink = sink  # The container takes it from a setting.
     return process.checkpoints
 
 

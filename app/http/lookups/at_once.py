@@ -77,7 +77,7 @@ class LookupsAtOnce:
         began_s = time.perf_counter()
         try:
             with at_once():
-                if self.container.rest.is_on:
+                if self.container.is_resting():
                     return None
                 return self._begin(scope, body, began_s)
         except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
