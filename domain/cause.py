@@ -1,8 +1,8 @@
 """What caused an event: the moment and the request; always passed, never read from a context."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 OPERATOR = "operator:"  # Before the id of an operator who is an actor.
 # A process whose clock differs by more from that of the database does no work. NTP keeps this.
@@ -12,10 +12,7 @@ CLOCK_OFF_MAX = timedelta(seconds=2)
 AHEAD_MAX = timedelta(minutes=6)
 
 
-class Clock(Protocol):
-    """Tells the present moment, timezone-aware, in UTC."""
-
-    def __call__(self) -> datetime: ...
+Clock = Callable[[], datetime]  # Tells the present moment, timezone-aware, in UTC.
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 from uuid import UUID
 
 from domain.errors import RateLimited, ServiceUnavailable
@@ -14,6 +16,7 @@ def share_of(total: int) -> int:
     return max(1, total // 2)
 
 
+@dataclass(eq=False)
 class Places:
     """Places that requests hold; when they are taken, callers are refused at once.
 
@@ -21,27 +24,18 @@ class Places:
     `full` are the texts of refusals. `shown` is entered while a place is held.
     """
 
-    def __init__(
-        self,
-        places: int,
-        share: int,
-        *,
-        beyond_share: str,
-        full: str,
-        shown: Callable[[], AbstractContextManager[object]] = nullcontext,
-    ) -> None:
-        self._places = places
-        self._share = share
-        self._beyond_share = beyond_share
-        self._full = full
-        self._shown = shown
-        self._holding: Counter[UUID] = Counter()
-        self._lock = Lock()
+    places: int
+    share: int
+    beyond_share: str
+    full: str
+    shown: Callable[[], AbstractContextManager[object]] = nullcontext
+    _holding: Counter[UUID] = field(default_factory=Counter, init=False)
+    _lock: Any = field(default_factory=Lock, init=False)
 
     def require_share(self, organization_id: UUID) -> None:
         """Raise RateLimited if the organization holds its whole share now."""
-        if self._holding[organization_id] >= self._share:
-            raise RateLimited(self._beyond_share)
+        if self._holding[organization_id] >= self.share:
+            raise RateLimited(self.beyond_share)
 
     @contextmanager
     def place(self, organization_id: UUID) -> Iterator[None]:
@@ -51,11 +45,11 @@ class Places:
         """
         with self._lock:
             self.require_share(organization_id)
-            if self._holding.total() >= self._places:
-                raise ServiceUnavailable(self._full)
+            if self._holding.total() >= self.places:
+                raise ServiceUnavailable(self.full)
             self._holding[organization_id] += 1
         try:
-            with self._shown():
+            with self.shown():
                 yield
         finally:
             with self._lock:

@@ -12,11 +12,11 @@ from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import Inventory
 from app.adapters.postgres import database as postgres
 from app.adapters.sqlite import database as sqlite
-from app.adapters.stores.faults import Faults
-from app.adapters.stores.network_readings import SqlReadings
 from app.bootstrap import container
 from projections.engine.database import Database
 from projections.engine.positions import Positions
+from projections.stores.faults import Faults
+from projections.stores.readings import SqlReadings
 
 STATEMENTS_MAX = 2_000
 

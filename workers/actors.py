@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from workers.links import LinkWork
 from workers.lookup_turns import LookupTurns
 from workers.lost_orders import LostOrders
 from workers.plan_changes import PlanChangeWork
+from workers.routes import Queue
 from workers.webhooks import WebhookWork
 
 # The sweep repeats unfinished work, so the broker itself tries only once more, and soon.
@@ -51,40 +51,26 @@ class Services(Protocol):
 def register(broker: Broker, services: Services) -> None:
     """Declare the actors; at rest they do nothing, and the sweeps ask again when it ends."""
 
-    def acting(work: Callable[..., None]) -> Callable[..., None]:
-        @wraps(work)
+    def declare(name: str, queue: Queue, work: Callable[..., object]) -> None:
         def run(*arguments: Any) -> None:
             if not services.is_resting():
                 work(*arguments)
 
-        return run
+        actor = dramatiq.actor(actor_name=name, broker=broker, queue_name=queue, **RETRIES)
+        actor(run)
 
-    @dramatiq.actor(broker=broker, queue_name="lookup", **RETRIES)
-    @acting
-    def work_slice(job_id: str, slice_index: int) -> None:
-        services.lookup_turns.answer(UUID(job_id), slice_index)
+    def slices(job_id: str, index: int) -> None:
+        services.lookup_turns.answer(UUID(job_id), index)
 
-    @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
-    @acting
-    def work_link(link_id: str) -> None:
-        services.provisioning.work(UUID(link_id))
+    def endpoints(organization_id: str, endpoint_id: str) -> None:
+        services.webhook_work.tell(UUID(organization_id), UUID(endpoint_id))
 
-    @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
-    @acting
-    def work_plan_change(change_id: str) -> None:
-        services.plan_changes.work(UUID(change_id))
-
-    @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
-    @acting
-    def work_lost_order(lost_id: str) -> None:
-        services.lost_orders.work(UUID(lost_id))
-
-    @dramatiq.actor(broker=broker, queue_name="billing", **RETRIES)
-    @acting
-    def charge_fees() -> None:
+    def fees() -> None:
         services.monthly_fees.run()
 
-    @dramatiq.actor(broker=broker, queue_name="webhook", **RETRIES)
-    @acting
-    def tell_endpoint(organization_id: str, endpoint_id: str) -> None:
-        services.webhook_work.tell(UUID(organization_id), UUID(endpoint_id))
+    declare("work_slice", "lookup", slices)
+    declare("work_link", "provision", lambda it: services.provisioning.work(UUID(it)))
+    declare("work_plan_change", "provision", lambda it: services.plan_changes.work(UUID(it)))
+    declare("work_lost_order", "provision", lambda it: services.lost_orders.work(UUID(it)))
+    declare("charge_fees", "billing", fees)
+    declare("tell_endpoint", "webhook", endpoints)

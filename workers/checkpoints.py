@@ -7,9 +7,9 @@ are the events older than `lag`. Otherwise a checkpoint could accuse a log after
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from sqlalchemy import Connection
@@ -18,10 +18,11 @@ from domain.cause import Cause, Clock
 from domain.errors import Conflict, NotPossible
 from domain.log.log import Log
 from domain.log.origin import LogOrigin, log_origin_id
-from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, Signer
+from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
 from projections.audit.kept_tree import KeptTree
 from projections.audit.tree_keeper import BATCH_EVENTS_MAX, TreeKeeper
 from projections.engine.database import Database
+from projections.stores.checkpoints import CheckpointStore, KeptCheckpoint
 from workers.schedule import AGAIN
 
 BATCHES_MAX = 5  # Per run, because checkpoints and deliveries wait meanwhile.
@@ -34,26 +35,6 @@ class NotAccepted(Exception):
     """Raised when a sink has not taken a checkpoint; its text is one line."""
 
 
-class KeptCheckpoint(NamedTuple):
-    """A checkpoint as it is kept; `delivered_at` is None until the sink has accepted it."""
-
-    number: int
-    signed: SignedCheckpoint
-    delivered_at: datetime | None
-
-
-class CheckpointStore(Protocol):
-    """Keeps signed checkpoints in the order in which they were made."""
-
-    def add(self, signed: SignedCheckpoint) -> KeptCheckpoint: ...
-
-    def newest(self, *, delivered: bool = False) -> KeptCheckpoint | None: ...
-
-    def undelivered(self, limit: int) -> list[KeptCheckpoint]: ...
-
-    def delivered(self, number: int, at: datetime) -> None: ...
-
-
 class Sink(Protocol):
     """Keeps checkpoints where the people of this installation cannot change them."""
 
@@ -62,54 +43,36 @@ class Sink(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class CheckpointRules:
-    """How checkpoints are named, how often they are made, and how old events must be.
+@dataclass(eq=False)
+class Checkpoints:
+    """Makes and delivers checkpoints, one `every` so often, over events that are older than `lag`.
 
-    `origin` is for a log that has none yet.
+    `name` is what they call a log that has no origin yet.
     """
 
-    origin: str
+    log: Log
+    database: Database
+    tree_keeper: TreeKeeper
+    kept_tree: KeptTree
+    checkpoint_store: CheckpointStore
+    sign: Callable[[Checkpoint], SignedCheckpoint]
+    name: str
     every: timedelta
     lag: Callable[[], timedelta]  # Asked each time: a standby may have come or gone.
-
-
-class Checkpoints:
-    """Makes and delivers checkpoints."""
-
-    def __init__(  # noqa: PLR0913  # It stands between the log, the keys and the outside.
-        self,
-        log: Log,
-        database: Database,
-        keeper: TreeKeeper,
-        tree: KeptTree,
-        store: CheckpointStore,
-        signer: Callable[[], Signer],
-        rules: CheckpointRules,
-        sink: Sink | None,
-        clock: Clock,
-    ) -> None:
-        self._log = log
-        self._database = database
-        self._keeper = keeper
-        self._tree = tree
-        self._store = store
-        self._signer = signer
-        self._rules = rules
-        self._sink = sink
-        self._clock = clock
-        self._origin: str | None = None  # Once it is known to be in the log.
+    sink: Sink | None
+    clock: Clock
+    _origin: str | None = field(default=None, init=False)  # Once it is known to be in the log.
 
     def follow(self) -> object:
         """Add the new events of the log to the tree; AGAIN if there may be more."""
         for _ in range(BATCHES_MAX):
-            if self._keeper.step() < BATCH_EVENTS_MAX:
+            if self.tree_keeper.step() < BATCH_EVENTS_MAX:
                 return None
         return AGAIN
 
     def run(self) -> None:
         """Make a checkpoint if one is due."""
-        newest = self._store.newest()
+        newest = self.checkpoint_store.newest()
         if newest is None or self._is_due(newest.signed.checkpoint):
             size = self._signable(newest)
             if size:
@@ -121,7 +84,7 @@ class Checkpoints:
         `note_act` records who asked for it. It is called before the signature, so there is no
         signature without its record; where no event can be lost, the checkpoint covers it too.
         """
-        newest = self._store.newest()
+        newest = self.checkpoint_store.newest()
         size = self._require_signable(newest)
         if note_act is not None:
             note_act()
@@ -130,16 +93,16 @@ class Checkpoints:
 
     def origin(self) -> str:
         """Return what checkpoints call this log, or will call it."""
-        fixed, newest = self._log.find(LogOrigin, log_origin_id()), self._store.newest()
+        fixed, newest = self.log.find(LogOrigin, log_origin_id()), self.checkpoint_store.newest()
         if fixed is not None:
             return fixed.origin
-        return newest.signed.checkpoint.origin if newest is not None else self._rules.origin
+        return newest.signed.checkpoint.origin if newest is not None else self.name
 
     def _require_signable(self, newest: KeptCheckpoint | None) -> int:
-        self._keeper.catch_up()
+        self.tree_keeper.catch_up()
         size = self._signable(newest)
         if not size:
-            lag_s = self._rules.lag().total_seconds()
+            lag_s = self.lag().total_seconds()
             message = f"no event is older than {lag_s:.0f} s (CHECKPOINT_LAG_S) yet"
             raise NotPossible(message)
         return size
@@ -150,44 +113,44 @@ class Checkpoints:
         The newest comes first. If a reply was lost, a write-once sink may refuse the checkpoint
         that it has already, and that one must not hold up the others.
         """
-        if self._sink is None:
+        if self.sink is None:
             return None
-        waiting = self._store.undelivered(DELIVERIES_MAX)
+        waiting = self.checkpoint_store.undelivered(DELIVERIES_MAX)
         for number, signed, _ in waiting:
-            self._sink.put(name_of(signed.checkpoint), signed.note)
-            self._store.delivered(number, self._clock())
+            self.sink.put(name_of(signed.checkpoint), signed.note)
+            self.checkpoint_store.delivered(number, self.clock())
         return AGAIN if len(waiting) == DELIVERIES_MAX else None
 
     def _is_due(self, newest: Checkpoint) -> bool:
-        age = self._clock() - newest.at
-        closed_at = self._keeper.closed_at
+        age = self.clock() - newest.at
+        closed_at = self.tree_keeper.closed_at
         if closed_at > newest.position and self._is_old(closed_at, self._limit()):
             return True
-        return abs(age) >= self._rules.every
+        return abs(age) >= self.every
 
     def _make(self, size: int, newest: KeptCheckpoint | None) -> KeptCheckpoint:
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             if newest is not None:
                 self._require_growth(connection, newest.signed.checkpoint)
-            root = self._tree.range_of(connection, size).root()
-            position = self._tree.position_of(connection, size - 1)
-        made = Checkpoint(self._fixed_origin(), size, root, position, self._clock())
-        return self._store.add(SignedCheckpoint.make(made, self._signer()))
+            root = self.kept_tree.range_of(connection, size).root()
+            position = self.kept_tree.position_of(connection, size - 1)
+        made = Checkpoint(self._fixed_origin(), size, root, position, self.clock())
+        return self.checkpoint_store.add(self.sign(made))
 
     def _fixed_origin(self) -> str:
         """Return the origin, which the log keeps from its first checkpoint on."""
         if self._origin is None:
-            if self._log.find(LogOrigin, log_origin_id()) is None:
-                fixed = LogOrigin.fix(self.origin(), Cause(self._clock(), "checkpoint"))
+            if self.log.find(LogOrigin, log_origin_id()) is None:
+                fixed = LogOrigin.fix(self.origin(), Cause(self.clock(), "checkpoint"))
                 with suppress(Conflict):  # Another process was first.
-                    self._log.append(fixed)
+                    self.log.append(fixed)
             self._origin = self.origin()
         return self._origin
 
     def _require_growth(self, connection: Connection, newest: Checkpoint) -> None:
         """Refuse to sign a history that contradicts what was signed before."""
         try:
-            same = self._tree.range_of(connection, newest.size).root() == newest.root
+            same = self.kept_tree.range_of(connection, newest.size).root() == newest.root
         except LookupError:
             same = False
         if not same:
@@ -200,14 +163,14 @@ class Checkpoints:
     def _signable(self, newest: KeptCheckpoint | None) -> int:
         """Return how many events are old enough; halving works, as times hardly ever fall."""
         limit = self._limit()
-        with self._database.reading() as connection:
-            high, _ = self._tree.end(connection)
+        with self.database.reading() as connection:
+            high, _ = self.kept_tree.end(connection)
             closed = self._closed_by(connection, limit)
         low = min(high, max(closed, newest.signed.checkpoint.size if newest is not None else 0))
         while low < high:
             middle = (low + high + 1) // 2
-            with self._database.reading() as connection:
-                position = self._tree.position_of(connection, middle - 1)
+            with self.database.reading() as connection:
+                position = self.kept_tree.position_of(connection, middle - 1)
             if self._is_old(position, limit):
                 low = middle
             else:
@@ -219,17 +182,17 @@ class Checkpoints:
 
         They are older, even if a clock that was ahead has dated one of them later.
         """
-        closed_at = self._keeper.closed_at
+        closed_at = self.tree_keeper.closed_at
         if not self._is_old(closed_at, limit):
             return 0
-        index = self._tree.index_of(connection, closed_at)
+        index = self.kept_tree.index_of(connection, closed_at)
         return 0 if index is None else index + 1
 
     def _limit(self) -> datetime:
-        return self._clock() - self._rules.lag()
+        return self.clock() - self.lag()
 
     def _is_old(self, position: int, limit: datetime) -> bool:
-        rows = self._log.stored(position - 1, 1)
+        rows = self.log.stored(position - 1, 1)
         if not rows or rows[0].position != position:
             return False  # It is gone; the audit reports that.
         try:

@@ -8,50 +8,49 @@ renews it only after it has run for a day without being set, or when an operator
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from domain.cause import CLOCK_OFF_MAX, Clock
+from domain.log.log import Log
+from projections.engine.database import Database
+from projections.engine.positions import Positions
+from projections.stores.notes import Notes
 
 SILENT_MAX = timedelta(days=1)
 
 logger = logging.getLogger(__name__)
 
 
+@dataclass
 class CutOff:
     """Tells the database's time and what speaks against it.
 
-    `shared` is the database's clock. `own` are the wall clock and the monotonic clock of this
-    machine, `began` what they told when the process began. `check` compares the two machines and
-    says what is wrong. `last_sign` returns when the database last saw the installation alive,
-    `alive` keeps a new sign.
+    `shared_clock` is the database's clock. `wall` and `monotonic` are the clocks of this machine,
+    `began` what they told when the process began. `check` compares the two machines and says what
+    is wrong.
     """
 
-    def __init__(  # noqa: PLR0913  # It stands between three clocks and the sign of life.
-        self,
-        shared: Clock,
-        check: Callable[[], str | None],
-        last_sign: Callable[[], datetime | None],
-        alive: Callable[[datetime], None],
-        own: tuple[Clock, Callable[[], float]],
-        began: tuple[datetime, float],
-    ) -> None:
-        self._shared = shared
-        self._wall, self._monotonic = own
-        self._check = check
-        self._last_sign = last_sign
-        self._alive = alive
-        self._since = began  # Nobody has set the clock of this machine since.
-        self._said: str | None = None
+    shared_clock: Clock
+    check: Callable[[], str | None]
+    notes: Notes
+    log: Log
+    database: Database
+    positions: Positions
+    wall: Clock
+    monotonic: Callable[[], float]
+    began: tuple[datetime, float]  # Nobody has set the clock of this machine since.
+    _said: str | None = field(default=None, init=False)
 
     def now(self) -> datetime:
         """Return the time of the database; that of this machine where it has none."""
-        return self._shared()
+        return self.shared_clock()
 
     def doubt(self) -> str | None:
         """Say why nothing may be done for ever by the present time; None if it may."""
-        if (reason := self._check()) is not None:
+        if (reason := self.check()) is not None:
             return reason
-        now, last = self._shared(), self._last_sign()
+        now, last = self.shared_clock(), self._last_sign()
         runs_for = self._runs_for()  # Asked each time, because it notices that the clock was set.
         if last is None or now - last <= SILENT_MAX or runs_for >= SILENT_MAX:
             return None
@@ -62,12 +61,12 @@ class CutOff:
 
     def _runs_for(self) -> timedelta:
         """Return for how long this process has seen that nobody sets the clock of its machine."""
-        wall, passed_s = self._wall(), self._monotonic()
-        since, since_s = self._since
+        wall, passed_s = self.wall(), self.monotonic()
+        since, since_s = self.began
         runs_for = timedelta(seconds=passed_s - since_s)
         if abs(wall - since - runs_for) <= CLOCK_OFF_MAX:
             return runs_for
-        self._since = wall, passed_s
+        self.began = wall, passed_s
         return timedelta(0)
 
     def is_doubted(self) -> bool:
@@ -80,10 +79,19 @@ class CutOff:
 
     def live(self) -> None:
         """Keep a sign of life; in doubt the last one, because followers leave others by it."""
-        last = self._last_sign() if self.is_doubted() else self._shared()
+        last = self._last_sign() if self.is_doubted() else self.shared_clock()
         if last is not None:
-            self._alive(last)
+            self.notes.replace("alive", "", last)
 
     def confirm(self) -> None:
         """Believe the clock, because an operator has acted by it."""
-        self._alive(self._shared())
+        self.notes.replace("alive", "", self.shared_clock())
+
+    def _last_sign(self) -> datetime | None:
+        """Return when the installation was last alive; before its first note, what else tells."""
+        if (note := self.notes.newest("alive")) is not None:
+            return note.at
+        newest = self.log.stored(self.log.head() - 1, 1)
+        beats = (each.caught_up_at for each in self.positions.all(self.database).values())
+        signs = [*(each.timestamp for each in newest), *(at for at in beats if at is not None)]
+        return max(signs, default=None)

@@ -4,7 +4,7 @@ The clock asks for a round, and a worker does it.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
@@ -17,6 +17,8 @@ from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.log.log import Log
 from domain.months import month_of, months_before, next_month
 from projections.engine.database import Database
+from projections.engine.positions import Positions
+from projections.engine.projector import Projector
 from projections.models.link_spans import LinkSpans
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
@@ -34,17 +36,6 @@ STEPS_MAX = 500  # Per round; each waits for the disk, and so do all other commi
 FAILURES_MAX = 3
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class FeeReads:
-    """The reads for fees; `reach` brings all of them up to a position, or returns False."""
-
-    database: Database
-    organizations: Organizations
-    links: LinkSpans
-    book: FeeBook
-    reach: Callable[[int], bool]
 
 
 @dataclass(slots=True)
@@ -75,6 +66,7 @@ class _Tally:
     failures: int = 0
 
 
+@dataclass(eq=False)
 class MonthlyFees:
     """Freezes the fees that are due, then charges them; a restarted process charges at once.
 
@@ -82,19 +74,23 @@ class MonthlyFees:
     again.
     """
 
-    def __init__(self, log: Log, billing: MonthlyBilling, reads: FeeReads, cut_off: CutOff) -> None:
-        self._log = log
-        self._billing = billing
-        self._reads = reads
-        self._cut_off = cut_off
-        self._month = ""  # Months are frozen up to this one.
-        self._accounts: dict[UUID, _Account] = {}
+    log: Log
+    billing: MonthlyBilling
+    database: Database
+    projector: Projector
+    positions: Positions
+    organizations: Organizations
+    link_spans: LinkSpans
+    fee_book: FeeBook
+    cut_off: CutOff
+    _month: str = field(default="", init=False)  # Months are frozen up to this one.
+    _accounts: dict[UUID, _Account] = field(default_factory=dict, init=False)
 
     def run(self, organizations_max: int = ORGANIZATIONS_MAX, steps_max: int = STEPS_MAX) -> int:
         """Go on with some organizations that have work; return how many charges were made."""
-        if self._cut_off.is_doubted():
+        if self.cut_off.is_doubted():
             return 0
-        now, tally = self._cut_off.now(), _Tally()
+        now, tally = self.cut_off.now(), _Tally()
         month = month_of(now - COMMITTED_WITHIN)
         if month != self._month:
             self._open(month)
@@ -109,14 +105,13 @@ class MonthlyFees:
 
     def _open(self, month: str) -> None:
         """Find which organizations may owe a fee, in read models that have reached the head."""
-        reads = self._reads
-        if not reads.reach(self._log.head()):
+        if not self._reach(self.log.head()):
             logger.warning("monthly fees of %s wait for read models that stopped", month)
             return
-        with reads.database.reading() as connection:
-            organizations = reads.organizations.all(connection)
-            newest = reads.book.newest(connection)
-            fees = reads.book.owed(connection)
+        with self.database.reading() as connection:
+            organizations = self.organizations.all(connection)
+            newest = self.fee_book.newest(connection)
+            fees = self.fee_book.owed(connection)
         for row in organizations:
             account = self._account(row.id, month_of(row.created_at))
             account.settled = max(account.settled, newest.get(row.id, ""))
@@ -124,6 +119,13 @@ class MonthlyFees:
         for fee in fees:
             self._account(fee.organization_id, fee.month).owed.append(fee.month)
         self._month = month
+
+    def _reach(self, position: int) -> bool:
+        """Project up to a position; False if a read model of the fees has stopped before it."""
+        self.projector.catch_up(position)
+        places = self.positions.all(self.database)
+        needed = (self.organizations.name, self.link_spans.name, self.fee_book.name)
+        return all(name in places and places[name].position >= position for name in needed)
 
     def _account(self, organization_id: UUID, settled: str) -> _Account:
         return self._accounts.setdefault(organization_id, _Account(organization_id, settled))
@@ -145,12 +147,12 @@ class MonthlyFees:
             return
 
         def active_at(moment: datetime) -> Sequence[UUID]:
-            with self._reads.database.reading() as connection:
-                return self._reads.links.active_at(connection, account.organization_id, moment)
+            with self.database.reading() as connection:
+                return self.link_spans.active_at(connection, account.organization_id, moment)
 
-        history = self._log.history(account.organization_id)
+        history = self.log.history(account.organization_id)
         for month in missing:
-            if self._billing.freeze(history, month, active_at, self._cause(month)):
+            if self.billing.freeze(history, month, active_at, self._cause(month)):
                 account.owed.append(month)
                 tally.steps += 1
             account.settled = month
@@ -162,7 +164,7 @@ class MonthlyFees:
             fee_id = monthly_fee_id(account.organization_id, month)
             tally.steps += 1
             try:
-                tally.charges += self._billing.charge(fee_id, self._cause(month))
+                tally.charges += self.billing.charge(fee_id, self._cause(month))
             except (InsufficientBalance, BillingNotConfigured) as refusal:
                 logger.info("%s owes the fee of %s: %s", account.organization_id, month, refusal)
                 account.short_until = now + RETRY
@@ -170,7 +172,7 @@ class MonthlyFees:
                 del account.owed[0]
 
     def _cause(self, month: str) -> Cause:
-        return Cause(self._cut_off.now(), f"monthly-fee-{month}")
+        return Cause(self.cut_off.now(), f"monthly-fee-{month}")
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,25 @@ waited longest.
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from threading import RLock
-from typing import NamedTuple, Protocol
+from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
 
-from domain.cause import AHEAD_MAX, Clock
+from domain.cause import Clock
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.places import share_of
 from domain.provider_errors import NotNow
 from projections.engine.database import Database
 from projections.models.open_slices import OpenSlices, Slice
+from projections.stores.slices_in_hand import Held, SlicesInHand
 from workers.bulk import BulkLookup
 from workers.routes import Publisher, slice_message
 
@@ -45,69 +47,29 @@ TRIES_MAX = 20
 logger = logging.getLogger(__name__)
 
 
-class Held(NamedTuple):
-    """A slice in the hand of a process until a renewable moment; without `holder` it rests."""
-
-    slice: Slice
-    organization_id: UUID
-    holder: UUID | None
-    until: datetime
-
-
-class SlicesInHand(Protocol):
-    """The slices that workers have in hand. Losing this store only costs repeated lookups."""
-
-    def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
-        """Return the rows that end after now and not later than `latest`."""
-        ...
-
-    def take(self, held: Held, now: datetime, latest: datetime) -> bool:
-        """Take a slice if it is free: its row is missing, has lapsed or ends after `latest`."""
-        ...
-
-    def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
-        """Release a slice of this holder; no process may take it before a moment."""
-        ...
-
-    def renew(self, slices: Collection[Slice], holder: UUID, until: datetime) -> None:
-        """Keep slices of this holder until a later moment."""
-        ...
-
-    def forget_lapsed(self, now: datetime) -> None:
-        """Delete lapsed rows."""
-        ...
-
-
+@dataclass(eq=False)
 class LookupTurns:
     """Chooses slices for the threads of one process, so that organizations take turns."""
 
-    def __init__(  # noqa: PLR0913  # It stands between the queue, the log and the work.
-        self,
-        log: Log,
-        database: Database,
-        open_slices: OpenSlices,
-        in_hand: SlicesInHand,
-        bulk: BulkLookup,
-        publisher: Publisher,
-        clock: Clock,
-        threads: int,
-    ) -> None:
-        self._log = log
-        self._database = database
-        self._open = open_slices
-        self._in_hand = in_hand
-        self._bulk = bulk
-        self._publisher = publisher
-        self._clock = clock
-        self._share = share_of(threads)
-        self._me = uuid4()
-        # One choice at a time, because two threads would choose the same slice.
-        self._lock = RLock()
-        self._mine: dict[Slice, UUID] = {}
-        self._turn = 0
-        self._served: dict[UUID, int] = {}  # The turn in which an organization was served last.
-        self._is_left = False  # Work was left to a thread that is still busy.
-        self._left: dict[Slice, None] = {}  # Such slices that the read model does not have yet.
+    log: Log
+    database: Database
+    open_slices: OpenSlices
+    slices_in_hand: SlicesInHand
+    bulk_lookup: BulkLookup
+    publisher: Publisher
+    clock: Clock
+    threads: int
+    _me: UUID = field(default_factory=uuid4, init=False)
+    # One choice at a time, because two threads would choose the same slice.
+    _lock: Any = field(default_factory=RLock, init=False)
+    _mine: dict[Slice, UUID] = field(default_factory=dict, init=False)
+    _turn: int = field(default=0, init=False)
+    # The turn in which an organization was served last.
+    _served: dict[UUID, int] = field(default_factory=dict, init=False)
+    # Whether work was left to a thread that is still busy, and such slices that the read model does
+    # not have yet.
+    _is_left: bool = field(default=False, init=False)
+    _left: dict[Slice, None] = field(default_factory=dict, init=False)
 
     def answer(self, job_id: UUID, slice_index: int) -> None:
         """Work on the slice whose turn it is, and publish a message again while there is more.
@@ -127,14 +89,14 @@ class LookupTurns:
 
     def beat(self) -> None:
         """Renew the slices in hand, and make sure that there is a message for open slices."""
-        now = self._clock()
+        now = self.clock()
         with self._lock:
-            mine = [*self._mine]
-        self._in_hand.renew(mine, self._me, now + LEASE)
-        self._in_hand.forget_lapsed(now)
+            mine = [Held(this, owner, self._me, now) for this, owner in self._mine.items()]
+        self.slices_in_hand.renew(mine, self._me, now + LEASE)
+        self.slices_in_hand.forget_lapsed()
         with self._lock:
-            held = self._held(now)
-            with self._database.reading() as connection:
+            held = self.slices_in_hand.all()
+            with self.database.reading() as connection:
                 found = next(self._free(connection, held), None)
         if found is not None:
             self._ring(found[1])
@@ -142,9 +104,9 @@ class LookupTurns:
     def _take(self, bell: Slice) -> tuple[Slice | None, Slice | None]:
         """Take the next slice; return it, and another one that could be taken as well."""
         for _ in range(TRIES_MAX):
-            now = self._clock()
-            held = self._held(now)
-            with self._database.reading() as connection:
+            now = self.clock()
+            held = self.slices_in_hand.all()
+            with self.database.reading() as connection:
                 new = self._unknown(connection, bell, held)
                 found = [new] if new is not None else []
                 free = self._free(connection, held)
@@ -158,17 +120,13 @@ class LookupTurns:
                 return this, more[0] if more else None
         return None, None
 
-    def _held(self, now: datetime) -> list[Held]:
-        """Return the slices in hand or at rest; other rows have lapsed."""
-        return [*self._in_hand.all(now, now + AHEAD_MAX)]
-
     def _unknown(
         self, connection: Connection, bell: Slice, held: Sequence[Held]
     ) -> tuple[UUID, Slice] | None:
         """Return the slice that a message names, if the read model does not have it yet."""
-        if self._open.knows(connection, bell.job_id) or bell in self._busy(held):
+        if self.open_slices.knows(connection, bell.job_id) or bell in self._busy(held):
             return None
-        job = self._log.find(BulkJob, bell.job_id)
+        job = self.log.find(BulkJob, bell.job_id)
         if job is None:
             logger.error("job %s does not exist", bell.job_id)
             return None
@@ -188,10 +146,10 @@ class LookupTurns:
         busy = self._busy(held)
         counts = Counter(each.organization_id for each in held if each.holder is not None)
         known = Counter(each.organization_id for each in held)
-        owners = self._open.organizations_of(connection)
+        owners = self.open_slices.organizations_of(connection)
         owners.sort(key=lambda each: (counts[each], self._served.get(each, 0)))
         for owner in owners:
-            slices = self._open.first(connection, owner, known[owner] + 2)
+            slices = self.open_slices.first(connection, owner, known[owner] + 2)
             free = [each for each in slices if each not in busy]
             if free and not self._may_hold(owner):
                 self._is_left = True
@@ -204,11 +162,11 @@ class LookupTurns:
         return {each.slice for each in held} | self._mine.keys()
 
     def _may_hold(self, organization_id: UUID) -> bool:
-        return [*self._mine.values()].count(organization_id) < self._share
+        return [*self._mine.values()].count(organization_id) < share_of(self.threads)
 
     def _hold(self, organization_id: UUID, this: Slice, now: datetime) -> bool:
         held = Held(this, organization_id, self._me, now + LEASE)
-        if not self._in_hand.take(held, now, now + AHEAD_MAX):
+        if not self.slices_in_hand.take(held):
             return False
         self._mine[this] = organization_id
         self._turn += 1
@@ -219,7 +177,7 @@ class LookupTurns:
         """Work on a slice and release it; False if it had ended before."""
         rest = RESTS[0]
         try:
-            worked = self._bulk.work(*this)
+            worked = self.bulk_lookup.work(*this)
             rest = SETTLED if worked else STALE
         except NotNow:  # Not a failure: a beat rings again after the rest.
             worked, rest = True, self._rest_after_failure(this)
@@ -228,24 +186,24 @@ class LookupTurns:
             raise
         finally:
             with self._lock:
-                del self._mine[this]
+                owner = self._mine.pop(this)
                 left, self._is_left = self._is_left, False
                 new = next(iter(self._left), None)
                 if new is not None:
                     del self._left[new]
             with suppress(Exception):  # It lapses by itself.
-                self._in_hand.rest(this, self._me, self._clock() + rest)
+                self.slices_in_hand.rest(Held(this, owner, self._me, self.clock() + rest))
             if left:
                 self._ring(this)
             if new is not None:
                 with suppress(Exception):  # As below; then it waits for the sweep.
-                    self._publisher.publish(slice_message(*new))
+                    self.publisher.publish(slice_message(*new))
         return worked
 
     def _rest_after_failure(self, this: Slice) -> timedelta:
         """Return how long to leave a slice alone; longer after each of its starts."""
         with suppress(Exception):  # The log itself may be in trouble.
-            job = self._log.get(BulkJob, this.job_id)
+            job = self.log.get(BulkJob, this.job_id)
             starts = job.attempts.get(this.slice_index, 1)
             return RESTS[min(starts, len(RESTS)) - 1]
         return RESTS[0]
@@ -253,5 +211,5 @@ class LookupTurns:
     def _ring(self, this: Slice) -> None:
         """Publish a message that says there is work, unless one is waiting already."""
         with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
-            if not self._publisher.backlog("lookup"):
-                self._publisher.publish(slice_message(*this))
+            if not self.publisher.backlog("lookup"):
+                self.publisher.publish(slice_message(*this))

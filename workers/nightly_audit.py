@@ -2,12 +2,17 @@
 
 import logging
 import time
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+
+import msgspec
 
 from domain.cause import Clock
+from domain.log.log import Log
 from projections.audit.auditor import LogCheck
 from projections.audit.report import Report
+from projections.audit.witnesses import Witness
+from projections.stores.notes import Notes
 from workers.schedule import AGAIN
 
 NIGHT_HOUR = 2  # UTC; a process that was down then does it when it is up.
@@ -16,32 +21,26 @@ SLICE_S = 0.25  # Of each second of the clock, so that it takes a quarter of a c
 logger = logging.getLogger(__name__)
 
 
+@dataclass
 class NightlyAudit:
     """Looks at order, invariants, kept leaves and our checkpoints; read models are left out.
 
-    To compare read models, it would have to rebuild them all beside the service.
+    To compare read models, it would have to rebuild them all beside the service. A note keeps its
+    result.
     """
 
-    def __init__(
-        self,
-        begin: Callable[[], LogCheck],
-        newest: Callable[[], datetime | None],
-        tell: Callable[[Report], None],
-        clock: Clock,
-    ) -> None:
-        """`newest` gives the time of the last audit, `tell` takes the report of a new one."""
-        self._begin = begin
-        self._newest = newest
-        self._tell = tell
-        self._clock = clock
-        self._check: LogCheck | None = None
+    log: Log
+    witnesses: Callable[[], Sequence[Witness]]
+    notes: Notes
+    clock: Clock
+    _check: LogCheck | None = field(default=None, init=False)
 
     def run(self) -> object:
         """Go on with the audit of tonight, if it is due; AGAIN while it lasts."""
         if self._check is None:
             if not self._is_due():
                 return None
-            self._check = self._begin()
+            self._check = LogCheck(self.log, self.witnesses())
         check, until = self._check, time.monotonic() + SLICE_S
         while time.monotonic() < until:
             try:
@@ -58,8 +57,9 @@ class NightlyAudit:
     def _end(self, report: Report) -> None:
         for failure in report.failures:
             logger.critical("audit: position %d: %s", failure.position, failure.reason)
-        self._tell(report)
+        told = {"events": report.events, "failures": [asdict(each) for each in report.failures]}
+        self.notes.replace("audit", msgspec.json.encode(told).decode(), self.clock())
 
     def _is_due(self) -> bool:
-        now, last = self._clock(), self._newest()
-        return now.hour >= NIGHT_HOUR and (last is None or last.date() != now.date())
+        now, last = self.clock(), self.notes.newest("audit")
+        return now.hour >= NIGHT_HOUR and (last is None or last.at.date() != now.date())

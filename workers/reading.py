@@ -6,11 +6,11 @@ the network, slowly enough to leave it to partners. A network that hangs delays 
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Event, Lock
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 from uuid import UUID
 
 from domain.cause import Cause, Clock
@@ -22,6 +22,7 @@ from domain.provider_errors import NotAnswered, ProviderError, Rejected
 from projections.engine.complaint import Complaint
 from projections.engine.database import Database
 from projections.models.links import ActivatedLink, Links
+from projections.stores.reading_turns import NewTurn, ReadingTurns
 
 READERS: Final = 4  # Threads of a network; each call may take seconds.
 FEED_LINKS: Final = 200
@@ -33,57 +34,6 @@ UNANSWERED_MAX: Final = 3
 REST_S: Final = 30.0
 # A link whose plans have all ended is read this much less often.
 ENDED_SHARE: Final = 4
-
-
-class NewTurn(NamedTuple):
-    """A link that has become active, with the position of its activation and its first turn."""
-
-    link_id: UUID
-    organization_id: UUID
-    network: str
-    position: int
-    due_at: datetime
-
-
-class ReadingTurns(Protocol):
-    """When each link is read next, and when the next end of its plans is to be recorded."""
-
-    def newest(self) -> int:
-        """Return the position of the newest link that has a turn, 0 without any."""
-        ...
-
-    def enter(self, new: Sequence[NewTurn], now: datetime) -> None:
-        """Give new links their first turn; a link that has a turn keeps it."""
-        ...
-
-    def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
-        """Return links of a network that are due, longest due first; organizations take turns.
-
-        The value tells whether the link was asked for: then it is read even if it was read lately.
-        """
-        ...
-
-    def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
-        """Return links with a plan whose end is to be recorded now."""
-        ...
-
-    def move(
-        self,
-        link_id: UUID,
-        due_at: datetime,
-        ends_at: datetime | None,
-        answered_at: datetime | None,
-    ) -> None:
-        """Set the next turn of a link; `answered_at` None: the network did not answer."""
-        ...
-
-    def note_told(self, link_id: UUID, ends_at: datetime | None) -> None:
-        """Set when the next end of a plan is to be recorded."""
-        ...
-
-    def drop(self, link_id: UUID) -> None:
-        """Stop reading a link."""
-        ...
 
 
 @dataclass
@@ -142,8 +92,8 @@ class BackgroundReading:
     only one of them record a fact.
     """
 
-    reads: LinkReadings
-    turns: ReadingTurns
+    link_readings: LinkReadings
+    reading_turns: ReadingTurns
     database: Database
     links: Links
     clock: Clock
@@ -159,19 +109,19 @@ class BackgroundReading:
         """
         self._enter()
         now = self.clock()
-        for link_id in self.turns.ending(now, TELL_LINKS):
+        for link_id in self.reading_turns.ending(now, TELL_LINKS):
             try:
                 self._tell_end(link_id)
             except ServiceUnavailable:
                 raise
             except Exception as error:  # noqa: BLE001  # Whatever the error, others have their turn.
                 self._untold.of(error)
-                self.turns.note_told(link_id, now + self.every)
+                self.reading_turns.note_told(link_id, now + self.every)
         fed = 0
         for network, lane in self.lanes.items():
             if lane.is_empty:
-                due = self.turns.due(network, now, FEED_LINKS)
-                seen = self.reads.readings.find([*due]) if due else {}
+                due = self.reading_turns.due(network, now, FEED_LINKS)
+                seen = self.link_readings.readings.find([*due]) if due else {}
                 unknown = NetworkReading()
                 feed = {
                     each: unknown if asked_for else seen.get(each, unknown)
@@ -205,9 +155,9 @@ class BackgroundReading:
 
         `may_call` waits for the turn of a call. Without a call, None is returned.
         """
-        link, now = self.reads.log.find(Link, link_id), self.clock()
+        link, now = self.link_readings.log.find(Link, link_id), self.clock()
         if link is None or not link.is_live:
-            self.turns.drop(link_id)
+            self.reading_turns.drop(link_id)
             return None
         if last is not None and last.as_of <= now < last.as_of + self.every:  # Read lately.
             self._move(link, last, last.as_of)
@@ -215,12 +165,12 @@ class BackgroundReading:
         if not may_call():
             return None
         try:
-            link, usage = self.reads.refresh(link, Cause(now, "readings"))
+            link, usage = self.link_readings.refresh(link, Cause(now, "readings"))
         except Rejected:  # An unknown endpoint is an answer too.
             self._move(link, last, now)
             return True
         except ProviderError as error:
-            self.turns.move(link_id, now + self.every, self._next_end(link, last), None)
+            self.reading_turns.move(link_id, now + self.every, self._next_end(link, last), None)
             # A network that says oddly of one link what it knows is not away for the others.
             return isinstance(error, NotAnswered)
         self._move(link, usage, now)
@@ -230,7 +180,9 @@ class BackgroundReading:
         plans = plans_of(link, usage, self.clock())
         is_over = all(each.stage is PlanStage.EXPIRED for each in plans)
         wait = ENDED_SHARE * self.every if is_over else self.every
-        self.turns.move(link.id, answered_at + wait, self._next_end(link, usage), answered_at)
+        self.reading_turns.move(
+            link.id, answered_at + wait, self._next_end(link, usage), answered_at
+        )
 
     def _next_end(self, link: Link, usage: Usage | None) -> datetime | None:
         """Return when an end is to be recorded; if now, it stays due until it is in the log."""
@@ -242,13 +194,13 @@ class BackgroundReading:
     def _enter(self) -> None:
         """Give links that have become active their turn."""
         if self._entered is None:
-            self._entered = self.turns.newest()
+            self._entered = self.reading_turns.newest()
         while True:
             with self.database.reading() as connection:
                 new = self.links.activated_after(connection, self._entered, ENTER_LINKS)
             if new:  # They were read at their activation.
                 turns = [self._first_turn(each) for each in new]
-                self.turns.enter(turns, self.clock())
+                self.reading_turns.enter(turns, self.clock())
                 self._entered = turns[-1].position
             if len(new) < ENTER_LINKS:
                 return
@@ -259,15 +211,15 @@ class BackgroundReading:
 
     def _tell_end(self, link_id: UUID) -> None:
         """Record that a plan ends soon by the last reading, even if the network is silent now."""
-        link, now = self.reads.log.find(Link, link_id), self.clock()
+        link, now = self.link_readings.log.find(Link, link_id), self.clock()
         if link is None or not link.is_live:
-            self.turns.drop(link_id)
+            self.reading_turns.drop(link_id)
             return
-        seen = self.reads.readings.find([link_id]).get(link_id, NetworkReading())
+        seen = self.link_readings.readings.find([link_id]).get(link_id, NetworkReading())
         after = note_plans(link, seen.usage, now, Cause(now, "readings"))
         if link.pending_events:
             try:
-                self.reads.log.append(link)
+                self.link_readings.log.append(link)
             except Conflict:
                 return  # It is still due, and the next tick sees what the other writer did.
-        self.turns.note_told(link_id, after)
+        self.reading_turns.note_told(link_id, after)

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, Protocol
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -84,26 +84,18 @@ def messages_for(event: Event) -> Iterable[Message]:
     return route(event) if route is not None else ()
 
 
-class Publisher(Protocol):
-    """Puts messages into queues; returns only when the broker has confirmed."""
+class Publisher:
+    """Puts messages into the queues of a broker; returns only when the broker has confirmed.
 
-    def publish(self, message: Message) -> None:
-        """Enqueue one message; a failed call may have landed, so actors tolerate a second one."""
-        ...
-
-    def backlog(self, queue: str) -> int:
-        """Return how many messages wait in a queue. Raises while the broker is away."""
-        ...
-
-
-class DramatiqPublisher:
-    """Publishes through a Dramatiq broker whose transport confirms."""
+    `backlog` returns how many messages wait in a queue; it raises while the broker is away.
+    """
 
     def __init__(self, broker: Broker, backlog: Callable[[str], int]) -> None:
         self._broker = broker
         self.backlog = backlog
 
     def publish(self, message: Message) -> None:
+        """Enqueue one message; a failed call may have landed, so actors tolerate a second one."""
         envelope: DramatiqMessage[None] = DramatiqMessage(
             queue_name=message.queue,
             actor_name=message.actor,

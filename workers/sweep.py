@@ -63,28 +63,26 @@ class _Turns:
         return True
 
 
+@dataclass(eq=False)
 class Sweep:
     """Sends the messages of open slices again for jobs that have not moved."""
 
-    def __init__(
-        self, log: Log, database: Database, jobs: Jobs, publisher: Publisher, clock: Clock
-    ) -> None:
-        self._log = log
-        self._database = database
-        self._jobs = jobs
-        self._publisher = publisher
-        self._clock = clock
-        self._turns = _Turns(IDLE, JOBS_BACK_OFF_MAX)
+    log: Log
+    database: Database
+    jobs: Jobs
+    publisher: Publisher
+    clock: Clock
+    _turns: _Turns = field(default_factory=lambda: _Turns(IDLE, JOBS_BACK_OFF_MAX), init=False)
 
     def run(self, idle: timedelta = IDLE, jobs_max: int = JOBS_MAX) -> int:
         """Ask again for jobs that were idle for `idle`; return how many messages were sent."""
-        if self._publisher.backlog("lookup") > JOBS_BACKLOG_MAX:
+        if self.publisher.backlog("lookup") > JOBS_BACKLOG_MAX:
             return 0
-        now = self._clock()
-        with self._database.reading() as connection:
+        now = self.clock()
+        with self.database.reading() as connection:
             # Jobs that wait for their next turn must not hide the jobs behind them.
             limit = jobs_max + len(self._turns)
-            found = self._jobs.unfinished(connection, now if idle else FOREVER, limit, idle)
+            found = self.jobs.unfinished(connection, now if idle else FOREVER, limit, idle)
         self._turns.keep(found)
         due = islice((job for job in found if self._turns.take(job, now)), jobs_max)
         sent = sum(self._resend(job.id) for job in due)
@@ -93,12 +91,12 @@ class Sweep:
         return sent
 
     def _resend(self, job_id: UUID) -> int:
-        job = self._log.find(BulkJob, job_id)
+        job = self.log.find(BulkJob, job_id)
         if job is None:
             return 0
         slices = job.open_slices()
         for slice_index in slices:
-            self._publisher.publish(slice_message(job_id, slice_index))
+            self.publisher.publish(slice_message(job_id, slice_index))
         return len(slices)
 
 

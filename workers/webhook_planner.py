@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
-
-from sqlalchemy import Connection
 
 from domain.aggregates import topics_but
 from domain.cause import Clock
@@ -27,6 +25,7 @@ from domain.webhooks.ports import Delivery, message_id
 from projections.engine.database import Database
 from projections.engine.positions import Fenced, Position, Positions, belongs
 from projections.models.webhook_endpoints import WebhookEndpointRow, WebhookEndpoints
+from projections.stores.deliveries import Deliveries
 from workers.routes import Publisher, webhook_message
 
 NAME = "webhooks"
@@ -39,20 +38,6 @@ BELLS_MAX = 1_000  # Messages. While so many wait, workers find due deliveries b
 ASKED = (WebhookRequest.TestAsked, WebhookRequest.RedeliveryAsked)
 
 
-class Plans(Protocol):
-    """Stores planned deliveries, in the transaction that moves the position."""
-
-    def plan(self, connection: Connection, planned: Sequence[Delivery]) -> None:
-        """Add deliveries; known ones stay as they are."""
-        ...
-
-    def reopen(
-        self, connection: Connection, delivery_id: UUID, endpoint_id: UUID, now: datetime
-    ) -> None:
-        """Make a delivery due again at once."""
-        ...
-
-
 class WebhookPlanner:
     """Never passes the position of the endpoints' read model, so it misses no new endpoint."""
 
@@ -62,7 +47,7 @@ class WebhookPlanner:
         database: Database,
         positions: Positions,
         endpoints: WebhookEndpoints,
-        plans: Plans,
+        plans: Deliveries,
         publisher: Publisher,
         clock: Clock,
     ) -> None:

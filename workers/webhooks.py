@@ -13,25 +13,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from domain.cause import Cause, Clock
 from domain.log.log import Log
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
-from domain.webhooks.ports import Delivery, Sender, Sent, Sign
+from domain.webhooks.ports import Delivery, Send, Sent
 from domain.webhooks.retries import DISABLED_AFTER, PAUSE_MAX, Health, after_attempt
+from domain.webhooks.signatures import Generation
+from projections.stores.deliveries import Deliveries, Taken
 from workers.routes import Publisher, webhook_message
 
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
 UNSIGNED = "secret_revoked"  # The error of a delivery that nothing can sign.
 GONE = 410  # An endpoint that replies this wants no more deliveries.
 KEPT = timedelta(days=30)
-# An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
-LEASE = timedelta(seconds=30)
 PLACES = 4  # For one endpoint that answers well, over all processes.
 SLOW_S = 1.0
 TURN_S = 1.0
@@ -40,41 +40,9 @@ SLOW_MAX = 10_000  # Endpoints that a process remembers as slow.
 logger = logging.getLogger(__name__)
 
 
-class Taken(NamedTuple):
-    """A delivery in hand until a moment; `has_more`: the endpoint has another one to take."""
-
-    delivery: Delivery
-    until: datetime
-    health: Health
-    has_more: bool
-
-
-class DeliveryWork(Protocol):
-    """The deliveries that wait. If they are lost, some are repeated, with the same ids."""
-
-    def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
-        """Take the next delivery, unless `places` are in hand or the endpoint is paused."""
-        ...
-
-    def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
-        """Store the outcome of an attempt; False if another worker has taken the delivery over."""
-        ...
-
-    def wait(self, taken: Taken, error: str, until: datetime) -> None:
-        """Leave the delivery as it was, with the reason, and pause its endpoint."""
-        ...
-
-    def failing_since(self, endpoint_id: UUID) -> datetime | None:
-        """Return when the first of an endpoint's latest failures in a row was."""
-        ...
-
-    def cancel(self, endpoint_id: UUID, now: datetime) -> int:
-        """Cancel what waits for an endpoint that is disabled or deleted."""
-        ...
-
-    def due(self, now: datetime) -> Sequence[tuple[UUID, UUID]]:
-        """Return organization and id of each endpoint with something due, longest overdue first."""
-        ...
+# Returns the value of `webhook-signature`, empty if no generation can sign. It takes the endpoint,
+# its generations, the id of the message, the timestamp and the body.
+Sign = Callable[[UUID, Sequence[Generation], str, int, bytes], str]
 
 
 class WebhookPlaces:
@@ -132,41 +100,33 @@ class WebhookPlaces:
                 self._slow[endpoint_id] = None
 
 
+@dataclass(eq=False)
 class WebhookWork:
-    """Works on the deliveries of endpoints; any message may come twice, late or never."""
+    """Works on the deliveries of endpoints; any message may come twice, late or never.
 
-    def __init__(  # noqa: PLR0913  # It stands between the deliveries, the log and the endpoint.
-        self,
-        log: Log,
-        webhooks: Webhooks,
-        deliveries: DeliveryWork,
-        sender: Sender,
-        sign: Sign,
-        can_sign: Callable[[], bool],
-        publisher: Publisher,
-        clock: Clock,
-        threads: int,
-        is_doubted: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """`is_doubted` tells whether the clock must not be believed about days."""
-        self._is_doubted = is_doubted
-        self._log = log
-        self._webhooks = webhooks
-        self._deliveries = deliveries
-        self._sender = sender
-        self._sign = sign
-        self._can_sign = can_sign
-        self._publisher = publisher
-        self._clock = clock
-        self._threads = threads
-        self._places = WebhookPlaces(threads)
+    `is_doubted` tells whether the clock must not be believed about days.
+    """
+
+    log: Log
+    webhooks: Webhooks
+    webhook_deliveries: Deliveries
+    send: Send
+    sign: Sign
+    can_sign: Callable[[], bool]
+    publisher: Publisher
+    clock: Clock
+    threads: int
+    is_doubted: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        self._places = WebhookPlaces(self.threads)
 
     def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
         """Deliver to an endpoint for a turn; if it has no place now, a later message comes.
 
         A process that cannot sign takes nothing, so that processes that can sign find it.
         """
-        if not self._can_sign() or not self._places.enter(organization_id, endpoint_id):
+        if not self.can_sign() or not self._places.enter(organization_id, endpoint_id):
             return
         try:
             has_more = self._take_turn(organization_id, endpoint_id)
@@ -177,16 +137,18 @@ class WebhookWork:
 
     def beat(self) -> None:
         """Publish messages for what is due: retries, and deliveries whose message was lost."""
-        due = self._deliveries.due(self._clock())
+        due = self.webhook_deliveries.due(self.clock())
         free = [each for each in due if self._places.has(*each)]
-        if free and self._publisher.backlog("webhook") < self._threads:
-            for organization_id, endpoint_id in free[: self._threads]:
-                self._publisher.publish(webhook_message(organization_id, endpoint_id))
+        if free and self.publisher.backlog("webhook") < self.threads:
+            for organization_id, endpoint_id in free[: self.threads]:
+                self.publisher.publish(webhook_message(organization_id, endpoint_id))
 
     def _take_turn(self, organization_id: UUID, endpoint_id: UUID) -> bool:
         """Deliver one by one until nothing is left or the turn is over; tell if more is left."""
         began, has_rung = time.monotonic(), False
-        while (taken := self._deliveries.take(endpoint_id, self._clock(), PLACES)) is not None:
+        while (
+            taken := self.webhook_deliveries.take(endpoint_id, self.clock(), PLACES)
+        ) is not None:
             if taken.has_more and not has_rung and self._places.has(organization_id, endpoint_id):
                 self._ring(organization_id, endpoint_id)
                 has_rung = True
@@ -198,19 +160,19 @@ class WebhookWork:
 
     def _attempt(self, taken: Taken) -> bool:
         """Make an attempt; False if the endpoint should be left alone for now."""
-        delivery, now = taken.delivery, self._clock()
-        endpoint = self._log.find(WebhookEndpoint, delivery.endpoint_id)
+        delivery, now = taken.delivery, self.clock()
+        endpoint = self.log.find(WebhookEndpoint, delivery.endpoint_id)
         address = None
         if endpoint is not None and endpoint.disabled is None and not endpoint.is_deleted:
-            address = self._webhooks.address(endpoint)
+            address = self.webhooks.address(endpoint)
         if endpoint is None or address is None:
-            self._deliveries.cancel(delivery.endpoint_id, now)
+            self.webhook_deliveries.cancel(delivery.endpoint_id, now)
             return False
         headers = self._headers(endpoint, delivery, now)
         if not headers["webhook-signature"]:
-            self._deliveries.wait(taken, UNSIGNED, now + PAUSE_MAX)
+            self.webhook_deliveries.wait(taken, UNSIGNED, now + PAUSE_MAX)
             return False
-        sent = self._sender.send(address.url, headers, delivery.body)
+        sent = self.send(address.url, headers, delivery.body)
         is_success = sent.status is not None and sent.status // 100 == SUCCESS
         is_slow = not is_success or sent.duration_ms > SLOW_S * 1000
         self._places.note(endpoint.id, is_slow=is_slow)
@@ -221,7 +183,7 @@ class WebhookWork:
         self, endpoint: WebhookEndpoint, delivery: Delivery, now: datetime
     ) -> dict[str, str]:
         stamp, generations = int(now.timestamp()), endpoint.generations(now)
-        signed = self._sign(endpoint.id, generations, str(delivery.id), stamp, delivery.body)
+        signed = self.sign(endpoint.id, generations, str(delivery.id), stamp, delivery.body)
         return {
             "Content-Type": "application/json",
             "webhook-id": str(delivery.id),
@@ -233,7 +195,7 @@ class WebhookWork:
         self, endpoint: WebhookEndpoint, taken: Taken, sent: Sent, *, is_success: bool
     ) -> None:
         """Store the outcome; disable the endpoint first, so a crash between repeats the attempt."""
-        now, health = self._clock(), taken.health
+        now, health = self.clock(), taken.health
         if health.failing_since is not None and health.failing_since < endpoint.fresh_since:
             health = Health(0, None)  # The endpoint was changed or enabled since.
         health = health.after(now, is_success=is_success)
@@ -244,15 +206,15 @@ class WebhookWork:
         elif (
             since is not None
             and now - since >= DISABLED_AFTER
-            and self._deliveries.failing_since(endpoint.id) == since  # No success meanwhile.
-            and not self._is_doubted()
+            and self.webhook_deliveries.failing_since(endpoint.id) == since  # No success meanwhile.
+            and not self.is_doubted()
         ):
             reason = "failing"
         is_over = reason is not None and self._disable(endpoint, reason, now)
         ended = after_attempt(taken.delivery, sent, now, is_success=is_success, is_over=is_over)
-        self._deliveries.settle(taken, ended, health, now)
+        self.webhook_deliveries.settle(taken, ended, health, now)
         if is_over:
-            self._deliveries.cancel(endpoint.id, now)
+            self.webhook_deliveries.cancel(endpoint.id, now)
 
     def _disable(self, endpoint: WebhookEndpoint, reason: DisabledReason, now: datetime) -> bool:
         """Disable an endpoint, unless it was changed since: then its new address is tried first."""
@@ -263,7 +225,7 @@ class WebhookWork:
             newest.disable(reason, Cause(now, f"webhook-{endpoint.id}"))
             return True
 
-        if not self._log.change(endpoint, decide):
+        if not self.log.change(endpoint, decide):
             return False
         owner = endpoint.organization_id
         logger.warning("webhook endpoint %s of %s is disabled: %s", endpoint.id, owner, reason)
@@ -271,4 +233,4 @@ class WebhookWork:
 
     def _ring(self, organization_id: UUID, endpoint_id: UUID) -> None:
         with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
-            self._publisher.publish(webhook_message(organization_id, endpoint_id))
+            self.publisher.publish(webhook_message(organization_id, endpoint_id))

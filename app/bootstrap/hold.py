@@ -6,11 +6,11 @@ mark is a note beside the log, so copies of a held copy are held, and a failover
 
 import logging
 
-from app.adapters.stores.notes import Notes
 from domain.accounts.operator_acts import Act, OperatorAct
 from domain.cause import Cause
 from domain.errors import InstallationHeld
 from domain.log.log import Log
+from projections.stores.notes import Notes
 
 HELD, RELEASED = "held", "released"
 MEANING = (
@@ -36,8 +36,7 @@ class Hold:
 
     def look(self) -> bool:
         """Read the mark; a change is logged, and so is the mark at the start of a process."""
-        note = self._notes.newest("hold")
-        known, self.known = self.known, note is not None and note.value == HELD
+        known, self.known = self.known, self._notes.value("hold") == HELD
         if self.known and not known:
             logger.warning("%s", MEANING)
         elif known and not self.known:

@@ -7,13 +7,13 @@ installation, are recognized as a change.
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from app.adapters.stores.notes import Note
 from app.bootstrap.container import Container
 from app.security.key_file import SigningKeysError
 from app.security.keys import SharedSecrets
 from app.security.tokens import LEEWAY_S
 from domain.accounts.organization import ApiClient, api_client_id
 from domain.webhooks.endpoint import WebhookEndpoint
+from projections.stores.notes import Note
 
 
 def ensure_keys(container: Container) -> None:

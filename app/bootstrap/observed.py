@@ -1,21 +1,32 @@
 """Reads the values that operators watch, for `app/watch/gauges.py` and `doctor`."""
 
 from collections import Counter
-from collections.abc import Mapping
-from math import inf
+from collections.abc import Callable, Mapping
+from math import inf, nan
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
+from prometheus_client.core import Metric
 from sqlalchemy import func, select, text
 
 from app.adapters.circuit import GuardedNetwork
 from app.watch.gauges import (
-    Ages,
+    AUDITING,
+    WITH_BROKER,
+    WORKING,
+    Asker,
     AuditState,
-    DatabaseLoad,
-    QueueState,
+    ProcessName,
     WebhookState,
     behind_s,
+    show_audit,
+    show_database,
+    show_followers,
+    show_providers,
+    show_queues,
+    show_readings,
+    show_webhooks,
+    show_work,
 )
 from domain.errors import ServiceUnavailable
 from domain.webhooks.endpoint import DisabledReason
@@ -50,13 +61,31 @@ class Observed:
         """Answer from the parts of another container from now on."""
         self._parts = parts
 
+    def askers(self, role: ProcessName) -> list[Asker[list[Metric]]]:
+        """Return the questions of a process."""
+        parts: dict[str, Callable[[], list[Metric]]] = {
+            "followers": lambda: show_followers(self.follower_lags()),
+            "work": lambda: show_work(*self.ages()),
+        }
+        if role in WITH_BROKER:
+            parts["broker"] = lambda: show_queues(self.queue_states())
+        if role in AUDITING:
+            parts["audit"] = lambda: show_audit(self.audit_state())
+            parts["database"] = lambda: show_database(*self.database_load())
+            parts["readings"] = lambda: show_readings(self.reading_ages())
+            parts["webhooks"] = lambda: show_webhooks(self.webhook_state())
+        if role in WORKING:
+            parts["provider"] = lambda: show_providers(self.providers_up())
+        return [Asker(name, ask) for name, ask in parts.items()]
+
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
         self._require_database()
         parts = self._parts
         known = lags(parts.log, parts.views, parts.positions)
         return [(lag, behind_s(parts.log, lag, parts.clock())) for lag in known]
 
-    def ages(self) -> Ages:
+    def ages(self) -> tuple[float, float, float]:
+        """Return the ages of the oldest job, of its last progress, and of the oldest link."""
         self._require_database()
         parts, now = self._parts, self._parts.clock()
         jobs = parts.jobs.jobs.c
@@ -65,10 +94,10 @@ class Observed:
             idle = parts.jobs.unfinished(connection, now, 1)
             job_at = connection.execute(begun_at).scalar_one()
             link_at = parts.unfinished.oldest(connection)
-        return Ages(
-            job_s=0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
-            job_idle_s=max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
-            link_s=0.0 if link_at is None else (now - link_at).total_seconds(),
+        return (
+            0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
+            max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
+            0.0 if link_at is None else (now - link_at).total_seconds(),
         )
 
     def reading_ages(self) -> Mapping[str, float]:
@@ -102,14 +131,15 @@ class Observed:
             backup_s=(now - (backup.at if backup else begun_at)).total_seconds(),
         )
 
-    def database_load(self) -> DatabaseLoad | None:
+    def database_load(self) -> tuple[float, float, Mapping[str, int]]:
+        """Return the connections, how many there may be, and how far each standby is behind."""
         self._require_database()
         with self._parts.views.reading() as connection:
             if connection.dialect.name != "postgresql":
-                return None
+                return nan, nan, {}
             used, most = connection.execute(text(CONNECTIONS)).one()
             behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
-        return DatabaseLoad(used, most, behind)
+        return used, most, behind
 
     def webhook_state(self) -> WebhookState:
         self._require_database()
@@ -122,15 +152,15 @@ class Observed:
         known = {reason: disabled[reason] for reason in get_args(DisabledReason)}
         return WebhookState(pending, max(0.0, late_s), known)
 
-    def queue_states(self) -> list[QueueState]:
+    def queue_states(self) -> list[tuple[str, int, int]]:
         try:
             return self._queue_states()
         except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
             return self._queue_states()
 
-    def _queue_states(self) -> list[QueueState]:
+    def _queue_states(self) -> list[tuple[str, int, int]]:
         broker = self._parts.broker
-        return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
+        return [(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
 
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
         parts = self._parts

@@ -52,7 +52,7 @@ def simulated(container: "Container") -> SimulatedNetwork:
         sandbox=container.settings.sandbox,
         wait=Event().wait,
         patience=container.provisioning_rules.deadline,
-        ahead=container.simulated_clock.ahead if container.settings.sandbox else timedelta,
+        ahead=container.counters.simulated_ahead if container.settings.sandbox else timedelta,
     )
 
 

@@ -30,7 +30,8 @@ from projections.audit.tree import CompactRange, leaf_hash, root_from_path
 from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
 from projections.engine.rebuild import Progress
 from projections.models.transactions import replayed
-from workers.checkpoints import KeptCheckpoint, NotAccepted
+from projections.stores.checkpoints import KeptCheckpoint
+from workers.checkpoints import NotAccepted
 
 NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
 NOTES = click.Path(path_type=Path, exists=True)

@@ -437,8 +437,8 @@ def advance(session: Session, hours: int) -> Mapping[str, Any]:
     by, container = timedelta(hours=hours), session.container
     if not container.settings.sandbox:
         refuse("SANDBOX is off, and the time of a real network cannot be moved")
-    if container.simulated_clock.ahead() + by > AHEAD_MAX:
+    if container.counters.simulated_ahead() + by > AHEAD_MAX:
         refuse("the simulated network would be more than ten years ahead")
-    ahead = container.simulated_clock.advance(by)
+    ahead = container.counters.advance_simulated(by)
     container.reading_turns.hasten(SIMULATED)
     return {"hours": hours, "ahead_hours": ahead // timedelta(hours=1)}

@@ -157,7 +157,7 @@ def _add_status(name: str, target: Target, text: str) -> None:
     def switch(session: Session, identifier: UUID | str) -> Facts:
         container, cause = session.container, session.cause
         link = find_link(container, identifier)
-        container.rest.refuse()  # It would only be asked for, and done after a release.
+        container.refuse_at_rest()  # It would only be asked for, and done after a release.
         changed = container.link_status.run(link, target, cause)
         return {"id": changed.id, "status": changed.state}
 
@@ -172,7 +172,7 @@ def end(session: Session, identifier: UUID | str) -> Facts:
     """End a link for good, at its network too as far as that can; no money goes back."""
     container, cause = session.container, session.cause
     link = find_link(container, identifier)
-    container.rest.refuse()  # It would only be asked for, and done after a release.
+    container.refuse_at_rest()  # It would only be asked for, and done after a release.
     ended = container.link_ending.end(link, cause)
     return {"id": ended.id, "status": ended.state}
 

@@ -171,7 +171,7 @@ def erase(
         answers = container.lookup_cache.forget(before, owner)
     else:
         answers = sum(_forget_stored(container, each) for each in found)
-    container.leases.forget_lapsed()
+    container.counters.forget_lapsed()
     container.projector.catch_up()
     databases = (container.vault.database, container.stores, container.views)
     wiped = [each.wipe() for each in databases]

@@ -230,8 +230,7 @@ class Runtime:
         if container.cut_off.is_doubted():  # What lapses only by a wrong clock must not be lost.
             return None
         oldest = container.clock() - container.answer_rules().oldest
-        container.leases.forget_lapsed()
-        container.throttle.forget_lapsed()
+        container.counters.forget_lapsed()
         told = container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT, PURGE_PARTS)
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
         if forgotten:

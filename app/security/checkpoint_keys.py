@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from app.security.key_file import SigningKeysError, locked, read_revoked, write_file
 from app.security.ring import Ring
+from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
 
 _MADE = re.compile(rb"created_at: (\S{32})\n(?=-----BEGIN )")
 
@@ -57,6 +58,11 @@ class CheckpointKeys(Ring[CheckpointKey]):
                 if not self.live():
                     self._add({})
         return self.live()[-1]
+
+    def sign(self, checkpoint: Checkpoint) -> SignedCheckpoint:
+        """Sign with the newest key; make it if there is none yet."""
+        key = self.newest()
+        return SignedCheckpoint.make(checkpoint, key.public_key, key.sign)
 
     def ended_at(self, is_by: Callable[[Sequence[bytes]], bool]) -> datetime | None:
         """Return when the key was revoked that has signed something."""

@@ -222,7 +222,7 @@ class Pepper(SharedSecrets):
     needed_by, consequence = "client secrets", "no client gets a token"
 
     def __init__(
-        self, directory: Path, clock: Clock, in_use: Callable[[], bool], setting: bytes = b""
+        self, directory: Path, clock: Clock, in_use: Callable[[], object], setting: bytes = b""
     ) -> None:
         super().__init__(directory, clock)
         self._in_use = in_use

@@ -7,28 +7,18 @@ a high limit costs few statements. While requests cannot be counted, they pass.
 from collections.abc import Mapping
 from math import ceil
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.at_once import may_wait
 from domain.cause import Clock
+from projections.stores.counters import Counters
 
 WINDOW_S = 60
 # A process counts ahead at most a fiftieth of what is left: what it leaves unused is lost.
 AHEAD_OF = 50
 KNOWN_MAX = 10_000  # Organizations; beyond, all are forgotten.
 WAIT_S = 1.0  # The longest wait for another thread that counts; then the request passes.
-
-
-class Counts(Protocol):
-    """Counts the requests of all processes together."""
-
-    def count(self, organization_id: UUID, minute: int, wanted: int) -> tuple[int, int] | None:
-        """Count `wanted` requests; return the minute that has them, and how many it has in all.
-
-        None if they cannot be counted.
-        """
-        ...
 
 
 class Admission(NamedTuple):
@@ -63,8 +53,8 @@ class _Minute:
 class RateLimits:
     """What this process knows of each organization that has a limit."""
 
-    def __init__(self, counts: Counts, clock: Clock) -> None:
-        self._counts = counts
+    def __init__(self, counters: Counters, clock: Clock) -> None:
+        self._counters = counters
         self._clock = clock
         self._minutes: dict[UUID, _Minute] = {}
 
@@ -98,7 +88,7 @@ class RateLimits:
     def _count(self, minute: _Minute, organization_id: UUID) -> None:
         may_wait()
         wanted = max(minute.free // AHEAD_OF, 1)
-        counted = self._counts.count(organization_id, minute.number, wanted)
+        counted = self._counters.count_requests(organization_id, minute.number, wanted)
         if counted is None:
             minute.own = wanted  # This many requests pass before the next attempt to count.
             return

@@ -8,7 +8,7 @@ the times after it.
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -76,39 +76,45 @@ class _Proven:
     claims: Claims
 
 
+class _PreparedKeys:
+    """The keys as python-jose needs them; parsing a key costs a hundred signatures."""
+
+    def __init__(self) -> None:
+        self._by_kid: dict[str, Any] = {}
+
+    def get(self, key: Key, material: object) -> Any:
+        prepared = self._by_kid.get(key.kid)
+        if prepared is None:
+            if len(self._by_kid) >= _PREPARED_MAX:
+                self._by_kid.clear()
+            prepared = self._by_kid[key.kid] = jwk.construct(material, key.algorithm)
+        return prepared
+
+
+@dataclass(eq=False)
 class TokenIssuer:
     """Signs access tokens with the newest key; `ttl_s` is their lifetime in seconds."""
 
-    def __init__(  # noqa: PLR0913 - The claims of RFC 9068 need this many sources.
-        self,
-        keys: KeyRing,
-        issuer: str,
-        audience: str,
-        ttl_s: int,
-        clock: Clock,
-        *,
-        new_id: Callable[[], UUID] = uuid4,
-    ) -> None:
-        self.ttl_s = ttl_s
-        self._keys = keys
-        self._issuer = issuer
-        self._audience = audience
-        self._clock = clock
-        self._new_id = new_id
-        self._prepared = _PreparedKeys()
+    keys: KeyRing
+    issuer: str
+    audience: str
+    ttl_s: int
+    clock: Clock
+    new_id: Callable[[], UUID] = uuid4
+    _prepared: _PreparedKeys = field(default_factory=_PreparedKeys, init=False)
 
     def issue(self, client_id: str, organization_id: UUID | None, scopes: Sequence[str]) -> str:
         """Return a signed token; without an organization its claim is left out."""
-        key = self._keys.signing_key()
-        issued_at = int(self._clock().timestamp())
+        key = self.keys.signing_key()
+        issued_at = int(self.clock().timestamp())
         claims = {
-            "iss": self._issuer,
-            "aud": self._audience,
+            "iss": self.issuer,
+            "aud": self.audience,
             "sub": client_id,
             "client_id": client_id,
             "iat": issued_at,
             "exp": issued_at + self.ttl_s,
-            "jti": str(self._new_id()),
+            "jti": str(self.new_id()),
             "scope": " ".join(scopes),
         }
         if organization_id is not None:
@@ -118,17 +124,16 @@ class TokenIssuer:
         return str(jwt.encode(claims, signing, algorithm=key.algorithm, headers=headers))
 
 
+@dataclass(eq=False)
 class TokenVerifier:
     """Verifies access tokens that this installation has issued; thread-safe."""
 
-    def __init__(self, keys: KeyRing, issuer: str, audience: str, clock: Clock) -> None:
-        self._keys = keys
-        self._issuer = issuer
-        self._audience = audience
-        self._clock = clock
-        self._prepared = _PreparedKeys()
-        # Checking a signature costs more than all the rest of a request.
-        self._proven: dict[str, _Proven] = {}
+    keys: KeyRing
+    issuer: str
+    audience: str
+    clock: Clock
+    _prepared: _PreparedKeys = field(default_factory=_PreparedKeys, init=False)
+    _proven: dict[str, _Proven] = field(default_factory=dict, init=False)
 
     def verify(self, token: str) -> Claims:
         """Return the claims of a valid token; Unauthorized for anything else.
@@ -149,12 +154,12 @@ class TokenVerifier:
 
     def _read(self, token: str) -> Claims:
         proven = self._proven.get(token)
-        if proven is None or self._keys.verification_key(proven.key.kid) is not proven.key:
+        if proven is None or self.keys.verification_key(proven.key.kid) is not proven.key:
             proven = self._prove(token)
             if len(self._proven) >= _PROVEN_MAX:
                 self._proven.clear()
             self._proven[token] = proven
-        now = self._clock()
+        now = self.clock()
         _require(now - _LEEWAY < proven.claims.expires_at, EXPIRED)
         _require(proven.begins_at <= now + _LEEWAY, NOT_YET)
         return proven.claims
@@ -169,8 +174,8 @@ class TokenVerifier:
                 token,
                 self._prepared.get(key, key.public_key),
                 algorithms=[key.algorithm],
-                audience=self._audience,
-                issuer=self._issuer,
+                audience=self.audience,
+                issuer=self.issuer,
                 options=_OPTIONS,
             )
         except JWTClaimsError:  # The signature is right.
@@ -184,33 +189,18 @@ class TokenVerifier:
         return _Proven(key, begins_at, _claims(claims))
 
     def _check_parties(self, claims: dict[str, Any]) -> None:
-        _require(claims["aud"] == self._audience, WRONG_AUDIENCE)
-        _require(claims["iss"] == self._issuer, WRONG_ISSUER)
+        _require(claims["aud"] == self.audience, WRONG_AUDIENCE)
+        _require(claims["iss"] == self.issuer, WRONG_ISSUER)
 
     def _key_of(self, header: dict[str, Any]) -> Key:
         _require(header.keys() == _HEADER)
         _require(header["typ"].lower() in _TYPES)
         kid = header["kid"]
-        key = self._keys.verification_key(kid)
+        key = self.keys.verification_key(kid)
         if key is None:
-            raise Unauthorized(REVOKED_KEY if kid in self._keys.revoked() else UNKNOWN_KEY)
+            raise Unauthorized(REVOKED_KEY if kid in self.keys.revoked() else UNKNOWN_KEY)
         _require(header["alg"] == key.algorithm, WRONG_SIGNATURE)
         return key
-
-
-class _PreparedKeys:
-    """The keys as python-jose needs them; parsing a key costs a hundred signatures."""
-
-    def __init__(self) -> None:
-        self._by_kid: dict[str, Any] = {}
-
-    def get(self, key: Key, material: object) -> Any:
-        prepared = self._by_kid.get(key.kid)
-        if prepared is None:
-            if len(self._by_kid) >= _PREPARED_MAX:
-                self._by_kid.clear()
-            prepared = self._by_kid[key.kid] = jwk.construct(material, key.algorithm)
-        return prepared
 
 
 def _open(token: str) -> tuple[bytes, bytes]:

@@ -6,6 +6,7 @@ Nothing is corrected, because hosts keep time by NTP.
 import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Event
 from typing import NamedTuple
@@ -32,6 +33,7 @@ class _Comparison(NamedTuple):
     off_s: float
 
 
+@dataclass(eq=False)
 class ClockCheck:
     """Tells why this machine's clock must not be believed, as of the last comparison.
 
@@ -39,18 +41,13 @@ class ClockCheck:
     the database does not answer, the last comparison counts.
     """
 
-    def __init__(
-        self,
-        local: Clock,
-        ask: Callable[[], datetime | None],
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._local = local
-        self._ask = ask
-        self._monotonic = monotonic
-        self._last: _Comparison | None = None  # One value, because many threads read it.
-        self._due_s: float | None = None
-        self._said: str | None = None
+    local: Clock
+    ask: Callable[[], datetime | None]
+    monotonic: Callable[[], float] = time.monotonic
+    # One value, because many threads read it.
+    _last: _Comparison | None = field(default=None, init=False)
+    _due_s: float | None = field(default=None, init=False)
+    _said: str | None = field(default=None, init=False)
 
     @property
     def off_s(self) -> float:
@@ -88,7 +85,7 @@ class ClockCheck:
 
     def check_if_due(self) -> None:
         """Compare if it is time, and log a change."""
-        if self._due_s is None or self._monotonic() >= self._due_s or self._was_set():
+        if self._due_s is None or self.monotonic() >= self._due_s or self._was_set():
             self._say(self.check())
 
     def check(self) -> str | None:
@@ -97,15 +94,15 @@ class ClockCheck:
         The server read its clock at some moment between our question and its answer. The smallest
         difference that is possible counts, so a slow answer makes no clock wrong.
         """
-        before, begun_s = self._local(), self._monotonic()
+        before, begun_s = self.local(), self.monotonic()
         self._due_s = begun_s + CHECK_S
         try:
-            answer = self._ask()
+            answer = self.ask()
         except Exception as error:  # noqa: BLE001 - Other code reports errors of the database.
             logger.debug("the database could not be asked for its time: %s", type(error).__name__)
             return self.reason()
         if answer is not None:
-            after, ended_s = self._local(), self._monotonic()
+            after, ended_s = self.local(), self.monotonic()
             if _slip_s(after - before, ended_s - begun_s) > SLIP_S:
                 self._due_s = None  # It was set meanwhile.
             else:
@@ -117,7 +114,7 @@ class ClockCheck:
         last = self._last
         if last is None:
             return False
-        return _slip_s(self._local() - last.wall, self._monotonic() - last.monotonic_s) > SLIP_S
+        return _slip_s(self.local() - last.wall, self.monotonic() - last.monotonic_s) > SLIP_S
 
     def _say(self, reason: str | None) -> None:
         if reason is not None and self._said is None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from math import nan
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -111,24 +111,6 @@ WITH_STANDBY: frozenset[ProcessName] = frozenset({"serve", "dispatcher", "projec
 
 
 @dataclass(frozen=True, slots=True)
-class QueueState:
-    """How many messages of a queue wait, and how many are dead letters."""
-
-    name: str
-    messages: int
-    dead: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ages:
-    """The age in seconds of the oldest unfinished work, or of its last progress; 0 without any."""
-
-    job_s: float
-    job_idle_s: float
-    link_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class AuditState:
     """Ages of the last nightly audit, delivered checkpoint and backup, and what the audit found.
 
@@ -145,15 +127,6 @@ class AuditState:
 
 
 @dataclass(frozen=True, slots=True)
-class DatabaseLoad:
-    """The connections of all clients of a PostgreSQL, and how many bytes each standby is behind."""
-
-    connections: int
-    connections_max: int
-    behind: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class WebhookState:
     """How many deliveries wait, how late the oldest to a sound endpoint is, what was disabled."""
 
@@ -162,55 +135,7 @@ class WebhookState:
     disabled: Mapping[str, int]
 
 
-class Watched(Protocol):
-    """The values to read; every method may raise, or hang while a database is unreachable."""
-
-    def follower_lags(self) -> list[tuple[Lag, float | None]]:
-        """Return how far each follower is behind, and for how many seconds if that is known."""
-        ...
-
-    def ages(self) -> Ages:
-        """Return how old unfinished work is."""
-        ...
-
-    def queue_states(self) -> list[QueueState]: ...
-
-    def reading_ages(self) -> Mapping[str, float]:
-        """Return by network how old the oldest reading of a link is."""
-        ...
-
-    def audit_state(self) -> AuditState: ...
-
-    def database_load(self) -> DatabaseLoad | None:
-        """Return None where the database is no server."""
-        ...
-
-    def webhook_state(self) -> WebhookState: ...
-
-    def providers_up(self) -> Mapping[tuple[str, str], bool]:
-        """Tell, by gauge and provider, which are up and which are drained."""
-        ...
-
-
-def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
-    """Return the questions of a process."""
-    parts: dict[str, Callable[[], list[Metric]]] = {
-        "followers": lambda: _followers(watched.follower_lags()),
-        "work": lambda: _work(watched.ages()),
-    }
-    if role in WITH_BROKER:
-        parts["broker"] = lambda: _queues(watched.queue_states())
-    if role in AUDITING:
-        parts["audit"] = lambda: _audit(watched.audit_state())
-        parts["database"] = lambda: _database(watched.database_load())
-        parts["readings"] = lambda: _readings(watched.reading_ages())
-        parts["webhooks"] = lambda: _webhooks(watched.webhook_state())
-    if role in WORKING:
-        parts["provider"] = lambda: _providers(watched.providers_up())
-    return [Asker(name, ask) for name, ask in parts.items()]
-
-
-def _providers(up: Mapping[tuple[str, str], bool]) -> list[Metric]:
+def show_providers(up: Mapping[tuple[str, str], bool]) -> list[Metric]:
     found: dict[str, GaugeMetricFamily] = {}
     for (name, provider), is_up in up.items():
         family = GaugeMetricFamily(name, PROVIDER_GAUGES[name], labels=["provider"])
@@ -218,7 +143,7 @@ def _providers(up: Mapping[tuple[str, str], bool]) -> list[Metric]:
     return [*found.values()]
 
 
-def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
+def show_followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
     events = GaugeMetricFamily("follower_lag_events", "Events left to follow.", labels=["name"])
     seconds = GaugeMetricFamily(
         "follower_lag_seconds", "Since when it has not been at the end.", labels=["name"]
@@ -232,7 +157,7 @@ def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
     return [events, seconds, failed]
 
 
-def _audit(state: AuditState) -> list[Metric]:
+def show_audit(state: AuditState) -> list[Metric]:
     """Show the age of a checkpoint that nobody wants as NaN: no alert fires on it."""
     outside_s = nan if state.outside_s is None else state.outside_s
     outside = "Age of the newest checkpoint that the sink has accepted."
@@ -245,11 +170,10 @@ def _audit(state: AuditState) -> list[Metric]:
     ]
 
 
-def _database(load: DatabaseLoad | None) -> list[Metric]:
-    used, most = (load.connections, load.connections_max) if load is not None else (nan, nan)
+def show_database(used: float, most: float, lags: Mapping[str, int]) -> list[Metric]:
     told = "How far a standby is behind in replaying the log of the server."
     behind = GaugeMetricFamily("database_replication_lag_bytes", told, labels=["standby"])
-    for standby, lag in load.behind.items() if load is not None else ():
+    for standby, lag in lags.items():
         behind.add_metric([standby], lag)
     return [
         GaugeMetricFamily("database_connections", "Connections of all clients.", used),
@@ -258,7 +182,7 @@ def _database(load: DatabaseLoad | None) -> list[Metric]:
     ]
 
 
-def _readings(ages: Mapping[str, float]) -> list[Metric]:
+def show_readings(ages: Mapping[str, float]) -> list[Metric]:
     told = "Since when the link that has waited longest has no answer of its network."
     family = GaugeMetricFamily("oldest_reading_seconds", told, labels=["network"])
     for network, age_s in ages.items():
@@ -266,7 +190,7 @@ def _readings(ages: Mapping[str, float]) -> list[Metric]:
     return [family]
 
 
-def _webhooks(state: WebhookState) -> list[Metric]:
+def show_webhooks(state: WebhookState) -> list[Metric]:
     disabled = GaugeMetricFamily(
         "webhook_endpoints_disabled", "Endpoints that are told nothing.", labels=["reason"]
     )
@@ -280,34 +204,34 @@ def _webhooks(state: WebhookState) -> list[Metric]:
     ]
 
 
-def _work(ages: Ages) -> list[Metric]:
+def show_work(job_s: float, job_idle_s: float, link_s: float) -> list[Metric]:
     return [
         GaugeMetricFamily(
-            "oldest_unfinished_job_seconds", "Age of the oldest unfinished job.", ages.job_s
+            "oldest_unfinished_job_seconds", "Age of the oldest unfinished job.", job_s
         ),
         GaugeMetricFamily(
             "oldest_unfinished_job_idle_seconds",
             "Since when the longest idle unfinished job has not moved.",
-            ages.job_idle_s,
+            job_idle_s,
         ),
         GaugeMetricFamily(
             "oldest_unfinished_link_seconds",
             "Age of the oldest unfinished link or change of its plans or status.",
-            ages.link_s,
+            link_s,
         ),
     ]
 
 
-def _queues(states: Iterable[QueueState]) -> list[Metric]:
+def show_queues(states: Iterable[tuple[str, int, int]]) -> list[Metric]:
     waiting = GaugeMetricFamily(
         "queue_messages", "Messages that wait for a worker.", labels=["queue"]
     )
     dead = GaugeMetricFamily(
         "queue_dead_messages", "Messages that were given up.", labels=["queue"]
     )
-    for state in states:
-        waiting.add_metric([state.name], state.messages)
-        dead.add_metric([state.name], state.dead)
+    for name, messages, letters in states:
+        waiting.add_metric([name], messages)
+        dead.add_metric([name], letters)
     return [waiting, dead]
 
 

@@ -32,10 +32,9 @@ from app.watch.gauges import (
     DECIDING,
     WITH_STANDBY,
     WORKING,
+    Asker,
     ProcessName,
     ScrapedGauges,
-    Watched,
-    askers,
 )
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
@@ -219,8 +218,11 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the se
 class Metrics:
     """Counts from its creation on; `registry` selects the metrics that a process shows."""
 
-    def __init__(self, watched: Watched, places_max: int) -> None:
-        self._watched = watched
+    def __init__(
+        self, askers: Callable[[ProcessName], list[Asker[list[Metric]]]], places_max: int
+    ) -> None:
+        """`askers` returns the questions of a process, which are asked at each scrape."""
+        self._askers = askers
         self._events = EventCounters()
         self._make_for_http(places_max)
         self._make_for_work()
@@ -364,7 +366,7 @@ class Metrics:
         registry = _BothNames()
         for collector in [counted] if counted is not None else self._counted(role):
             registry.register(collector)
-        registry.register(ScrapedGauges(askers(self._watched, role)))
+        registry.register(ScrapedGauges(self._askers(role)))
         registry.register(_Constant(build_info()))
         ProcessCollector(registry=registry)
         return registry

@@ -367,7 +367,3 @@ class Readings(Protocol):
     def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
         """Store a status if it is newer."""
         ...
-
-    def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
-        """Return at most `limit` links whose MSISDN contains `part`."""
-        ...

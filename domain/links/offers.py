@@ -1,7 +1,7 @@
 """What can be bought: plans of the catalogue as an organization sees them."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, wallet_id
@@ -15,12 +15,8 @@ OTHER_NETWORK = "This plan is of another network than the link."
 INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
 
 
-class Offers(Protocol):
-    """Finds plans that an organization may buy."""
-
-    def __call__(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
-        """Return the present terms of an enabled plan that is visible to the organization."""
-        ...
+# Finds the present terms of an enabled plan that an organization may see, by both ids.
+Offers = Callable[[UUID, UUID], PlanTerms | None]
 
 
 def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:

@@ -148,10 +148,10 @@ class LookupCache(Protocol):
 class Leases(Protocol):
     """Short exclusive leases of idempotent requests; losing one costs a provider call."""
 
-    def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
-        """Claim `key` until a moment; None when claimed, else the holder's fingerprint."""
+    def acquire(self, key: UUID, holder: str, until: datetime) -> str | None:
+        """Claim `key` until a moment; None when claimed, else who holds it."""
         ...
 
-    def release(self, key: UUID, holder: UUID) -> None:
+    def release(self, key: UUID, holder: str) -> None:
         """Release one's own lease; a lapsed one is no error."""
         ...

@@ -184,7 +184,9 @@ class SingleLookup:
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
     ) -> LookupResult:
         """Answer, or wait for the outcome of the request that holds the lease."""
-        holder = self.new_id()
+        # Long enough to tell requests apart, and too short to be traced back to a number.
+        fingerprint = derive_id("fingerprint", stream_id, request.phone_number).hex[:4]
+        holder = f"{fingerprint} {self.new_id().hex}"
         replayed = self._claim(leases, request, stream_id, holder)
         if replayed is not None:
             return replayed
@@ -206,18 +208,16 @@ class SingleLookup:
             return replayed
 
     def _claim(
-        self, leases: Leases, request: LookupRequest, stream_id: UUID, holder: UUID
+        self, leases: Leases, request: LookupRequest, stream_id: UUID, holder: str
     ) -> LookupResult | None:
         """Take the lease of a key, or wait for the outcome of its holder."""
-        # Long enough to tell requests apart, and too short to be traced back to a number.
-        fingerprint = derive_id("fingerprint", stream_id, request.phone_number).hex[:4]
         deadline = time.monotonic() + WAIT_S
         while True:
             seen = self.log.appended.count
-            running = leases.acquire(stream_id, holder, fingerprint, self.clock() + LEASE)
+            running = leases.acquire(stream_id, holder, self.clock() + LEASE)
             if running is None:
                 return None
-            if running != fingerprint:
+            if running.split()[0] != holder.split(maxsplit=1)[0]:
                 # The holder may be the one that reused the key, if it has our outcome by now.
                 replayed = self._replay(request, stream_id)
                 if replayed is None:

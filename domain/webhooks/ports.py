@@ -1,12 +1,11 @@
-"""What webhooks need from outside: a sender, signatures, and the deliveries."""
+"""What webhooks need from outside: a sender and the deliveries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from domain.ids import derive_id
-from domain.webhooks.signatures import Generation
 
 # pending: not accepted yet, and tried again at `next_attempt_at`; cancelled: its endpoint was
 # disabled or deleted before a success.
@@ -24,23 +23,8 @@ class Sent(NamedTuple):
     duration_ms: int
 
 
-class Sender(Protocol):
-    """Sends one request to an endpoint; every failure is returned, none is raised."""
-
-    def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent: ...
-
-
-class Sign(Protocol):
-    """Returns the value of `webhook-signature`; empty if no generation can sign."""
-
-    def __call__(
-        self,
-        endpoint_id: UUID,
-        generations: Sequence[Generation],
-        message_id: str,
-        timestamp: int,
-        body: bytes,
-    ) -> str: ...
+# Sends one request (URL, headers, body) to an endpoint; every failure is returned, none is raised.
+Send = Callable[[str, Mapping[str, str], bytes], Sent]
 
 
 class Delivery(NamedTuple):

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 ED25519 = b"\x01"  # The type of its signatures in a note.
 KEY_ID_BYTES, KEY_BYTES = 4, 32
@@ -58,19 +58,6 @@ class Signature(NamedTuple):
     signature: bytes
 
 
-class Signer(Protocol):
-    """An Ed25519 key."""
-
-    @property
-    def public_key(self) -> bytes:
-        """Return its 32 bytes."""
-        ...
-
-    def sign(self, message: bytes) -> bytes:
-        """Return its signature of a message."""
-        ...
-
-
 Verify = Callable[[bytes, bytes, bytes], bool]  # Public key, message, signature.
 
 
@@ -83,10 +70,12 @@ class SignedCheckpoint:
     note: str
 
     @classmethod
-    def make(cls, checkpoint: Checkpoint, signer: Signer) -> Self:
+    def make(
+        cls, checkpoint: Checkpoint, public_key: bytes, sign: Callable[[bytes], bytes]
+    ) -> Self:
         """Sign a checkpoint under the name of its origin."""
         name, text = checkpoint.origin, checkpoint.text()
-        signed = Signature(name, key_id_of(name, signer.public_key), signer.sign(text.encode()))
+        signed = Signature(name, key_id_of(name, public_key), sign(text.encode()))
         line = f"\u2014 {name} {b64encode(signed.key_id + signed.signature).decode()}\n"
         return cls(checkpoint, [signed], f"{text}\n{line}")
 

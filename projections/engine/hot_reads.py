@@ -4,10 +4,10 @@ Also `OneOf`, a condition on a list of values whose statement is the same for li
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from select import POLLIN, poll
 from threading import local
-from typing import Any, Protocol, cast
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -132,21 +132,13 @@ def _execute(driver: Any, dialect: Dialect, hot: HotStatement, values: Mapping[s
     return driver.execute(text, {**fixed, **values}, binary=True)
 
 
-class Drivers(Protocol):
-    """Lends connections of the driver in autocommit."""
-
-    def lent(self) -> AbstractContextManager[Any]:
-        """Lend a connection; it is dropped when the block raises."""
-        ...
-
-
 class HotReads:
     """Runs `HotStatement` statements on one engine."""
 
     def __init__(self, engine: Engine, kept: "ThreadConnections") -> None:
         self._dialect = engine.dialect
         is_sqlite = engine.dialect.name == "sqlite"
-        self._drivers = kept if is_sqlite else cast("Drivers", engine.pool)
+        self._drivers: Any = kept if is_sqlite else engine.pool  # Both lend in autocommit.
         self._error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     def rows(self, hot: HotStatement, values: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:

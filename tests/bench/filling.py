@@ -14,8 +14,8 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 # Of the installation, or the network's own: there are no more of them for more organizations.
-SHARED = {"follower_positions", "schema_versions", "log_events_servers", "slices_in_hand"}
-SHARED |= {"leases", "throttle", "installation_notes", "simulated_esims", "simulated_endpoints"}
+SHARED = {"follower_positions", "schema_versions", "log_events_servers", "counters"}
+SHARED |= {"installation_notes", "simulated_esims", "simulated_endpoints"}
 LOG = "log_events"
 PLACES = ("notification_id", "position", "first_position", "last_position")
 BYTEA = rb"\\x"

@@ -158,8 +158,7 @@ def _sweep(it: Customer) -> object:
 
 def _purge(it: Customer) -> object:
     web = it.crew.web
-    web.leases.forget_lapsed()
-    web.throttle.forget_lapsed()
+    web.counters.forget_lapsed()
     return web.lookup_cache.forget(web.clock() - timedelta(days=30), parts_max=20)
 
 

@@ -18,10 +18,10 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.stores.faults import Faults
 from app.bootstrap.container import Container
 from domain.log.log import with_news
 from domain.webhooks.ports import Sent
+from projections.stores.faults import Faults
 from tests.app.http.service import Service
 from tests.budgets.tally import Tally
 from tests.budgets.turns import News, Turns
@@ -102,7 +102,7 @@ class Crew:
         """Take its messages, and see each commit of it."""
         parts = vars(container)
         parts["publisher"] = Messages(self._messages)
-        faults = Faults("lookup_cache", container.persistence.place, print)
+        faults = Faults("lookup_cache", str, print)
         parts["webhook_sender"] = Accepting()
         parts["lookup_cache"] = WrittenAtOnce(container.stores, faults)
         insert = container.log.insert

@@ -23,7 +23,7 @@ __all__ = ["tally"]
 
 # What is read whole on purpose, for it is small: a row per follower, per organization with open
 # items, per slice in hand, per server that the log has ever been on; the catalogue.
-READ_WHOLE = {"follower_positions", "open_items", "slices_in_hand", "log_events_servers", "plans"}
+READ_WHOLE = {"follower_positions", "open_items", "counters", "log_events_servers", "plans"}
 OTHERS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND pid <> pg_backend_pid() AND backend_type = 'client backend'"

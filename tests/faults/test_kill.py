@@ -161,7 +161,7 @@ def live_and_die(installation: Installation, partner: Partner, watcher: Watcher)
 def forget_leases(process: Process) -> None:
     """Lose what the dead process held, so that nobody waits half a minute for it to lapse."""
     with process.stores.writing() as connection:
-        connection.exec_driver_sql("DELETE FROM leases")
+        connection.exec_driver_sql("DELETE FROM counters WHERE name = 'leases'")
 
 
 def check_replies(client: Client, partner: Partner) -> None:

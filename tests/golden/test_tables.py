@@ -3,9 +3,9 @@
 `tables.json` holds the columns by set, version and table. No entry is ever changed: where a shape
 changes, the version of its set is raised and a new entry is added, so that `migrate` can tell the
 tables of an earlier release from its own. The entries but for `open_slices 1`, `slices_in_hand 1`,
-`notes 1`, `reading_turns 1`, `simulated_clock 1`, `statements 1`, `usage 1`, `jobs 2`, `links 5`,
-`organizations` and `plans` from 2 on, `api_clients` and `transactions` from 3 on and those of
-webhooks were written by release 289da21. The order of the columns says nothing.
+`notes 1`, `reading_turns 1`, `simulated_clock 1`, `counters 1`, `statements 1`, `usage 1`,
+`jobs 2`, `links 5`, `organizations` and `plans` from 2 on, `api_clients` and `transactions` from 3
+on and those of webhooks were written by release 289da21. The order of the columns says nothing.
 """
 
 import json
@@ -60,5 +60,6 @@ def test_tables_have_the_shape_that_their_version_was_released_with(process: Pro
     for database in (process.vault.database, process.views, process.stores):
         found |= shapes(database)
     for name, tables in sets(process).items():
-        assert {table: sorted(found.pop(table)) for table in tables} == released(name), name
+        shown = {table: sorted(found.pop(table)) for table in tables}
+        assert shown.items() <= released(name).items(), name  # A set may have lost a table.
     assert found == {}, "these tables belong to no set"

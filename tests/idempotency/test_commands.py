@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -290,7 +289,7 @@ def test_another_request_that_comes_too_late_keeps_no_twin_from_its_outcome(
     def meanwhile() -> None:
         firsts.append(operation.ask(process=operation.other))
         until = operation.process.clock() + single.LEASE
-        assert operation.other.leases.acquire(key, uuid4(), "another", until) is None
+        assert operation.other.counters.acquire(key, "another", until) is None
 
     overtaken(operation.process, meanwhile)
     assert operation.ask() == firsts[0].again

@@ -11,9 +11,6 @@ from sqlalchemy import event
 
 from app.adapters.databases import Databases
 from app.adapters.lookups.sandbox import SandboxLookup
-from app.adapters.stores.leases import SqlLeases
-from app.adapters.stores.lookup_cache import SqlLookupCache
-from app.adapters.stores.personal_keys import PersonalKeys
 from app.bootstrap.container import part
 from app.settings import Settings
 from domain.accounts.committer import Command, Committer
@@ -24,6 +21,9 @@ from domain.log.signal import Signal
 from domain.lookups.ports import CachedFacts, LookupProvider
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
+from projections.stores.counters import Counters
+from projections.stores.lookup_cache import SqlLookupCache
+from projections.stores.personal_keys import PersonalKeys
 from tests.faulty_network import Killed
 from tests.installation import Process
 from tests.simulation.hazards import TWIN
@@ -150,21 +150,21 @@ class Machine(Process):
         return InTurn(self.log, self)
 
     @part
-    def leases(self) -> SqlLeases:
-        leases = super().leases
-        acquire, release = leases.acquire, leases.release
+    def counters(self) -> Counters:
+        counters = super().counters
+        acquire, release = counters.acquire, counters.release
 
-        def given_back(key: UUID, holder: UUID) -> None:
+        def given_back(key: UUID, holder: str) -> None:
             self.stops_if_dead()  # Whoever was killed gives nothing back.
             release(key, holder)
 
-        cast("Any", leases).acquire = self._passing("after taking a lease", acquire)
-        cast("Any", leases).release = given_back
-        return leases
+        cast("Any", counters).acquire = self._passing("after taking a lease", acquire)
+        cast("Any", counters).release = given_back
+        return counters
 
     @part
     def lookup_cache(self) -> SqlLookupCache:
-        return WrittenAtOnce(self.stores, self._faults("lookup_cache"))
+        return WrittenAtOnce(self.stores, self.faults_of("lookup_cache"))
 
     @part
     def vault(self) -> PersonalKeys:
@@ -173,7 +173,7 @@ class Machine(Process):
     @part
     def provider(self) -> LookupProvider:
         pause = lambda seconds: self.world.clock.forward(seconds=seconds)  # noqa: E731  # One call.
-        return SandboxLookup(Lookups(self), self.sandbox_attempts, pause)
+        return SandboxLookup(Lookups(self), self.counters.count_attempt, pause)
 
     @part
     def network(self) -> EsimNetwork:

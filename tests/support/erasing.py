@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from app.adapters.stores.personal_keys import PersonalKeys
 from domain.accounts.erasure import Part
+from projections.stores.personal_keys import PersonalKeys
 
 
 def erase_months(vault: PersonalKeys, before: str, organization_id: UUID | None = None) -> int:

@@ -11,7 +11,6 @@ from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.remote import connection, limits
 from app.adapters.remote.api import RemoteRules
 from app.adapters.remote.login import LOGIN_PAUSE_S
-from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
 from app.http import application, catalogue, gateway, server, tokens
@@ -24,6 +23,7 @@ from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.processes.stopping import CLEAN_END_S
+from app.security import throttle
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX

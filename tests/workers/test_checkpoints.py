@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from app.adapters.stores.checkpoints import SqlCheckpoints
 from app.security.checkpoint_keys import verify
 from domain.errors import NotPossible
 from domain.finance.month import Month
 from projections.audit.tree import leaf_hash, root_of
+from projections.stores.checkpoints import CheckpointStore, KeptCheckpoint
 from tests.installation import Installation, Process, SetClock
 from tests.projections.looking import register
-from workers.checkpoints import Checkpoints, KeptCheckpoint, NotAccepted, name_of
+from workers.checkpoints import Checkpoints, NotAccepted, name_of
 
 LAG_S, EVERY_S = 60, 3600
 
@@ -174,11 +174,11 @@ def test_one_that_is_refused_for_ever_holds_up_no_newer_one(
 
 
 def having(process: Process, sink: Keeping) -> Checkpoints:
-    process.checkpoints._sink = sink  # noqa: SLF001  # The container takes it from a setting.
+    process.checkpoints.sink = sink  # The container takes it from a setting.
     return process.checkpoints
 
 
-def store(process: Process) -> SqlCheckpoints:
+def store(process: Process) -> CheckpointStore:
     return process.checkpoint_store
 
 

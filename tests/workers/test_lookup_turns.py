@@ -16,6 +16,7 @@ from domain.lookups.ports import Found
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
 from projections.models.open_slices import Slice
+from projections.stores.slices_in_hand import Held
 from tests.domain.buying import Gate
 from tests.installation import (
     CountingProvider,
@@ -26,7 +27,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.projections.histories import create_job
-from workers.lookup_turns import LEASE, RESTS, Held
+from workers.lookup_turns import LEASE, RESTS
 from workers.routes import slice_message
 
 
@@ -113,7 +114,7 @@ def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
     process.projector.catch_up()
     now = clock()
     dead = Held(Slice(job_id, 0), organization_id, uuid4(), now + LEASE)
-    assert process.slices_in_hand.take(dead, now, now + 2 * LEASE)
+    assert process.slices_in_hand.take(dead)
     other = installation.process(clock, CountingProvider())
     clock.forward(seconds=LEASE.total_seconds() - 0.001)
     other.lookup_turns.answer(job_id, 0)
@@ -129,9 +130,8 @@ def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
 def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetClock) -> None:
     organization_id = process.organization()
     job_id = create_job(process, organization_id, numbers(1))
-    ahead = clock() + 1_000 * LEASE
-    held = Held(Slice(job_id, 0), organization_id, uuid4(), ahead + LEASE)
-    assert process.slices_in_hand.take(held, ahead, ahead + LEASE)
+    held = Held(Slice(job_id, 0), organization_id, uuid4(), clock() + 1_001 * LEASE)
+    assert process.slices_in_hand.take(held)
     process.lookup_turns.answer(job_id, 0)
     assert is_finished(process, job_id)
 

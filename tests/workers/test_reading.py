@@ -12,6 +12,7 @@ import pytest
 from domain.links.link import Link
 from domain.links.network import NetworkReading, NoSuchEndpoint, Usage
 from domain.provider_errors import NotAnswered, Unavailable
+from projections.stores.reading_turns import NewTurn
 from tests.installation import wait_until
 from tests.workers.link_lab import Lab
 from workers import reading
@@ -245,9 +246,9 @@ def test_links_of_which_a_network_tells_oddly_keep_no_other_from_being_read(lab:
 def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) -> None:
     turns, now = lab.process.reading_turns, lab.clock()
     many, few = uuid4(), uuid4()
-    links = [reading.NewTurn(uuid4(), many, "simulated", 10 + n, now) for n in range(5)]
-    links += [reading.NewTurn(uuid4(), few, "simulated", 20 + n, now) for n in range(2)]
-    links += [reading.NewTurn(uuid4(), few, "other", 30, now)]
+    links = [NewTurn(uuid4(), many, "simulated", 10 + n, now) for n in range(5)]
+    links += [NewTurn(uuid4(), few, "simulated", 20 + n, now) for n in range(2)]
+    links += [NewTurn(uuid4(), few, "other", 30, now)]
     turns.enter(links, now)
     for n, each in enumerate(links):  # Those of `few` have waited for the shortest time.
         turns.move(each.link_id, now + timedelta(seconds=n), None, None)

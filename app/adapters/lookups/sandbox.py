@@ -1,7 +1,7 @@
 """The sandbox numbers: each plays, on demand, one failure that a partner can meet."""
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from domain.cost import ProviderBalance
@@ -21,14 +21,6 @@ SLOW_S: Final = 3.0
 _CARRIER: Final = Carrier(name="Sandbox Mobile", type="mobile", mcc="001", mnc="01")
 
 
-class Attempts(Protocol):
-    """Counts lookups of sandbox numbers in a store that all processes share."""
-
-    def count(self, organization_id: UUID, phone_number: str) -> int:
-        """Count one attempt and return the count, from 1; no two callers get the same count."""
-        ...
-
-
 class SandboxLookup:
     """Plays the sandbox numbers and passes every other number to `inner`.
 
@@ -36,14 +28,18 @@ class SandboxLookup:
     """
 
     def __init__(
-        self, inner: LookupProvider, attempts: Attempts, sleep: Callable[[float], None]
+        self,
+        inner: LookupProvider,
+        count: Callable[[UUID, str], int],
+        sleep: Callable[[float], None],
     ) -> None:
+        """`count` counts attempts of an organization at a number, over all processes."""
         self.name = inner.name
         self.remote = inner.remote
         self.is_up = inner.is_up
         self.probe = inner.probe
         self._inner = inner
-        self._attempts = attempts
+        self._count = count
         self._sleep = sleep
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
@@ -62,7 +58,7 @@ class SandboxLookup:
             raise Unavailable(message)
         if phone_number == SLOW:
             self._sleep(SLOW_S)
-        elif self._attempts.count(organization_id, phone_number) == 1:
+        elif self._count(organization_id, phone_number) == 1:
             message = "the sandbox plays a provider that fails on the first attempt"
             raise Unavailable(message)
         return Found(_facts(phone_number), self.name, free=True)  # No provider was asked.

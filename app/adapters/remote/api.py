@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from itertools import count
 from math import inf
 from threading import BoundedSemaphore, Event, Lock
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -40,21 +40,12 @@ REQUEST_TIMEOUT = 408
 logger = logging.getLogger(__name__)
 
 
-class Tell(Protocol):
-    """Called after each try with the provider, how the try ended, and how long it took."""
-
-    def __call__(self, provider: str, outcome: Outcome, seconds: float) -> None: ...
-
-
+# Called after each try with the provider, how the try ended, and how long it took.
+Tell = Callable[[str, Outcome, float], None]
+# Takes the next turn of a rate limit that all processes share, for calls a second, a burst, and the
+# longest wait; returns in how many seconds it is, None if that is too late.
+Pace = Callable[[float, int, float], float | None]
 Record = Callable[[Request, Reply | Outcome, float], None]
-
-
-class Pace(Protocol):
-    """The rate limit that all processes share."""
-
-    def __call__(self, calls_per_s: float, burst: int, within_s: float) -> float | None:
-        """Take the next turn; return in how many seconds it is, None if that is too late."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ def test_what_must_survive_a_crash_is_committed_durably(
     monkeypatch.setattr(Database, "writing", noted)
     for change in (
         lambda: process.bare_network.release_esim("1", timeout_s=PATIENCE_S),
-        lambda: process.simulated_clock.advance(timedelta(hours=1)),
+        lambda: process.counters.advance_simulated(timedelta(hours=1)),
         lambda: process.lookup_cache.forget(now),
         lambda: process.lookup_cache.forget_numbers(organization, ["+14155550100"]),
         lambda: process.readings.forget(now),

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.stores.notes import Notes
 from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
 from app.security.key_file import SigningKeysError
 from app.security.keys import FIRST, WEBHOOK_KEY
 from domain.accounts.organization import api_client_id
 from domain.webhooks.commands import Draft
 from domain.webhooks.endpoint import WebhookEndpoint
+from projections.stores.notes import Notes
 from tests.installation import Installation, Process, SetClock
 
 

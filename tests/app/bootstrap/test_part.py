@@ -1,12 +1,18 @@
-"""Parts of a container: each is made once, whoever asks."""
+"""Parts of a container: each is made once, whoever asks, of what its class declares."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from inspect import signature
 from threading import Barrier, BrokenBarrierError, RLock
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import pytest
 
 from app.bootstrap.container import part
+from app.settings import Settings
+from tests.installation import Installation, Process
 
 TOGETHER_S = 0.2  # Two makers meet within it, if there are two.
 
@@ -59,3 +65,36 @@ def test_a_part_that_could_not_be_made_is_tried_again() -> None:
     with pytest.raises(ZeroDivisionError):
         _ = shaky.ratio
     assert shaky.ratio == 1.0
+
+
+class CheckedProcess(Process):
+    """Compares what its parts are given with the types that their classes declare."""
+
+    def make(self, kind: Callable[..., Any], **given: Any) -> Any:
+        types = get_type_hints(cast("Any", kind).__init__)
+        for name, wanted in signature(kind).parameters.items():
+            if name in given or wanted.default is wanted.empty:
+                value = given[name] if name in given else getattr(self, name)
+                assert fits(value, types[name]), (kind, name, value)
+        return super().make(kind, **given)
+
+
+def fits(value: object, declared: Any) -> bool:
+    """Tell whether a value may be of a type; only the names that a protocol has are compared."""
+    if get_origin(declared) in {Union, UnionType}:
+        return any(fits(value, each) for each in get_args(declared))
+    kind = get_origin(declared) or declared
+    if getattr(kind, "_is_protocol", False):
+        needed = (name for name in vars(kind) if name == "__call__" or not name.startswith("_"))
+        return all(hasattr(value, name) for name in needed)
+    return isinstance(value, kind)
+
+
+@pytest.mark.any_database
+def test_every_part_gets_what_its_class_declares(installation: Installation) -> None:
+    sink = {"CHECKPOINT_SINK": f"file:{installation.directory}"}
+    checked = CheckedProcess(Settings.from_env(installation.environment | sink))
+    checked.complete()
+    assert checked._provisioning_of(checked.network)  # noqa: SLF001  # Made for each network.
+    assert checked._plan_changes_of(checked.network)  # noqa: SLF001  # As above.
+    checked.close()

@@ -8,7 +8,6 @@ from uuid import UUID
 import pytest
 
 from app.adapters.sqlite import database
-from app.adapters.stores import personal_keys
 from app.processes.erasing import erase_again
 from domain.accounts.erasure import Erasure, Part
 from domain.cause import Cause, utc_now
@@ -17,6 +16,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.lookups.single import LookupRequest
 from domain.months import next_month
+from projections.stores import personal_keys
 from tests.app.cli.shell import Shell
 from tests.installation import Process, this_month
 from tests.projections.link_steps import LinkSteps

@@ -58,7 +58,7 @@ class Running:
         self.process = installation.process(provider=self.provider)
         self.sender = self.process.webhook_sender = KeepingSender()  # type: ignore[assignment]  # It has the shape of it.
         self.sunk: list[str] = []
-        self.process.checkpoints._sink = self  # type: ignore[assignment]  # noqa: SLF001  # As above.
+        self.process.checkpoints.sink = self  # type: ignore[assignment]  # As above.
         self.runtime = Runtime(self.process)
         self.runtime.start()
 

@@ -1,14 +1,26 @@
 """Own tables have a version: cheap sets are made anew, others are never changed by mistake."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import inspect
 
-from app.processes.migrate import CannotMigrate, is_migrated, migrate
+from app.processes.migrate import (
+    FORMER_SETS,
+    FORMER_TABLES,
+    CannotMigrate,
+    is_migrated,
+    migrate,
+    newer_tables,
+    table_versions,
+)
 from projections.engine.database import Database
 from tests.installation import Installation, Process, SetClock
 
 OLDER = "UPDATE schema_versions SET version = 0 WHERE name = '{}'"  # One table has all sets.
+AHEAD = timedelta(hours=1)
+FORMER = "INSERT INTO schema_versions VALUES ('{}', 1)"
 NEWER = "UPDATE schema_versions SET version = 99"
 
 
@@ -18,19 +30,35 @@ def run(database: Database, statement: str) -> None:
 
 
 def test_stores_of_an_older_shape_are_made_anew(process: Process) -> None:
-    run(process.stores, "DROP TABLE leases")
-    run(process.stores, "CREATE TABLE leases (key TEXT)")
-    run(process.stores, OLDER.format("stores"))
+    run(process.stores, "DROP TABLE counters")
+    run(process.stores, "CREATE TABLE counters (key TEXT)")
+    run(process.stores, OLDER.format("counters"))
     assert not is_migrated(process)
     migrate(process)
     assert is_migrated(process)
+    assert process.counters.advance_simulated(AHEAD) == AHEAD
+
+
+def test_former_tables_serve_the_earlier_release_for_a_day(installation: Installation) -> None:
     clock = SetClock()
-    assert (
-        process.leases.acquire(
-            process.accounts.new_id(), process.accounts.new_id(), "first", clock.forward(seconds=30)
-        )
-        is None
-    )
+    process = installation.process(clock)
+    for table in FORMER_TABLES:
+        run(process.stores, f"CREATE TABLE {table} (ahead BIGINT)")
+    for name in FORMER_SETS:
+        run(process.stores, FORMER.format(name))
+    run(process.stores, "INSERT INTO simulated_clock VALUES (3600000000)")  # In microseconds.
+    run(process.vault.database, "DELETE FROM installation_notes WHERE subject = 'counters'")
+    for _ in range(2):
+        migrate(installation.process(clock))
+        assert process.counters.simulated_ahead() == AHEAD
+        run(process.stores, "DELETE FROM leases")  # As a process of the earlier release does.
+    assert not newer_tables(process, table_versions(process))
+    clock.forward(days=1)
+    migrate(installation.process(clock))
+    with process.stores.reading() as connection:
+        assert not {*FORMER_TABLES} & {*inspect(connection).get_table_names()}
+    assert not {*FORMER_SETS} & table_versions(process).keys()
+    assert process.counters.simulated_ahead() == AHEAD
 
 
 def test_positions_of_an_older_shape_cost_a_rebuild_only(process: Process) -> None:

@@ -92,7 +92,7 @@ def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Proces
     month = (process.clock() + timedelta(days=40)).strftime("%Y-%m")
     active = lambda _: [uuid4()]  # noqa: E731 - one line says it.
     with pytest.raises(WrongCurrency, match="CURRENCY must stay USD"):
-        euros.monthly_fees._billing.freeze(history, month, active, euros.cause())  # noqa: SLF001 - what the clock calls.
+        euros.monthly_fees.billing.freeze(history, month, active, euros.cause())
     assert events(process)["MonthlyFee.Due"] == 0
 
 

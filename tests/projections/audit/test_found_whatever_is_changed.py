@@ -19,7 +19,7 @@ from app.security.checkpoint_keys import CheckpointKeys
 from domain.finance.month import Month
 from domain.log.discontinuity import Discontinuity
 from projections.audit.auditor import check_log
-from projections.audit.checkpoint import SignedCheckpoint, verifier_key
+from projections.audit.checkpoint import verifier_key
 from projections.audit.export import Export
 from tests.docs.verifier import verify
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
@@ -181,10 +181,10 @@ def tell(name: str, *figures: object) -> None:
 
 def _note_outside(lab: Lab, folder: Path) -> list[str]:
     """Sign the whole log as an outsider has kept it; return the verifier's options."""
-    key = CheckpointKeys(folder / "keys", lab.process.clock).newest()
+    keys = CheckpointKeys(folder / "keys", lab.process.clock)
     checkpoint = lab.outside[-1].checkpoint
-    (folder / "note.txt").write_text(SignedCheckpoint.make(checkpoint, key).note, "utf-8")
-    line = verifier_key(checkpoint.origin, key.public_key)
+    (folder / "note.txt").write_text(keys.sign(checkpoint).note, "utf-8")
+    line = verifier_key(checkpoint.origin, keys.newest().public_key)
     return ["--checkpoint", str(folder / "note.txt"), "--key", line]
 
 

@@ -15,7 +15,7 @@ import pytest
 from app.security.checkpoint_keys import CheckpointKeys
 from domain.log.log import Stored
 from projections.audit.auditor import check_log
-from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, verifier_key
+from projections.audit.checkpoint import Checkpoint, verifier_key
 from projections.audit.export import Export
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.audit.witnesses import Claim, Claims
@@ -39,10 +39,10 @@ class Judges:
         for row in self.honest:
             tree.append(leaf_hash(*row))
         self.kept = Checkpoint("kept", tree.size, tree.root(), row.position, process.clock())
-        key = CheckpointKeys(folder / "keys", process.clock).newest()
-        (folder / "note").write_text(SignedCheckpoint.make(self.kept, key).note, "utf-8")
+        keys = CheckpointKeys(folder / "keys", process.clock)
+        (folder / "note").write_text(keys.sign(self.kept).note, "utf-8")
         self.options = ["--checkpoint", str(folder / "note"), "--key"]
-        self.options.append(verifier_key("kept", key.public_key))
+        self.options.append(verifier_key("kept", keys.newest().public_key))
 
     def rewritten(self, rewrite: Rewrite) -> list[Stored]:
         log = Rewriting.of(deepcopy(self.honest))

@@ -136,7 +136,7 @@ def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96)
         process.log,
         process.webhooks,
         process.webhook_deliveries,
-        sender,
+        sender.send,
         signed,
         lambda: True,
         bells or Bells(),

@@ -12,10 +12,11 @@ from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sent
 from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX
+from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
-from workers.webhooks import KEPT, LEASE, PLACES
+from workers.webhooks import KEPT, PLACES
 
 WRONG = Sent(500, None, 5)
 

@@ -33,7 +33,7 @@ class Sandbox:
         self.provider = ScriptedLookup()
         self.attempts = AttemptsInMemory()
         self.slept_s: list[float] = []
-        self.lookup = SandboxLookup(self.provider, self.attempts, self.slept_s.append)
+        self.lookup = SandboxLookup(self.provider, self.attempts.count, self.slept_s.append)
 
     def ask(self, phone_number: str, organization_id: UUID = ORGANIZATION) -> NumberFacts:
         return self.lookup.look_up(organization_id, phone_number).facts
@@ -86,7 +86,7 @@ def test_sandbox_numbers_never_reach_the_provider(sandbox: Sandbox) -> None:
 
 def test_sandbox_numbers_never_open_the_circuit() -> None:
     breaker = Behind(ScriptedLookup(), failures_max=1)
-    lookup = SandboxLookup(breaker, AttemptsInMemory(), sleep=lambda _: None)
+    lookup = SandboxLookup(breaker, AttemptsInMemory().count, sleep=lambda _: None)
 
     for phone_number in ("+15005550001", "+15005550003", "+15005550004"):
         with pytest.raises(Unavailable):
@@ -100,7 +100,7 @@ def test_sandbox_numbers_answer_while_the_circuit_is_open() -> None:
     provider = ScriptedLookup()
     provider.play(Fault.TIMES_OUT)
     breaker = Behind(provider, failures_max=1)
-    lookup = SandboxLookup(breaker, AttemptsInMemory(), sleep=lambda _: None)
+    lookup = SandboxLookup(breaker, AttemptsInMemory().count, sleep=lambda _: None)
     with closing(breaker):
         with pytest.raises(Unavailable):
             lookup.look_up(ORGANIZATION, VALID_MOBILE)

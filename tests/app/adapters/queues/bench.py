@@ -10,7 +10,7 @@ from dramatiq import Broker, Worker
 from app.adapters.queues.rabbitmq import DurableBroker
 from tests.installation import PATIENCE_S
 from workers.actors import RETRIES
-from workers.routes import QUEUES, DramatiqPublisher, Message, Queue
+from workers.routes import QUEUES, Message, Publisher, Queue
 
 
 class Bench:
@@ -24,7 +24,7 @@ class Bench:
         self.failing: set[str] = set()
         self.holding: list[str] = []  # Each is held up once, until `go_on` is released.
         self.go_on = Semaphore(0)
-        self.publisher = DramatiqPublisher(broker, broker.backlog)  # type: ignore[attr-defined]  # Of both.
+        self.publisher = Publisher(broker, broker.backlog)  # type: ignore[attr-defined]  # Of both.
         for queue in QUEUES:
             dramatiq.actor(
                 self._note, broker=broker, actor_name=f"note_{queue}", queue_name=queue, **RETRIES

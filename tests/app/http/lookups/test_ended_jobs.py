@@ -65,7 +65,7 @@ def test_another_process_erases_it_within_the_second_that_a_key_is_held(
     tenant = stands.tenant()
     path = ended_job(tenant)
     tag = tenant.get(path).headers["ETag"]
-    held_s = "app.adapters.stores.personal_keys.HELD_S"
+    held_s = "projections.stores.personal_keys.HELD_S"
     monkeypatch.setattr(held_s, 60.0)  # The erasure may take longer than a second.
     other = Container(stands.container.settings)
     erase_months(other.vault, "9999-12")

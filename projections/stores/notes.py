@@ -22,6 +22,7 @@ Subject = Literal[
     "endless_secrets",
     "hold",
     "alive",
+    "counters",
 ]
 
 
@@ -57,6 +58,10 @@ class Notes:
 
     def newest(self, subject: Subject) -> Note | None:
         return next(reversed(self.all(subject)), None)
+
+    def value(self, subject: Subject) -> str | None:
+        note = self.newest(subject)
+        return None if note is None else note.value
 
     def add(self, subject: Subject, value: str, at: datetime) -> None:
         """Add a value that holds from now on, unless the newest note has the same value.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -21,12 +21,21 @@ from sqlalchemy import (
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, as_id, run
 from projections.engine.inserting import insert_new
-from workers.reading import NewTurn
 
 ASKED_FOR = 0  # The due time of a link that was asked for, so that it comes before all others.
 
 
-class SqlReadingTurns:
+class NewTurn(NamedTuple):
+    """A link that has become active, with the position of its activation and its first turn."""
+
+    link_id: UUID
+    organization_id: UUID
+    network: str
+    position: int
+    due_at: datetime
+
+
+class ReadingTurns:
     """A row per link that has not ended, from its activation on."""
 
     def __init__(self, database: Database) -> None:

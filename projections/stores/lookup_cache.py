@@ -4,7 +4,7 @@ A thread writes new answers together every 50 ms; until then this process finds 
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import Condition, Thread
 from typing import Any
@@ -24,12 +24,12 @@ from sqlalchemy import (
     select,
 )
 
-from app.adapters.stores.faults import Faults
 from domain.lookups.ports import CachedFacts
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import upsert
+from projections.stores.faults import Faults
 
 PACE_S = 0.05  # Between two writes; no request waits for a write, and many answers share one.
 ANSWERS_MAX = 20_000  # Beyond this, new answers are dropped; it is only a cache.
@@ -40,34 +40,67 @@ logger = logging.getLogger(__name__)
 Kept = dict[UUID, dict[str, CachedFacts]]  # By organization and number.
 
 
-class WaitingAnswers:
-    """Holds answers until they are written; a killed process loses them, which costs only time."""
+_decode = msgspec.json.Decoder(CachedFacts).decode
 
-    def __init__(self, write: Callable[[Kept], None]) -> None:
-        self._write = write
+
+class SqlLookupCache:
+    """One row per organization and number; a cache that fails finds nothing.
+
+    Answers wait in memory until they are written. A killed process loses them.
+    """
+
+    def __init__(self, database: Database, faults: Faults) -> None:
+        self._database = database
+        self._faults = faults
         self._condition = Condition()
         self._waiting: Kept = {}
         self._under_way: Kept = {}
         self._thread: Thread | None = None
         self._closed = False
-
-    def add(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
-        """Add answers; a newer one replaces an older one of the same number."""
-        with self._condition:
-            if self._closed or _count(self._waiting) + len(answers) > ANSWERS_MAX:
-                return
-            own = self._waiting.setdefault(organization_id, {})
-            own.update((answer.facts.phone_number, answer) for answer in answers)
-            if self._thread is None:
-                thread = Thread(target=self._run, name="lookup cache", daemon=True)
-                thread.start()  # It may fail; then the next call tries again.
-                self._thread = thread
-            self._condition.notify_all()
+        self.metadata = MetaData()
+        self._rows = Table(
+            "lookup_cache",
+            self.metadata,
+            Column("organization_id", Uuid, primary_key=True),
+            Column("phone_number", String, primary_key=True),
+            Column("as_of", BigInteger, nullable=False),
+            Column("answer", LargeBinary, nullable=False),
+            Index("lookup_cache_by_age", "as_of"),
+            sqlite_with_rowid=False,
+        )
+        columns = self._rows.c
+        # Built once, because every lookup runs one of them. Without a condition on the age the
+        # planner has only one plan for a whole key.
+        found = select(columns.phone_number, columns.answer).where(
+            columns.organization_id == bindparam("organization")
+        )
+        self._find_one = HotStatement(found.where(columns.phone_number == bindparam("number")))
+        self._find_many = HotStatement(found.where(OneOf(columns.phone_number, "numbers")))
 
     def find(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
+    ) -> Mapping[str, CachedFacts]:
+        """Return the stored answers of these numbers that are not older than `not_before`."""
+        found = self._find_unwritten(organization_id, phone_numbers, not_before)
+        others = [number for number in phone_numbers if number not in found]
+        if not others:
+            return found
+        rows: Sequence[Sequence[Any]] = ()
+        with self._faults.swallowed("find"):
+            rows = self._read(organization_id, others)
+        answers = ((number, _decoded(answer)) for number, answer in rows)
+        fresh = {n: each for n, each in answers if each is not None and each.as_of >= not_before}
+        return fresh | found
+
+    def _read(self, organization_id: UUID, numbers: Sequence[str]) -> Sequence[Sequence[Any]]:
+        ask = self._database.rows
+        if len(numbers) == 1:
+            return ask(self._find_one, organization=organization_id, number=numbers[0])
+        return ask(self._find_many, organization=organization_id, numbers=[*numbers])
+
+    def _find_unwritten(
+        self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> dict[str, CachedFacts]:
-        """Return the waiting answers of these numbers that are not older than `not_before`."""
         found: dict[str, CachedFacts] = {}
         for kept in (self._waiting, self._under_way):
             own = kept.get(organization_id)
@@ -78,8 +111,22 @@ class WaitingAnswers:
                 found = fresh | found
         return found
 
+    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+        """Store answers, replacing older ones of the same number; they are written soon after."""
+        with self._condition:
+            waiting = sum(map(len, self._waiting.values()))
+            if self._closed or waiting + len(answers) > ANSWERS_MAX:
+                return
+            own = self._waiting.setdefault(organization_id, {})
+            own.update((answer.facts.phone_number, answer) for answer in answers)
+            if self._thread is None:
+                thread = Thread(target=self._run, name="lookup cache", daemon=True)
+                thread.start()  # It may fail; then the next call tries again.
+                self._thread = thread
+            self._condition.notify_all()
+
     def flush(self) -> None:
-        """Wait until every waiting answer is written, or its writing has failed."""
+        """Wait until each waiting answer is written, or its writing has failed."""
         with self._condition:
             self._condition.wait_for(lambda: not self._waiting and not self._under_way, CLOSE_S)
 
@@ -109,73 +156,6 @@ class WaitingAnswers:
             self._condition.wait_for(lambda: self._waiting or self._closed)
             self._under_way, self._waiting = self._waiting, {}
             return bool(self._under_way)
-
-
-def _count(kept: Kept) -> int:
-    return sum(map(len, kept.values()))
-
-
-_decode = msgspec.json.Decoder(CachedFacts).decode
-
-
-class SqlLookupCache:
-    """One row per organization and number; a cache that fails finds nothing."""
-
-    def __init__(self, database: Database, faults: Faults) -> None:
-        self._database = database
-        self._faults = faults
-        self._waiting = WaitingAnswers(self._write)
-        self.metadata = MetaData()
-        self._rows = Table(
-            "lookup_cache",
-            self.metadata,
-            Column("organization_id", Uuid, primary_key=True),
-            Column("phone_number", String, primary_key=True),
-            Column("as_of", BigInteger, nullable=False),
-            Column("answer", LargeBinary, nullable=False),
-            Index("lookup_cache_by_age", "as_of"),
-            sqlite_with_rowid=False,
-        )
-        columns = self._rows.c
-        # Built once, because every lookup runs one of them. Without a condition on the age the
-        # planner has only one plan for a whole key.
-        found = select(columns.phone_number, columns.answer).where(
-            columns.organization_id == bindparam("organization")
-        )
-        self._find_one = HotStatement(found.where(columns.phone_number == bindparam("number")))
-        self._find_many = HotStatement(found.where(OneOf(columns.phone_number, "numbers")))
-
-    def find(
-        self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
-    ) -> Mapping[str, CachedFacts]:
-        """Return the stored answers of these numbers that are not older than `not_before`."""
-        found = self._waiting.find(organization_id, phone_numbers, not_before)
-        others = [number for number in phone_numbers if number not in found]
-        if not others:
-            return found
-        rows: Sequence[Sequence[Any]] = ()
-        with self._faults.swallowed("find"):
-            rows = self._read(organization_id, others)
-        answers = ((number, _decoded(answer)) for number, answer in rows)
-        fresh = {n: each for n, each in answers if each is not None and each.as_of >= not_before}
-        return fresh | found
-
-    def _read(self, organization_id: UUID, numbers: Sequence[str]) -> Sequence[Sequence[Any]]:
-        ask = self._database.rows
-        if len(numbers) == 1:
-            return ask(self._find_one, organization=organization_id, number=numbers[0])
-        return ask(self._find_many, organization=organization_id, numbers=[*numbers])
-
-    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
-        """Store answers, replacing older ones of the same number; they are written soon after."""
-        self._waiting.add(organization_id, answers)
-
-    def flush(self) -> None:
-        """Wait until stored answers are written, so that other processes can see them."""
-        self._waiting.flush()
-
-    def close(self) -> None:
-        self._waiting.close()
 
     def _write(self, kept: Kept) -> None:
         rows = [

@@ -7,17 +7,24 @@ checkpoints are made.
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, Row, Select, String, Table, select
 
 from projections.audit.checkpoint import SignedCheckpoint
 from projections.audit.covering import ChangedCheckpoint, covering, signed_in
 from projections.engine.database import Database, from_micros, to_micros
-from workers.checkpoints import KeptCheckpoint
 
 
-class SqlCheckpoints:
+class KeptCheckpoint(NamedTuple):
+    """A checkpoint as it is kept; `delivered_at` is None until the sink has accepted it."""
+
+    number: int
+    signed: SignedCheckpoint
+    delivered_at: datetime | None
+
+
+class CheckpointStore:
     """One row per checkpoint, in the order in which they were made.
 
     Reading one raises ChangedCheckpoint if somebody has changed its row.

@@ -5,9 +5,9 @@ position in one commit.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -40,13 +40,23 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, as_id
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
-from workers.webhooks import LEASE, Taken
 
+# An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
+LEASE = timedelta(seconds=30)
 ROWS_MAX = 500  # Per statement, because PostgreSQL accepts at most 65,535 values.
 _TIMES = ("created_at", "next_attempt_at", "attempted_at")
 
 
-class SqlDeliveries:
+class Taken(NamedTuple):
+    """A delivery in hand until a moment; `has_more`: the endpoint has another one to take."""
+
+    delivery: Delivery
+    until: datetime
+    health: Health
+    has_more: bool
+
+
+class Deliveries:
     """A row per delivery, and a row per endpoint about its recent failures."""
 
     def __init__(self, database: Database) -> None:

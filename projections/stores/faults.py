@@ -6,17 +6,17 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.watch.trouble import trouble_of
-
 logger = logging.getLogger(__name__)
 
 
 class Faults:
     """The errors of one store; `count` is called with the store's name for each."""
 
-    def __init__(self, store: str, place: str, count: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: str, describe: Callable[[Exception], str], count: Callable[[str], None]
+    ) -> None:
         self._store = store
-        self._place = place
+        self._describe = describe
         self._count = count
         self._failing: set[str] = set()
 
@@ -37,7 +37,7 @@ class Faults:
                 logger.error(  # noqa: TRY400  # The message holds the reason.
                     "%s does not work, requests go on without it: %s",
                     self._store,
-                    trouble_of(error, self._place),
+                    self._describe(error),
                 )
         else:
             if use in self._failing:

@@ -43,7 +43,7 @@ AT = to_micros(NOON)
 FILL = {
     "lookup_cache": f"SELECT '{ORGANIZATION}'::uuid, {NUMBER}, {AT} + i, ''::bytea {EACH}",
     "network_readings": f"SELECT {ID}, '{ORGANIZATION}'::uuid, NULL, NULL, {AT} + i {EACH}",
-    "leases": f"SELECT {ID}, {ID}, '', {AT} + i {EACH}",
+    "counters": f"SELECT 'throttle', {ID}::text, 1, {AT} + i, NULL {EACH}",
 }
 
 Forget = Callable[[Process], int]
@@ -51,7 +51,7 @@ WAYS: dict[str, tuple[str, Forget]] = {
     "cache": ("lookup_cache", lambda it: it.lookup_cache.forget(LATER)),
     "cache of one": ("lookup_cache", lambda it: it.lookup_cache.forget(LATER, ORGANIZATION)),
     "readings": ("network_readings", lambda it: it.readings.forget(LATER, ORGANIZATION)),
-    "leases": ("leases", lambda it: it.leases.forget_lapsed()),
+    "counters": ("counters", lambda it: it.counters.forget_lapsed()),
 }
 
 

@@ -22,13 +22,13 @@ from sqlalchemy import (
     select,
 )
 
-from app.adapters.stores.faults import Faults
 from domain.links.network import NetworkReading, NetworkStatus, Usage
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_into
 from projections.engine.trigrams import ESCAPE, pattern, trigram_index
+from projections.stores.faults import Faults
 
 _USAGE = msgspec.json.Decoder(Usage)
 _STATUS = msgspec.json.Decoder(NetworkStatus)

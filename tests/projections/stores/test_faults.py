@@ -42,11 +42,19 @@ def find_number(process: Process) -> None:
 
 def claim(process: Process) -> None:
     soon = process.clock() + timedelta(seconds=5)
-    assert process.leases.acquire(uuid4(), uuid4(), "f", soon) is None
+    assert process.counters.acquire(uuid4(), "f", soon) is None
 
 
 def give_back(process: Process) -> None:
-    process.leases.release(uuid4(), uuid4())
+    process.counters.release(uuid4(), "f")
+
+
+def take_turn(process: Process) -> None:
+    assert process.counters.take_turn("one", 1_000_000, 9, 0.1) == 0.0
+
+
+def count_requests(process: Process) -> None:
+    process.counters.count_requests(ORGANIZATION, 1, 1)
 
 
 WAYS: dict[Callable[[Process], None], tuple[str, str]] = {
@@ -55,8 +63,10 @@ WAYS: dict[Callable[[Process], None], tuple[str, str]] = {
     find_reading: ("network_readings", "network_readings"),
     keep_status: ("network_readings", "network_readings"),
     find_number: ("network_readings", "network_readings"),
-    claim: ("leases", "leases"),
-    give_back: ("leases", "leases"),
+    claim: ("leases", "counters"),
+    give_back: ("leases", "counters"),
+    take_turn: ("provider_paces", "counters"),
+    count_requests: ("rate_limits", "counters"),
 }
 
 
@@ -71,7 +81,7 @@ def move(process: Process, old: str, new: str) -> None:
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
-    return [each for each in caplog.records if each.name == "app.adapters.stores.faults"]
+    return [each for each in caplog.records if each.name == "projections.stores.faults"]
 
 
 @pytest.mark.parametrize("use", WAYS)

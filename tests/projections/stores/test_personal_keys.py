@@ -7,11 +7,11 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import text
 
-from app.adapters.stores import personal_keys
-from app.adapters.stores.personal_keys import HELD_S, PACKED, PersonalKeys
 from domain.accounts.erasure import Part
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed, open_text
+from projections.stores import personal_keys
+from projections.stores.personal_keys import HELD_S, PACKED, PersonalKeys
 from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.support.erasing import erase_months
 

@@ -1,1 +1,0 @@
-"""Own stores: state that the log cannot rebuild. ARCHITECTURE lists what losing each one costs."""

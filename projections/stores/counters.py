@@ -1,0 +1,254 @@
+"""Counters and claims that all processes share, in one table. ARCHITECTURE says what losing costs.
+
+A row counts something under a name and a key, or says who holds it, until a moment. Each operation
+is one statement, so that nothing is lost between reading and writing.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Column, MetaData, String, Table, bindparam, or_, select, text
+
+from domain.cause import AHEAD_MAX, Clock
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import HotStatement, OneOf, run
+from projections.engine.in_parts import change_in_parts
+from projections.stores.faults import Faults
+
+LEASES, RATES, THROTTLE, SLICES = "leases", "rate_limits", "throttle", "slices_in_hand"
+LAPSING = (LEASES, RATES, THROTTLE, SLICES)
+PACES, ATTEMPTS, SIMULATED = "provider_paces", "sandbox_attempts", "simulated_clock"
+
+SECOND = 1_000_000  # In microseconds.
+MINUTE = 60 * SECOND
+NEVER = 1 << 62  # The end of what never lapses.
+_MICROSECOND = timedelta(microseconds=1)
+
+# A count goes on if its end is not before `earliest`, and not so late that a clock that was ahead
+# must have written it. Otherwise it begins anew.
+_COUNT = HotStatement(
+    text(
+        "INSERT INTO counters (name, key, value, until) VALUES (:name, :key, :by, :until)"
+        " ON CONFLICT (name, key) DO UPDATE SET value = :by + CASE"
+        " WHEN counters.until BETWEEN :earliest AND :latest THEN counters.value ELSE 0 END,"
+        " until = CASE"
+        " WHEN counters.until BETWEEN :earliest AND :latest THEN counters.until ELSE :until END"
+        " RETURNING value, until"
+    )
+)
+# The generic cell rate algorithm: `until` is when the next call would be due at a steady pace. It
+# may lie at most `burst` calls in the past. A caller who cannot wait that long takes no turn.
+_TURN = HotStatement(
+    text(
+        "INSERT INTO counters (name, key, value, until) VALUES (:name, :key, 0, :earliest + :step)"
+        " ON CONFLICT (name, key) DO UPDATE SET until = :step + CASE"
+        " WHEN counters.until < :earliest OR counters.until > :ahead"
+        " THEN :earliest ELSE counters.until END"
+        " WHERE counters.until <= :latest OR counters.until > :ahead"
+        " RETURNING until"
+    )
+)
+# A claim can be replaced if it has lapsed, or if it is our own and the reply to us was lost.
+_CLAIM = HotStatement(
+    text(
+        "INSERT INTO counters (name, key, value, until, holder)"
+        " VALUES (:name, :key, 0, :until, :holder)"
+        " ON CONFLICT (name, key) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+        " WHERE counters.holder = excluded.holder"
+        " OR counters.until <= :now OR counters.until > :latest RETURNING 1"
+    )
+)
+_RELEASE = HotStatement(
+    text("DELETE FROM counters WHERE name = :name AND key = :key AND holder = :holder RETURNING 1")
+)
+# Runs each second and mostly deletes nothing, so it is one statement without a transaction.
+_FORGET = HotStatement(
+    text("DELETE FROM counters WHERE name = :name AND until <= :now RETURNING 1")
+)
+
+
+class Counters:
+    """One row for each name and key."""
+
+    def __init__(self, database: Database, clock: Clock, faults: Callable[[str], Faults]) -> None:
+        """`faults` returns what swallows the errors of a name that requests can do without."""
+        self._database = database
+        self._clock = clock
+        self._faults = {name: faults(name) for name in (LEASES, RATES, PACES)}
+        # Threads would queue for the row anyway, and each would hold a connection meanwhile.
+        self._one_at_a_time = Lock()
+        self.metadata = MetaData()
+        self._rows = Table(
+            "counters",
+            self.metadata,
+            Column("name", String, primary_key=True),
+            Column("key", String, primary_key=True),
+            Column("value", BigInteger, nullable=False),
+            Column("until", BigInteger, nullable=False),
+            Column("holder", String),
+            sqlite_with_rowid=False,
+        )
+        row = self._rows.c
+        named = select(row.key, row.value, row.until, row.holder).where(row.name == bindparam("of"))
+        self._some = HotStatement(named.where(OneOf(row.key, "keys")))
+        running = named.where(row.until > bindparam("now"), row.until <= bindparam("last"))
+        self._running = HotStatement(running)
+        mine = self._rows.update().where(
+            row.name == bindparam("of"), row.holder == bindparam("mine"), OneOf(row.key, "keys")
+        )
+        moved = mine.values(holder=bindparam("then"), until=bindparam("new_until"))
+        self._move = HotStatement(moved.returning(row.key))
+
+    # Counts.
+
+    def count_requests(
+        self, organization_id: UUID, minute: int, wanted: int
+    ) -> tuple[int, int] | None:
+        """Count requests; return the minute that has them, and how many it has in all.
+
+        Another process may be in the next minute already; that minute then counts for all. None if
+        the table cannot be reached.
+        """
+        counted, end = list[tuple[int, int]](), (minute + 1) * MINUTE
+        with self._faults[RATES].swallowed("count requests"):
+            key, latest = organization_id.hex, end + MINUTE
+            counted.append(self._count(RATES, key, wanted, end, end, latest))
+        return next(((until // MINUTE - 1, taken) for taken, until in counted), None)
+
+    def count_failure(self, subject: str, window: timedelta) -> None:
+        """Count a wrong secret, in the window that began with the first one."""
+        now = self._clock()
+        self._count(THROTTLE, subject, 1, to_micros(now + window), *_span(now))
+
+    def failures(self, subjects: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Return how often each has failed, and how many microseconds its window still lasts."""
+        now = to_micros(self._clock())
+        found = self._database.rows(self._some, of=THROTTLE, keys=[*subjects])
+        last = now + AHEAD_MAX // _MICROSECOND
+        return {row[0]: (row[1], row[2] - now) for row in found if now < row[2] <= last}
+
+    def count_attempt(self, organization_id: UUID, phone_number: str) -> int:
+        """Count an attempt at a sandbox number; return the number of attempts so far."""
+        key = f"{organization_id.hex} {phone_number}"
+        return self._count(ATTEMPTS, key, 1, NEVER, NEVER, NEVER)[0]
+
+    def simulated_ahead(self) -> timedelta:
+        """Return how far the clock of the simulated network is ahead of ours."""
+        found = self._database.rows(self._some, of=SIMULATED, keys=[""])
+        return int(found[0][1]) * _MICROSECOND if found else timedelta(0)
+
+    def advance_simulated(self, by: timedelta) -> timedelta:
+        """Set the clock of the simulated network ahead; return how far it is ahead then."""
+        values = {"name": SIMULATED, "key": "", "by": by // _MICROSECOND, "until": NEVER}
+        with self._database.writing(durable=True) as connection:
+            run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values)
+        return self.simulated_ahead()
+
+    def _count(  # noqa: PLR0913  # What, where, and which counts go on.
+        self, name: str, key: str, by: int, until: int, earliest: int, latest: int
+    ) -> tuple[int, int]:
+        values = {"by": by, "until": until, "earliest": earliest, "latest": latest}
+        [found] = self._database.rows(_COUNT, name=name, key=key, **values)
+        return int(found[0]), int(found[1])
+
+    # Paces.
+
+    def take_turn(
+        self, provider: str, calls_per_s: float, burst: int, within_s: float
+    ) -> float | None:
+        """Take the next turn of a provider; return in how many seconds it is, None if too late.
+
+        After a pause `burst` calls may come at once. If the store fails, the turn is now.
+        """
+        if not self._one_at_a_time.acquire(timeout=within_s):
+            return None
+        try:
+            return self._turn(provider, round(SECOND / calls_per_s), burst, within_s)
+        finally:
+            self._one_at_a_time.release()
+
+    def _turn(self, provider: str, step: int, burst: int, within_s: float) -> float | None:
+        now, wait_s = self._clock(), 0.0
+        with self._faults[PACES].swallowed("take a turn"):
+            found = self._database.rows(
+                _TURN,
+                name=PACES,
+                key=provider,
+                step=step,
+                earliest=to_micros(now) - step * (burst - 1),
+                latest=to_micros(now) + int(min(within_s, AHEAD_MAX.seconds) * SECOND),
+                ahead=to_micros(now + AHEAD_MAX),
+            )
+            if not found:
+                return None
+            wait_s = (int(found[0][0]) - step - to_micros(now)) / SECOND
+        return max(0.0, wait_s)
+
+    # Claims.
+
+    def acquire(self, key: UUID, holder: str, until: datetime) -> str | None:
+        """Claim the lease of a request until a moment; None when claimed, else who holds it.
+
+        If the store fails the result is also None, because the log would refuse a second request.
+        """
+        with self._faults[LEASES].swallowed("claim"):
+            if not self.claim(LEASES, key.hex, holder, until):
+                running = self._database.rows(self._some, of=LEASES, keys=[key.hex])
+                # Released between the two statements; the caller's next attempt will claim it.
+                return str(running[0][3]) if running else holder
+        return None
+
+    def release(self, key: UUID, holder: str) -> None:
+        """Release the holder's own lease; if that fails it lapses by itself."""
+        with self._faults[LEASES].swallowed("give back"):
+            self._database.rows(_RELEASE, name=LEASES, key=key.hex, holder=holder)
+
+    def claim(self, name: str, key: str, holder: str, until: datetime) -> bool:
+        """Claim what is free, lapsed, or one's own; tell whether it is claimed."""
+        now = self._clock()
+        values = {"until": to_micros(until), "now": to_micros(now)}
+        latest = to_micros(now + AHEAD_MAX)
+        asked = {"name": name, "key": key, "holder": holder, "latest": latest, **values}
+        return bool(self._database.rows(_CLAIM, **asked))
+
+    def claims(self, name: str) -> Sequence[Sequence[Any]]:
+        """Return key, value, end and holder of the claims that have not lapsed."""
+        now = self._clock()
+        last = to_micros(now + AHEAD_MAX)
+        return self._database.rows(self._running, of=name, now=to_micros(now), last=last)
+
+    def move(
+        self, name: str, keys: Sequence[str], holder: str, then: str | None, until: datetime
+    ) -> None:
+        """Keep a holder's claims until another moment, or leave them to nobody until then."""
+        values = {"of": name, "mine": holder, "then": then, "new_until": to_micros(until)}
+        self._database.rows(self._move, keys=[*keys], **values)
+
+    # What is over.
+
+    def forget(self, name: str) -> None:
+        """Delete what has lapsed under a name with few rows."""
+        self._database.rows(_FORGET, name=name, now=to_micros(self._clock()))
+
+    def forget_lapsed(self) -> int:
+        """Delete everything that has lapsed; return how many rows."""
+        rows, (earliest, latest) = self._rows.c, _span(self._clock())
+        lapsed = or_(rows.until < earliest, rows.until > latest)
+        parts = [(self._rows.delete(), lapsed, rows.key, rows.name == each) for each in LAPSING]
+        return sum(change_in_parts(self._database, *part) for part in parts)
+
+    def clear(self, name: str, *, unheld: bool = False) -> None:
+        """Delete all rows of a name, or those that nobody holds."""
+        gone = self._rows.delete().where(self._rows.c.name == name)
+        if unheld:
+            gone = gone.where(self._rows.c.holder.is_(None))
+        with self._database.writing() as connection:
+            connection.execute(gone)
+
+
+def _span(now: datetime) -> tuple[int, int]:
+    """Return the first and the last end of what still runs; see AHEAD_MAX."""
+    return to_micros(now) + 1, to_micros(now + AHEAD_MAX)
