@@ -20,7 +20,7 @@ from domain.log.log import Log
 from domain.log.origin import LogOrigin, log_origin_id
 from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, Signer
 from projections.audit.kept_tree import KeptTree
-from projections.audit.tree_keeper import BATCH_EVENTS_MAX, TreeKeeper
+from projections.audit.tree_keeper import TreeKeeper
 from projections.engine.database import Database
 from workers.schedule import AGAIN
 
@@ -103,7 +103,7 @@ class Checkpoints:
     def follow(self) -> object:
         """Add the new events of the log to the tree; AGAIN if there may be more."""
         for _ in range(BATCHES_MAX):
-            if self._keeper.step() < BATCH_EVENTS_MAX:
+            if self._keeper.step() < self._keeper.batch_max:
                 return None
         return AGAIN
 

@@ -115,6 +115,7 @@ from projections.audit.kept_tree import KeptTree
 from projections.audit.report import Failure, Report
 from projections.audit.tree_keeper import TreeKeeper
 from projections.audit.witnesses import Claim, Claims, DamagedCheckpoints, KeptLeaves, Witness
+from projections.engine.consumer import Source
 from projections.engine.database import Database
 from projections.engine.follower import Lock
 from projections.engine.freshness import Freshness
@@ -155,7 +156,6 @@ from workers.reading import BackgroundReading, Lane
 from workers.routes import DramatiqPublisher
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
-from workers.webhook_planner import VERSION as PLAN_VERSION
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 
@@ -401,7 +401,7 @@ class Container:
             OwnTables("checkpoints", 1, keys.database, [checkpoints.metadata], cheap=False),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
-            OwnTables("webhook_deliveries", PLAN_VERSION, self.views, [told.metadata]),
+            OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [told.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher sweeps.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
@@ -450,9 +450,14 @@ class Container:
         return Freshness(self.log, self.views, self.positions, self.clock)
 
     @part
+    def source(self) -> Source:
+        """What every consumer of the log needs."""
+        return Source(self.log, self.views, self.positions, self.clock)
+
+    @part
     def projector(self) -> Projector:
         """Keeps the read models up to date."""
-        return Projector(self.log, self.views, self.positions, self.models, self.clock)
+        return Projector(self.source, self.models)
 
     # What an auditor can check.
 
@@ -464,7 +469,7 @@ class Container:
     @part
     def tree_keeper(self) -> TreeKeeper:
         """Keeps the tree up to date."""
-        return TreeKeeper(self.log, self.views, self.positions, self.kept_tree, self.clock)
+        return TreeKeeper(self.source, self.kept_tree)
 
     @part
     def checkpoint_keys(self) -> CheckpointKeys:
@@ -963,15 +968,8 @@ class Container:
     @part
     def webhook_planner(self) -> WebhookPlanner:
         """Plans deliveries to endpoints."""
-        return WebhookPlanner(
-            self.log,
-            self.views,
-            self.positions,
-            self.webhook_endpoints,
-            self.webhook_deliveries,
-            self.publisher,
-            self.clock,
-        )
+        parts = self.webhook_endpoints, self.webhook_deliveries, self.publisher
+        return WebhookPlanner(self.source, *parts)
 
     @part
     def webhook_work(self) -> WebhookWork:
@@ -1067,15 +1065,8 @@ class Container:
     @part
     def dispatcher(self) -> Dispatcher:
         """Turns events into messages."""
-        return Dispatcher(
-            self.log,
-            self.views,
-            self.positions,
-            self.publisher,
-            self.sweep_everything,
-            self.clock,
-            tracing().dispatching,
-        )
+        around = tracing().dispatching
+        return Dispatcher(self.source, self.publisher, self.sweep_everything, around)
 
     @part
     def sweep(self) -> Sweep:
