@@ -20,7 +20,7 @@ from domain.log.log import Log
 from domain.log.origin import LogOrigin, log_origin_id
 from projections.audit.checkpoint import Checkpoint, SignedCheckpoint
 from projections.audit.kept_tree import KeptTree
-from projections.audit.tree_keeper import BATCH_EVENTS_MAX, TreeKeeper
+from projections.audit.tree_keeper import TreeKeeper
 from projections.engine.database import Database
 from projections.stores.checkpoints import CheckpointStore, KeptCheckpoint
 from workers.schedule import AGAIN
@@ -66,7 +66,7 @@ class Checkpoints:
     def follow(self) -> object:
         """Add the new events of the log to the tree; AGAIN if there may be more."""
         for _ in range(BATCHES_MAX):
-            if self.tree_keeper.step() < BATCH_EVENTS_MAX:
+            if self.tree_keeper.step() < self.tree_keeper.batch_max:
                 return None
         return AGAIN
 

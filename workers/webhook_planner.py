@@ -1,6 +1,5 @@
 """Follows the log and plans webhook deliveries, at least once, whatever process dies."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -9,9 +8,10 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import Connection
+
 from domain.aggregates import topics_but
-from domain.cause import Clock
-from domain.log.log import Log, Place, Poisoned, Recorded
+from domain.log.log import Place, Recorded, Stretch
 from domain.webhooks.endpoint import WebhookRequest
 from domain.webhooks.messages import (
     TEST,
@@ -22,96 +22,78 @@ from domain.webhooks.messages import (
     type_of,
 )
 from domain.webhooks.ports import Delivery, message_id
-from projections.engine.database import Database
-from projections.engine.positions import Fenced, Position, Positions, belongs
+from projections.engine.consumer import Consumer, Source
+from projections.engine.positions import Position
+from projections.engine.read_model import Batch
 from projections.models.webhook_endpoints import WebhookEndpointRow, WebhookEndpoints
 from projections.stores.deliveries import Deliveries
 from workers.routes import Publisher, webhook_message
 
-NAME = "webhooks"
-VERSION = 1  # Raised with the tables of deliveries too; then it starts BACK in the past.
-BATCH_EVENTS_MAX = 500
 # How far back it starts without a position; deliveries that it plans again have the same ids.
 BACK = timedelta(hours=72)
-MOVE_S = 0.25  # As for the dispatcher: most events cause no delivery.
 BELLS_MAX = 1_000  # Messages. While so many wait, workers find due deliveries by themselves.
 ASKED = (WebhookRequest.TestAsked, WebhookRequest.RedeliveryAsked)
 
 
-class WebhookPlanner:
+class WebhookPlanner(Consumer):
     """Never passes the position of the endpoints' read model, so it misses no new endpoint."""
 
-    def __init__(  # noqa: PLR0913  # It stands between the log, its position and the queue.
-        self,
-        log: Log,
-        database: Database,
-        positions: Positions,
-        endpoints: WebhookEndpoints,
-        plans: Deliveries,
-        publisher: Publisher,
-        clock: Clock,
+    name = "webhooks"
+    version = 1  # Raised with the tables of deliveries too; then it starts BACK in the past.
+
+    def __init__(
+        self, source: Source, endpoints: WebhookEndpoints, plans: Deliveries, publisher: Publisher
     ) -> None:
-        self._log = log
-        self._database = database
-        self._positions = positions
-        self._endpoints = endpoints
-        self._plans = plans
-        self._publisher = publisher
-        self._clock = clock
-        self._is_checked = False
-        self._place: Position | None = None  # As it was last read or written.
-        self._passed: Place | None = None  # The last event that need not be looked at again.
-        self._moved_at = 0.0
+        super().__init__(source)
+        self._endpoints, self._plans, self._publisher = endpoints, plans, publisher
         self._changed_at = -1  # The next two are as of this change of an endpoint.
         self._told: dict[UUID, list[WebhookEndpointRow]] = {}
-        self._unused = frozenset[str]()
+        self.unused = frozenset[str]()
+        # Of the batch in hand.
+        self._planned: Sequence[Delivery] = ()
+        self._again: Sequence[WebhookRequest.RedeliveryAsked] = ()
 
-    def step(self) -> int:
-        """Plan what the next batch asks for; return how many events it holds."""
-        places = self._positions.all(self._database)
-        limit, place = places.get(self._endpoints.name), places.get(NAME)
-        if limit is None:
-            return 0  # The endpoints are not known yet.
-        if place is None or not self._is_checked:
-            self._begin(place)
-            return 1
-        if self._place is None or place.position != self._place.position:
-            self._passed = None  # Another planner was at work.
-        self._place = place
-        after = self._passed.position if self._passed is not None else place.position
-        if limit.position <= after:
-            self._move([], [])
-            return 0
+    def start(self, lost: Position | None) -> Place | None:
+        """Start BACK in the past."""
+        del lost
+        self._changed_at = -1
+        return self.place_at(self._first_since(self._clock() - BACK))
+
+    def read(self, after: int) -> Stretch:
+        """Read up to where the endpoints are known; where nobody is told, pass it unread."""
+        limit = self._positions.all(self._database).get(self._endpoints.name)
+        if limit is None or limit.stream_id is None or limit.position <= after:
+            return Stretch((), 0, None, is_whole=True)
         self._learn()
         if not self._told:
-            assert limit.stream_id is not None, limit
-            self._passed = Place(limit.position, limit.stream_id, limit.stream_version)
-            self._move([], [])
-            return 0
-        return self._plan(place, after, limit.position)
+            last = Place(limit.position, limit.stream_id, limit.stream_version)
+            return Stretch((), 0, last, is_whole=True)
+        return self._log.follow(after, self.batch_max, self.unused, limit.position)
 
-    def _plan(self, place: Position, after: int, until: int) -> int:
-        try:
-            stretch = self._log.follow(after, BATCH_EVENTS_MAX, self._unused, until)
-        except Poisoned as error:
-            with self._database.writing() as connection:
-                self._positions.fail(connection, place, str(error), self._clock())
-            raise
-        if stretch.last is None:
-            return 0
-        now = self._clock()
-        context = EventContext(self._log)
-        planned = [
-            *chain.from_iterable(self._deliveries(each, context, now) for each in stretch.events)
-        ]
-        again = [
-            each.event
-            for each in stretch.events
-            if isinstance(each.event, WebhookRequest.RedeliveryAsked)
-        ]
-        self._passed = stretch.last
-        self._move(planned, again)
-        return stretch.count
+    def prepare(self, rows: Sequence[Recorded]) -> bool:
+        """Make the deliveries of a batch; return whether there is anything to store."""
+        now, context = self._clock(), EventContext(self._log)
+        made = (self._deliveries(each, context, now) for each in rows)
+        self._planned = [*chain.from_iterable(made)]
+        asked = (each.event for each in rows)
+        self._again = [each for each in asked if isinstance(each, WebhookRequest.RedeliveryAsked)]
+        return bool(self._planned or self._again)
+
+    def follow(self, connection: Connection, batch: Batch) -> None:
+        """Store the deliveries of the batch."""
+        del batch
+        self._plans.plan(connection, self._planned)
+        for each in self._again:
+            self._plans.reopen(connection, each.delivery_id, each.endpoint_id, self._clock())
+
+    def finish(self) -> None:
+        """Tell workers of new deliveries; if the broker is away, the next beat finds these."""
+        told = {each.endpoint_id: each.organization_id for each in self._planned}
+        told |= {each.endpoint_id: each.organization_id for each in self._again}
+        with suppress(Exception):  # Whatever the broker raises.
+            if told and self._publisher.backlog("webhook") < BELLS_MAX:
+                for endpoint_id, organization_id in told.items():
+                    self._publisher.publish(webhook_message(organization_id, endpoint_id))
 
     def _deliveries(
         self, recorded: Recorded, context: EventContext, now: datetime
@@ -129,41 +111,6 @@ class WebhookPlanner:
             for each in wanting:
                 yield _delivery(each.id, recorded, message, now)
 
-    def _move(
-        self, planned: Sequence[Delivery], again: Sequence[WebhookRequest.RedeliveryAsked]
-    ) -> None:
-        """Store deliveries and position in one commit; after a lost race read it again."""
-        passed, place = self._passed, self._place
-        if passed is None or place is None or passed.position <= place.position:
-            return
-        is_due = time.monotonic() > self._moved_at + MOVE_S
-        if not (planned or again or is_due):
-            return
-        now = self._clock()
-        try:
-            with self._database.writing() as connection:
-                self._plans.plan(connection, planned)
-                for each in again:
-                    self._plans.reopen(connection, each.delivery_id, each.endpoint_id, now)
-                self._positions.advance(connection, [place], passed)
-        except Fenced:
-            self._place = self._passed = None
-            return
-        except BaseException:
-            self._passed = None  # The batch was not stored; read it again.
-            raise
-        self._place = place._replace(position=passed.position)
-        self._moved_at = time.monotonic()
-        told = {each.endpoint_id: each.organization_id for each in planned}
-        self._ring(told | {each.endpoint_id: each.organization_id for each in again})
-
-    def _ring(self, endpoints: dict[UUID, UUID]) -> None:
-        """Tell workers of new deliveries; if the broker is away, the next beat finds these."""
-        with suppress(Exception):  # Whatever the broker raises.
-            if endpoints and self._publisher.backlog("webhook") < BELLS_MAX:
-                for endpoint_id, organization_id in endpoints.items():
-                    self._publisher.publish(webhook_message(organization_id, endpoint_id))
-
     def _learn(self) -> None:
         """Read the endpoints again if one has changed."""
         with self._database.reading() as connection:
@@ -175,19 +122,8 @@ class WebhookPlanner:
         for each in found:
             told[each.organization_id].append(each)
         kinds = {kind for each in found for kind in kinds_of(each.events)}
-        self._told, self._unused = dict(told), topics_but([*kinds, *ASKED])
+        self._told, self.unused = dict(told), topics_but([*kinds, *ASKED])
         self._changed_at = changed_at
-
-    def _begin(self, place: Position | None) -> None:
-        """Check the position; if it is not of this log and version, start BACK in the past."""
-        self._place = self._passed = None
-        if place is None or place.version != VERSION or not belongs(self._log, place):
-            start = self._first_since(self._clock() - BACK)
-            last = self._log.follow(start - 1, 1).last if start else None
-            with self._database.writing() as connection:
-                self._positions.begin(connection, NAME, VERSION, last)
-        self._is_checked = True
-        self._changed_at = -1
 
     def _first_since(self, moment: datetime) -> int:
         """Return the position of the last event before a moment, by halving; 0 if there is none."""

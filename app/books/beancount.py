@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
-from app.books.reader import Selection, read_events
+from app.books.reader import Selection
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
@@ -20,6 +20,7 @@ from domain.log.log import Log, Recorded
 from domain.money import MICROS
 from domain.months import month_of, next_month
 from projections.engine.read_model import Uses
+from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress
 
 LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)

@@ -10,7 +10,6 @@ from typing import Literal
 from uuid import UUID
 
 from app.books.postings import COSTLY, Work, work_of
-from app.books.reader import read_events
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, links_of
 from domain.catalogue.plan import SIMULATED
@@ -22,6 +21,7 @@ from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.engine.read_model import Uses
+from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
 By = Literal["day", "month", "org", "plan", "provider"]

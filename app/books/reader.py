@@ -1,17 +1,14 @@
-"""The one reader of the log for the books: events or transactions, in bounded memory."""
+"""The transactions that somebody selects, read from the log."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from domain.aggregates import topics_but
-from domain.log.log import Log, Recorded
-from projections.engine.read_model import Uses
+from domain.log.log import Log
+from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 from projections.models.transactions import REPLAYED, Replayed, replayed
-
-BATCH_EVENTS_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +40,6 @@ class Selection:
             case int() if position > self.until:
                 return False
         return self.organization_id in {None, organization_id}
-
-
-def read_events(
-    log: Log, uses: Uses, progress: Progress = ignore_progress, until: int | None = None
-) -> Iterator[Recorded]:
-    """Yield the events of these kinds up to a position, or up to the present head.
-
-    Raises Poisoned at an event that cannot be decoded.
-    """
-    unused, after, head = topics_but(uses), 0, log.head()
-    goal = head if until is None else min(until, head)
-    while after < goal:
-        stretch = log.follow(after, BATCH_EVENTS_MAX, unused, until=goal)
-        yield from stretch.events
-        if stretch.last is None:
-            return
-        after = stretch.last.position
-        progress(after, goal)
 
 
 def read_transactions(

@@ -18,11 +18,11 @@ from datetime import datetime
 from typing import Literal
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
-from app.books.reader import read_events
 from domain.accounts.wallet import Wallet
 from domain.log.log import Log
 from domain.money import AMOUNT_MICROS_MAX, MICROS
 from domain.months import month_of
+from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
 FILE_BYTES_MAX = 32 * 1024 * 1024

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from app.books.reader import read_events
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import Statement, statement_month
 from domain.log.log import Log
 from domain.months import next_month
+from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
 

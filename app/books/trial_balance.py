@@ -11,13 +11,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
-from app.books.reader import read_events
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import Months
 from domain.log.aggregate import Event
 from domain.log.log import Log
 from projections.engine.read_model import Uses
+from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
 USES: Uses = (Wallet.Moved, *COSTLY)

@@ -102,6 +102,7 @@ from projections.audit.kept_tree import KeptTree
 from projections.audit.report import Failure
 from projections.audit.tree_keeper import TreeKeeper
 from projections.audit.witnesses import Claim, Claims, DamagedCheckpoints, KeptLeaves, Witness
+from projections.engine.consumer import Source
 from projections.engine.database import Database
 from projections.engine.freshness import Freshness
 from projections.engine.positions import Positions
@@ -151,7 +152,6 @@ from workers.reading import BackgroundReading, Lane
 from workers.routes import Publisher
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
-from workers.webhook_planner import VERSION as PLAN_VERSION
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 
@@ -343,7 +343,7 @@ class Container:
             OwnTables("checkpoints", 1, keys.database, [checkpoints.metadata], cheap=False),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
-            OwnTables("webhook_deliveries", PLAN_VERSION, self.views, [told.metadata]),
+            OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [told.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher sweeps.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
@@ -379,11 +379,12 @@ class Container:
 
     waker = part(lambda c: c.persistence.waker(c.log.appended))
     freshness = made(Freshness, database="views")
-    projector = made(Projector, database="views")
+    source = made(Source, database="views")  # What every consumer of the log needs.
+    projector = made(Projector)
 
     # What an auditor can check.
 
-    tree_keeper = made(TreeKeeper, database="views", tree="kept_tree")
+    tree_keeper = made(TreeKeeper, tree="kept_tree")
     checkpoint_keys = made(CheckpointKeys, directory="settings.signing_keys")
 
     @part
@@ -699,7 +700,7 @@ class Container:
     @part
     def dispatcher(self) -> Dispatcher:
         given = {"sweep": self.sweep_everything, "around": tracing().dispatching}
-        return self.make(Dispatcher, database=self.views, clock=self.clock, **given)
+        return self.make(Dispatcher, **given)
 
     # What workers do.
 
@@ -741,7 +742,7 @@ class Container:
         return self.make(Webhooks, key_id=lambda: self.webhook_key.newest().id)
 
     webhook_planner = made(
-        WebhookPlanner, database="views", endpoints="webhook_endpoints", plans="webhook_deliveries"
+        WebhookPlanner, endpoints="webhook_endpoints", plans="webhook_deliveries"
     )
     webhook_signer = made(WebhookSigner, key="webhook_key.value")
 

@@ -9,7 +9,6 @@ from uuid import UUID
 import click
 from msgspec import UNSET, UnsetType
 
-from app.books.reader import read_events
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import note_pepper
 from app.cli.arguments import (
@@ -45,6 +44,7 @@ from domain.accounts.wallet import Adjustment, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import NotFound
 from domain.money import format_amount
+from projections.engine.reader import read_events
 from projections.engine.shape import Moment, Shape, amount_of
 from projections.models.organizations import OrganizationRow
 from projections.models.wallets import WalletRow

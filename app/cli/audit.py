@@ -22,7 +22,7 @@ from app.processes.importing import import_log
 from app.security.checkpoint_keys import verify as verify_signature
 from domain.errors import NotFound
 from domain.log.log import Poisoned, Stored, decoded
-from projections.audit.auditor import LogCheck
+from projections.audit.auditor import check_log
 from projections.audit.auditor import verify as audit_log
 from projections.audit.checkpoint import NotACheckpoint, SignedCheckpoint, read_verifier_key
 from projections.audit.report import Failure, Report
@@ -236,10 +236,7 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
         KeptLeaves(container.views, tree, checkpoint.size),
         notes.claims(container, before),
     ]
-    check = LogCheck(container.log, witnesses, checkpoint.position)
-    while check.step():
-        progress(check.report.position, check.goal)
-    return check.report
+    return check_log(container.log, progress, witnesses, checkpoint.position)
 
 
 def read_note(file: Path) -> SignedCheckpoint:

@@ -30,13 +30,14 @@ from domain.cause import Cause
 from domain.errors import NotFound
 from domain.months import month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
-from projections.audit.tree_keeper import NAME as TREE
+from projections.audit.tree_keeper import TreeKeeper
 from projections.engine.positions import lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
 from workers.dead_letters import DeadLetters
 from workers.routes import QUEUES
 
+TREE = TreeKeeper.name
 Row = dict[str, Any]
 Choice = Literal["before", "number", "link", "lookup", "job"]
 CHOICES: Sequence[Choice] = get_args(Choice)

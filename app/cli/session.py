@@ -36,7 +36,7 @@ from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
 from domain.log.log import Poisoned
 from projections.audit.export import NoExport
-from projections.audit.tree_keeper import Unkept
+from projections.engine.consumer import Stopped
 from projections.engine.positions import models_to_rebuild
 from projections.engine.rebuild import Progress
 
@@ -51,7 +51,7 @@ OTHER_ERRORS = (
     NewerSchema,
     SigningKeysError,
     Poisoned,
-    Unkept,
+    Stopped,
     Refused,
     NotPossible,
     Conflict,

@@ -13,7 +13,6 @@ from uuid import UUID
 
 from app.bootstrap.container import Container
 from domain.accounts.erasure import Erasure, Part
-from domain.aggregates import topics_but
 from domain.cause import Cause
 from domain.errors import NotFound, ServiceUnavailable
 from domain.links.link import Link
@@ -23,8 +22,8 @@ from domain.lookups.number_lookup import NumberLookup
 from domain.months import month_of
 from domain.personal import NUMBERED, open_text, seals_of
 from projections.engine.database import KEPT_BY_A_READER
+from projections.engine.reader import read_events
 
-BATCH_EVENTS = 2_000
 PIECES_MAX = 500  # Of one event.
 LINKS_MAX = 10_000  # Links with one number at their network.
 
@@ -103,12 +102,10 @@ def find_number(container: Container, organization_id: UUID, number: str) -> Wan
 
     Opens one after the other, because nothing says in clear which numbers they hold.
     """
-    found, after, unused = dict[UUID, Kind](), 0, topics_but(HOLDERS)
-    while (stretch := container.log.follow(after, BATCH_EVENTS, unused)).last is not None:
-        for recorded in stretch.events:
-            if (kind := _kind_if_held(container, recorded, organization_id, number)) is not None:
-                found[recorded.event.originator_id] = kind
-        after = stretch.last.position
+    found = dict[UUID, Kind]()
+    for recorded in read_events(container.log, HOLDERS):
+        if (kind := _kind_if_held(container, recorded, organization_id, number)) is not None:
+            found[recorded.event.originator_id] = kind
     wanted = Wanted(organization_id)
     for stream_id, kind in found.items():
         _add(container, wanted, kind, stream_id)

@@ -16,22 +16,17 @@ from app.processes.memory import settle_memory
 from app.processes.providers import note_balances
 from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS, WEBHOOK_THREADS
 from domain.errors import NotPossible
-from projections.audit.tree_keeper import Unkept
-from projections.engine.follower import IDLE_S, PACE_S, Follower, Lock, LockedStep, Step
+from projections.engine.consumer import Consumer
+from projections.engine.follower import IDLE_S, Follower, LockedStep, Step
 from projections.engine.in_parts import PART_ROWS
-from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from workers.checkpoints import NotAccepted
-from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
 from workers.reading import READERS
 from workers.schedule import AGAIN, TICK_S, Schedule, Task, keep_time
-from workers.webhook_planner import BATCH_EVENTS_MAX as PLANNED_MAX
 from workers.webhooks import KEPT as WEBHOOKS_KEPT
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 
-# Partners wait for what the dispatcher sends, and its batches cost next to nothing.
-DISPATCH_PACE_S = 0.005
 # How often an idle dispatcher polls if its process makes all commits, which then wake it anyway.
 ALONE_S = 2.0
 SWEEP_S = 1.0
@@ -98,7 +93,7 @@ class Runtime:
             self._spawn("drains", lambda: container.drains.keep(self._stop))
             self._start_workers()
         if "projector" in roles:
-            self._follow("projector", container.projector.step, PACE_S, PROJECTED_MAX)
+            self._follow(container.projector)
         if "dispatcher" in roles:
             idle_s = IDLE_S
             if container.settings.has_own_broker:
@@ -107,11 +102,8 @@ class Runtime:
                 container.slices_in_hand.clear()
                 container.webhook_deliveries.release()
                 container.sweep_everything()  # The queues of this process are empty at first.
-            self._follow(
-                "dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX, idle_s
-            )
-            planner = self._acting(container.webhook_planner.step)
-            self._follow("webhooks", planner, PACE_S, PLANNED_MAX)
+            self._follow(container.dispatcher, idle_s)
+            self._follow(container.webhook_planner, acts=True)
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
@@ -165,11 +157,11 @@ class Runtime:
                 name = f"reads {network} {number}"
                 self._spawn(name, partial(reading.work, network, self._stop))
 
-    def _follow(
-        self, name: str, step: Step, pace_s: float, batch_max: int, idle_s: float = IDLE_S
-    ) -> None:
-        standby = self._standby(name, step)
-        follower = Follower(name, standby, self._container.waker, pace_s, batch_max, idle_s)
+    def _follow(self, consumer: Consumer, idle_s: float = IDLE_S, *, acts: bool = False) -> None:
+        """Start the thread of a consumer; one that `acts` does nothing while the process rests."""
+        name, waker = consumer.name, self._container.waker
+        standby = self._standby(name, self._acting(consumer.step) if acts else consumer.step)
+        follower = Follower(name, standby, waker, consumer.pace_s, consumer.batch_max, idle_s)
         self._spawn(name, lambda: follower.run(self._stop))
 
     def _acting(self, run: Callable[[], Any]) -> Callable[[], Any]:
@@ -177,9 +169,9 @@ class Runtime:
         return lambda: 0 if self._container.is_resting() else run()
 
     def _standby(self, name: str, step: Step) -> LockedStep:
-        lock = self._container.persistence.lock(name)
-        seen = _SeenLock(lock, self._container.metrics.activity(name))
-        standby = LockedStep(seen, step, self._container.clock_check.is_off)
+        parts = self._container
+        lock, tell = parts.persistence.lock(name), parts.metrics.activity(name)
+        standby = LockedStep(lock, step, parts.clock_check.is_off, tell)
         self._standbys.append(standby)
         return standby
 
@@ -210,7 +202,7 @@ class Runtime:
         balances = partial(note_balances, self._container)
         return Schedule(
             [
-                Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S, Unkept),
+                Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S),
                 Task("checkpoints", CHECKPOINT_S, acting(checkpoints.run), expected=NotPossible),
                 Task(
                     "delivery of checkpoints",
@@ -252,27 +244,6 @@ class Runtime:
         thread = Thread(target=self._guard, args=(name, run), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
-
-
-class _SeenLock:
-    """A lock that reports whether it is held."""
-
-    def __init__(self, lock: Lock, tell: Callable[[bool], None]) -> None:
-        self._lock = lock
-        self._tell = tell
-        tell(False)  # noqa: FBT003  # A gauge with two values.
-
-    def hold(self) -> bool:
-        held = False
-        try:
-            held = self._lock.hold()
-        finally:
-            self._tell(held)
-        return held
-
-    def release(self) -> None:
-        self._tell(False)  # noqa: FBT003  # As above.
-        self._lock.release()
 
 
 class WaitingWorker(Worker):

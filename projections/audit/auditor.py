@@ -1,6 +1,7 @@
 """The auditor reads the whole log and checks its order, every invariant, and every read model."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from domain.errors import ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
@@ -12,10 +13,9 @@ from projections.audit.witnesses import Witness
 from projections.engine.database import Database
 from projections.engine.positions import Positions
 from projections.engine.read_model import ReadModel
+from projections.engine.reader import BATCH_EVENTS_MAX, read_rows
 from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.verify import differences
-
-BATCH_EVENTS_MAX = 2_000
 
 
 def verify(  # noqa: PLR0913  # It needs everything that is checked.
@@ -36,10 +36,13 @@ def verify(  # noqa: PLR0913  # It needs everything that is checked.
 
 
 def check_log(
-    log: Log, progress: Progress = ignore_progress, witnesses: Sequence[Witness] = ()
+    log: Log,
+    progress: Progress = ignore_progress,
+    witnesses: Sequence[Witness] = (),
+    trusted: int = 0,
 ) -> Report:
     """Check order and invariants of every event up to the present head."""
-    check = LogCheck(log, witnesses)
+    check = LogCheck(log, witnesses, trusted)
     while check.step():
         progress(check.report.position, check.goal)
     if check.report.position:
@@ -61,30 +64,27 @@ class LogCheck:
         self._poisoned = False
         self.report = Report(position=trusted, trusted=trusted)
         self.goal = log.head()
+        self._rows = read_rows(log, trusted, self.goal)
 
     def step(self) -> bool:
         """Check the next batch; return False at the end, when the report is complete."""
-        report = self.report
+        report, before = self.report, self.report.events
         try:
-            rows = self._log.stored(report.position, BATCH_EVENTS_MAX)
+            for row in islice(self._rows, BATCH_EVENTS_MAX):
+                if not self._poisoned:
+                    self._check(row)
+                if self._poisoned and not self._witnesses:
+                    break
+                if self._witnesses:
+                    leaf = leaf_hash(*row)
+                    for witness in self._witnesses:
+                        witness.see(row, leaf)
+                report.events += 1
+                report.position = row.position
         except Poisoned as error:
             report.note(error.position, [error.reason])
-            rows, self._poisoned = [], True
-        for row in rows:
-            if row.position > self.goal:
-                break
-            if not self._poisoned:
-                self._check(row)
-            if self._poisoned and not self._witnesses:
-                break
-            if self._witnesses:
-                leaf = leaf_hash(*row)
-                for witness in self._witnesses:
-                    witness.see(row, leaf)
-            report.events += 1
-            report.position = row.position
-        stopped = self._poisoned and not self._witnesses
-        if rows and not stopped and report.position < self.goal:
+            self._poisoned = True
+        if report.events == before + BATCH_EVENTS_MAX and report.position < self.goal:
             return True
         self._finish()
         return False

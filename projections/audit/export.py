@@ -20,9 +20,9 @@ from domain.log.log import Log, Poisoned, Stored
 from domain.log.mapper import decode
 from projections.audit.ids import fault_of_kind
 from projections.audit.tree import CompactRange, leaf_hash
+from projections.engine.reader import read_rows
 from projections.engine.rebuild import Progress, ignore_progress
 
-BATCH_EVENTS_MAX = 2_000
 NO_LINE = "is no line of an export"
 LINE_BYTES_MAX = 64 << 20  # Far above any event; a file without lines ends here.
 
@@ -66,13 +66,14 @@ class Export:
 
     def skip_to(self, first: int) -> Subtrees:
         """Read the events before a position for their leaves only; return the tree over them."""
-        for row, leaf in self._rows(first - 1):
-            self._take(row, leaf)
+        for row in self._rows(first - 1):
+            self._take(row, leaf_hash(*row))
         return Subtrees(self.tree.size, [each.hex() for each in self.tree.hashes])
 
     def lines(self) -> Iterator[bytes]:
         """Yield a line for each event from here on."""
-        for row, leaf in self._rows(self._until):
+        for row in self._rows(self._until):
+            leaf = leaf_hash(*row)
             try:
                 state = row.state.decode()
             except UnicodeDecodeError:
@@ -86,19 +87,12 @@ class Export:
             self._take(row, leaf)
             self.events += 1
 
+    def _rows(self, until: int) -> Iterator[Stored]:
+        return read_rows(self._log, self.position, until, self._progress)
+
     def _take(self, row: Stored, leaf: bytes) -> None:
         self.tree.append(leaf)
         self.position = row.position
-
-    def _rows(self, until: int) -> Iterator[tuple[Stored, bytes]]:
-        while self.position < until and (
-            batch := self._log.stored(self.position, BATCH_EVENTS_MAX)
-        ):
-            for row in batch:
-                if row.position > until:
-                    return
-                yield row, leaf_hash(*row)
-            self._progress(self.position, self._until)
 
 
 def read_export(file: BinaryIO) -> Iterator[Stored]:

@@ -1,4 +1,4 @@
-"""A follower takes steps along the log, waits to be woken, and backs off when a step fails.
+"""A follower lets a consumer take steps, waits to be woken, and backs off when a step fails.
 
 Of several copies one is active and the others stand by, which saves work. Safety comes from
 positions: if two copies are active, one moves the position and the other rolls back.
@@ -10,9 +10,8 @@ from threading import Event
 from typing import Protocol
 
 from projections.engine.complaint import Complaint
+from projections.engine.consumer import PACE_S
 
-# Pause between two steps under load: a large batch costs little more than a single event.
-PACE_S = 0.05
 IDLE_S = 0.4  # Without a wake-up a follower looks by itself after this time, well within a second.
 BACK_OFF_MIN_S = 0.1
 # Recovery must take less than 5 s, and a lock that is not renewed for 4 s is lost.
@@ -32,10 +31,9 @@ class Waker(Protocol):
         ...
 
 
-class Step(Protocol):
-    """One step along the log; returns how many events it has read. May raise anything."""
-
-    def __call__(self) -> int: ...
+# Takes a step along the log; returns how many events it has read, None if this copy only stands by.
+# It may raise anything.
+Step = Callable[[], int | None]
 
 
 class Follower:
@@ -70,7 +68,10 @@ class Follower:
             try:
                 read = self._step()
                 complaint.over()
-                self._rest(stop, seen, began, more=read >= self._batch_max)
+                if read is None:
+                    stop.wait(IDLE_S)  # It listens to nobody.
+                else:
+                    self._rest(stop, seen, began, more=read >= self._batch_max)
             except Exception as error:  # noqa: BLE001  # Any error may be temporary.
                 complaint.of(error)
                 stop.wait(pause_s)
@@ -99,21 +100,32 @@ class Lock(Protocol):
 class LockedStep:
     """Takes steps while it holds its lock; otherwise asks for the lock at each step.
 
-    While it `rests` it leaves the lock to another copy.
+    While it `rests` it leaves the lock to another copy. It tells whether it is active.
     """
 
-    def __init__(self, lock: Lock, step: Step, rests: Callable[[], bool] = lambda: False) -> None:
-        self._lock = lock
-        self._step = step
-        self._rests = rests
+    def __init__(
+        self,
+        lock: Lock,
+        step: Step,
+        rests: Callable[[], bool] = lambda: False,
+        tell: Callable[[bool], None] = lambda _: None,
+    ) -> None:
+        self._lock, self._step, self._rests, self._tell = lock, step, rests, tell
+        tell(False)  # noqa: FBT003  # A gauge with two values.
 
-    def __call__(self) -> int:
+    def __call__(self) -> int | None:
         """Take a step if this copy is active; return how many events it has read."""
         if self._rests():
-            self._lock.release()
-            return 0
-        return self._step() if self._lock.hold() else 0
+            self.release()
+            return None
+        is_held = False
+        try:
+            is_held = self._lock.hold()
+        finally:
+            self._tell(is_held)
+        return self._step() if is_held else None
 
     def release(self) -> None:
         """Let another copy become active."""
+        self._tell(False)  # noqa: FBT003  # As above.
         self._lock.release()

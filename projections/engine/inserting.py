@@ -85,7 +85,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict:
         else:
             values = _values(columns)
             statement = _statement(table, columns, _places(table, columns, count), conflict)
-            driver.execute(statement, [*chain.from_iterable(map(values, rows))], prepare=True)
+            driver.write(statement, [*chain.from_iterable(map(values, rows))])
 
 
 @contextmanager
@@ -130,8 +130,11 @@ def _places(table: Table, columns: tuple[str, ...], count: int) -> str:
     """Return the parameter marks of `count` rows on PostgreSQL; for 0, of one row on SQLite."""
     if not count:
         return f"VALUES ({', '.join('?' * len(columns))})"
-    row = ", ".join(f"%s::{kind}" for kind in _kinds(table, columns))
-    return f"VALUES {', '.join([f'({row})'] * count)}"
+    marks = [
+        f"${number}::{kind}" for number, kind in enumerate([*_kinds(table, columns)] * count, 1)
+    ]
+    rows = (marks[start : start + len(columns)] for start in range(0, len(marks), len(columns)))
+    return "VALUES " + ", ".join("({})".format(", ".join(row)) for row in rows)
 
 
 @lru_cache(maxsize=64)  # One entry a table.

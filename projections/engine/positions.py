@@ -3,6 +3,7 @@
 A position moves in the same transaction as its effects.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,34 +28,14 @@ from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import driver_of, upsert
 from projections.engine.read_model import ReadModel
 
-# One statement for all positions. It locks the rows in the order of their names: a plain update
-# locks them in the order in which they are stored, and two such updates can deadlock.
-_ADVANCE_ALL = """
-WITH held AS MATERIALIZED (
-    SELECT p.name FROM follower_positions AS p
-    JOIN unnest(%s::text[], %s::integer[], %s::bigint[]) AS known (name, version, position)
-    ON p.name = known.name AND p.version = known.version AND p.position = known.position
-    ORDER BY p.name FOR UPDATE OF p
+_ADVANCE = (
+    "UPDATE follower_positions SET position = $2, stream_id = $3, stream_version = $4, "
+    "caught_up_at = coalesce($5, caught_up_at), failure = NULL, failed_at = NULL"
 )
-UPDATE follower_positions SET position = %s, stream_id = %s, stream_version = %s,
-caught_up_at = coalesce(%s, caught_up_at), failure = NULL, failed_at = NULL
-WHERE name IN (SELECT name FROM held)
-"""
-_ADVANCE_ONE = """
-UPDATE follower_positions SET position = ?, stream_id = ?, stream_version = ?,
-caught_up_at = coalesce(?, caught_up_at), failure = NULL, failed_at = NULL
-WHERE name = ? AND version = ? AND position = ?
-"""
-
-
-_CAUGHT_UP_ALL = """
-WITH held AS MATERIALIZED (
-    SELECT name FROM follower_positions WHERE name = ANY(%s::text[]) AND position = %s
-    ORDER BY name FOR UPDATE
-)
-UPDATE follower_positions SET caught_up_at = %s WHERE name IN (SELECT name FROM held)
-"""
-_CAUGHT_UP_ONE = "UPDATE follower_positions SET caught_up_at = ? WHERE name = ? AND position = ?"
+_CAUGHT_UP = "UPDATE follower_positions SET caught_up_at = $2"
+_FAIL = "UPDATE follower_positions SET failure = $2, failed_at = $3"
+# Two statements on several rows may lock them in different orders, and deadlock: one at a time.
+_TURN = "WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(4985371)) "
 
 
 class Position(NamedTuple):
@@ -101,16 +82,15 @@ class Positions:
         """Read every position, in the order of names."""
         return {row[0]: _read(row) for row in database.rows(self._all)}
 
-    def get(self, connection: Connection, name: str) -> Position | None:
-        """Read one position; None for a follower that has never run."""
-        row = connection.execute(select(self.rows).where(self.rows.c.name == name)).one_or_none()
-        return _read(row) if row else None
+    def get(self, connection: Connection, name: str, *, locked: bool = False) -> Position | None:
+        """Read one position, perhaps `locked` until the end of the transaction.
 
-    def hold(self, connection: Connection, name: str) -> Position | None:
-        """Read one position and lock it until the end of the transaction."""
-        statement = select(self.rows).where(self.rows.c.name == name).with_for_update()
-        row = connection.execute(statement).one_or_none()
-        return _read(row) if row else None
+        It is None for a follower that has never run.
+        """
+        statement = select(self.rows).where(self.rows.c.name == name)
+        row = connection.execute(statement.with_for_update() if locked else statement)
+        found = row.one_or_none()
+        return _read(found) if found else None
 
     def begin(self, connection: Connection, name: str, version: int, last: Place | None) -> None:
         """Start or restart a follower behind an event; None means before the first event.
@@ -135,34 +115,48 @@ class Positions:
         Raises Fenced when one has since been moved, or was rebuilt for another version.
         """
         now = None if caught_up_at is None else to_micros(caught_up_at)
-        known = [(place.name, place.version, place.position) for place in places]
-        with driver_of(connection) as driver:
-            if connection.dialect.name == "sqlite":
-                new = (last.position, last.stream_id.hex, last.stream_version, now)
-                moved = driver.executemany(_ADVANCE_ONE, [(*new, *each) for each in known])
-            else:
-                columns = map(list, zip(*known, strict=True))
-                moved = driver.execute(_ADVANCE_ALL, (*columns, *last, now), prepare=True)
-        if moved.rowcount != len(places):
-            raise Fenced(places[0].name)
+        together = defaultdict[int, list[tuple[str, int]]](list)
+        for place in places:
+            together[place.position].append((place.name, place.version))
+        for old, members in together.items():
+            if _update(connection, _ADVANCE, members, old, *last, now) != len(members):
+                raise Fenced(members[0][0])
 
     def caught_up(
         self, connection: Connection, names: Sequence[str], position: int, at: datetime
     ) -> None:
         """Note that at this moment these followers had nothing left to read after `position`."""
-        moment = to_micros(at)
-        with driver_of(connection) as driver:
-            if connection.dialect.name == "sqlite":
-                driver.executemany(_CAUGHT_UP_ONE, [(moment, name, position) for name in names])
-            else:
-                driver.execute(_CAUGHT_UP_ALL, ([*names], position, moment), prepare=True)
+        _update(connection, _CAUGHT_UP, names, position, to_micros(at))
 
-    def fail(self, connection: Connection, place: Position, failure: str, at: datetime) -> None:
-        """Note why a follower stopped at this position; ignored if it has moved on since."""
-        columns = self.rows.c
-        here = (columns.name == place.name, columns.position == place.position)
-        statement = self.rows.update().where(*here)
-        connection.execute(statement.values(failure=failure, failed_at=to_micros(at)))
+    def fail(
+        self, connection: Connection, places: Sequence[Position], failure: str, at: datetime
+    ) -> None:
+        """Note why followers stopped at a position; ignored for one that has moved on since."""
+        names = [place.name for place in places]
+        _update(connection, _FAIL, names, places[0].position, failure, to_micros(at))
+
+
+def _update(
+    connection: Connection,
+    change: str,
+    members: Sequence[str] | Sequence[tuple[str, int]],
+    old: int,
+    *values: Any,
+) -> int:
+    """Change the rows of these that stand at `old`; return how many that were.
+
+    Members are named by what the code calls them, and perhaps by version.
+    """
+    columns = "name" if isinstance(members[0], str) else "(name, version)"
+    known = ", ".join(f"('{each}')" if isinstance(each, str) else f"{each}" for each in members)
+    where = f"WHERE {columns} IN (VALUES {known}) AND position = $1"
+    with driver_of(connection) as driver:
+        if connection.dialect.name == "sqlite":
+            bound = [each.hex if isinstance(each, UUID) else each for each in (old, *values)]
+            return int(driver.execute(f"{change} {where}".replace("$", "?"), bound).rowcount)
+        if len(members) > 1:
+            change, where = f"{_TURN}{change}", f"FROM turn {where}"
+        return int(driver.write(f"{change} {where}", (old, *values)))
 
 
 def _read(row: Sequence[Any]) -> Position:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -21,20 +22,32 @@ _position = attrgetter("position")
 
 
 class Batch:
-    """Events in the order of the log; each read model takes the kinds that it uses."""
+    """Events in the order of the log; each read model takes the kinds that it uses.
 
-    def __init__(self, recorded: Sequence[Recorded]) -> None:
-        self._recorded = recorded
-        self._by_kind = defaultdict[type, list[Recorded]](list)
-        for each in recorded:
-            self._by_kind[type(each.event)].append(each)
+    `rows` has all of them, or the rows of the log where a consumer reads those as they are stored.
+    """
+
+    def __init__(self, rows: Sequence[Recorded]) -> None:
+        self.rows = rows
+
+    @cached_property
+    def _by_kind(self) -> Mapping[type, Sequence[Recorded]]:
+        by_kind = defaultdict[type, list[Recorded]](list)
+        for each in self.rows:
+            by_kind[type(each.event)].append(each)
+        return by_kind
 
     def of(self, uses: Uses) -> Sequence[Recorded]:
         """Return the events of these kinds, in log order."""
-        parts = [part for kind, part in self._by_kind.items() if issubclass(kind, uses)]
+        parts = [part for kind, part in self._by_kind.items() if _is_used(kind, uses)]
         if len(parts) == len(self._by_kind):
-            return self._recorded
+            return self.rows
         return parts[0] if len(parts) == 1 else sorted(chain(*parts), key=_position)
+
+
+@cache
+def _is_used(kind: type, uses: Uses) -> bool:
+    return issubclass(kind, uses)
 
 
 class ReadModel(ABC):

@@ -192,7 +192,7 @@ def _take_over(  # noqa: PLR0913  # Both sides of one rebuild.
         # Lock the position first and the tables next, as the projector does; else they could
         # deadlock.
 
-        live = positions.hold(connection, model.name)
+        live = positions.get(connection, model.name, locked=True)
         goal = live.position if live is not None and live.failure is None else 0
         while last is None or last.position < goal:  # What the live model has read meanwhile.
             stretch = _read(log, last, goal, [fresh])

@@ -58,7 +58,7 @@ def tables(process: Process) -> set[str]:
 
 
 def projector_of(process: Process, *models: ReadModel, clock: SetClock | None = None) -> Projector:
-    return Projector(process.log, process.views, process.positions, models, clock or process.clock)
+    return Projector(process.source._replace(clock=clock or process.clock), models)
 
 
 def register(process: Process, count: int) -> list[UUID]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event, RLock
+from threading import Event
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from domain.links.plan_change import PlanChange
 from domain.log.log import Log
 from domain.log.signal import Signal
 from domain.lookups.ports import CachedFacts, LookupProvider
-from projections.engine.positions import Positions
+from projections.engine.positions import Position, Positions
 from projections.engine.projector import Projector
 from projections.stores.counters import Counters
 from projections.stores.lookup_cache import SqlLookupCache
@@ -28,7 +28,7 @@ from tests.faulty_network import Killed
 from tests.installation import Process
 from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups, WatchedNetwork
-from workers.dispatcher import NAME as DISPATCHER
+from workers.dispatcher import Dispatcher
 from workers.routes import Message, Publisher, plan_change_message
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Machine(Process):
             """Die in the transaction; nobody else comes while it holds the lock."""
             self.passes("before a position moves", others=False)
             _, (place, *_), last, *_ = args
-            if place.name == DISPATCHER:
+            if place.name == Dispatcher.name:
                 self.world.expect_published(place.position, last.position)
             advance(*args)
             self.passes("before a position is committed", others=False)
@@ -140,9 +140,13 @@ class Machine(Process):
     def projector(self) -> Projector:
         """No handler of a read model ever fails, whoever else projects."""
         projector = super().projector
-        projector.on_failure = lambda name, why: self.world.stopped.append(f"{name}: {why}")
-        # One thread plays everybody: a step amid another of its process would wait for itself.
-        projector._turn = cast("Any", RLock())  # noqa: SLF001 - no other place needs it.
+        stop: Any = projector._stop  # noqa: SLF001 - no other place needs it.
+
+        def stopped(places: Sequence[Position], why: str, *more: Any) -> None:
+            self.world.stopped.extend(f"{place.name}: {why}" for place in places)
+            stop(places, why, *more)
+
+        cast("Any", projector)._stop = stopped  # noqa: SLF001 - as above.
         return projector
 
     @part

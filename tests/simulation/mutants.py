@@ -13,11 +13,11 @@ from domain.cause import Cause
 from domain.links import provisioning
 from domain.links.esim import Esim
 from domain.links.link import Link
-from domain.log.log import Log
+from domain.log.log import Log, Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import SingleLookup
-from projections.engine.positions import Fenced, Position, Positions
-from workers.dispatcher import NAME, Dispatcher
+from projections.engine.positions import Fenced, Positions
+from workers.dispatcher import Dispatcher
 from workers.links import Provisioning
 from workers.lookup_turns import LookupTurns
 from workers.plan_changes import PlanChanges
@@ -28,26 +28,14 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def the_dispatcher_moves_before_it_publishes(patch: pytest.MonkeyPatch) -> None:
-    def step(self: Any) -> bool:
-        if not self._started:
-            self._start()
-            self._started = True
-        with self._database.reading() as connection:
-            place: Position = self._positions.get(connection, NAME)
-        stretch = self._read(place)
-        if stretch.last is None:
-            return False
-        try:
-            with self._database.writing() as connection:
-                self._positions.advance(connection, [place], stretch.last)
-        except Fenced:
-            return True
-        for recorded in stretch.events:
-            for message in messages_for(recorded.event):
-                self._publisher.publish(message)
-        return True
+    prepare = Dispatcher.prepare
 
-    patch.setattr(Dispatcher, "step", step)
+    def asks(self: Any, rows: Sequence[Recorded]) -> bool:
+        self.rows = rows
+        return any(map(messages_for, (each.event for each in rows)))
+
+    patch.setattr(Dispatcher, "prepare", asks)
+    patch.setattr(Dispatcher, "finish", lambda self: prepare(self, self.rows))
 
 
 def a_refund_is_booked_twice(patch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ class Sweeps:
 
 
 def dispatcher_of(process: Process, queue: Queue, sweeps: Sweeps | None = None) -> Dispatcher:
-    return Dispatcher(process.log, process.views, process.positions, queue, sweeps or Sweeps())
+    return Dispatcher(process.source, queue, sweeps or Sweeps())
 
 
 def sweep_of(process: Process, queue: Queue) -> Sweep:

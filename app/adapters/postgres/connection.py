@@ -108,14 +108,34 @@ class BoundedConnection(psycopg.Connection[Any]):
         A cursor would look for the type of each value of an array, which costs twice the round
         trip.
         """
+        return self._run_prepared(statement, parameters, [Format.BINARY] * len(parameters))
+
+    def write(self, statement: str, values: Sequence[Any]) -> int:
+        """Run our own statement as `run_prepared` does; return how many rows it has written.
+
+        It says itself of which types its values are: texts, numbers, ids or bytes.
+        """
+        formats = [Format.BINARY if isinstance(each, bytes) else Format.TEXT for each in values]
+        found = self._run_prepared(statement.encode(), [*map(_as_text, values)], formats)
+        return found.command_tuples or 0
+
+    def _run_prepared(
+        self, statement: bytes, parameters: Sequence[bytes | None], formats: Sequence[Format]
+    ) -> PGresult:
         name = self._statements.get(statement)
         if name is None:
             name = b"ours_%d" % len(self._statements)
             self.pgconn.send_prepare(name, statement)
             _sound(self.wait(generators.execute(self.pgconn)))
             self._statements = {**self._statements, statement: name}
-        self.pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), 1)
+        self.pgconn.send_query_prepared(name, parameters, formats, Format.BINARY)
         return _sound(self.wait(generators.execute(self.pgconn)))
+
+    def _deallocate(self, name: bytes | None) -> PQGen[None]:
+        """Drop a statement that the driver has prepared, or all, and then ours are gone too."""
+        if name is None:
+            self._statements = MappingProxyType({})
+        return super()._deallocate(name)
 
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
         """Wait as the library does, but with a limit."""
@@ -127,6 +147,10 @@ class BoundedConnection(psycopg.Connection[Any]):
             self.pgconn.finish()
             message = f"the server has not answered within {self.answer_s:.0f} s"
             raise ServerSilent(message) from None
+
+
+def _as_text(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else str(value).encode()
 
 
 def _sound(results: Sequence[PGresult]) -> PGresult:

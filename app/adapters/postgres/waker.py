@@ -1,6 +1,6 @@
 """Wakes followers on PostgreSQL: a thread listens for notifications of commits to the log."""
 
-import time
+import os
 from collections.abc import Collection
 from select import POLLIN, poll
 from threading import Event, Lock, Thread
@@ -15,7 +15,6 @@ from projections.engine.follower import IDLE_S
 
 CHANNEL = "log_events"
 WORK_CHANNEL = "log_work"  # For commits that ask for work; the dispatcher needs no others.
-LISTEN_S = 0.2  # How often the listener checks whether it should end.
 CLOSE_S = 2.0
 RETRY_S = 1.0
 # Pause between two readings of notifications: who waits for one hears of it 5 ms later on average,
@@ -38,6 +37,7 @@ class PostgresWaker:
         self._channel = channel
         self._lock = Lock()
         self._stop = Event()
+        self._end = -1  # Ends the wait of the thread, which nothing else wakes at rest.
         self._thread: Thread | None = None
 
     @property
@@ -53,16 +53,22 @@ class PostgresWaker:
     def start(self) -> None:
         with self._lock:
             if self._thread is None and not self._stop.is_set():
+                if self._end < 0:
+                    self._end = os.eventfd(0)
                 thread = Thread(target=self._run, name="listener", daemon=True)
                 thread.start()  # It may fail; then the next call tries again.
                 self._thread = thread
 
     def close(self) -> None:
         with self._lock:
+            thread = None if self._stop.is_set() else self._thread
             self._stop.set()
-            thread = self._thread
+            if thread is not None:
+                os.eventfd_write(self._end, 1)
         if thread is not None:
             thread.join(CLOSE_S)
+            if not thread.is_alive():
+                os.close(self._end)
 
     def _run(self) -> None:
         what = f"LISTEN on the log (who waits looks each {IDLE_S} s instead)"
@@ -89,18 +95,16 @@ class PostgresWaker:
         connection.answer_s = PROBE_ANSWER_S
         waiting = poll()
         waiting.register(connection.fileno(), POLLIN)
-        heard_at = time.monotonic()
+        waiting.register(self._end, POLLIN)
         while not self._stop.is_set():
-            if waiting.poll(LISTEN_S * 1_000):
+            if waiting.poll(PROBE_S * 1_000):
                 self._hear(connection.pgconn)
-                heard_at = time.monotonic()
                 self._stop.wait(PACE_S)
-            elif time.monotonic() > heard_at + PROBE_S:
+            else:
                 # Otherwise a broken connection would seem quiet for ever.
                 connection.run("SELECT")
                 # The driver has dropped notifications that came before its answer.
                 self._appended.call()
-                heard_at = time.monotonic()
 
     def _hear(self, server: PGconn) -> None:
         """Pass all notifications that have come on in one call; under load they are many."""

@@ -38,7 +38,7 @@ def test_who_has_failed_is_not_waited_for(service: Service) -> None:
     with parts.views.writing() as connection:
         place = parts.positions.get(connection, "wallets")
         assert place is not None
-        parts.positions.fail(connection, place, "KeyError", parts.clock())
+        parts.positions.fail(connection, [place], "KeyError", parts.clock())
     started = time.monotonic()
     assert not wait(service, "wallets", wait_s=10)
     assert time.monotonic() - started < 5

@@ -8,13 +8,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.books.reader import read_events
 from app.books.statements import balance_of, statements_of
 from domain.accounts.wallet import CHARGED_FOR
 from domain.finance.month import Month
 from domain.finance.statement import Statement
 from domain.money import format_amount, parse_amount
 from domain.months import first_instant, month_of, months_before, next_month
+from projections.engine.reader import read_events
 from projections.engine.verify import differences
 from projections.models.transactions import REPLAYED, Replayed, replayed
 from projections.models.usage import Dimension

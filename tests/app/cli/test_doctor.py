@@ -121,7 +121,7 @@ def stop_a_read_model(process: Process) -> None:
     with process.views.writing() as connection:
         place = process.positions.get(connection, "jobs")
         assert place is not None
-        process.positions.fail(connection, place, "KeyError", process.clock())
+        process.positions.fail(connection, [place], "KeyError", process.clock())
 
 
 def leave_read_models_behind(process: Process) -> None:

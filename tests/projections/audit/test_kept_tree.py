@@ -5,16 +5,15 @@ from sqlalchemy import Connection
 
 from projections.audit.kept_tree import TILE
 from projections.audit.tree import leaf_hash, root_from_path, root_of
-from projections.audit.tree_keeper import NAME, TreeKeeper, Unkept
+from projections.audit.tree_keeper import TreeKeeper
+from projections.engine.consumer import Stopped
 from tests.installation import Process, sqlite_only
 from tests.projections.looking import register
 
 
 def keeper(process: Process) -> TreeKeeper:
     """The keeper of another process."""
-    return TreeKeeper(
-        process.log, process.views, process.positions, process.kept_tree, process.clock
-    )
+    return TreeKeeper(process.source, process.kept_tree)
 
 
 def expected(process: Process) -> list[tuple[int, bytes]]:
@@ -58,18 +57,6 @@ def check_path(
     assert root_from_path(leaves[index], index, size, path) == root_of(leaves[:size])
 
 
-def test_two_keepers_take_each_event_once(process: Process) -> None:
-    first, second = keeper(process), keeper(process)
-    register(process, 5)
-    first.catch_up()
-    place = first._place()  # noqa: SLF001  # What the slower one has read before it was overtaken.
-    register(process, 3)
-    rows = process.log.stored(place.position, 10)
-    second.catch_up()
-    first._take(place, rows)  # noqa: SLF001  # As above.
-    assert kept(process) == expected(process)
-
-
 def test_without_its_position_it_goes_on_behind_the_last_leaf(process: Process) -> None:
     register(process, 3)
     process.tree_keeper.catch_up()
@@ -96,10 +83,10 @@ def test_it_stops_before_a_log_that_has_lost_its_last_event(
     register(process, 1)
     other = keeper(process)
     for _ in range(2):
-        with pytest.raises(Unkept, match=f"no longer the event at {head}"):
+        with pytest.raises(Stopped, match=f"no longer the event at {head}"):
             other.catch_up()
     assert kept(process) == before
-    assert process.positions.all(process.views)[NAME].failure is not None
+    assert process.positions.all(process.views)[TreeKeeper.name].failure is not None
     other.restart()
     assert kept(process) == expected(process)
-    assert process.positions.all(process.views)[NAME].failure is None
+    assert process.positions.all(process.views)[TreeKeeper.name].failure is None

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from app.security.authorization import TRUSTED
+from projections.engine.consumer import BATCH_EVENTS_MAX, HEARTBEAT
 from projections.engine.follower import IDLE_S
-from projections.engine.projector import BATCH_EVENTS_MAX, HEARTBEAT, Projector
+from projections.engine.projector import Projector
 from tests.installation import Process, SetClock
 from tests.projections.looking import (
     FragileWallets,

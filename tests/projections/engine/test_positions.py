@@ -40,7 +40,7 @@ def test_a_move_forgets_an_old_failure(process: Process) -> None:
     register(process, 1)
     (first,) = process.log.read(0, 1)
     with process.views.writing() as connection:
-        process.positions.fail(connection, place_of(process, "wallets"), "a bug", NOON)
+        process.positions.fail(connection, [place_of(process, "wallets")], "a bug", NOON)
     assert failures(process) == {"wallets": "a bug"}
     assert place_of(process, "wallets").failed_at == NOON
     with process.views.writing() as connection:
@@ -57,7 +57,7 @@ def test_a_failure_that_is_out_of_date_is_not_noted(process: Process) -> None:
     seen = place_of(process, "wallets")
     with process.views.writing() as connection:
         process.positions.advance(connection, [seen], first.place)
-        process.positions.fail(connection, seen, "a bug", NOON)
+        process.positions.fail(connection, [seen], "a bug", NOON)
     assert failures(process) == {}
 
 
@@ -69,33 +69,29 @@ def first(process: Process) -> Place:
 
 
 @postgresql_only("locks of rows")
-@pytest.mark.parametrize("how", ["advance", "caught_up"])
-def test_several_positions_are_taken_in_the_order_of_their_names(
-    process: Process, first: Place, how: str
+def test_who_moves_several_positions_holds_none_while_another_does(
+    process: Process, first: Place
 ) -> None:
-    """Not in that of their rows: two who move them would each wait for the other."""
-    names = ["c", "b", "a"]
+    """They would lock the rows in different orders, and each would wait for the other."""
+    names = ["a", "b", "c"]
     with process.views.writing() as connection:
         for name in names:
             process.positions.begin(connection, name, 1, None)
+    seen = {name: place_of(process, name) for name in names}
 
-    def take() -> None:
+    def look() -> None:
         with process.views.writing() as connection:
-            if how == "advance":
-                seen = [place_of(process, name) for name in names]
-                process.positions.advance(connection, seen, first)
-            else:
-                process.positions.caught_up(connection, names, 0, NOON)
+            process.positions.caught_up(connection, ["c", "b"], 0, NOON)
 
     with process.views.writing() as connection:
-        process.positions.hold(connection, "b")
-        waiting = Thread(target=take)
+        process.positions.advance(connection, [seen["b"], seen["a"]], first)
+        waiting = Thread(target=look)
         waiting.start()
-        wait_until(lambda: free(process) == ["c"])
+        wait_until(lambda: is_waited_for(process))
+        assert free(process) == ["c"]
     waiting.join()
-    assert free(process) == ["a", "b", "c"]
-    moved = {"a", "b", "c"} if how == "advance" else set()
-    assert {name for name in names if place_of(process, name).position == 1} == moved
+    assert [place_of(process, name).position for name in names] == [1, 1, 0]
+    assert [place_of(process, name).caught_up_at for name in names] == [None, None, NOON]
 
 
 @pytest.mark.parametrize(("version", "has_moved"), [(2, False), (1, True)])
@@ -128,7 +124,7 @@ def test_who_waits_for_a_position_sees_what_has_become_of_it_meanwhile(
         fenced.append(True)
 
     with process.views.writing() as connection:
-        process.positions.hold(connection, "wallets")
+        process.positions.get(connection, "wallets", locked=True)
         waiting = Thread(target=move)
         waiting.start()
         wait_until(lambda: is_waited_for(process))

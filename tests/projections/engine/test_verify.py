@@ -103,7 +103,7 @@ def test_a_lost_row_is_named_by_its_own_key(full: Process) -> None:
 @pytest.mark.any_database
 def test_a_model_that_was_never_built_or_has_stopped_is_a_failure(full: Process) -> None:
     with full.views.writing() as connection:
-        full.positions.fail(connection, place_of(full, "jobs"), "a bug", full.clock())
+        full.positions.fail(connection, [place_of(full, "jobs")], "a bug", full.clock())
         connection.execute(
             full.positions.rows.delete().where(full.positions.rows.c.name == "wallets")
         )

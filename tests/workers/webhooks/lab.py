@@ -120,15 +120,8 @@ def plan(process: Process, planner: WebhookPlanner) -> None:
 
 
 def planner_of(process: Process, bells: Bells | None = None) -> WebhookPlanner:
-    return WebhookPlanner(
-        process.log,
-        process.views,
-        process.positions,
-        process.webhook_endpoints,
-        process.webhook_deliveries,
-        bells or Bells(),
-        process.clock,
-    )
+    parts = process.webhook_endpoints, process.webhook_deliveries, bells or Bells()
+    return WebhookPlanner(process.source, *parts)
 
 
 def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96) -> WebhookWork:

@@ -7,11 +7,11 @@ import pytest
 from domain.money import parse_amount
 from domain.webhooks.commands import Changes
 from domain.webhooks.messages import TEST
-from tests.installation import Installation, Process, SetClock, numbers, on_sqlite
-from tests.projections.histories import create_job, finish_job, look_up, write_row
-from tests.projections.looking import failures, place_of
+from tests.installation import Installation, Process, SetClock, numbers
+from tests.projections.histories import create_job, finish_job
+from tests.projections.looking import place_of
 from tests.workers.webhooks.lab import Lab, plan, planner_of
-from workers.webhook_planner import BACK, NAME, VERSION
+from workers.webhook_planner import BACK, WebhookPlanner
 
 
 @pytest.fixture
@@ -118,63 +118,9 @@ def test_planning_again_from_anywhere_changes_nothing_that_is_known(
     known = lab.deliveries(owner, endpoint)
     assert {each.status for each in known} == {"delivered"}
     with process.views.writing() as connection:
-        process.positions.begin(connection, NAME, 1, None)
+        process.positions.begin(connection, WebhookPlanner.name, 1, None)
     plan(process, planner_of(process))
     assert lab.deliveries(owner, endpoint) == known
-
-
-def test_of_two_planners_one_writes_and_the_other_looks_anew(
-    installation: Installation, lab: Lab, process: Process, clock: SetClock
-) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner)
-    lab.plan()
-    other = installation.process(clock)
-    second = planner_of(other)
-    plan(other, second)
-    deposit(process, owner, "one")
-    process.projector.catch_up()
-    follow = process.log.follow
-
-    def overtaken(*args: object) -> object:
-        stretch = follow(*args)  # type: ignore[arg-type]  # As they came.
-        process.log.follow = follow  # type: ignore[method-assign]  # Only once.
-        plan(other, second)
-        deposit(process, owner, "two")
-        plan(other, second)
-        return stretch
-
-    process.log.follow = overtaken  # type: ignore[method-assign,assignment]  # See above.
-    lab.planner.step()
-    lab.plan()
-    assert len(lab.deliveries(owner, endpoint)) == 2
-    assert place_of(process, NAME).position == process.log.head()
-
-
-@pytest.mark.parametrize("dies_in", ["plan", "advance"])
-def test_a_planner_that_dies_before_its_commit_has_planned_nothing_and_is_followed(
-    lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch, dies_in: str
-) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner)
-    lab.plan()
-    before = place_of(process, NAME).position
-    deposit(process, owner, "one")
-    process.projector.catch_up()
-
-    def die(*_: object) -> None:
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            process.webhook_deliveries if dies_in == "plan" else process.positions, dies_in, die
-        )
-        with pytest.raises(SystemExit):
-            lab.planner.step()
-    assert lab.deliveries(owner, endpoint) == []
-    assert place_of(process, NAME).position == before
-    lab.plan()
-    assert len(lab.deliveries(owner, endpoint)) == 1
 
 
 @pytest.mark.any_database
@@ -197,11 +143,9 @@ def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
     assert lab.bells.taken() == [(owner, endpoint)]
 
 
-@pytest.mark.parametrize(
-    "lose", ["position", on_sqlite("everything"), on_sqlite("other log"), "tables"]
-)
+@pytest.mark.parametrize("keeps_tables", [True, False])
 def test_without_its_position_it_starts_72_hours_back(
-    lab: Lab, process: Process, clock: SetClock, lose: str
+    lab: Lab, process: Process, clock: SetClock, *, keeps_tables: bool
 ) -> None:
     owner = process.organization()
     endpoint = lab.endpoint(owner)
@@ -210,28 +154,19 @@ def test_without_its_position_it_starts_72_hours_back(
     clock.forward(hours=BACK.total_seconds() / 3600, seconds=1)
     deposit(process, owner, "new")
     lab.settle()
-    before = {each.id: each.type for each in lab.deliveries(owner, endpoint)}
+    before = [each.id for each in lab.deliveries(owner, endpoint)]
     assert len(before) == 2
-    lose_it(process, lose)
-    plan(process, planner_of(process))
-    after = {each.id for each in lab.deliveries(owner, endpoint)}
-    assert after == ({*before} if lose not in {"everything", "tables"} else {*list(before)[1:]})
-    assert place_of(process, NAME).position == process.log.head()
-
-
-def lose_it(process: Process, what: str) -> None:
+    rows = process.positions.rows
     with process.views.writing() as connection:
-        if what in {"other log", "tables"}:
-            rows = process.positions.rows
-            wrong = {"stream_version": 99} if what == "other log" else {"version": VERSION - 1}
-            connection.execute(rows.update().where(rows.c.name == NAME).values(wrong))
-        else:
-            gone = process.positions.rows.delete()
-            connection.execute(gone.where(process.positions.rows.c.name == NAME))
-    if what in {"everything", "tables"}:  # As a release does whose tables have another shape.
+        connection.execute(rows.delete().where(rows.c.name == WebhookPlanner.name))
+    if not keeps_tables:  # As of a release whose tables have another shape.
         store = process.webhook_deliveries
         store.metadata.drop_all(process.views.engine)
         store.metadata.create_all(process.views.engine)
+    plan(process, planner_of(process))
+    after = [each.id for each in lab.deliveries(owner, endpoint)]
+    assert after == (before if keeps_tables else before[1:])
+    assert place_of(process, WebhookPlanner.name).position == process.log.head()
 
 
 @pytest.mark.any_database
@@ -246,7 +181,7 @@ def test_without_endpoints_it_moves_on_without_reading_the_log(
     monkeypatch.setattr(process.log, "follow", None)  # Whoever reads it now fails.
     while lab.planner.step():
         pass
-    assert place_of(process, NAME).position == process.log.head()
+    assert place_of(process, WebhookPlanner.name).position == process.log.head()
 
 
 def test_it_waits_for_the_read_model_of_endpoints(lab: Lab, process: Process) -> None:
@@ -263,32 +198,3 @@ def test_it_waits_for_the_read_model_of_endpoints(lab: Lab, process: Process) ->
     lab.plan()
     assert len(lab.deliveries(owner, endpoint)) == 2
     assert len(lab.deliveries(owner, late)) == 1
-
-
-def test_where_another_has_begun_anew_it_follows_from_there(lab: Lab, process: Process) -> None:
-    owner = process.organization()
-    endpoint = lab.endpoint(owner, events=["wallet.deposited"])
-    deposit(process, owner, "one")
-    lab.plan()
-    lose_it(process, "everything")
-    with process.views.writing() as connection:
-        process.positions.begin(connection, NAME, 1, None)
-    look_up(process, owner)
-    lab.plan()
-    assert len(lab.deliveries(owner, endpoint)) == 1
-
-
-@pytest.mark.any_database
-def test_an_event_that_cannot_be_read_stops_it_and_is_shown(lab: Lab, process: Process) -> None:
-    owner = process.organization()
-    lab.endpoint(owner)
-    lab.plan()
-    write_row(process, owner.hex, 99, "from.tomorrow", b"{}")
-    with process.views.writing() as connection:  # As a projector of a later release would.
-        rows = process.positions.rows
-        here = {"position": process.log.head(), "stream_id": owner, "stream_version": 99}
-        model = rows.c.name == process.webhook_endpoints.name
-        connection.execute(rows.update().where(model).values(here))
-    with pytest.raises(Exception, match=r"from\.tomorrow"):
-        lab.planner.step()
-    assert NAME in failures(process)
