@@ -71,7 +71,8 @@ class CheckedProcess(Process):
     """Compares what its parts are given with the types that their classes declare."""
 
     def make(self, kind: Callable[..., Any], **given: Any) -> Any:
-        types = get_type_hints(cast("Any", kind).__init__)
+        made = cast("Any", kind)
+        types = get_type_hints(made if issubclass(made, tuple) else made.__init__)
         for name, wanted in signature(kind).parameters.items():
             if name in given or wanted.default is wanted.empty:
                 value = given[name] if name in given else getattr(self, name)
