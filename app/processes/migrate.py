@@ -41,9 +41,8 @@ def migrate(
 ) -> list[str]:
     """Create what is missing; return the names of the read models that were rebuilt.
 
-    `warn` is called if the log has lost events that read models had seen, and if searches for
-    links have no index. Raises WrongCurrency,
-    before it changes anything, if the installation has another currency; CannotMigrate.
+    `warn` is called if the log has lost events that read models had seen, and if searches for links
+    have no index. Raises CannotMigrate, and WrongCurrency before anything is changed.
     """
     persistence = container.persistence
     try:
