@@ -3,15 +3,23 @@
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-import msgspec
-from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
+from msgspec import Struct
+from sqlalchemy import Connection, Table, select
 
 from domain.accounts.erasure import Erasure, Part
 from domain.log.log import Recorded
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel
+from projections.engine.shape import Stored
 
-_PARTS = msgspec.json.Decoder(list[Part])
+
+class _Row(Struct):
+    position: int
+    organization_id: UUID
+    parts: list[Part]
+
+
+STORED = Stored(_Row)
 
 
 class Erasures(ReadModel):
@@ -22,31 +30,19 @@ class Erasures(ReadModel):
 
     def build(self) -> Sequence[Table]:
         """Define the table, which is small."""
-        self.rows = self.table(
-            "erasures",
-            Column("position", BigInteger, primary_key=True, autoincrement=False),
-            Column("organization_id", Uuid, nullable=False),
-            Column("parts", String, nullable=False),
-        )
+        self.rows = self.table("erasures", *STORED.columns("position"))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Insert a row for each erasure."""
-        rows = [
-            {
-                "position": position,
-                "organization_id": event.organization_id,
-                "parts": msgspec.json.encode(event.parts).decode(),
-            }
-            for position, event in batch
-            if isinstance(event, Erasure.Made)
-        ]
-        insert_many(connection, self.rows, rows)
+        made = ((position, event) for position, event in batch if isinstance(event, Erasure.Made))
+        rows = [_Row(position, event.organization_id, event.parts) for position, event in made]
+        insert_many(connection, self.rows, [*map(STORED.row, rows)])
 
     def newest(
         self, connection: Connection, limit: int | None
     ) -> Iterator[tuple[UUID, list[Part]]]:
         """Yield whose data was erased and what, newest first."""
         newest = select(self.rows).order_by(self.rows.c.position.desc()).limit(limit)
-        for row in connection.execute(newest).all():
-            yield row.organization_id, _PARTS.decode(row.parts)
+        for row in map(STORED.read, connection.execute(newest).all()):
+            yield row.organization_id, row.parts

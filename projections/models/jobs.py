@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -354,30 +354,22 @@ class Jobs(ReadModel):
 
 def row_of(job: BulkJob) -> JobRow:
     """Return the row that the table would show for a job, made from its aggregate."""
-    price = job.created.price
-    return JobRow(
-        id=job.id,
-        organization_id=job.organization_id,
-        total_count=job.created.total_count,
+    counts = replace(
+        JobCounts.begun(job.created),
         completed_count=len(job.completed),
         failed_count=len(job.failed),
         cancelled_count=job.cancelled_count,
-        item_price_micros=job.created.item_price_micros,
-        currency=None if price is None else price.currency,
-        transaction_id=None if price is None else price.transaction_id,
         by_hand_micros=sum(each.refund.amount_micros for each in job.by_hand),
-        created_at=job.created_on,
         finished_at=job.finished_at,
         moved_at=job.last_event_at,
-        month=job.created.personal.month,
-        numbers=job.created.personal,
-        settlements=[
-            Settlement(event.indexes, event.errors, None)
-            if isinstance(event, BulkJob.ItemsFailed)
-            else Settlement(event.indexes, None, event.personal)
-            for event in job.settlements
-        ],
     )
+    settlements = [
+        Settlement(event.indexes, event.errors, None)
+        if isinstance(event, BulkJob.ItemsFailed)
+        else Settlement(event.indexes, None, event.personal)
+        for event in job.settlements
+    ]
+    return JobRow(**asdict(counts), numbers=job.created.personal, settlements=settlements)
 
 
 def _settlement(
