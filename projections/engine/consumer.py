@@ -56,7 +56,7 @@ class Source(NamedTuple):
 class Consumer(ABC):
     """Follows the log batch by batch; what fails in it stops at that event, and is tried again.
 
-    An outage, of the database or of what it `depends on`, stops nothing: the step raises.
+    An outage (`is_passing`) stops nothing: the step raises, and is taken again.
     """
 
     name: ClassVar[str]

@@ -119,8 +119,7 @@ class Positions:
         for place in places:
             together[place.position].append((place.name, place.version))
         for old, members in together.items():
-            if _update(connection, _ADVANCE, members, old, *last, now) != len(members):
-                raise Fenced(members[0][0])
+            _update(connection, _ADVANCE, members, old, *last, now, is_fenced=True)
 
     def caught_up(
         self, connection: Connection, names: Sequence[str], position: int, at: datetime
@@ -142,21 +141,28 @@ def _update(
     members: Sequence[str] | Sequence[tuple[str, int]],
     old: int,
     *values: Any,
-) -> int:
-    """Change the rows of these that stand at `old`; return how many that were.
+    is_fenced: bool = False,
+) -> None:
+    """Change the rows of these that stand at `old`, or raise Fenced if not all do.
 
     Members are named by what the code calls them, and perhaps by version.
     """
+
+    def check(moved: int) -> None:
+        if is_fenced and moved != len(members):
+            raise Fenced(members)
+
     columns = "name" if isinstance(members[0], str) else "(name, version)"
     known = ", ".join(f"('{each}')" if isinstance(each, str) else f"{each}" for each in members)
     where = f"WHERE {columns} IN (VALUES {known}) AND position = $1"
     with driver_of(connection) as driver:
         if connection.dialect.name == "sqlite":
             bound = [each.hex if isinstance(each, UUID) else each for each in (old, *values)]
-            return int(driver.execute(f"{change} {where}".replace("$", "?"), bound).rowcount)
+            check(driver.execute(f"{change} {where}".replace("$", "?"), bound).rowcount)
+            return
         if len(members) > 1:
             change, where = f"{_TURN}{change}", f"FROM turn {where}"
-        return int(driver.write(f"{change} {where}", (old, *values)))
+        driver.write(f"{change} {where}", (old, *values), check)
 
 
 def _read(row: Sequence[Any]) -> Position:

@@ -18,10 +18,13 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from app.adapters.postgres.connection import DURABLE
+
 Kind = Literal["statement", "commit", "neither"]
 
 NETWORK = "network"  # The simulated one keeps its tables beside ours; a real one asks nothing here.
 OWN_COMMIT = "its own commit"  # Of a statement outside of any transaction.
+SETTING = f"SELECT {DURABLE}"  # Of a transaction, in the round trip of its BEGIN.
 CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SET", "SAVEPOINT", "RELEASE", "END")
 WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM|COPY)\b", re.IGNORECASE)
 MESSAGE = re.compile(r"([FB])\t\d+\t(\w+)\t?(.*)", re.DOTALL)
@@ -66,7 +69,7 @@ class Session:
             self._is_open, self._owner = True, None
         elif word == "ROLLBACK":
             self._is_open, self._owner = False, None
-        if word in CONTROL or opening:
+        if word in CONTROL or opening or text == SETTING:
             self._note(role, text, "neither")
             return
         if self._is_open:

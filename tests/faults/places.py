@@ -53,7 +53,7 @@ PLACES: Mapping[str, Sequence[str]] = {
     ),
     "dispatcher": ("publish", "position"),
     "projector": ("position",),
-    "clock": ("publish",),
+    "clock": ("publish", "position"),
 }
 WORKER_LANES = 3  # One more than there are workers: now and then none is left for a moment.
 PASSAGE_MAX = 3

@@ -1,7 +1,8 @@
 """A connection to PostgreSQL on which no call hangs; a check for poolers that share sessions."""
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -10,7 +11,7 @@ from psycopg import generators
 from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import _WaitTimeout, error_from_result  # The first has no public name.
-from psycopg.pq import ExecStatus, Format
+from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 STATEMENT_TIMEOUT_MS = 30_000
@@ -43,6 +44,7 @@ LOOK = f"SELECT current_setting('{NAME}', true), pg_backend_pid()"
 ORDER = (0, 1, 1, 0, 0, 0, 1)
 
 R = TypeVar("R")
+Check = Callable[[int], None]  # Is told how many rows a statement wrote.
 
 
 class ServerSilent(psycopg.OperationalError):
@@ -57,6 +59,10 @@ def _nothing() -> None:
     """Require nothing."""
 
 
+def _unchecked(_: int) -> None:
+    """Take any number of rows."""
+
+
 class BoundedConnection(psycopg.Connection[Any]):
     """Waits at most `answer_s` for each answer; None means without a limit.
 
@@ -65,8 +71,12 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     require: Callable[[], None] = staticmethod(_nothing)
     answer_s: float | None = FIRST_ANSWER_S
-    # The name of each prepared statement, by its text.
-    _statements: Mapping[bytes, bytes] = MappingProxyType({})
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._statements: dict[bytes, bytes] = {}  # The names of prepared statements, by text.
+        self._named = 0
+        self._unsent: list[tuple[str, Sequence[Any], Check]] = []
 
     @classmethod
     def open(
@@ -99,6 +109,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     def run(self, statements: str) -> PGresult:
         """Run our own statements in one round trip; return the result of the last one."""
+        self._flush()
         self.pgconn.send_query(statements.encode())
         return _sound(self.wait(generators.execute(self.pgconn)))
 
@@ -108,37 +119,90 @@ class BoundedConnection(psycopg.Connection[Any]):
         A cursor would look for the type of each value of an array, which costs twice the round
         trip.
         """
-        return self._run_prepared(statement, parameters, [Format.BINARY] * len(parameters))
+        self._flush()
+        commands, name = self._prepare(statement)
+        for command in commands:
+            command()
+            try:
+                _sound(self._wait(generators.execute(self.pgconn)))
+            except psycopg.Error:
+                del self._statements[statement]
+                raise
+        self.pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), 1)
+        return _sound(self._wait(generators.execute(self.pgconn)))
 
-    def write(self, statement: str, values: Sequence[Any]) -> int:
-        """Run our own statement as `run_prepared` does; return how many rows it has written.
+    def write(self, statement: str, values: Sequence[Any], check: Check = _unchecked) -> None:
+        """Run our own statement in a transaction, with whatever comes next; it returns no rows.
 
-        It says itself of which types its values are: texts, numbers, ids or bytes.
+        It says itself of which types its values are: texts, numbers, ids or bytes. So all that is
+        written between two reads costs one round trip. `check` is told how many rows it wrote, and
+        may raise; until then nothing is committed.
         """
-        formats = [Format.BINARY if isinstance(each, bytes) else Format.TEXT for each in values]
-        found = self._run_prepared(statement.encode(), [*map(_as_text, values)], formats)
-        return found.command_tuples or 0
+        is_begun = self._unsent or self.pgconn.transaction_status != TransactionStatus.IDLE
+        assert is_begun or statement.startswith("BEGIN"), statement
+        self._unsent.append((statement, values, check))
 
-    def _run_prepared(
-        self, statement: bytes, parameters: Sequence[bytes | None], formats: Sequence[Format]
-    ) -> PGresult:
+    def commit(self) -> None:
+        """Commit; what was written is sent and checked before."""
+        if self._unsent and all(check is _unchecked for _, _, check in self._unsent):
+            self.write("COMMIT", ())
+        self._flush()
+        super().commit()
+
+    def rollback(self) -> None:
+        """Roll back, and forget what was not sent."""
+        self._unsent.clear()
+        super().rollback()
+
+    def _flush(self) -> None:
+        """Send what was written, in one round trip; raise the first error."""
+        if not self._unsent:
+            return
+        commands, checks = deque[Callable[[], None]](), list[Check]()
+        for statement, values, check in self._unsent:
+            new, name = self._prepare(statement.encode())
+            formats = [Format.BINARY if isinstance(each, bytes) else Format.TEXT for each in values]
+            sent = [*map(_as_text, values)]
+            commands += [*new, partial(self.pgconn.send_query_prepared, name, sent, formats)]
+            checks += [*[_unchecked] * len(new), check]
+        self._unsent.clear()
+        self.pgconn.enter_pipeline_mode()
+        commands.append(self.pgconn.pipeline_sync)
+        try:
+            found = self._wait(generators.pipeline_communicate(self.pgconn, commands))
+            while len(found) <= len(checks):  # The last one is that of `pipeline_sync`.
+                found.append(self._wait(generators.fetch_many(self.pgconn)))
+        finally:
+            if self.pgconn.status == ConnStatus.OK:
+                self.pgconn.exit_pipeline_mode()
+        for results, check in zip(found, checks, strict=False):
+            try:
+                check(_sound(results).command_tuples or 0)
+            except psycopg.Error:
+                self._statements.clear()  # What came behind it was not prepared.
+                raise
+
+    def _prepare(self, statement: bytes) -> tuple[Sequence[Callable[[], None]], bytes]:
+        """Return what prepares a statement, unless it is prepared, and its name."""
         name = self._statements.get(statement)
-        if name is None:
-            name = b"ours_%d" % len(self._statements)
-            self.pgconn.send_prepare(name, statement)
-            _sound(self.wait(generators.execute(self.pgconn)))
-            self._statements = {**self._statements, statement: name}
-        self.pgconn.send_query_prepared(name, parameters, formats, Format.BINARY)
-        return _sound(self.wait(generators.execute(self.pgconn)))
+        if name is not None:
+            return (), name
+        self._named += 1
+        name = self._statements[statement] = b"ours_%d" % self._named
+        return (partial(self.pgconn.send_prepare, name, statement),), name
 
     def _deallocate(self, name: bytes | None) -> PQGen[None]:
         """Drop a statement that the driver has prepared, or all, and then ours are gone too."""
         if name is None:
-            self._statements = MappingProxyType({})
+            self._statements.clear()
         return super()._deallocate(name)
 
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
-        """Wait as the library does, but with a limit."""
+        """Wait as the library does, but with a limit, and behind all that was written."""
+        self._flush()
+        return self._wait(gen, interval, timeout)
+
+    def _wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
         if timeout is not None or self.answer_s is None:
             return super().wait(gen, interval, timeout)
         try:

@@ -386,13 +386,14 @@ def _made_durable(engine: Engine) -> Engine:
 
 
 def _begin(statements: str, lent: PoolProxiedConnection) -> None:
-    """Begin a transaction and make its settings, in one round trip with BEGIN."""
+    """Begin a transaction and make its settings, in one round trip with what comes first in it."""
     connection = lent.driver_connection
     assert isinstance(connection, BoundedConnection)
     statements = lent.info.pop(BEGIN, statements)
     # Any other kind of transaction only reads.
     if not connection.autocommit and connection.isolation_level in ORDINARY:
-        connection.run(statements)
+        for statement in statements.split("; "):
+            connection.write(statement, ())
 
 
 def _check(connection: BoundedConnection, _record: object, _proxy: object) -> None:

@@ -85,6 +85,7 @@ def test_who_moves_several_positions_holds_none_while_another_does(
 
     with process.views.writing() as connection:
         process.positions.advance(connection, [seen["b"], seen["a"]], first)
+        assert process.positions.get(connection, "a") != seen["a"]  # It is sent by now.
         waiting = Thread(target=look)
         waiting.start()
         wait_until(lambda: is_waited_for(process))

@@ -61,3 +61,63 @@ def test_a_statement_is_prepared_once_and_goes_on_after_a_refusal(
         connection.run_prepared(b"SELEC", [])
     found = connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
     assert found == (2,)
+
+
+ADD = "INSERT INTO t VALUES ($1::bigint, $2::text, $3::bytea)"
+
+
+@pytest.fixture
+def writing(connection: BoundedConnection) -> BoundedConnection:
+    """A connection outside of autocommit, and a table."""
+    connection.execute("CREATE TEMPORARY TABLE t (n bigint PRIMARY KEY, name text, data bytea)")
+    connection.autocommit = False
+    return connection
+
+
+def test_what_is_written_is_sent_before_a_read_and_checked(writing: BoundedConnection) -> None:
+    counts = list[int]()
+    writing.write("BEGIN", ())
+    writing.write(ADD, (1, "ä\n€", bytes(range(256))), counts.append)
+    writing.write(ADD, (2**63 - 1, None, None), counts.append)
+    writing.write("UPDATE t SET n = n - $1", (1,), counts.append)
+    assert counts == []
+    rows = writing.execute("SELECT * FROM t ORDER BY n").fetchall()
+    assert rows == [(0, "ä\n€", bytes(range(256))), (2**63 - 2, None, None)]
+    assert counts == [1, 1, 2]
+
+
+def test_an_error_or_a_wrong_count_commits_nothing(writing: BoundedConnection) -> None:
+    def refuse(count: int) -> None:
+        raise LookupError(count)
+
+    writing.write("BEGIN", ())
+    writing.write(ADD, (1, None, None))
+    writing.write(ADD, (1, None, None))
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        writing.commit()
+    writing.rollback()
+    writing.write("BEGIN", ())
+    writing.write("DELETE FROM t", (), refuse)
+    writing.write(ADD, (1, None, None))
+    with pytest.raises(LookupError, match="0"):
+        writing.commit()
+    writing.rollback()
+    writing.write("BEGIN", ())
+    writing.write(ADD, (1, None, None))
+    writing.rollback()  # Before it was sent.
+    assert writing.execute("SELECT * FROM t").fetchall() == []
+
+
+def test_what_the_driver_lets_the_server_forget_is_prepared_again(
+    writing: BoundedConnection,
+) -> None:
+    for number, forget in enumerate([writing.rollback, lambda: writing.execute("DROP TABLE u")]):
+        writing.write("BEGIN", ())
+        writing.write(ADD, (number, None, None))
+        writing.commit()
+        writing.execute("CREATE TABLE u ()", prepare=True)  # So that the driver has something too.
+        forget()
+        writing.write("BEGIN", ())
+        writing.write(ADD, (-1 - number, None, None))
+        writing.commit()
+    assert writing.execute("SELECT count(*) FROM t").fetchone() == (4,)
