@@ -105,14 +105,18 @@ class House:
             **SETTINGS,
             **settings,
         }
-        self.demo: dict[str, Any] = {}
+        self.printed: dict[str, Any] = {}
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, *arguments: str) -> "House":
-        """Serve, by default with the demo's organization and plans, and wait until it answers."""
+        """Serve, by default with the demo's organization and plans, and wait until it answers.
+
+        With --json a command prints one line when it is there: `printed`.
+        """
+        words = arguments or ("serve", "--demo", "--json")
         with (self.home / "serve.log").open("a") as log:
             self._process = warm.start(
-                [*(arguments or ("serve", "--demo", "--json"))],
+                words,
                 {**self.environment, "NET_CLOCK": str(self.clock.file)},
                 "tests.net.serve",
                 stdout=subprocess.PIPE,
@@ -120,10 +124,10 @@ class House:
                 text=True,
             )
         assert self._process.stdout is not None
-        if not arguments:
+        if "--json" in words:
             line = self._process.stdout.readline()
             assert line, (self.home / "serve.log").read_text()
-            self.demo = json.loads(line)
+            self.printed = json.loads(line)
         wait_for(self._answers, "the service")
         return self
 
@@ -192,25 +196,26 @@ class House:
 
     def _answers(self) -> bool:
         try:
-            self._told_now()
+            self._ask("/livez")
         except OSError:
             return False
         return True
 
     def _is_ready(self) -> bool:
-        connection = self.connect()
-        connection.request("GET", "/readyz")
-        status = connection.getresponse().status
-        connection.close()
-        return status == HTTPStatus.OK
+        return self._ask("/readyz")[0] == HTTPStatus.OK
 
     def _told_now(self) -> datetime:
         """Ask the service for its time."""
-        connection = self.connect()
-        connection.request("GET", "/number-lookup/health")
-        told = json.loads(connection.getresponse().read())
-        connection.close()
+        told = json.loads(self._ask("/number-lookup/health")[1])
         return datetime.fromisoformat(told["timestamp"])
+
+    def _ask(self, path: str) -> tuple[int, bytes]:
+        connection = self.connect()
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        status, body = reply.status, reply.read()
+        connection.close()
+        return status, body
 
 
 def _has_its_tables(container: Any) -> bool:
