@@ -22,8 +22,10 @@ import psycopg
 import time_machine
 from click.testing import CliRunner
 
+from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
+from tests.app.cli.shell import QuickContainer
 from tests.servers.running import free_port
 from tests.support import warm
 
@@ -160,9 +162,10 @@ class House:
         """
         words = [*map(str, arguments)]
         moved = time_machine.travel(self.clock.now)
+        known = patch.object(session, "Container", QuickContainer)
         surroundings = patch.dict(os.environ, {**self.environment, **settings}, clear=True)
         trust = patch.object(migrate, "is_migrated", _has_its_tables) if quick else nullcontext()
-        with surroundings, moved, trust:
+        with surroundings, moved, known, trust:
             done = CliRunner().invoke(cli, words, answers, prog_name=PROGRAM)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
