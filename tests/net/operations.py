@@ -11,6 +11,10 @@ EXCHANGE = re.compile(
     r"-> (?P<status>\d{3})\n(?P<headers>(?:[\w-]+: .*\n)*)(?P<body>(?:.*\n)*)"
 )
 
+WEBHOOK = re.compile(
+    r"^== a webhook to .*\n(?:[\w-]+: .*\n)+((?:.*\n)*?)signatures: ", flags=re.MULTILINE
+)
+
 
 class Operation(NamedTuple):
     """One operation, and the statuses that the document has of it."""
@@ -53,3 +57,9 @@ def exchanges() -> Iterator[Exchange]:
                 headers = [(name, value) for name, _, value in told]
                 status, body = int(match["status"]), match["body"].strip()
                 yield Exchange(match["method"], match["path"], status, headers, body)
+
+
+def webhooks() -> Iterator[str]:
+    """Yield the body of every webhook that is recorded."""
+    for file in RECORDINGS.rglob("*.txt"):
+        yield from WEBHOOK.findall(file.read_text())

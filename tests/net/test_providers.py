@@ -126,6 +126,8 @@ def test_a_link_with_several_plans_in_use(net: Net, connected: Connected) -> Non
         esimgo.offer(name, days=days)
         own_plans(acme, plan(name, network="esimgo", provider_plan_id=name, data_mb=1000))
     bought = acme.buy(BUNDLE)
+    net.masks.plain[bought["iccid"]] = "iccid"
+    net.masks.fleeting[r"MATCH-\d+"] = "<matching id>"
     one = f"/v1/links/{bought['id']}"
     acme.ask("PUT", f"{one}/plans", {"add": [acme.plan(MORE), acme.plan(BUNDLE)]})
     for each in esimgo.esims[bought["iccid"]].puts:
