@@ -49,7 +49,7 @@ FLEETING = {
     r"(^retry-after: )\d{2,}": r"\1<seconds>",
     r"\bos:[a-z_][\w-]*": "<user>",
     r"\bby key [0-9a-f]{8}\b": "by key <key>",
-    r"\blog positions \d+ to \d+": "log positions <from> to <to>",
+    r"\blog positions [\d,]+ to [\d,]+": "log positions <from> to <to>",
 }
 # In JSON by the name that a value has: its place in the log, which others write to meanwhile; what
 # takes as long as it takes; and what the simulated network draws by the ICCID.
