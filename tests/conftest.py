@@ -4,6 +4,7 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -65,6 +66,17 @@ def pytest_configure() -> None:
     gc.set_threshold(10_000, 20, 50)
     if {"SOAK", "TMPDIR"}.isdisjoint(os.environ) and _is_roomy(MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among what stays: doing so took a third of the time to collect tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _is_roomy(directory: str) -> bool:

@@ -22,8 +22,10 @@ import psycopg
 import time_machine
 from click.testing import CliRunner
 
+from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
+from tests.app.cli.shell import QuickContainer
 from tests.servers.running import free_port
 from tests.support import warm
 
@@ -105,14 +107,18 @@ class House:
             **SETTINGS,
             **settings,
         }
-        self.demo: dict[str, Any] = {}
+        self.printed: dict[str, Any] = {}
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, *arguments: str) -> "House":
-        """Serve, by default with the demo's organization and plans, and wait until it answers."""
+        """Serve, by default with the demo's organization and plans, and wait until it answers.
+
+        With --json a command prints one line when it is there: `printed`.
+        """
+        words = arguments or ("serve", "--demo", "--json")
         with (self.home / "serve.log").open("a") as log:
             self._process = warm.start(
-                [*(arguments or ("serve", "--demo", "--json"))],
+                words,
                 {**self.environment, "NET_CLOCK": str(self.clock.file)},
                 "tests.net.serve",
                 stdout=subprocess.PIPE,
@@ -120,10 +126,10 @@ class House:
                 text=True,
             )
         assert self._process.stdout is not None
-        if not arguments:
+        if "--json" in words:
             line = self._process.stdout.readline()
             assert line, (self.home / "serve.log").read_text()
-            self.demo = json.loads(line)
+            self.printed = json.loads(line)
         wait_for(self._answers, "the service")
         return self
 
@@ -156,9 +162,10 @@ class House:
         """
         words = [*map(str, arguments)]
         moved = time_machine.travel(self.clock.now)
+        known = patch.object(session, "Container", QuickContainer)
         surroundings = patch.dict(os.environ, {**self.environment, **settings}, clear=True)
         trust = patch.object(migrate, "is_migrated", _has_its_tables) if quick else nullcontext()
-        with surroundings, moved, trust:
+        with surroundings, moved, known, trust:
             done = CliRunner().invoke(cli, words, answers, prog_name=PROGRAM)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
@@ -192,25 +199,26 @@ class House:
 
     def _answers(self) -> bool:
         try:
-            self._told_now()
+            self._ask("/livez")
         except OSError:
             return False
         return True
 
     def _is_ready(self) -> bool:
-        connection = self.connect()
-        connection.request("GET", "/readyz")
-        status = connection.getresponse().status
-        connection.close()
-        return status == HTTPStatus.OK
+        return self._ask("/readyz")[0] == HTTPStatus.OK
 
     def _told_now(self) -> datetime:
         """Ask the service for its time."""
-        connection = self.connect()
-        connection.request("GET", "/number-lookup/health")
-        told = json.loads(connection.getresponse().read())
-        connection.close()
+        told = json.loads(self._ask("/number-lookup/health")[1])
         return datetime.fromisoformat(told["timestamp"])
+
+    def _ask(self, path: str) -> tuple[int, bytes]:
+        connection = self.connect()
+        connection.request("GET", path)
+        reply = connection.getresponse()
+        status, body = reply.status, reply.read()
+        connection.close()
+        return status, body
 
 
 def _has_its_tables(container: Any) -> bool:

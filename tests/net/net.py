@@ -122,7 +122,7 @@ class Net:
 
     def demo(self) -> "Partner":
         """Return the client of the demo, whose ids are the same in every installation."""
-        demo = self.house.demo
+        demo = self.house.printed
         return Partner(self, "demo", demo, demo["organization"])
 
     def stranger(self) -> "Partner":

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 from tests.net.recording import RECORDINGS
 
-EXCHANGE = re.compile(r"== ([A-Z]+) (/[^?\n]*)(?:\?.*)? \([^()\n]+\)\n(?:.*\n)*?-> (\d{3})\n")
+EXCHANGE = re.compile(
+    r"== (?P<method>[A-Z]+) (?P<path>/[^?\n]*)(?:\?.*)? \([^()\n]+\)\n(?:.*\n)*?"
+    r"-> (?P<status>\d{3})\n(?P<headers>(?:[\w-]+: .*\n)*)(?P<body>(?:.*\n)*)"
+)
+
+WEBHOOK = re.compile(
+    r"^== a webhook to .*\n(?:[\w-]+: .*\n)+((?:.*\n)*?)signatures: ", flags=re.MULTILINE
+)
 
 
 class Operation(NamedTuple):
@@ -31,9 +38,28 @@ def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
                 yield Operation(method.upper(), path, statuses, "requestBody" in told)
 
 
-def exchanges() -> Iterator[tuple[str, str, int]]:
-    """Yield method, path and status of every exchange that is recorded."""
+class Exchange(NamedTuple):
+    """A request that is recorded, and its reply."""
+
+    method: str
+    path: str
+    status: int
+    headers: list[tuple[str, str]]
+    body: str
+
+
+def exchanges() -> Iterator[Exchange]:
+    """Yield every exchange that is recorded."""
     for file in RECORDINGS.rglob("*.txt"):
         for block in re.split(r"^(?=== )", file.read_text(), flags=re.MULTILINE):
             if match := EXCHANGE.match(block):
-                yield match[1], match[2], int(match[3])
+                told = (each.partition(": ") for each in match["headers"].splitlines())
+                headers = [(name, value) for name, _, value in told]
+                status, body = int(match["status"]), match["body"].strip()
+                yield Exchange(match["method"], match["path"], status, headers, body)
+
+
+def webhooks() -> Iterator[str]:
+    """Yield the body of every webhook that is recorded."""
+    for file in RECORDINGS.rglob("*.txt"):
+        yield from WEBHOOK.findall(file.read_text())

@@ -11,6 +11,7 @@ from tests.net.house import House, house
 from tests.net.net import Net
 from tests.plan_files import plan
 from tests.seeds import Seed
+from tests.support.providers.esimgo import KEY, EsimGoServer
 
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
@@ -262,6 +263,14 @@ def test_a_backup_is_restored(net: Net) -> None:
     net.run("wallet", "show", acme, **there)
     net.run("wallet", "deposit", acme, "5", "--reference", "bank-2", **there)
     net.run("doctor", **there)
+
+
+@sqlite_only("on PostgreSQL the advice is another")
+def test_an_installation_with_advice_alone_is_ready(net: Net) -> None:
+    with EsimGoServer(lambda: net.house.clock.now) as esimgo:
+        network = {"NETWORK_PROVIDER": "esimgo", "ESIMGO_API_KEY": KEY, "ESIMGO_URL": esimgo.url}
+        net.masks.plain[esimgo.url] = "esimgo"
+        net.run("doctor", **network, SANDBOX="false", WEBHOOKS_ALLOW_PRIVATE="false")
 
 
 def test_a_copy_is_held_and_released(net: Net) -> None:

@@ -3,13 +3,16 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from app.cli import root
-from tests.net.operations import exchanges, operations
+from tests.app.http.described import differences, operation_of
+from tests.app.http.json_schema import problems
+from tests.net.operations import exchanges, operations, webhooks
 from tests.net.recording import RECORDINGS
 
 OF_EVERY_REQUEST = {
@@ -46,17 +49,35 @@ UNRECORDED: Mapping[str, str] = {
 }
 
 
-def run(*arguments: str) -> str:
-    done = CliRunner().invoke(root.cli, arguments, prog_name=root.PROGRAM)
+REPLIES_MIN = 900
+# What stands in place of what is masked, in the form that the document tells of.
+UNMASKED = {
+    r'"<(?:duration|(?:position|size) \d+)>"': "1",
+    r"<id \d+>": "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11",
+    r"<(?:now|two weeks later|\d{4}-)[^>]*>": "2026-03-10T10:00:00.000Z",
+    r"<code \d+>": "K2QW-7XTR-M3PA-ZYB4",
+    r"<iccid(?: \d+)?>": "8988399900000000011",
+    r"<msisdn \d+>": "+883999000000011",
+    r"<client \d+>": f"cl_{'0' * 24}",
+    r"<secret \d+>": f"whsec_{'0' * 43}=",
+    r"<etag \d+>": f'W/"{"0" * 32}"',
+    r"<(?:seconds|left)>": "9",
+    r"<receiver>": "http://127.0.0.1",
+}
+
+
+@pytest.fixture(scope="module")
+def document() -> Any:
+    done = CliRunner().invoke(root.cli, ["openapi", "--json"], prog_name=root.PROGRAM)
     assert done.exit_code == 0, done.output
-    return done.stdout
+    return json.loads(done.stdout)
 
 
-def test_every_status_of_every_operation_is_recorded() -> None:
-    recorded = {*exchanges()}
+def test_every_status_of_every_operation_is_recorded(document: Any) -> None:
+    recorded = {(each.method, each.path, each.status) for each in exchanges()}
     missing = {
         f"{each.method} {each.path} {status}"
-        for each in operations(json.loads(run("openapi", "--json")))
+        for each in operations(document)
         for status in sorted(each.statuses - OF_EVERY_REQUEST.keys())
         if not any(
             (method, found) == (each.method, status) and each.pattern.fullmatch(path)
@@ -64,6 +85,40 @@ def test_every_status_of_every_operation_is_recorded() -> None:
         )
     }
     assert missing == UNRECORDED.keys()
+
+
+def unmasked(text: str) -> str:
+    for mask, instead in UNMASKED.items():
+        text = re.sub(mask, instead, text)
+    return text
+
+
+def test_every_recorded_reply_is_one_that_the_document_tells_of(document: Any) -> None:
+    known, seen = [*operations(document)], 0
+    for each in exchanges():
+        for operation in known:
+            if operation.method == each.method and operation.pattern.fullmatch(each.path):
+                break
+        else:
+            continue  # It is no operation.
+        if not each.headers:
+            continue  # Not all of it is recorded.
+        told = operation_of(document, operation.path, each.method)
+        assert told is not None
+        headers = [(name, unmasked(value)) for name, value in each.headers]
+        wrong = differences(document, told, each.status, headers, unmasked(each.body).encode())
+        assert wrong == [], (each.method, each.path, each.status)
+        seen += 1
+    assert seen > REPLIES_MIN
+
+
+def test_every_recorded_webhook_is_one_that_the_document_tells_of(document: Any) -> None:
+    told = document["webhooks"]
+    bodies = [json.loads(unmasked(each)) for each in webhooks()]
+    for each in bodies:
+        media = told[each["type"]]["post"]["requestBody"]["content"]["application/json"]
+        assert [*problems(document, media["schema"], each)] == [], each
+    assert {each["type"] for each in bodies} == told.keys()
 
 
 @pytest.mark.parametrize("status", sorted(OF_EVERY_REQUEST.keys() - {500}))

@@ -55,12 +55,14 @@ def scoped(acme: Partner, scope: str) -> Partner:
     return acme
 
 
+@pytest.mark.any_database
 def test_without_a_token(net: Net) -> None:
     nobody = net.stranger()
     for operation in each(net, 401):
         nobody.call(operation.method, path_of(operation))
 
 
+@pytest.mark.any_database
 def test_without_the_scope(net: Net) -> None:
     plans, lookups = scoped(net.partner(), "plans"), scoped(net.partner(name="Other"), "lookup")
     for operation in each(net, 403):
@@ -68,12 +70,14 @@ def test_without_the_scope(net: Net) -> None:
         caller.call(operation.method, path_of(operation))
 
 
+@pytest.mark.any_database
 def test_with_a_body_that_is_text(net: Net) -> None:
     acme, ids = owner(net)
     for operation in each(net, 415):
         acme.call(operation.method, path_of(operation, ids), body="x", Content_Type="text/plain")
 
 
+@pytest.mark.any_database
 def test_with_a_body_that_is_not_json(net: Net) -> None:
     acme, ids = owner(net)
     for operation in each(net, 400):
@@ -81,6 +85,7 @@ def test_with_a_body_that_is_not_json(net: Net) -> None:
         acme.call(operation.method, path, body="{", Content_Type="application/json")
 
 
+@pytest.mark.any_database
 def test_with_a_body_that_has_more(net: Net) -> None:
     acme, ids = owner(net)
     for operation in each(net, 422):
@@ -88,12 +93,14 @@ def test_with_a_body_that_has_more(net: Net) -> None:
             acme.call(operation.method, path_of(operation, ids), {"more": 1})
 
 
+@pytest.mark.any_database
 def test_of_nothing_that_is_there(net: Net) -> None:
     acme = net.partner("")
     for operation in each(net, 404):
         acme.call(operation.method, path_of(operation), *([{}] if operation.has_body else []))
 
 
+@pytest.mark.any_database
 def test_over_the_rate_limit(net: Net) -> None:
     acme, ids = owner(net)
     own = net.quietly("org", "set", acme.id, "--rate-limit", "1")

@@ -118,3 +118,20 @@ def test_providers_are_checked_and_drained(net: Net) -> None:
     acme.post(anew)
     net.run("providers", "resume", "telnyx")
     net.run("plans", "sync", "esimgo", "--dry-run")
+
+
+def test_a_link_with_several_plans_in_use(net: Net, connected: Connected) -> None:
+    acme, esimgo = net.partner(), connected.esimgo
+    for name, days in ((BUNDLE, 7), (MORE, 30)):
+        esimgo.offer(name, days=days)
+        own_plans(acme, plan(name, network="esimgo", provider_plan_id=name, data_mb=1000))
+    bought = acme.buy(BUNDLE)
+    net.masks.plain[bought["iccid"]] = "iccid"
+    net.masks.fleeting[r"MATCH-\d+"] = "<matching id>"
+    one = f"/v1/links/{bought['id']}"
+    acme.ask("PUT", f"{one}/plans", {"add": [acme.plan(MORE), acme.plan(BUNDLE)]})
+    for each in esimgo.esims[bought["iccid"]].puts:
+        each.started_at = net.house.clock.now
+    net.until(lambda: acme.data(one)["expires_at"])
+    acme.get(one)
+    acme.get("/v1/links")

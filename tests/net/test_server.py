@@ -1,7 +1,11 @@
 """What the server itself says: routes, methods, bodies and bytes that no client would send."""
 
+import pytest
+
 from tests.net.net import Net
 from tests.net.recording import in_order, pretty, told_headers
+
+pytestmark = pytest.mark.any_database
 
 HOST = b"Host: api.example\r\n"
 

@@ -8,6 +8,8 @@ from tests.net.house import House, house
 from tests.net.net import Net
 from tests.seeds import Seed
 
+pytestmark = pytest.mark.any_database
+
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 

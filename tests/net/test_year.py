@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.net.house import House, house
 from tests.net.masking import Moment
 from tests.net.net import Net, Partner
-from tests.net.recording import told_csv, told_json
+from tests.net.pages import Page
+from tests.net.recording import told_body, told_csv, told_json
 from tests.plan_files import covering, plan, profile
 from tests.seeds import Seed
 
@@ -28,6 +30,13 @@ ROOT = Path(__file__).parents[2]
 POSITIONS = {
     r"(?<!<)\b(positions?:? +|up to )\d+\b": r"\1<position>",
     r"^\d+(  <\d{4}-)": r"<position>\1",
+}
+
+# Of the pages. How many checkpoints there are depends on when the clock has looked.
+PLACES = {
+    r"(?<!<)([Pp]osition(?: \||s in the log \|)? )\d+( to \d+)?": r"\1<position>",
+    r"\[/checks/\d+\] Checkpoint \d+ of <[^>]+>": "A checkpoint",
+    r"\b17\d{14}\b": "<microseconds>",
 }
 
 
@@ -356,3 +365,53 @@ def test_an_export_is_imported_and_verified_by_strangers(net: Net, year: Year) -
     net.run("audit", "import", file, **copy)
     assert net.house.command("audit", "export", "--format", "jsonl", **copy)[1] == file.read_text()
     net.run("audit", "verify", **copy)
+
+
+# What is chosen by each part of an address, {}: of the organization that has most of everything.
+PAGES = (
+    "/",
+    "/wallets",
+    "/wallets?name=ORG+2",
+    "/wallets/{}",
+    "/transactions",
+    "/transactions?kind=refund",
+    "/transactions?since=2025-02-03&until=2025-03-05&kind=refund",
+    "/transactions?until=2025-01-31",
+    "/transactions?organization={}&since=2025-06-15&kind=monthly_link_fee",
+    "/transactions?organization={}&before=4",
+    "/transactions?organization={}&reference=bank-north-1",
+    "/transactions?reference=bank-north-1",
+    "/transactions?kind=gift",
+    "/statements?month=2025-02",
+    "/statements?month=2026-01",
+    "/statements/{}?month=2025-02",
+    "/statements/{}?month=2024-12",
+    "/margin?days=90",
+)
+DOWNLOADS = (
+    "/transactions.csv?organization={}&until=2025-01-31",
+    "/transactions.csv?kind=refund&since=2025-03-01",
+    "/days.csv?days=365&organization={}",
+    "/statements.csv?month=2025-03",
+)
+
+
+def test_the_pages_of_finance(net: Net, year: Year) -> None:
+    year.of(net)
+    net.masks.fleeting |= PLACES
+    net.house.start("finance", "--port", str(net.house.port), "--json")
+    try:
+        opened = net.ask("GET", urlsplit(net.house.printed["url"]).path, {}, None)
+        cookie = {"Cookie": opened.headers["set-cookie"].partition(";")[0]}
+        for page in (*PAGES, *DOWNLOADS):
+            path = page.format(year.partners["north"].id)
+            reply = net.ask("GET", path, cookie, None)
+            is_page = reply.headers["content-type"].startswith("text/html")
+            told = (
+                Page(reply.body.decode()).text
+                if is_page
+                else told_body(reply.headers, reply.body, net.masks)
+            )
+            net.note(f"GET {path} of the finance view", f"-> {reply.status}", told)
+    finally:
+        net.house.stop()

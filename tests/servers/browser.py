@@ -4,7 +4,6 @@ It speaks the DevTools protocol over pipes (https://chromedevtools.github.io/dev
 so neither a driver nor a library is needed, and it ends with the tests, however they end.
 """
 
-import base64
 import json
 import os
 import select
@@ -280,11 +279,6 @@ class Page:
     def type(self, text: str) -> None:
         """Type into what has the focus."""
         self._call("Input.insertText", text=text)
-
-    def screenshot(self, file: Path, *, whole: bool = False) -> None:
-        """Write what is seen, or the whole page, as PNG."""
-        shot = self._call("Page.captureScreenshot", captureBeyondViewport=whole)
-        file.write_bytes(base64.b64decode(shot["data"]))
 
     def note(self, method: str, given: dict[str, Any]) -> None:
         """Take in what the browser tells of this page."""

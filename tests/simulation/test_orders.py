@@ -19,8 +19,8 @@ from tests.simulation.order_world import OrderWorld
 from tests.simulation.template import Template
 from workers import links, lost_orders
 
-SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (500 if os.environ.get("SOAK") == "1" else 10))
-GROUP = 5
+SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (500 if os.environ.get("SOAK") == "1" else 8))
+GROUP = 4
 TRIES_MAX = 20
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -49,12 +49,17 @@ def missing_docstring(source: Source) -> Iterator[str]:
 
 
 def suppressions_without_reason(source: Source) -> Iterator[str]:
-    if not _SUPPRESSION.search(source.text):
+    found = filter(None, map(_SUPPRESSION.search, source.text.splitlines()))
+    if all(_has_reason(each.string[each.start() :]) for each in found):
         return  # To look for comments takes longer than to look at the text.
     for line, comment in source.comments:
-        reason, suppressions = _SUPPRESSION.subn("", comment)
-        if suppressions and len(re.findall(r"[A-Za-z]{2,}", reason)) < REASON_WORDS_MIN:
+        if _SUPPRESSION.search(comment) and not _has_reason(comment):
             yield f"{source.path}:{line}: {comment}"
+
+
+def _has_reason(comment: str) -> bool:
+    reason = _SUPPRESSION.sub("", comment)
+    return len(re.findall(r"[A-Za-z]{2,}", reason)) >= REASON_WORDS_MIN
 
 
 def unfinished(source: Source) -> Iterator[str]:

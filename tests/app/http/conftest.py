@@ -1,5 +1,6 @@
 """The fixtures of the HTTP tests: one service that runs, and others made to measure."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from tests.app.http.service import Service, Tenant
 from tests.seeds import Seed, sqlite_seed
 
 MakeService = Callable[..., Service]
+# It is for the soak alone, and its library takes as long to import as a hundred tests take.
+collect_ignore = [] if "SOAK" in os.environ else ["test_fuzz.py"]
 
 
 @pytest.fixture(scope="session")

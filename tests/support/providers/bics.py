@@ -23,7 +23,6 @@ SIMS = 260
 MB = 1 << 20
 MB_PER_HOUR = 20.0
 MOMENT = "%d/%m/%Y %H:%M:%S"
-STATUSES = {"Active": "active", "Suspended": "suspended"}
 NO_ENDPOINT = "Endpoint does not exist"
 
 

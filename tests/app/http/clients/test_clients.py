@@ -41,7 +41,6 @@ post_hooks: []
 content_type_overrides:
   image/svg+xml: application/octet-stream
 """
-PACKAGE = "carrier_lookup_plans_and_links_client"
 NPM_OPTIONS = [
     "--ignore-scripts",
     "--no-audit",

@@ -123,22 +123,6 @@ def test_a_checkpoint_is_shown_on_the_page_as_text(
     assert CHECKPOINT.strip() in unescape(page)
 
 
-def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
-    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": browser})
-    assert reply.content_type == "text/html; charset=utf-8"
-    assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
-    for shown in ("Acme", "2026-01", '<th scope="row">Lookup</th>', "9.99", "Final", "Total"):
-        assert shown in reply.text
-    assert str(tenant.id) in reply.text
-    assert "http" not in reply.text
-    assert 'class="issuer"' not in reply.text
-    assert "$" not in reply.text
-    page = tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
-    assert "Not final" in page
-    assert "<td>-0.005</td>" in page, "the net"
-
-
 @pytest.mark.parametrize(
     ("query", "field"),
     [

@@ -29,8 +29,8 @@ def test_the_plan_comes_before_the_configuration_and_that_before_the_wallet(
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that gives the network one second."""
-    running = Service(tmp_path_factory.mktemp("hasty"), PROVISIONING_DEADLINE_S="1").start()
+    """A service that gives the network so long that forty can ask meanwhile."""
+    running = Service(tmp_path_factory.mktemp("hasty"), PROVISIONING_DEADLINE_S="4").start()
     yield running
     running.stop()
 

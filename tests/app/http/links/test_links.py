@@ -22,6 +22,7 @@ def fleet(service: Service) -> Buyer:
     shop = buyer(service)
     for name in NAMES:
         shop.read(shop.link(FREE if name != NAMES[-1] else MORE, name=name))
+    service.until_projected("links")
     return shop
 
 
