@@ -116,12 +116,8 @@ class _Form(NamedTuple):
     """How a table keeps a value; None is NULL in each form."""
 
     kind: type[TypeEngine[Any]]
-    read: Callable[[Any], Any]
-    write: Callable[[Any], Any]
-
-
-def _same(value: Any) -> Any:
-    return value
+    read: Callable[[Any], Any] | None = None  # None: it is the same.
+    write: Callable[[Any], Any] | None = None
 
 
 def _told(micros: int) -> str:
@@ -137,12 +133,12 @@ _FORMS: Mapping[object, _Form] = {
     "amount": _Form(BigInteger, format_amount, _never),
     "moment": _Form(BigInteger, _told, _never),
     inspect.DateTimeType: _Form(BigInteger, from_micros, to_micros),
-    inspect.UUIDType: _Form(Uuid, as_id, _same),
-    inspect.IntType: _Form(BigInteger, _same, _same),
-    inspect.BoolType: _Form(Boolean, bool, _same),
-    inspect.StrType: _Form(String, _same, _same),
-    inspect.LiteralType: _Form(String, _same, _same),
-    inspect.BytesType: _Form(LargeBinary, _same, _same),
+    inspect.UUIDType: _Form(Uuid, as_id),
+    inspect.IntType: _Form(BigInteger),
+    inspect.BoolType: _Form(Boolean, bool),
+    inspect.StrType: _Form(String),
+    inspect.LiteralType: _Form(String),
+    inspect.BytesType: _Form(LargeBinary),
 }
 
 
@@ -180,28 +176,29 @@ class Stored(Generic[S]):
     def row(self, thing: S) -> dict[str, Any]:
         """Return the values of the columns."""
         row: dict[str, Any] = {}
-        for each in self._fields:
-            value = getattr(thing, each.name)
+        for name, columns, form, parts, _ in self._fields:
+            value = getattr(thing, name)
             if value is None or value is UNSET:
-                row |= dict.fromkeys(each.columns)
-            elif each.parts is None:
-                row[each.columns[0]] = each.form.write(value)
+                for column in columns:
+                    row[column] = None
+            elif parts is not None:
+                row.update(zip(columns, parts.row(value).values(), strict=True))
             else:
-                row |= zip(each.columns, each.parts.row(value).values(), strict=True)
+                row[columns[0]] = value if form.write is None else form.write(value)
         return row
 
     def read(self, row: Sequence[Any]) -> S:
         """Return what a row holds; its first values are those of the columns in their order."""
         values, at = [], 0
-        for each in self._fields:
+        for _, columns, form, parts, absent in self._fields:
             value = row[at]
             if value is None:
-                values.append(each.absent)
-            elif each.parts is None:
-                values.append(each.form.read(value))
+                values.append(absent)
+            elif parts is not None:
+                values.append(parts.read(row[at:]))
             else:
-                values.append(each.parts.read(row[at:]))
-            at += len(each.columns)
+                values.append(value if form.read is None else form.read(value))
+            at += len(columns)
         return self._kind(*values)
 
 
