@@ -117,7 +117,7 @@ def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
     broken, other = sorted(ends_at, key=lambda each: ends_at[each])  # type: ignore[arg-type,return-value]  # It was used.
     lab.clock.now = max(ends_at.values()) - timedelta(hours=23)  # type: ignore[operator,type-var]  # As above.
     background = lab.process.background_reading
-    find = background.reads.log.find
+    find = background.link_readings.log.find
 
     def failing(kind: type[Link], link_id: UUID, *more: object) -> Link | None:
         if link_id == broken:
@@ -125,7 +125,7 @@ def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
         return find(kind, link_id, *more)  # type: ignore[arg-type]  # As they come.
 
     with monkeypatch.context() as patched:
-        patched.setattr(background.reads.log, "find", failing)
+        patched.setattr(background.link_readings.log, "find", failing)
         background.tick()
     assert "link.expiry_near" in told(lab, other)
     assert "telling of the end of a plan" in caplog.text
@@ -393,14 +393,14 @@ def test_a_database_that_is_away_ends_no_thread(
     lab.clock.forward(hours=1)
     lab.process.projector.catch_up()
     background = lab.process.background_reading
-    move, failures = background.turns.move, [ZeroDivisionError("once")]
+    move, failures = background.reading_turns.move, [ZeroDivisionError("once")]
 
     def failing(*arguments: object) -> None:
         if failures:
             raise failures.pop()
         move(*arguments)  # type: ignore[arg-type]  # As they come.
 
-    monkeypatch.setattr(background.turns, "move", failing)
+    monkeypatch.setattr(background.reading_turns, "move", failing)
     with threads(background):
         background.tick()
         wait_until(lambda: not failures and background.lanes["simulated"]._busy == 0)  # noqa: SLF001  # The thread has gone on.
