@@ -11,8 +11,7 @@ the other rolls back.
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Event, RLock
@@ -22,7 +21,7 @@ from domain.aggregates import topics_but
 from domain.cause import Clock
 from domain.log.log import Log, Place, Poisoned, Stored, Stretch
 from projections.engine.database import Database, is_outage
-from projections.engine.positions import Fenced, Position, Positions, belongs
+from projections.engine.positions import Fenced, Position, Positions, belongs, by_position
 from projections.engine.read_model import Batch, Uses
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -265,10 +264,10 @@ class Consumer(ABC):
             with self._database.writing() as connection:
                 # The position first, so that who lost the race writes no rows.
                 self._positions.advance(connection, behind, last, caught_up_at)
-                for old, names in _by_position(behind).items():
+                for old, together in by_position(behind).items():
                     batch = Batch([row for row in rows if row.position > old])
-                    for name in names:
-                        self.members[name].follow(connection, batch)
+                    for place in together:
+                        self.members[place.name].follow(connection, batch)
             self._passed, self._moved_at = None, time.monotonic()
             self.finish()
         for place in places:
@@ -294,9 +293,8 @@ class Consumer(ABC):
         last = self._beat_at
         if not self.beats or (last is not None and last <= now < last + HEARTBEAT):
             return
-        for position, names in _by_position(active).items():
-            with self._database.writing() as connection:
-                self._positions.caught_up(connection, names, position, now)
+        with self._database.writing() as connection:
+            self._positions.caught_up(connection, active, now)
         self._beat_at = now
 
     def _stop(
@@ -309,14 +307,6 @@ class Consumer(ABC):
         for name in (place.name for place in places):
             length_s = min(2 * self._pauses.get(name, (0.5, 0.0))[0], RETRY_MAX_S)
             self._pauses[name] = length_s, time.monotonic() + length_s
-
-
-def _by_position(places: Iterable[Position]) -> Mapping[int, Sequence[str]]:
-    """Group followers by position; nearly always all stand at the same one."""
-    groups = defaultdict[int, list[str]](list)
-    for place in places:
-        groups[place.position].append(place.name)
-    return groups
 
 
 def _failure(error: Exception, row: Any) -> str:

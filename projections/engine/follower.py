@@ -6,6 +6,7 @@ positions: if two copies are active, one moves the position and the other rolls 
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
@@ -36,6 +37,7 @@ class Waker(Protocol):
 Step = Callable[[], int | None]
 
 
+@dataclass(frozen=True)
 class Follower:
     """Takes steps until it is stopped.
 
@@ -43,35 +45,26 @@ class Follower:
     Otherwise it waits to be woken, at most `idle_s`.
     """
 
-    def __init__(  # noqa: PLR0913  # What it does, and how often.
-        self,
-        name: str,
-        step: Step,
-        waker: Waker,
-        pace_s: float = PACE_S,
-        batch_max: int = 1,
-        idle_s: float = IDLE_S,
-    ) -> None:
-        self.name = name
-        self._idle_s = idle_s
-        self._batch_max = batch_max
-        self._pace_s = pace_s
-        self._step = step
-        self._waker = waker
+    name: str
+    step: Step
+    waker: Waker
+    pace_s: float = PACE_S
+    batch_max: int = 1
+    idle_s: float = IDLE_S
 
     def run(self, stop: Event) -> None:
         """Follow until `stop` is set; after a step that raises, pause and try again."""
         pause_s = BACK_OFF_MIN_S
         complaint = Complaint(f"follower {self.name}")
         while not stop.is_set():
-            seen, began = self._waker.count, time.monotonic()
+            seen, began = self.waker.count, time.monotonic()
             try:
-                read = self._step()
+                read = self.step()
                 complaint.over()
                 if read is None:
                     stop.wait(IDLE_S)  # It listens to nobody.
                 else:
-                    self._rest(stop, seen, began, more=read >= self._batch_max)
+                    self._rest(stop, seen, began, more=read >= self.batch_max)
             except Exception as error:  # noqa: BLE001  # Any error may be temporary.
                 complaint.of(error)
                 stop.wait(pause_s)
@@ -81,8 +74,8 @@ class Follower:
 
     def _rest(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
         if not more and not stop.is_set():
-            self._waker.wait(seen, self._idle_s)
-        stop.wait(max(0.0, began + self._pace_s - time.monotonic()))
+            self.waker.wait(seen, self.idle_s)
+        stop.wait(max(0.0, began + self.pace_s - time.monotonic()))
 
 
 class Lock(Protocol):
@@ -97,35 +90,34 @@ class Lock(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class LockedStep:
     """Takes steps while it holds its lock; otherwise asks for the lock at each step.
 
     While it `rests` it leaves the lock to another copy. It tells whether it is active.
     """
 
-    def __init__(
-        self,
-        lock: Lock,
-        step: Step,
-        rests: Callable[[], bool] = lambda: False,
-        tell: Callable[[bool], None] = lambda _: None,
-    ) -> None:
-        self._lock, self._step, self._rests, self._tell = lock, step, rests, tell
-        tell(False)  # noqa: FBT003  # A gauge with two values.
+    lock: Lock
+    step: Step
+    rests: Callable[[], bool] = lambda: False
+    tell: Callable[[bool], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        self.tell(False)  # noqa: FBT003  # A gauge with two values.
 
     def __call__(self) -> int | None:
         """Take a step if this copy is active; return how many events it has read."""
-        if self._rests():
+        if self.rests():
             self.release()
             return None
         is_held = False
         try:
-            is_held = self._lock.hold()
+            is_held = self.lock.hold()
         finally:
-            self._tell(is_held)
-        return self._step() if is_held else None
+            self.tell(is_held)
+        return self.step() if is_held else None
 
     def release(self) -> None:
         """Let another copy become active."""
-        self._tell(False)  # noqa: FBT003  # As above.
-        self._lock.release()
+        self.tell(False)  # noqa: FBT003  # As above.
+        self.lock.release()

@@ -4,7 +4,7 @@ A position moves in the same transaction as its effects.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -115,54 +115,51 @@ class Positions:
         Raises Fenced when one has since been moved, or was rebuilt for another version.
         """
         now = None if caught_up_at is None else to_micros(caught_up_at)
-        together = defaultdict[int, list[tuple[str, int]]](list)
-        for place in places:
-            together[place.position].append((place.name, place.version))
-        for old, members in together.items():
-            _update(connection, _ADVANCE, members, old, *last, now, is_fenced=True)
+        _update(connection, _ADVANCE, places, *last, now, is_fenced=True)
 
-    def caught_up(
-        self, connection: Connection, names: Sequence[str], position: int, at: datetime
-    ) -> None:
-        """Note that at this moment these followers had nothing left to read after `position`."""
-        _update(connection, _CAUGHT_UP, names, position, to_micros(at))
+    def caught_up(self, connection: Connection, places: Sequence[Position], at: datetime) -> None:
+        """Note that now these have nothing left to read; ignored for one that has moved on."""
+        _update(connection, _CAUGHT_UP, places, to_micros(at))
 
     def fail(
         self, connection: Connection, places: Sequence[Position], failure: str, at: datetime
     ) -> None:
-        """Note why followers stopped at a position; ignored for one that has moved on since."""
-        names = [place.name for place in places]
-        _update(connection, _FAIL, names, places[0].position, failure, to_micros(at))
+        """Note why these have stopped; ignored for one that has moved on since."""
+        _update(connection, _FAIL, places, failure, to_micros(at))
+
+
+def by_position(places: Iterable[Position]) -> Mapping[int, Sequence[Position]]:
+    """Group followers by position; nearly always all stand at the same one."""
+    groups = defaultdict[int, list[Position]](list)
+    for place in places:
+        groups[place.position].append(place)
+    return groups
 
 
 def _update(
     connection: Connection,
     change: str,
-    members: Sequence[str] | Sequence[tuple[str, int]],
-    old: int,
+    places: Sequence[Position],
     *values: Any,
     is_fenced: bool = False,
 ) -> None:
-    """Change the rows of these that stand at `old`, or raise Fenced if not all do.
+    """Change the rows that still stand where they were read, or raise Fenced if not all do."""
+    for old, members in by_position(places).items():
 
-    Members are named by what the code calls them, and perhaps by version.
-    """
+        def check(moved: int, members: Sequence[Position] = members) -> None:
+            if is_fenced and moved != len(members):
+                raise Fenced(members[0].name)
 
-    def check(moved: int) -> None:
-        if is_fenced and moved != len(members):
-            raise Fenced(members)
-
-    columns = "name" if isinstance(members[0], str) else "(name, version)"
-    known = ", ".join(f"('{each}')" if isinstance(each, str) else f"{each}" for each in members)
-    where = f"WHERE {columns} IN (VALUES {known}) AND position = $1"
-    with driver_of(connection) as driver:
-        if connection.dialect.name == "sqlite":
-            bound = [each.hex if isinstance(each, UUID) else each for each in (old, *values)]
-            check(driver.execute(f"{change} {where}".replace("$", "?"), bound).rowcount)
-            return
-        if len(members) > 1:
-            change, where = f"{_TURN}{change}", f"FROM turn {where}"
-        driver.write(f"{change} {where}", (old, *values), check)
+        known = ", ".join(f"('{each.name}', {each.version})" for each in members)
+        where = f"WHERE (name, version) IN (VALUES {known}) AND position = $1"
+        with driver_of(connection) as driver:
+            if connection.dialect.name == "sqlite":
+                bound = [each.hex if isinstance(each, UUID) else each for each in (old, *values)]
+                check(driver.execute(f"{change} {where}".replace("$", "?"), bound).rowcount)
+            elif len(members) == 1:
+                driver.write(f"{change} {where}", (old, *values), check)
+            else:
+                driver.write(f"{_TURN}{change} FROM turn {where}", (old, *values), check)
 
 
 def _read(row: Sequence[Any]) -> Position:

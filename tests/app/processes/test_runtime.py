@@ -1,45 +1,14 @@
 """The threads of one process: they outlive an error, and end when they are told to."""
 
-import sqlite3
-from threading import Event, Thread
+from threading import Event
 
 import pytest
 
 from app.processes.runtime import Runtime
 from domain.log.signal import Signal
 from projections.engine.follower import Follower
-from tests.installation import PATIENCE_S, Installation, Process, sqlite_only, wait_until
+from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.projections.looking import places, register
-
-
-class FailingWaker:
-    """Fails the first times that somebody waits."""
-
-    count = 0
-
-    def __init__(self, failures: int) -> None:
-        self.failures = failures
-        self.waited = Event()
-
-    def wait(self, seen: int, timeout_s: float) -> bool:
-        del seen, timeout_s
-        if self.failures:
-            self.failures -= 1
-            message = "disk I/O error"
-            raise sqlite3.OperationalError(message)
-        self.waited.set()
-        return False
-
-
-def test_a_follower_goes_on_when_its_waker_fails() -> None:
-    stop, waker = Event(), FailingWaker(2)
-    thread = Thread(target=Follower("projector", lambda: False, waker).run, args=[stop])
-    thread.start()
-    assert waker.waited.wait(PATIENCE_S)
-    stop.set()
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
-    assert waker.failures == 0
 
 
 @sqlite_only("the waker of SQLite looks at a file")

@@ -79,7 +79,7 @@ def caught_up_at(house: House, moment: datetime) -> None:
         for model in ("api_clients", "organizations"):
             place = house.process.positions.get(connection, model)
             assert place is not None
-            house.process.positions.caught_up(connection, [model], place.position, moment)
+            house.process.positions.caught_up(connection, [place], moment)
 
 
 def test_one_model_that_stands_still_is_not_believed(house: House) -> None:
@@ -87,7 +87,9 @@ def test_one_model_that_stands_still_is_not_believed(house: House) -> None:
     house.move_to("suspended")
     house.clock.forward(seconds=10)
     with house.process.views.writing() as connection:
-        house.process.positions.caught_up(connection, ["api_clients"], 3, house.clock())
+        place = house.process.positions.get(connection, "api_clients")
+        assert place is not None
+        house.process.positions.caught_up(connection, [place], house.clock())
     with pytest.raises(OrganizationSuspended):
         house.authorize()
 

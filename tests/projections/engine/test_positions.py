@@ -28,14 +28,6 @@ def test_a_position_that_somebody_else_has_moved_cannot_be_moved(process: Proces
     assert place_of(process, "wallets").position == second.position
 
 
-def test_a_follower_that_never_began_cannot_be_moved(process: Process) -> None:
-    register(process, 1)
-    (first,) = process.log.read(0, 1)
-    nobody = place_of(process, "wallets")._replace(name="nobody")
-    with pytest.raises(Fenced), process.views.writing() as connection:
-        process.positions.advance(connection, [nobody], first.place)
-
-
 def test_a_move_forgets_an_old_failure(process: Process) -> None:
     register(process, 1)
     (first,) = process.log.read(0, 1)
@@ -81,7 +73,7 @@ def test_who_moves_several_positions_holds_none_while_another_does(
 
     def look() -> None:
         with process.views.writing() as connection:
-            process.positions.caught_up(connection, ["c", "b"], 0, NOON)
+            process.positions.caught_up(connection, [seen["c"], seen["b"]], NOON)
 
     with process.views.writing() as connection:
         process.positions.advance(connection, [seen["b"], seen["a"]], first)
@@ -132,7 +124,7 @@ def test_who_waits_for_a_position_sees_what_has_become_of_it_meanwhile(
         if meanwhile == "a rebuild":
             process.positions.begin(connection, "wallets", seen[1].version + 1, None)
         elif meanwhile == "a heartbeat":
-            process.positions.caught_up(connection, ["wallets"], 0, NOON)
+            process.positions.caught_up(connection, [seen[1]], NOON)
     waiting.join()
     assert bool(fenced) == (meanwhile == "a rebuild")
     assert place_of(process, "wallets").position == (0 if fenced else 1)
@@ -155,8 +147,9 @@ def free(process: Process) -> Sequence[str]:
 
 def test_a_heartbeat_is_noted_only_for_the_position_that_it_was_seen_at(process: Process) -> None:
     with process.views.writing() as connection:
-        process.positions.caught_up(connection, ["wallets"], 0, NOON)
-        process.positions.caught_up(connection, ["jobs"], 7, NOON)
+        process.positions.caught_up(connection, [place_of(process, "wallets")], NOON)
+        elsewhere = place_of(process, "jobs")._replace(position=7)
+        process.positions.caught_up(connection, [elsewhere], NOON)
     assert place_of(process, "wallets").caught_up_at == NOON
     assert place_of(process, "jobs").caught_up_at is None
 

@@ -1,12 +1,9 @@
 """A read model that fails stops alone, at exactly the event that it fails on, and says so."""
 
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 
-from projections.audit.auditor import check_log
-from projections.engine.positions import belongs
 from projections.engine.projector import Projector
 from tests.installation import Installation, Process, sqlite_only
 from tests.projections.histories import look_up, write_row
@@ -79,29 +76,6 @@ def test_neither_the_log_lines_nor_the_report_show_what_was_being_written(
     assert canary not in failures(process)["transactions"]
     assert "transactions stopped" in caplog.text
     assert canary not in caplog.text
-
-
-@pytest.mark.any_database
-def test_an_event_that_cannot_be_decoded_stops_every_model_before_it(process: Process) -> None:
-    register(process, 3)
-    position = write_row(process, uuid4().hex, 1, "nobody.knows", b"{}")
-    register(process, 3)
-    project_all(process.projector)
-    assert set(places(process).values()) == {position - 1}
-    assert set(failures(process)) == {model.name for model in process.models}
-    assert all(f"position {position}" in reason for reason in failures(process).values())
-    assert len(rows(process)["organizations"]) == 3
-
-
-@pytest.mark.any_database
-def test_what_no_model_uses_is_passed_unread_and_found_by_the_auditor(process: Process) -> None:
-    register(process, 3)
-    position = write_row(process, uuid4().hex, 1, "deposit.made", b"{}")
-    project_all(process.projector)
-    assert failures(process) == {}
-    assert belongs(process.log, place_of(process, "wallets"))
-    (failure,) = check_log(process.log).failures
-    assert failure.position == position
 
 
 @sqlite_only("PostgreSQL has a type for ids and takes nothing else")

@@ -33,8 +33,8 @@ def project_ten_seconds_ago(service: Service) -> str:
     parts.projector.catch_up()
     then = parts.clock() - timedelta(seconds=10)
     with parts.views.writing() as connection:
-        for name, place in parts.positions.all(parts.views).items():
-            parts.positions.caught_up(connection, [name], place.position, then)
+        places = [*parts.positions.all(parts.views).values()]
+        parts.positions.caught_up(connection, places, then)
     return format_time(then)
 
 
@@ -64,8 +64,8 @@ def test_a_heartbeat_from_the_future_does_not_make_old_replies_new(stopped: Serv
     parts.projector.catch_up()
     ahead = parts.clock() + timedelta(hours=1)
     with parts.views.writing() as connection:
-        for name, place in parts.positions.all(parts.views).items():
-            parts.positions.caught_up(connection, [name], place.position, ahead)
+        places = [*parts.positions.all(parts.views).values()]
+        parts.positions.caught_up(connection, places, ahead)
     assert tenant.create_job(numbers(1)).status_code == 202
     assert tenant.get("/v1/transactions").json["meta"]["stale"] is True
     lags, newest = parts.observed.follower_lags(), parts.log.head()
