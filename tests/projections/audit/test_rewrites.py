@@ -67,7 +67,7 @@ class Judges:
     def verify(self, rows: list[Stored], *, with_note: bool = False) -> list[str]:
         """Return what the verifier finds wrong in an export of these rows."""
         lines = Export.__new__(Export)
-        lines._rows = lambda _: ((row, leaf_hash(*row)) for row in rows)  # type: ignore[method-assign]  # noqa: SLF001  # The log may not hold them.
+        lines._rows = lambda _: iter(rows)  # type: ignore[method-assign]  # noqa: SLF001  # The log may not hold them.
         lines.tree, lines.position, lines.events, lines._until = CompactRange(), 0, 0, 0  # noqa: SLF001  # As above.
         self.file.write_bytes(b"".join(lines.lines()))
         with redirect_stdout(told := StringIO()):

@@ -141,3 +141,11 @@ def test_a_copy_at_rest_takes_no_step_and_leaves_its_lock_to_others() -> None:
     step = LockedStep(Noted(), lambda: len(calls), lambda: rests.pop(0))
     assert [step(), step(), step()] == [1, None, 3]
     assert calls == ["hold", "release", "hold"]
+
+
+def test_a_copy_that_stands_by_listens_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "IDLE_S", 0.001)
+    waker, steps = NoisyWaker(), list[int]()
+    with following(lambda: steps.append(1), waker):
+        wait_until(lambda: len(steps) > 3)
+        assert waker.waits == 0
