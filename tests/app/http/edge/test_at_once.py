@@ -23,6 +23,7 @@ import domain.accounts.committer
 from app.http.application import Bridge, create_server
 from app.http.docs import DOCUMENT
 from app.http.edge.request import query_of
+from app.http.gateway import Scope
 from app.security import ring
 from domain.at_once import WouldWait
 from domain.cause import Cause
@@ -367,9 +368,17 @@ def test_the_loop_is_free_while_commits_stand_still(
 def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     house, tenant = House(alone), alone.tenant()
     assert house.ask(tenant).status == 200
+    read, at_once = [], house.bridge._at_once
+
+    def noted(scope: Scope, body: bytes) -> Any:
+        read.append(scope)
+        return at_once and at_once(scope, body)
+
     with held_up(alone, monkeypatch) as stands:
+        monkeypatch.setattr(house.bridge, "_at_once", noted)
         sent = [house.sent(tenant) for _ in range(3)]
         assert stands()
+        assert wait_for(lambda: len(read) == 3, PATIENCE_S)  # Who is not heard yet is cut off.
         house.server.stop()
         assert wait_for(lambda: not _accepts(house.port), PATIENCE_S)
     assert [Reply(each).status for each in sent] == [200] * 3
