@@ -368,7 +368,7 @@ def test_the_loop_is_free_while_commits_stand_still(
 def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     house, tenant = House(alone), alone.tenant()
     assert house.ask(tenant).status == 200
-    read, at_once = [], house.bridge._at_once
+    read, at_once = [], house.bridge._at_once  # noqa: SLF001  # The test stands between.
 
     def noted(scope: Scope, body: bytes) -> Any:
         read.append(scope)
