@@ -91,7 +91,9 @@ def ask(tenant: Tenant, case: Case, *, path: str = "", **sent: Any) -> TestRespo
     """Send a request of the right caller, with `sent` in place of what stands in the case."""
     own = case.sent.get("headers", {})
     headers = {**own, **sent.pop("headers", {})}
-    given = sent if {"json", "data"} & sent.keys() else {**case.sent, **sent}
+    of_body = {"json", "data"}
+    dropped = of_body if of_body & sent.keys() else set()
+    given = {**{name: it for name, it in case.sent.items() if name not in dropped}, **sent}
     return tenant.open(case.method, path or case.path(), **{**given, "headers": headers})
 
 
