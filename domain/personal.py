@@ -1,6 +1,6 @@
 """Personal data in events: sealed, and readable until its key is deleted.
 
-The command `privacy erase` deletes keys (`app/cli/privacy.py`).
+The command `privacy erase` deletes keys (`app/cli/operate.py`).
 """
 
 import logging

@@ -20,6 +20,7 @@ from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
+from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.processes.stopping import CLEAN_END_S
@@ -27,7 +28,7 @@ from app.security import throttle
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
-from domain.links import notifications, readings, status
+from domain.links import ending, notifications, readings, status
 from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
 from domain.places import share_of
@@ -149,6 +150,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",
     "webhooks of an organization": f"{ENDPOINTS_MAX}",
     "`per_page` of any list": f"{PER_PAGE_MAX}",
+    "groups of `/v1/usage`": f"{finance_routes.ROWS_MAX}",
     "`page` of any list": f"{PAGE_MAX}",
     "single lookups under way, in each process": f"{ON_THREADS_MAX}",
     "single lookups that wait for a place, in each process": (
@@ -183,7 +185,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "a connection without a request": f"{server.KEEP_ALIVE_S:g} s",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",
-    "suspend and reactivate": f"{status.WITHIN_S:g} s",
+    "suspend, reactivate, end and cancel": f"{max(status.WITHIN_S, ending.WITHIN_S):g} s",
     "a read of a link at the network": f"{readings.READ_S:g} s",
     "the age of usage in a list": f"{DEFAULTS.readings_refresh_s} s by default",
     "a network status that is given again": f"{readings.STATUS_KEPT // SECOND} s",
