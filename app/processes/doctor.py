@@ -19,7 +19,6 @@ from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.catalogue.plan import SIMULATED
-from domain.errors import InstallationHeld
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
@@ -234,9 +233,11 @@ def _providers(container: Container) -> Iterator[Finding]:
 
 
 def _trials(container: Container) -> Iterator[Finding]:
+    if container.is_resting():  # Then it calls nobody; `_hold` or `_clock` reports it.
+        return
     try:
         checked = check(container)
-    except (WrongSetting, InstallationHeld):  # `_parts` and `_hold` report it.
+    except WrongSetting:  # `_parts` reports it.
         return
     for each in checked:
         if each.problem is not None:

@@ -19,6 +19,7 @@ from app.adapters.postgres.log import Datastore, PostgresLogRecorder
 from app.adapters.sqlite.database import SqliteFiles
 from domain.accounts.wallet import Wallet
 from projections.engine.database import Database, is_outage
+from projections.engine.inserting import driver_of
 from tests.installation import PATIENCE_S, Process
 
 INSERTS = 20
@@ -108,9 +109,11 @@ def test_a_durable_commit_waits_on_the_connections_of_those_that_do_not(database
 
 
 @pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("first", ["a read", "a write", "the commit"])
 def test_a_session_that_ends_as_a_transaction_begins_is_an_outage(
-    database_url: str, *, durable: bool
+    database_url: str, first: str, *, durable: bool
 ) -> None:
+    """A transaction begins in the round trip of what comes first in it."""
     views, *_ = opened(database_url)
 
     @event.listens_for(views.engine, "checkout")
@@ -119,13 +122,23 @@ def test_a_session_that_ends_as_a_transaction_begins_is_an_outage(
             ended = "SELECT pg_terminate_backend(%s, 10000)"
             assert other.execute(ended, [connection.info.backend_pid]).fetchone() == (True,)
 
-    with pytest.raises(OperationalError) as raised, views.writing(durable=durable):
-        pytest.fail("it has begun")
+    with pytest.raises(OperationalError) as raised:
+        transact(views, first, durable=durable)
     assert is_outage(raised.value)
     event.remove(views.engine, "checkout", end)
     with views.writing(durable=durable) as connection:
         assert connection.exec_driver_sql(SETTING).scalar() == ("on" if durable else "off")
     views.close()
+
+
+def transact(database: Database, first: str, *, durable: bool) -> None:
+    with database.writing(durable=durable) as connection:
+        if first == "a read":
+            connection.exec_driver_sql(SETTING)
+        elif first == "a write":
+            with driver_of(connection) as driver:
+                driver.write("SELECT set_config('work_mem', $1::text, true)", ["1MB"])
+                driver.run("SELECT 1")
 
 
 def test_a_durable_commit_to_a_file_waits_for_the_disk(tmp_path: Path) -> None:

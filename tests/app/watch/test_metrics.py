@@ -202,7 +202,6 @@ def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Install
             begun, has_ended = lookups.begin(wanted, process.cause()), Event()
             begun.submit(has_ended.set, int)
             assert has_ended.wait(PATIENCE_S)
-            begun.leave()
             begun.result()
         except (WouldWait, Conflict, Refused):
             lookups.run(wanted, process.cause())
