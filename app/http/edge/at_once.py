@@ -44,7 +44,10 @@ class AtOnce:
         }
 
     def begin(self, scope: Scope, body: bytes) -> Pending | Reply | None:
-        """Check a request and begin its commit, or refuse it; None: a thread answers."""
+        """Check a request and begin its commit, or refuse it; None: a thread answers.
+
+        Raises WouldWait where a thread has to.
+        """
         operation = self._known.get((scope["method"], scope["raw_path"]))
         if operation is None or len(body) > BODY_BYTES_MAX:
             return None
@@ -55,9 +58,12 @@ class AtOnce:
                 asked.begin(operation.begin())
         except (Refused, HTTPException) as error:
             return asked.whole(told(error))
-        except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
+        except Exception:  # noqa: BLE001  # A thread gets the same error and answers.
             asked.give_back()
             return None
+        except WouldWait:
+            asked.give_back()
+            raise
         finally:
             CURRENT.reset(before)
         return asked

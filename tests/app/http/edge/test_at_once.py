@@ -20,12 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import domain.accounts.committer
+from app.http import gateway
 from app.http.application import Bridge, create_server
 from app.http.docs import DOCUMENT
 from app.http.edge.request import query_of
 from app.http.gateway import Scope
 from app.security import ring
-from domain.at_once import WouldWait
+from app.security.authorization import Authorizer, Memory
+from domain.at_once import WouldWait, may_wait
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import Begun, LookupRequest, SingleLookup
@@ -363,6 +365,41 @@ def test_the_loop_is_free_while_commits_stand_still(
             probe.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
             assert probe.recv(100).startswith(b"HTTP/1.1 200 OK")
     assert [Reply(each).status for each in sent] == [200] * 3
+
+
+@pytest.mark.any_database
+def test_when_memory_of_a_caller_ends_one_of_his_requests_goes_to_a_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, ran, read = house.service.tenant(), [], []
+    house.warm(tenant)
+    run, row, at_once = SingleLookup.run, Authorizer._row, house.bridge._at_once  # noqa: SLF001  # The test stands between.
+
+    def noted(scope: Scope, body: bytes) -> Any:
+        read.append(scope)
+        return at_once and at_once(scope, body)
+
+    def run_noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> Any:
+        ran.append(request)
+        return run(self, request, cause)
+
+    def read_when_all_have_come(self: Authorizer, *asked: Any) -> Any:
+        may_wait()
+        assert wait_for(lambda: len(read) >= 8, PATIENCE_S)
+        return row(self, *asked)
+
+    monkeypatch.setattr(gateway, "AHEAD_S", PATIENCE_S)
+    monkeypatch.setattr(SingleLookup, "run", run_noted)
+    monkeypatch.setattr(Authorizer, "_row", read_when_all_have_come)
+    monkeypatch.setattr(house.bridge, "_at_once", noted)
+    monkeypatch.setattr(Memory, "recall", forgetful(Memory.recall, lambda: len(read) <= 8))
+    sent = [house.sent(tenant) for _ in range(8)]
+    assert [Reply(each).status for each in sent] == [200] * 8
+    assert len(ran) == 1
+
+
+def forgetful(recall: Callable[..., Any], is_over: Callable[[], bool]) -> Callable[..., Any]:
+    return lambda memory, asked: None if is_over() else recall(memory, asked)
 
 
 def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.MonkeyPatch) -> None:
