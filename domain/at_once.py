@@ -13,6 +13,10 @@ class WouldWait(BaseException):
     """Raised where a thread that must not wait would have to; never handle it as an error."""
 
 
+class NeedsThread(WouldWait):
+    """Raised where the same would come of it however long it waited: a thread has to do it."""
+
+
 class _Thread(local):
     must_not_wait = False
 

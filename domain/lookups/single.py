@@ -12,7 +12,7 @@ import msgspec
 from domain.accounts.committer import Command, Committer, Outcome, expire, fail
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
-from domain.at_once import WouldWait
+from domain.at_once import NeedsThread
 from domain.cause import Cause, Clock
 from domain.errors import (
     KEY_ERASED,
@@ -158,7 +158,7 @@ class SingleLookup:
         answer.
         """
         if self.leases is not None or not request.price_micros:
-            raise WouldWait
+            raise NeedsThread
         is_first = request.key is not None
         if request.key is None:
             stream_id = self.new_id()
@@ -176,7 +176,7 @@ class SingleLookup:
         except BaseException as error:
             leave()
             if isinstance(error, Refused):  # The log may have more money; `run` reads it.
-                raise WouldWait from None
+                raise NeedsThread from None
             raise
         return Begun(lookup, decided.facts, command, self.committer, leave, self.answers.count)
 

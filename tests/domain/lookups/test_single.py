@@ -1,11 +1,15 @@
 """A single lookup: the answer and its charge together, or neither."""
 
+from dataclasses import replace
+
 import pytest
 
+from domain.at_once import NeedsThread
 from domain.errors import (
     InsufficientBalance,
     RateLimited,
 )
+from domain.lookups.single import LookupRequest
 from tests.domain.asking import NUMBER, Asker, all_at_once
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, numbers
 
@@ -34,6 +38,16 @@ def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
     assert provider.asked == [NUMBER] * (1 if remote else 2)
     assert asker.balance_micros == 1_000_000 - 2 * PRICE_MICROS
     asker.check()
+
+
+@pytest.mark.parametrize("price_micros", [0, 20_000])
+def test_what_is_free_or_cannot_be_paid_needs_a_thread(
+    installation: Installation, price_micros: int
+) -> None:
+    process = installation.process(provider=CountingProvider())
+    wanted = LookupRequest(process.organization("0.01"), "+14150000009", price_micros, "USD", None)
+    with pytest.raises(NeedsThread):
+        replace(process.single_lookup, leases=None).begin(wanted, process.cause())
 
 
 def test_the_last_cent_is_spent_once_and_nobody_else_gets_an_answer(

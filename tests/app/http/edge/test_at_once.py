@@ -27,7 +27,7 @@ from app.http.edge.request import query_of
 from app.http.gateway import Scope
 from app.security import ring
 from app.security.authorization import Authorizer, Memory
-from domain.at_once import WouldWait, may_wait
+from domain.at_once import NeedsThread, WouldWait, may_wait
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import Begun, LookupRequest, SingleLookup
@@ -396,6 +396,33 @@ def test_when_memory_of_a_caller_ends_one_of_his_requests_goes_to_a_thread(
     sent = [house.sent(tenant) for _ in range(8)]
     assert [Reply(each).status for each in sent] == [200] * 8
     assert len(ran) == 1
+
+
+@pytest.mark.any_database
+def test_who_needs_a_thread_anyway_waits_for_no_other_request(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, ran = house.service.tenant(), []
+    house.warm(tenant)
+    run, recall = SingleLookup.run, Memory.recall
+
+    def free(*_: object) -> Begun:
+        raise NeedsThread
+
+    def last_known(memory: Memory, asked: Any) -> Any:
+        return recall(memory, asked) or memory._known[asked].row.state  # type: ignore[union-attr]  # noqa: SLF001  # It was just there, and a second is short.
+
+    def run_beside_another(self: SingleLookup, request: LookupRequest, cause: Cause) -> Any:
+        ran.append(request)
+        assert wait_for(lambda: len(ran) >= 2, PATIENCE_S)
+        return run(self, request, cause)
+
+    monkeypatch.setattr(Memory, "recall", last_known)
+    monkeypatch.setattr(SingleLookup, "begin", free)
+    monkeypatch.setattr(gateway, "AHEAD_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(SingleLookup, "run", run_beside_another)
+    sent = [house.sent(tenant) for _ in range(2)]
+    assert [Reply(each).status for each in sent] == [200] * 2
 
 
 def forgetful(recall: Callable[..., Any], is_over: Callable[[], bool]) -> Callable[..., Any]:
