@@ -4,7 +4,7 @@ Code that would have to wait raises WouldWait before it has any effect; then ano
 whole work again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from threading import local
 
@@ -17,21 +17,34 @@ class NeedsThread(WouldWait):
     """Raised where the same would come of it however long it waited: a thread has to do it."""
 
 
+Renew = Callable[[Hashable, Callable[[], object]], object]
+
+
 class _Thread(local):
     must_not_wait = False
+    renew: Renew | None = None
 
 
 _thread = _Thread()
 
 
 @contextmanager
-def at_once() -> Iterator[None]:
-    """Forbid waiting in this block."""
-    _thread.must_not_wait = True
+def at_once(renew: Renew | None = None) -> Iterator[None]:
+    """Forbid waiting in this block; what `renew_soon` is given there goes to `renew`."""
+    _thread.must_not_wait, _thread.renew = True, renew
     try:
         yield
     finally:
-        _thread.must_not_wait = False
+        _thread.must_not_wait, _thread.renew = False, None
+
+
+def renew_soon(key: Hashable, read: Callable[[], object]) -> None:
+    """Have another thread read anew what this one remembers; it must never wait for that.
+
+    Call it shortly before the memory ends, as often as you like: `key` names the memory.
+    """
+    if _thread.renew is not None:
+        _thread.renew(key, read)
 
 
 def may_wait() -> None:

@@ -27,9 +27,10 @@ from app.http.edge.oauth_errors import oauth_body_of
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import ReplyMeta, failure_body
 from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
+from app.http.renewals import Renewals
 from app.settings import HTTP_THREADS
 from app.watch.trouble import log_place
-from domain.at_once import WouldWait
+from domain.at_once import WouldWait, at_once
 from domain.cause import Clock
 from projections.engine.shape import format_time
 
@@ -107,6 +108,7 @@ class Gateway:
             "wsgi.multiprocess": many,
             "wsgi.run_once": False,
         }
+        self._renewals = Renewals()
         self._queue: SimpleQueue[_Call | None] = SimpleQueue()
         for number in range(HTTP_THREADS):
             Thread(target=self._run, name=f"http-{number}", daemon=True).start()
@@ -149,15 +151,16 @@ class Gateway:
 
     def stop(self) -> None:
         """End the threads, each after its present request."""
+        self._renewals.stop()
         for _ in range(HTTP_THREADS):
             self._queue.put(None)
 
     async def _try(self, scope: Scope, body: bytes) -> tuple[Reply | None, bytes | None]:
         """Answer on the loop; otherwise None, and the caller if the loop would have had to wait.
 
-        What a caller may do and his keys are remembered for a second. When that is over, one
-        request of his goes to a thread, which reads them anew, and the others wait for it: a thread
-        each would cost three times as much, just when there is much to do.
+        What a caller may do and his keys are remembered for a second, and read anew shortly before.
+        If they have ended all the same, one request of his goes to a thread, which reads them, and
+        the others wait for it: a thread each would cost three times as much.
         """
         try:
             return await self._answer_at_once(scope, body), None
@@ -175,7 +178,8 @@ class Gateway:
 
         Raises WouldWait before it has begun.
         """
-        pending = self._at_once(scope, body)
+        with at_once(self._renewals.ask):
+            pending = self._at_once(scope, body)
         if pending is None or isinstance(pending, Reply):
             return pending
         loop = asyncio.get_running_loop()

@@ -1,8 +1,10 @@
 """Decides which client is calling, for which organization: by one indexed row, or by the log."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -10,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from domain.accounts.organization import ApiClient, Organization, Status, api_client_id
+from domain.at_once import renew_soon
 from domain.cause import Clock
 from domain.errors import (
     InsufficientScope,
@@ -29,6 +32,7 @@ from projections.models.organizations import Organizations
 # Read models older than this are not trusted, because a stuck projector would miss a revocation.
 TRUSTED = timedelta(seconds=1)
 TRUSTED_MICROS = TRUSTED // timedelta(microseconds=1)
+AHEAD_S = 0.3  # So long before its end a remembered row is read anew.
 KNOWN_MAX = 10_000  # Pairs of client and organization.
 
 REVOKED = "The client of this access token has been revoked."
@@ -118,14 +122,17 @@ class Memory:
         self._by_stream: dict[str, set[Asked]] = {}
         log.appended.observer = self._hear
 
-    def recall(self, asked: Asked) -> _State | None:
-        """Return the state of a remembered row, if it still counts."""
+    def recall(self, asked: Asked, read: Callable[[Asked], object]) -> _State | None:
+        """Return the state of a remembered row, if it still counts; near its end have it read."""
         known = self._known.get(asked)
         row = known.row if known is not None else None
         if known is None or row is None or not self._log.appended.hears_others:
             return None
-        if time.monotonic() > row.until_s:
+        left_s = row.until_s - time.monotonic()
+        if left_s < 0:
             return None
+        if left_s < AHEAD_S:
+            renew_soon(asked, partial(read, asked))
         return row.state if self._counts(row.caught_up_at, known, known.met_at) else None
 
     def meet(self, asked: Asked) -> _Known:
@@ -243,10 +250,12 @@ class Authorizer:
             raise _lacking(scope)
 
     def _state(self, client_id: str, organization_id: UUID | None) -> _State:
-        asked, memory = (client_id, organization_id), self._memory
-        remembered = memory.recall(asked)
-        if remembered is not None:
-            return remembered
+        asked = (client_id, organization_id)
+        remembered = self._memory.recall(asked, self._read)
+        return self._read(asked) if remembered is None else remembered
+
+    def _read(self, asked: Asked) -> _State:
+        (client_id, organization_id), memory = asked, self._memory
         known, row = memory.meet(asked), self._row(client_id, organization_id)
         told = NOBODY if row is None else _state_of(row)
         # The read model may not have the organization yet, so then the log decides.

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import ClassVar, Generic, Literal, Protocol, TypeVar
@@ -18,12 +19,14 @@ from app.security.key_file import (
     note_revoked,
     read_revoked,
 )
-from domain.at_once import may_wait
+from domain.at_once import may_wait, renew_soon
 from domain.cause import Clock
 
 State = Literal["signing", "verifying", "retired", "newest", "older", "revoked"]
 
 LOOK_S = 1.0  # The longest wait for another thread's look at the directory; it takes milliseconds.
+
+AHEAD = RECHECK * 0.3  # So long before its end a look is made anew.
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -136,10 +139,16 @@ class Ring(Generic[E]):
     def current(self, *, at_once: bool = False) -> Mapping[str, E]:
         """Return the keys that are not revoked; `at_once`: look for a change now."""
         now = self._clock()
-        recent = timedelta(0) <= now - self._checked_at < RECHECK
+        age = now - self._checked_at
+        recent = timedelta(0) <= age < RECHECK
         if self._keys and recent and (self._read_ns is None or not at_once):
+            if age > RECHECK - AHEAD:
+                renew_soon(self, partial(self._check, now))
             return self._keys
         may_wait()  # The directory may be on a mount that hangs.
+        return self._check(now)
+
+    def _check(self, now: datetime) -> Mapping[str, E]:
         self._checked_at = now
         try:
             self._look(0 if self._outage.lasts else LOOK_S)

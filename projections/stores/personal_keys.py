@@ -24,6 +24,7 @@ from binascii import b2a_base64
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
@@ -49,6 +50,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.accounts.erasure import Part
+from domain.at_once import renew_soon
 from domain.errors import ServiceUnavailable
 from domain.personal import NUMBERED, Sealed
 from projections.engine.database import Database
@@ -59,6 +61,7 @@ KEY_BYTES = 32
 NONCE_BYTES = 12
 # A key stays in memory this long, so an erasure takes effect everywhere within a second.
 HELD_S = 1.0
+AHEAD_S = 0.3  # So long before its end a key is read anew.
 HELD_MAX = 4_096
 
 # Of a million streams of a month, one shares these digits with a given one once in 10^8 cases.
@@ -69,6 +72,8 @@ MAKE_MAX = 8  # Each try means that another process has made or erased a key mea
 STREAMS_AT_ONCE = 100  # In one transaction, for which other writers of SQLite have to wait.
 
 Row = tuple[str, bytes | None]  # The name of a key, and the key.
+# Of an organization and a month or key; whether its newest key was asked for.
+Place = tuple[UUID, str, bool]
 _DIGITS = f"{ascii_uppercase}{ascii_lowercase}{digits}+/"
 _DIGIT = {digit: digit.encode() for digit in _DIGITS}
 
@@ -114,7 +119,7 @@ class PersonalKeys:
         self._one = HotStatement(rows.where(columns.month == bindparam("name")))
         of_month = rows.where(columns.month.like(bindparam("name").concat("%")))
         self._newest = HotStatement(of_month.order_by(columns.month.desc()).limit(1))
-        self._held: dict[tuple[UUID, str, bool], tuple[float, Row]] = {}
+        self._held: dict[Place, tuple[float, Row]] = {}
 
     def seal(
         self,
@@ -269,15 +274,27 @@ class PersonalKeys:
     def _row(self, statement: HotStatement, organization_id: UUID, name: str) -> Row:
         """Return the name and the key of a row; those of a key that exists are held."""
         place = (organization_id, name, statement is self._newest)
-        held = self._held.get(place)
-        if held is not None and time.monotonic() - held[0] < HELD_S:
-            return held[1]
+        read = partial(self._read_row, place)
+        if (held := self._held.get(place)) is not None:
+            left_s = held[0] + HELD_S - time.monotonic()
+            if left_s > 0:
+                if left_s < AHEAD_S:
+                    renew_soon(place, read)
+                return held[1]
+        return read()
+
+    def _read_row(self, place: Place) -> Row:
+        organization_id, name, is_newest = place
+        statement = self._newest if is_newest else self._one
+        read_s = time.monotonic()
         found = self._read(statement, organization=organization_id, name=name)
         row: Row = (found[0][0], found[0][1]) if found else (name, None)
         if len(self._held) >= HELD_MAX:
             self._held.clear()
-        if row[1] is not None:
-            self._held[place] = (time.monotonic(), row)
+        if row[1] is None:
+            self._held.pop(place, None)
+        else:
+            self._held[place] = (read_s, row)
         return row
 
     def _read(self, statement: HotStatement | Executable, **values: Any) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from app.http.edge.operation import Operation
 from app.http.edge.replies import Answer, Begun, Commit, Written, written
 from app.http.edge.request import CURRENT, RequestContext
 from app.http.gateway import Pending, Reply, Scope, environ_of, in_json
-from domain.at_once import NeedsThread, WouldWait, at_once
+from domain.at_once import NeedsThread, WouldWait
 from domain.errors import Conflict, Refused, ServiceUnavailable
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
@@ -46,7 +46,8 @@ class AtOnce:
     def begin(self, scope: Scope, body: bytes) -> Pending | Reply | None:
         """Check a request and begin its commit, or refuse it; None: a thread answers.
 
-        Raises WouldWait where it would have to wait for what others may be reading already.
+        Called where nobody may wait. Raises WouldWait where it would have to, for what others may
+        be reading already.
         """
         operation = self._known.get((scope["method"], scope["raw_path"]))
         if operation is None or len(body) > BODY_BYTES_MAX:
@@ -54,8 +55,7 @@ class AtOnce:
         asked = _Asked(self._open(environ_of(scope, body)), operation.line, self._end)
         before = CURRENT.set(asked.context)
         try:
-            with at_once():
-                asked.begin(operation.begin())
+            asked.begin(operation.begin())
         except (Refused, HTTPException) as error:
             return asked.whole(told(error))
         except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.

@@ -1,6 +1,7 @@
 """The ring of signing keys: first start, rotation, retirement, and a directory that breaks."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -237,6 +238,23 @@ def test_a_thread_that_must_not_wait_leaves_the_directory_to_others(
     assert ring.verification_key(kid) is not None  # Another thread has looked.
     with at_once():
         assert ring.verification_key(kid) is not None
+
+
+def test_it_has_the_directory_looked_at_before_a_look_ends(
+    ring: KeyRing, clock: HandClock, directory: Path
+) -> None:
+    kid, due = ring.signing_key().kid, list[Callable[[], object]]()
+    clock.forward(seconds=0.8)
+    added = ring_of(directory, clock).rotate()
+    with at_once(lambda _, look: due.append(look)):
+        assert ring.signing_key().kid == kid
+    for look in due:
+        look()
+    with at_once():
+        assert ring.signing_key().kid == added
+    clock.forward(seconds=0.8)
+    with at_once():
+        assert ring.signing_key().kid == added
 
 
 class Mount:

@@ -1,5 +1,6 @@
 """Personal data opens for its own subject only, and for nobody once its key is erased."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID, uuid4
 
@@ -8,6 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy import text
 
 from domain.accounts.erasure import Part
+from domain.at_once import at_once
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed, open_text
 from projections.stores import personal_keys
@@ -154,6 +156,21 @@ def test_an_erasure_elsewhere_is_seen_within_a_second(
     )
     with pytest.raises(ValueError, match=MARCH):
         process.vault.seal(ORGANIZATION, sealed.month, SUBJECT, CLEAR, exactly=True)
+
+
+def test_a_key_is_read_anew_before_it_ends_and_an_erased_one_goes_with_that(
+    installation: Installation, process: Process, sealed: Sealed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due = list[Callable[[], object]]()
+    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
+    erase_months(installation.process().vault, APRIL)
+    monkeypatch.setattr(personal_keys, "AHEAD_S", 60.0)
+    monkeypatch.setattr(personal_keys, "HELD_S", 60.0)
+    with at_once(lambda _, read: due.append(read)):
+        process.vault.open(ORGANIZATION, SUBJECT, sealed)
+    for read in due:
+        read()
+    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
 
 
 @sqlite_only("PostgreSQL keeps its files to itself: what was erased goes with VACUUM and the WAL")
