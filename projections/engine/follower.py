@@ -73,8 +73,9 @@ class Follower:
             pause_s = BACK_OFF_MIN_S
 
     def _rest(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
-        if not more and not stop.is_set():
-            self.waker.wait(seen, self.idle_s)
+        if more or stop.is_set():
+            return
+        self.waker.wait(seen, self.idle_s)
         stop.wait(max(0.0, began + self.pace_s - time.monotonic()))
 
 

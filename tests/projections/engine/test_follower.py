@@ -9,6 +9,7 @@ import pytest
 from domain.errors import ServiceUnavailable
 from domain.log.signal import Signal
 from projections.engine import complaint, follower
+from projections.engine.consumer import PACE_S
 from projections.engine.follower import Follower, LockedStep, Step
 from tests.installation import PATIENCE_S, wait_until
 from tests.log_lines import records_of, said_by
@@ -29,9 +30,11 @@ class NoisyWaker(Signal):
 
 
 @contextmanager
-def following(step: Step, waker: Signal, batch_max: int = 1) -> Iterator[None]:
+def following(
+    step: Step, waker: Signal, batch_max: int = 1, pace_s: float = PACE_S
+) -> Iterator[None]:
     stop = Event()
-    follower = Follower("test", step, waker, batch_max=batch_max)
+    follower = Follower("test", step, waker, pace_s, batch_max)
     thread = Thread(target=lambda: follower.run(stop))
     thread.start()
     try:
@@ -51,7 +54,7 @@ def test_it_does_not_wait_while_there_is_more_to_do() -> None:
             assert waker.waits == 0
         return bool(left) and left.pop()
 
-    with following(step, waker):
+    with following(step, waker, pace_s=1.0):
         wait_until(lambda: waker.waits > 0)
     assert left == []
 
