@@ -20,9 +20,11 @@ from app.cli.root import one_line
 from app.cli.session import Session, refuse
 from app.processes import erasing
 from app.processes.backup import Manifest, back_up, restore
+from app.processes.capacity import Use, capacity, in_mb
 from app.processes.doctor import examine
 from app.processes.erasing import Wanted, erase
 from app.processes.migrate import is_migrated
+from app.processes.readiness import what_is_missing
 from app.security.key_file import KINDS, Kind, SigningKeysError
 from app.security.ring import ListedKey, Ring
 from domain.accounts.operator_acts import OperatorAct
@@ -420,15 +422,58 @@ def _pieces(found: list[Wanted]) -> Iterator[Row]:
 
 
 @subject.command("doctor", right=None, on="anything")
-def doctor(session: Session) -> Said:
+@click.option(
+    "--capacity", "wants_capacity", is_flag=True, help="What is used, and when it is full."
+)
+@click.option(
+    "--disk",
+    metavar="GB",
+    type=click.FloatRange(min=0, min_open=True),
+    help="With --capacity: what the database may take, where its disk cannot be seen from here.",
+)
+def doctor(session: Session, *, wants_capacity: bool, disk: float | None) -> Said:
     """Say in words what is not ready for production.
 
-    Exits with 1 when there is a fault; advice may be declined. Changes nothing.
+    Exits with 1 when there is a fault; advice may be declined. Changes nothing. With --capacity it
+    says instead what database, disk, connections and queues are used, and exits with 1 if one is
+    full within 30 days at the pace of the last seven.
     """
+    if disk is not None and not wants_capacity:
+        misuse("--disk goes with --capacity")
+    if wants_capacity:
+        return _capacity(session, disk)
     findings = examine(session.container)
     session.ok = all(each.severity != "fault" for each in findings)
     told = findings or "Nothing stands in the way."
     return Said({"ok": session.ok, "data": findings}, [told])
+
+
+def _capacity(session: Session, disk_gb: float | None) -> Said:
+    container = session.container
+    if (missing := what_is_missing(container)) is not None:
+        refuse(missing)
+    found = capacity(container, None if disk_gb is None else int(disk_gb * 1e9))
+    session.ok = found.is_enough(container.clock())
+    pace = None if found.pace is None else found.pace._asdict()
+    return Said({"ok": session.ok, "pace": pace, "data": found.uses}, [_in_words(found.uses)])
+
+
+def _in_words(uses: Sequence[Use]) -> list[Row]:
+    def amount(count: int | None, unit: str) -> str | None:
+        if count is None:
+            return None
+        return in_mb(count) if unit == "bytes" else f"{count:,} {unit}"
+
+    return [
+        {
+            "what": each.what,
+            "used": amount(each.used, each.unit),
+            "of": amount(each.of, each.unit),
+            "full": each.full_at and f"{each.full_at:%Y-%m-%d}",
+            "": each.told,
+        }
+        for each in uses
+    ]
 
 
 @subject.command("backup", right=None, on="anything")

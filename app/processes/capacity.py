@@ -1,0 +1,205 @@
+"""What the installation uses of database, disk, connections and queues, and when each is full."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from math import isnan
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import select, text
+from sqlalchemy.exc import DBAPIError
+
+from app.bootstrap.container import Container
+from domain.log.log import Log, Poisoned
+from projections.engine.database import from_micros, to_micros
+from projections.models.transactions import EVERYBODY, HOUR
+
+WINDOW = timedelta(days=7)  # The pace is that of the last so many days.
+WINDOW_MIN = timedelta(hours=1)  # A younger log has no pace.
+SOON = timedelta(days=30)  # What is full so soon is reported as a fault.
+USED_MAX = 0.8  # Of the connections.
+FOREVER_DAYS = 36_500
+LOG, MODELS, STORES = "log", "read models", "stores"
+
+SIZES = """
+    SELECT relname, pg_total_relation_size(oid) FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace
+"""
+DATA = "SELECT current_setting('data_directory'), host(inet_server_addr())"
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What is used of one thing, and of how much; None: there is no bound, or nobody can see it."""
+
+    what: str
+    used: int
+    of: int | None
+    unit: str
+    full_at: datetime | None = None
+    told: str = ""
+
+
+class Pace(NamedTuple):
+    """How fast the database grows, by the events of the last days."""
+
+    days: float
+    events_a_day: int
+    bytes_a_day: int
+
+
+class Capacity(NamedTuple):
+    """What is used, and at which pace it grows; None: the log is younger than an hour."""
+
+    uses: list[Use]
+    pace: Pace | None
+
+    def is_enough(self, now: datetime) -> bool:
+        """Tell whether nothing is full within 30 days, and connections are left."""
+        return not any(
+            (each.full_at is not None and each.full_at < now + SOON)
+            or (each.of and each.unit == "connections" and each.used > USED_MAX * each.of)
+            for each in self.uses
+        )
+
+
+def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
+    """Look at everything once. `disk_bytes`: what the database may take, if we cannot see that."""
+    sizes = sizes_of(container)
+    pace = _pace(container, sum(sizes.values()))
+    uses = [
+        _database(container.log.head(), sizes),
+        _disk(container, sum(sizes.values()), pace, disk_bytes),
+        *_connections(container),
+        *_queues(container),
+        *_busiest(container),
+    ]
+    return Capacity(uses, pace)
+
+
+def position_at(log: Log, moment: datetime) -> int:
+    """Return the position of the last event before a moment; 0: there is none."""
+    low, high = 0, log.head()
+    while low < high:
+        middle = (low + high) // 2
+        found = log.read(middle, 1)
+        if found and found[0].event.timestamp < moment:
+            low = found[0].position
+        else:
+            high = middle
+    return low
+
+
+def in_mb(size: int) -> str:
+    """Return bytes for people to read."""
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _database(head: int, sizes: Mapping[str, int]) -> Use:
+    parts = ", ".join(f"{name} {in_mb(size)}" for name, size in sizes.items())
+    told = f"{parts}; {sum(sizes.values()) // head:,} bytes an event" if head else parts
+    return Use("database", sum(sizes.values()), None, "bytes", told=told)
+
+
+def sizes_of(container: Container) -> dict[str, int]:
+    """Return the bytes of log, read models and own stores, with their indexes."""
+    if container.settings.is_on_files:
+        log = container.settings.database_path
+        ends = {LOG: "", MODELS: "-views", STORES: "-stores"}
+        stems = {part: log.with_name(f"{log.stem}{end}{log.suffix}") for part, end in ends.items()}
+        return {part: _size(path) + _size(Path(f"{path}-wal")) for part, path in stems.items()}
+    sizes = dict.fromkeys((LOG, MODELS, STORES), 0)
+    models = {table.name for model in container.models for table in model.tables}
+    with container.views.reading() as connection:
+        for name, size in connection.execute(text(SIZES)):
+            part = MODELS if name in models else LOG if name.startswith("log_events") else STORES
+            sizes[part] += size
+    return sizes
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _pace(container: Container, whole: int) -> Pace | None:
+    log, now = container.log, container.clock()
+    try:
+        first = log.read(0, 1)
+        since = max(now - WINDOW, first[0].event.timestamp) if first else now
+        if now - since < WINDOW_MIN:
+            return None
+        events = log.head() - position_at(log, since)
+    except Poisoned:  # `doctor` tells of it.
+        return None
+    days = (now - since) / timedelta(days=1)
+    return Pace(round(days, 2), round(events / days), round(events / days * whole / log.head()))
+
+
+def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int | None) -> Use:
+    seen = None if disk_bytes is not None else _disk_of(container)
+    if seen is None and disk_bytes is None:
+        told = "the disk of the database cannot be seen from here: add --disk GB"
+        return Use("disk", whole, None, "bytes", told=told)
+    used, of = (whole, disk_bytes) if seen is None else seen
+    if pace is None or not pace.bytes_a_day:
+        return Use("disk", used, of, "bytes", told="nothing is known of its pace yet")
+    assert of is not None
+    left = timedelta(days=min(max(0, of - used) / pace.bytes_a_day, FOREVER_DAYS))
+    told = f"{in_mb(pace.bytes_a_day)} a day, by the last {pace.days:g} days"
+    return Use("disk", used, of, "bytes", container.clock() + left, told)
+
+
+def _disk_of(container: Container) -> tuple[int, int] | None:
+    """Return how much of the database's disk is used, and its size, if it is on this machine."""
+    place: Path | None = container.settings.database_path.absolute().parent
+    if not container.settings.is_on_files:
+        place = _data_directory(container)
+    if place is None:
+        return None
+    try:
+        disk = shutil.disk_usage(place)
+    except OSError:
+        return None
+    return disk.total - disk.free, disk.total
+
+
+def _data_directory(container: Container) -> Path | None:
+    """Return where a server on this machine keeps its data, if we may know."""
+    try:
+        with container.views.reading() as connection:
+            directory, address = connection.execute(text(DATA)).one()
+    except DBAPIError:
+        return None
+    is_here = address is None or ip_address(address).is_loopback
+    return Path(directory) if is_here else None
+
+
+def _connections(container: Container) -> Iterator[Use]:
+    used, most, _ = container.observed.database_load()
+    if not isnan(used):
+        told = "of all clients; each process takes up to 13"
+        yield Use("connections", int(used), int(most), "connections", told=told)
+
+
+def _queues(container: Container) -> Iterator[Use]:
+    if container.settings.has_own_broker:  # Those of another process.
+        return
+    for name, messages, dead in container.observed.queue_states():
+        told = f"{dead:,} given up" if dead else ""
+        yield Use(f"queue {name}", messages, None, "messages", told=told)
+
+
+def _busiest(container: Container) -> Iterator[Use]:
+    since = to_micros(container.clock() - WINDOW) // HOUR
+    hours = container.transactions.hours.rows.c
+    mine = (hours.organization_id == EVERYBODY, hours.kind == "lookup", hours.hour >= since)
+    busiest = select(hours.hour, hours.count).where(*mine).order_by(hours.count.desc(), hours.hour)
+    with container.views.reading() as connection:
+        found = connection.execute(busiest.limit(1)).first()
+    if found is not None:
+        at = f"{from_micros(found[0] * HOUR):%Y-%m-%d %H:00} UTC"
+        told = f"from {at} on, {found[1] / 3600:.1f} a second"
+        yield Use("busiest hour", found[1], None, "charged lookups", told=told)
