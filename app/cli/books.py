@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from app.books.beancount import ledger_lines
-from app.books.margin import By, Earned, Margin, margin_of
+from app.books.margin import By, margin_of
 from app.books.postings import Posting
 from app.books.reader import Selection, read_transactions
 from app.books.reconcile import (
@@ -208,42 +208,21 @@ def _line(row: Mapping[str, Any]) -> str:
     show_default=True,
     help="What each row is about.",
 )
-def margin(session: Session, by: By) -> Said:
+@month_option("Of a month, by the cut-off of the statements.")
+def margin(session: Session, *, by: By, month: datetime | None) -> Said:
     """Tell what was earned: revenue, refunds, costs of providers, and what is left.
 
     Left is the margin in the currency of the wallets, of which other costs and those that are not
     known have yet to be taken. `unknown` counts the latter.
     """
     container = session.container
-    found = margin_of(container.log, by, session.watch("Adding up"))
+    wanted = month_of(month) if month is not None else None
+    found = margin_of(container.log, by, session.watch("Adding up"), wanted)
     currency = found.currency or container.settings.currency
-    keys = [key for key, row in found.rows.items() if row != Earned()]
-    rows = [
-        _margin_row(found, key, currency)
-        for key in sorted(keys, key=lambda key: (key is None, key or ""))
-    ]
-    total = _earned(found.total, currency)
+    rows, total = [*found.told(currency)], found.total.told(currency)
     last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
     facts = {"by": by, "currency": currency, "data": rows, "total": total}
     return Said(facts, [[*rows, *last]])
-
-
-def _margin_row(found: Margin, key: str | None, currency: str) -> Facts:
-    name = {"name": found.names.get(key or "")} if found.by in {"org", "plan"} else {}
-    return {found.by: key, **name, **_earned(found.rows[key], currency)}
-
-
-def _earned(row: Earned, currency: str) -> Facts:
-    others = sorted({its for its, _ in row.costs_micros} - {currency})
-    return {
-        "revenue": format_amount(row.revenue_micros),
-        "refunds": format_amount(row.refunds_micros),
-        "cost": format_amount(row.cost_micros(currency)),
-        "estimated": format_amount(row.costs_micros[currency, True]),
-        "other_costs": [_money(row.cost_micros(its), its) for its in others],
-        "unknown": row.unknown,
-        "margin": format_amount(row.margin_micros(currency)),
-    }
 
 
 @audit.command("trial-balance", right=None)

@@ -1,4 +1,4 @@
-"""The JSON files of operators, plans and links, read as entries or refused with every mistake.
+"""The JSON files of operators, plans, links and accounts, read or refused with every mistake.
 
 The fields are stricter than marshmallow's own: no number is read from a string, nor the reverse.
 """
@@ -16,6 +16,7 @@ from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+from app.books.journal import FORMS, OWED, ROOTS, Accounts
 from domain import strict_json
 from domain.catalogue.file_errors import FILE, FileRefused, Path, Problem, Wrong, lines_of, repeated
 from domain.catalogue.matching import PLANS_MAX, PlanEntry, place_of
@@ -330,6 +331,85 @@ def read_link_file(data: bytes, networks: Sequence[str]) -> list[LinkEntry]:
     return entries
 
 
+# A spreadsheet runs what begins with another sign.
+NAME, NAMED = (
+    "must be a name that begins with a letter or digit",
+    r"[^\W_][^\0-\x1f\ud800-\udfff]{0,99}",
+)
+
+
+class _Codes(fields.Field[Any]):
+    """What a program calls our accounts: all of `ROOTS`, and any that are below one of them."""
+
+    def __init__(self, rule: str, pattern: str) -> None:
+        super().__init__(**_options(NO_OBJECT, optional=False))
+        self.rule, self.pattern = rule, re.compile(pattern)
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
+        if not isinstance(value, dict):
+            raise ValidationError(NO_OBJECT)
+        wrong = {name: ["is missing"] for name in ROOTS if name not in value}
+        owed = [code for name, code in value.items() if name.startswith(OWED)]
+        for name, code in value.items():
+            if name not in ROOTS and not name.startswith(tuple(f"{root}:" for root in ROOTS)):
+                wrong[name] = [f"is none of {', '.join(ROOTS)}, and below none"]
+            elif not (isinstance(code, str) and self.pattern.fullmatch(code)):
+                wrong[name] = [self.rule]
+            elif code in owed and not name.startswith(OWED):
+                wrong[name] = ["must be another than that of a liability, its other side"]
+        if wrong:
+            raise ValidationError(wrong)
+        return value
+
+
+def _from_to(least: int, most: int) -> Value:
+    rule = f"must be a whole number from {least} to {most}"
+    return checked(rule, lambda it: _is_whole(most, it) and it >= least)
+
+
+class _Datev(Object):
+    consultant = _from_to(1001, 9_999_999)
+    client = _from_to(1, 99_999)
+    account_length = _from_to(4, 8)
+    year_begins = _from_to(1, 12)
+    accounts = _Codes("must be 1 to 9 digits, and not all 0", r"(?!0+$)[0-9]{1,9}")
+
+
+class _Xero(Object):
+    tax_rate = checked(NAME, re.compile(NAMED).fullmatch)
+    accounts = _Codes(
+        "must be a code of 1 to 10 letters and digits", r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}"
+    )
+
+
+class _QuickBooks(Object):
+    date = one_of("MM/DD/YYYY", "DD/MM/YYYY", optional=False)
+    accounts = _Codes(NAME, NAMED)
+
+
+class _AccountFile(Object):
+    postings = one_of("daily", "single", optional=False)
+    datev = One(dict, _Datev, optional=True)
+    xero = One(dict, _Xero, optional=True)
+    quickbooks = One(dict, _QuickBooks, optional=True)
+
+
+def read_account_file(data: bytes) -> Accounts:
+    """Read what bookkeeping calls our accounts; raises FileRefused with every error."""
+    parsed = _parse(data)
+    problems, found = [*_repeats(parsed)], dict[str, Any]()
+    try:
+        found = _AccountFile().load(parsed)
+    except ValidationError as error:
+        problems += _problems(error.messages)
+    else:
+        if not any(found[name] for name in FORMS):
+            problems.append(((), f"names no program: {', '.join(FORMS)}"))
+    if problems:
+        raise FileRefused(lines_of(FILE, problems))
+    return found
+
+
 def _repeated(entries: Sequence[LinkEntry], name: str) -> list[Problem]:
     """Find values that two links of one network share but must not."""
     given = [(index, each.network, getattr(each, name)) for index, each in enumerate(entries)]
@@ -374,6 +454,9 @@ def _list_in(data: bytes, name: str, most: int) -> list[Any]:
         found = schema.load(parsed)[name]
     except ValidationError as error:
         problems += _problems(error.messages)
+    else:
+        if not any(found[name] for name in FORMS):
+            problems.append(((), f"names no program: {', '.join(FORMS)}"))
     if problems:
         raise FileRefused(lines_of(FILE, problems))
     return found
