@@ -454,9 +454,6 @@ def _list_in(data: bytes, name: str, most: int) -> list[Any]:
         found = schema.load(parsed)[name]
     except ValidationError as error:
         problems += _problems(error.messages)
-    else:
-        if not any(found[name] for name in FORMS):
-            problems.append(((), f"names no program: {', '.join(FORMS)}"))
     if problems:
         raise FileRefused(lines_of(FILE, problems))
     return found

@@ -15,7 +15,10 @@ from domain.money import format_amount, parse_amount
 STYLE = (Path(__file__).parent / "statement.css").read_text("utf-8")
 STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
 # Without a margin of the page browsers have no place for their own lines, such as the address.
-A4 = "@page { size: A4; margin: 0 } @media print { main { padding: 20mm 18mm } }"
+A4 = """
+@page { size: A4; margin: 0 }
+@media print { html, body { font-size: 12px } main { padding: 20mm 18mm 0 } }
+"""
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
