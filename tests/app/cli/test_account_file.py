@@ -1,6 +1,7 @@
 """What bookkeeping calls our accounts is read whole, or refused with a line for every mistake."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from app.books.journal import DEFAULT, ROOTS, code_of
 from app.cli.import_files import read_account_file
 from domain.catalogue.file_errors import FileRefused
+from tests.tidy.source import ROOT
 
 WHOLE: dict[str, Any] = json.loads(DEFAULT.read_bytes())
 CODES = WHOLE["xero"]["accounts"]
@@ -28,6 +30,12 @@ def with_codes(**changes: Any) -> dict[str, Any]:
 def test_the_default_is_a_file_that_can_be_read() -> None:
     assert read_account_file(DEFAULT.read_bytes()) == WHOLE
     assert {tuple(WHOLE[name]["accounts"]) for name in ("datev", "xero", "quickbooks")} == {ROOTS}
+
+
+def test_the_guide_shows_the_default() -> None:
+    guide = (ROOT / "docs/finance.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```json\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    assert json.loads(shown) == WHOLE
 
 
 def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:

@@ -318,17 +318,55 @@ def test_on_each_day_an_account_holds_in_cents_what_the_export_gives(
 TEXT = "[\\w.\\-/ ]"
 DAY = r"20\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"
 HEADER = [
-    '"EXTF"', "700", "21", '"Buchungsstapel"', "13",
-    DAY + r"(2[0-3]|[01]\d)[0-5]\d[0-5]\d\d{3}", "", r'"\w{0,2}"', r'"\w{0,25}"', r'"\w{0,25}"',
-    r"\d{4,7}", r"\d{1,5}", DAY, "[4-8]", DAY, DAY, f'"{TEXT}{{0,30}}"', '"([A-Z]{2}){0,2}"',
-    "[12]", "(0|30|40|50|64)", "[01]", '"[A-Z]{3}"', "", '""', "", "", r'"(\d{2}){0,2}"', r"\d*",
-    "", '""', r'".{0,16}"',
-]  # fmt: skip
+    '"EXTF"',
+    "700",
+    "21",
+    '"Buchungsstapel"',
+    "13",
+    DAY + r"(2[0-3]|[01]\d)[0-5]\d[0-5]\d\d{3}",
+    "",
+    r'"\w{0,2}"',
+    r'"\w{0,25}"',
+    r'"\w{0,25}"',
+    r"\d{4,7}",
+    r"\d{1,5}",
+    DAY,
+    "[4-8]",
+    DAY,
+    DAY,
+    f'"{TEXT}{{0,30}}"',
+    '"([A-Z]{2}){0,2}"',
+    "[12]",
+    "(0|30|40|50|64)",
+    "[01]",
+    '"[A-Z]{3}"',
+    "",
+    '""',
+    "",
+    "",
+    r'"(\d{2}){0,2}"',
+    r"\d*",
+    "",
+    '""',
+    r'".{0,16}"',
+]
 ACCOUNT = r"(?!0{1,9}$)\d{1,9}"
 FIELDS = [
-    r"(?!0{1,10},00)\d{1,10},\d{2}", '"[SH]"', '"[A-Z]{3}"', "", "", "", ACCOUNT, ACCOUNT, "",
-    r"(0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])", r'"[\w$%\-/]{0,36}"', "", "", '".{0,60}"',
-]  # fmt: skip
+    r"(?!0{1,10},00)\d{1,10},\d{2}",
+    '"[SH]"',
+    '"[A-Z]{3}"',
+    "",
+    "",
+    "",
+    ACCOUNT,
+    ACCOUNT,
+    "",
+    r"(0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])",
+    r'"[\w$%\-/]{0,36}"',
+    "",
+    "",
+    '".{0,60}"',
+]
 
 
 def test_datev_can_read_each_field(own: Path) -> None:
@@ -396,8 +434,10 @@ def test_the_numbers_of_each_month_begin_anew_and_have_no_gap(trade: Trade) -> N
 
 def test_a_hostile_name_is_only_shown(trade: Trade, made: Made) -> None:
     assert {path.parent.name for path in made.out.rglob("*.*")} <= {
-        "daily", "statements", "journal"
-    }  # fmt: skip
+        "daily",
+        "statements",
+        "journal",
+    }
     for path in (made.out / "statements").iterdir():
         assert re.fullmatch(rf"{MONTH}-\d{{6}}\.(html|csv|json)", path.name)
     pages = [path.read_text() for path in made.out.rglob("*.html")]
@@ -512,7 +552,7 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     column = "notification_id" if is_postgresql(shop.process) else "rowid"
     run_on_log(
         shop.process,
-        f"UPDATE {{table}} SET state = ? WHERE {column} = ? RETURNING {column}",  # noqa: S608  # Ours.
+        f"UPDATE {{table}} SET state = ? WHERE {column} = ? RETURNING {column}",  # noqa: S608  # Both names are ours.
         (entry.state.replace(b"1000000", b"2000000"), entry.position),
     )
     changed = shop.make("changed")
