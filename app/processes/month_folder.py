@@ -20,7 +20,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from subprocess import PIPE, STDOUT
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -49,7 +49,8 @@ AMOUNT = re.compile(r"-?[0-9]+\.[0-9]{2,6}", re.ASCII)
 OWN = ("number", "issuer", "organization", "name", "from", "to", "checkpoint")
 
 
-class Made(NamedTuple):
+@dataclass(frozen=True)
+class Made:
     """A folder: whether all of it holds, and whether it was there before, byte by byte the same."""
 
     month: str

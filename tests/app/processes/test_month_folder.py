@@ -108,7 +108,7 @@ def table(file: Path, **options: Any) -> list[dict[str, str]]:
 def test_it_holds_by_the_word_of_the_verifier(trade: Trade, made: Made) -> None:
     count = len(trade.recount().statements)
     assert count > 5
-    assert made == (MONTH, count, True, False, trade.home / "daily")
+    assert made == Made(MONTH, count, ok=True, unchanged=False, out=trade.home / "daily")
     verdict = (made.out / "verdict.txt").read_text().splitlines()
     assert all(line.startswith("ok ") for line in verdict), verdict
     assert verdict[-1].endswith(f"{count} of {count} statements are those that it computes")
