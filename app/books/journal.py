@@ -18,9 +18,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.books.postings import WALLETS, opposite_of, postings_of, work_of
+from app.books.postings import WALLETS, opposite_of, postings_of, word_of, work_of
 from app.books.trial_balance import USES, MonthBalance
-from domain.accounts.wallet import Wallet
+from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.finance.month import Month
 from domain.finance.statement import Months
 from domain.log.log import Log
@@ -30,19 +30,14 @@ from projections.engine.rebuild import Progress, ignore_progress
 
 # What the programs call our accounts, unless an operator says it; and an example for that file.
 DEFAULT = Path(__file__).parent / "accounts.json"
-ROUNDING = "Rounding"
-# Each needs an account; `Income:Lookup`, which is below `Income`, may have one of its own.
-ROOTS = (
-    "Assets:Deposits",
-    WALLETS,
-    "Income",
-    "Income:Refunds",
-    "Expenses:Adjustments",
-    "Expenses:Providers",
-    "Liabilities:Providers",
-    ROUNDING,
-)
-OWED = "Liabilities:"  # Each posting has one of these on one side.
+# The headings of its 125 columns, of which the first 14 are used.
+DATEV = (DEFAULT.parent / "datev.csv").read_text("utf-8").strip()
+OWED, ROUNDING = "Liabilities:", "Rounding"
+# Each of these needs an account; those below may have their own.
+INCOME = ("Income", "Income:Refunds")
+PROVIDERS = ("Expenses:Providers", "Liabilities:Providers")
+ROOTS = ("Assets:Deposits", WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDING)
+BELOW = [f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()]
 Accounts = Mapping[str, Any]  # The file of the operator, as it was read and checked.
 CENT = 10_000  # In micro-units.
 
@@ -110,30 +105,30 @@ def book(
     """Yield the postings in cents, without those of zero, and the rounding of the wallets last."""
     held = Counter({line[:2]: line.micros for line in balance.opening.lines})
     posted, numbers = Counter[str](), Counter[str]()  # To the wallets, and how many; by currency.
-    for day, account, other, currency, micros, text in moves:
+    for move in moves:
+        account, currency = move.account, move.currency
         before = in_cents(held[account, currency])
-        held[account, currency] += micros
+        held[account, currency] += move.micros
         cents = in_cents(held[account, currency]) - before
-        if other == WALLETS:
+        if move.other == WALLETS:
             posted[currency] -= cents
         if cents:
             numbers[currency] += 1
             in_turn = f"{month}-{currency}-{numbers[currency]:06}"
-            name = in_turn if single else f"{day}-{currency}"
-            yield _booked(name, day, account, other, currency, cents, text)
+            yield _booked(in_turn if single else f"{move.day}-{currency}", move, cents)
     last = (first_instant(next_month(month)) - timedelta(days=1)).date()
     for opening, closing in balance.lines:
         if closing.account == WALLETS:
-            due = in_cents(closing.micros) - in_cents(opening.micros) - posted[closing.currency]
+            its, text = closing.currency, f"Rounding of the wallets {month}"
+            due = in_cents(closing.micros) - in_cents(opening.micros) - posted[its]
             if due:
-                name, text = f"{month}-rounding", f"Rounding of the wallets {month}"
-                yield _booked(name, last, WALLETS, ROUNDING, closing.currency, due, text)
+                move = Move(last, WALLETS, ROUNDING, its, 0, text)
+                yield _booked(f"{month}-rounding", move, due)
 
 
-def _booked(number: str, day: date, account: str, other: str, *amount: Any) -> Booked:
-    currency, cents, text = amount
-    debit, credit = (account, other) if cents > 0 else (other, account)
-    return Booked(number, day, debit, credit, currency, abs(cents), text)
+def _booked(number: str, move: Move, cents: int) -> Booked:
+    debit, credit = (move.account, move.other) if cents > 0 else (move.other, move.account)
+    return Booked(number, move.day, debit, credit, move.currency, abs(cents), move.text)
 
 
 def in_cents(micros: int) -> int:
@@ -154,43 +149,17 @@ def _money(cents: int, point: str = ".") -> str:
     return f"{'-' if cents < 0 else ''}{whole}{point}{fraction:02}"
 
 
-def parts(booked: Iterable[Booked], lines_max: int, lines_each: int) -> Iterator[list[Booked]]:
-    """Divide postings among files of so many lines; a journal stays whole."""
+def parts(booked: Iterable[Booked], postings_max: int) -> Iterator[list[Booked]]:
+    """Divide postings among files of at most so many; a journal stays whole."""
     part: list[Booked] = []
     for _, journal in groupby(booked, attrgetter("number")):
         following = [*journal]
-        if part and (len(part) + len(following)) * lines_each > lines_max:
+        if part and len(part) + len(following) > postings_max:
             yield part
             part = []
         part += following
     if part:
         yield part
-
-
-# The headings of DATEV's 125 columns, of which the first 14 are used.
-DATEV_COLUMNS = ";".join(
-    [
-        "Umsatz (ohne Soll/Haben-Kz);Soll/Haben-Kennzeichen;WKZ Umsatz;Kurs;Basis-Umsatz",
-        "WKZ Basis-Umsatz;Konto;Gegenkonto (ohne BU-Schlüssel);BU-Schlüssel;Belegdatum",
-        "Belegfeld 1;Belegfeld 2;Skonto;Buchungstext;Postensperre;Diverse Adressnummer",
-        "Geschäftspartnerbank;Sachverhalt;Zinssperre;Beleglink",
-        *(f"Beleginfo - Art {n};Beleginfo - Inhalt {n}" for n in range(1, 9)),
-        "KOST1 - Kostenstelle;KOST2 - Kostenstelle;Kost-Menge;EU-Land u. UStID (Bestimmung)",
-        "EU-Steuersatz (Bestimmung);Abw. Versteuerungsart;Sachverhalt L+L",
-        "Funktionsergänzung L+L;BU 49 Hauptfunktionstyp;BU 49 Hauptfunktionsnummer",
-        "BU 49 Funktionsergänzung",
-        *(f"Zusatzinformation - Art {n};Zusatzinformation- Inhalt {n}" for n in range(1, 21)),
-        "Stück;Gewicht;Zahlweise;Forderungsart;Veranlagungsjahr;Zugeordnete Fälligkeit",
-        "Skontotyp;Auftragsnummer;Buchungstyp;USt-Schlüssel (Anzahlungen);EU-Land (Anzahlungen)",
-        "Sachverhalt L+L (Anzahlungen);EU-Steuersatz (Anzahlungen);Erlöskonto (Anzahlungen)",
-        "Herkunft-Kz;Buchungs GUID;KOST-Datum;SEPA-Mandatsreferenz;Skontosperre",
-        "Gesellschaftername;Beteiligtennummer;Identifikationsnummer;Zeichnernummer",
-        "Postensperre bis;Bezeichnung SoBil-Sachverhalt;Kennzeichen SoBil-Buchung;Festschreibung",
-        "Leistungsdatum;Datum Zuord. Steuerperiode;Fälligkeit;Generalumkehr (GU);Steuersatz;Land",
-        "Abrechnungsreferenz;BVV-Position;EU-Land u. UStID (Ursprung);EU-Steuersatz (Ursprung)",
-        "Abw. Skontokonto",
-    ]
-).split(";")
 
 
 def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
@@ -204,8 +173,8 @@ def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
     whose = f"{its['consultant']};{its['client']};{begins:%Y%m%d};{its['account_length']}"
     head = f'"EXTF";700;21;"Buchungsstapel";13;{made};;"RE";"";"";{whose};{first:%Y%m%d};'
     head += f'{last:%Y%m%d};"{title}";"";1;0;0;"{currency}";;"";;;"";;;"";""'
-    lines = [head, ";".join(DATEV_COLUMNS)]
-    rest = ";" * (len(DATEV_COLUMNS) - 14)
+    lines = [head, DATEV]
+    rest = ";" * (DATEV.count(";") - 13)
     for each in booked:
         debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
         lines.append(
@@ -246,19 +215,15 @@ def _csv(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 class Form(NamedTuple):
-    """How a program takes journals: the name of a file, how many lines it has at most, its bytes.
-
-    `lines_each`: of one posting.
-    """
+    """How a program takes journals: the name of a file, how much it has at most, its bytes."""
 
     file: str
-    lines_max: int
-    lines_each: int
+    postings_max: int
     write: Callable[[Sequence[Booked], Accounts, datetime], bytes]
 
 
 FORMS: Mapping[str, Form] = {
-    "datev": Form("EXTF_Buchungsstapel", 99_999, 1, datev),
-    "xero": Form("xero-manual-journals", 300, 2, xero),
-    "quickbooks": Form("quickbooks-journal-entries", 1_000, 2, quickbooks),
+    "datev": Form("EXTF_Buchungsstapel", 99_999, datev),
+    "xero": Form("xero-manual-journals", 150, xero),  # Of two lines, as in the next.
+    "quickbooks": Form("quickbooks-journal-entries", 500, quickbooks),
 }

@@ -16,7 +16,9 @@ from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.books.journal import FORMS, OWED, ROOTS, Accounts
+from app.books.journal import BELOW, FORMS, OWED, PROVIDERS, ROOTS, Accounts
+from app.books.postings import word_of
+from app.bootstrap.providers import LOOKUPS, NETWORKS
 from domain import strict_json
 from domain.catalogue.file_errors import FILE, FileRefused, Path, Problem, Wrong, lines_of, repeated
 from domain.catalogue.matching import PLANS_MAX, PlanEntry, place_of
@@ -103,7 +105,7 @@ class One(fields.Nested):
     """An object that is loaded as what `make` returns."""
 
     def __init__(
-        self, make: Callable[..., Any], schema: type[Object], *, optional: bool = False
+        self, make: Callable[..., Any], schema: type[Schema], *, optional: bool = False
     ) -> None:
         super().__init__(schema, **_options(NO_OBJECT, optional=optional))
         self.make = make
@@ -331,35 +333,23 @@ def read_link_file(data: bytes, networks: Sequence[str]) -> list[LinkEntry]:
     return entries
 
 
-# A spreadsheet runs what begins with another sign.
-NAME, NAMED = (
-    "must be a name that begins with a letter or digit",
-    r"[^\W_][^\0-\x1f\ud800-\udfff]{0,99}",
-)
+def _codes(rule: str, pattern: str) -> One:
+    """Return a field for what a program calls our accounts; those below `ROOTS` may be absent."""
+    code = partial(checked, rule, re.compile(pattern).fullmatch)
+    providers = [f"{root}:{word_of(name)}" for root in PROVIDERS for name in (*LOOKUPS, *NETWORKS)]
+    known: dict[str, fields.Field[Any]] = {name: code() for name in ROOTS}
+    known |= {name: code(optional=True) for name in (*BELOW, *providers)}
+    return One(_given, Object.from_dict(known))
 
 
-class _Codes(fields.Field[Any]):
-    """What a program calls our accounts: all of `ROOTS`, and any that are below one of them."""
-
-    def __init__(self, rule: str, pattern: str) -> None:
-        super().__init__(**_options(NO_OBJECT, optional=False))
-        self.rule, self.pattern = rule, re.compile(pattern)
-
-    def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
-        if not isinstance(value, dict):
-            raise ValidationError(NO_OBJECT)
-        wrong = {name: ["is missing"] for name in ROOTS if name not in value}
-        owed = [code for name, code in value.items() if name.startswith(OWED)]
-        for name, code in value.items():
-            if name not in ROOTS and not name.startswith(tuple(f"{root}:" for root in ROOTS)):
-                wrong[name] = [f"is none of {', '.join(ROOTS)}, and below none"]
-            elif not (isinstance(code, str) and self.pattern.fullmatch(code)):
-                wrong[name] = [self.rule]
-            elif code in owed and not name.startswith(OWED):
-                wrong[name] = ["must be another than that of a liability, its other side"]
-        if wrong:
-            raise ValidationError(wrong)
-        return value
+def _given(**codes: str | None) -> Mapping[str, str]:
+    """Leave out what is absent. Each posting has a liability on one side, and only there."""
+    given = {name: code for name, code in codes.items() if code is not None}
+    owed = {code for name, code in given.items() if name.startswith(OWED)}
+    both = [name for name, code in given.items() if code in owed and not name.startswith(OWED)]
+    if both:
+        raise ValidationError({name: ["must not be that of a liability"] for name in both})
+    return given
 
 
 def _from_to(least: int, most: int) -> Value:
@@ -367,24 +357,26 @@ def _from_to(least: int, most: int) -> Value:
     return checked(rule, lambda it: _is_whole(most, it) and it >= least)
 
 
+# A spreadsheet runs what begins with another sign.
+NAME = "must be a name that begins with a letter or digit", r"[^\W_][^\0-\x1f\ud800-\udfff]{0,99}"
+
+
 class _Datev(Object):
     consultant = _from_to(1001, 9_999_999)
     client = _from_to(1, 99_999)
     account_length = _from_to(4, 8)
     year_begins = _from_to(1, 12)
-    accounts = _Codes("must be 1 to 9 digits, and not all 0", r"(?!0+$)[0-9]{1,9}")
+    accounts = _codes("must be 1 to 9 digits, and not all 0", r"(?!0+$)[0-9]{1,9}")
 
 
 class _Xero(Object):
-    tax_rate = checked(NAME, re.compile(NAMED).fullmatch)
-    accounts = _Codes(
-        "must be a code of 1 to 10 letters and digits", r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}"
-    )
+    tax_rate = checked(NAME[0], re.compile(NAME[1]).fullmatch)
+    accounts = _codes("must be 1 to 10 letters and digits", r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}")
 
 
 class _QuickBooks(Object):
     date = one_of("MM/DD/YYYY", "DD/MM/YYYY", optional=False)
-    accounts = _Codes(NAME, NAMED)
+    accounts = _codes(*NAME)
 
 
 class _AccountFile(Object):
@@ -402,9 +394,8 @@ def read_account_file(data: bytes) -> Accounts:
         found = _AccountFile().load(parsed)
     except ValidationError as error:
         problems += _problems(error.messages)
-    else:
-        if not any(found[name] for name in FORMS):
-            problems.append(((), f"names no program: {', '.join(FORMS)}"))
+    if not problems and not any(found[name] for name in FORMS):
+        problems = [((), f"names no program: {', '.join(FORMS)}")]
     if problems:
         raise FileRefused(lines_of(FILE, problems))
     return found

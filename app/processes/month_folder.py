@@ -21,6 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -65,7 +66,7 @@ def make_folder(
 ) -> Made:
     """Make the folder, whole or not at all; NotPossible for an open month or an other folder."""
     directory = directory.resolve()  # A symbolic link stays one.
-    if directory.exists() and not (directory.is_dir() and _may_be_ours(directory)):
+    if directory.exists() and not _may_be_ours(directory):
         message = f"{directory}: is not empty, and no folder of a month"
         raise NotPossible(message)
     if container.log.find(Month, month_id(month)) is None:
@@ -84,7 +85,7 @@ def make_folder(
 
 
 def _may_be_ours(directory: Path) -> bool:
-    return (directory / SUMS).exists() or not any(directory.iterdir())
+    return directory.is_dir() and ((directory / SUMS).exists() or not any(directory.iterdir()))
 
 
 def _put(draft: Path, directory: Path) -> bool:
@@ -124,14 +125,11 @@ class _Month:
         found = statements_of(log, self.month, progress=self.progress)
         note = self.container.statement_checkpoint(found.closed_at)
         if found.closed_at is None or note is None:
-            told = (
-                "it is signed a minute or so after the close; see: python -m app audit checkpoint"
-            )
+            told = "one is signed a minute after it; see: python -m app audit checkpoint"
             message = f"no checkpoint covers the close of month {self.month} yet: {told}"
             raise NotPossible(message)
-        uses, until = (Organization.Registered,), found.closed_at
-        events = (each.event for each in read_events(log, uses, self.progress, until))
-        names = {each.originator_id: each.name for each in events if isinstance(each, uses)}
+        self._put("checkpoint.txt", [note.encode()])
+        names = self._names(found.closed_at)
         order = {owner: place for place, owner in enumerate(names)}
         found.statements.sort(key=lambda each: order.get(each.organization_id, len(order)))
         statements = [
@@ -139,13 +137,18 @@ class _Month:
         ]
         for number, each in enumerate(statements, 1):
             self._send(f"{self.month}-{number:06}", each, names.get(each.organization, ""))
-        self._put("checkpoint.txt", [note.encode()])
         balance = month_balance(log, self.month, self.progress)
         self._balance(balance)
         self._margins()
         signed = SignedCheckpoint.read(note)
         self._journal(balance, signed.checkpoint.at)
         self._index(self._verdict(signed, statements), signed, found.closed_at)
+
+    def _names(self, until: int) -> dict[UUID, str]:
+        """Return the names of the organizations, in the order in which they were registered."""
+        uses = (Organization.Registered,)
+        events = (each.event for each in read_events(self.container.log, uses, until=until))
+        return {each.originator_id: each.name for each in events if isinstance(each, uses)}
 
     def _put(self, name: str, blocks: Iterable[bytes]) -> None:
         path, digest = self.place / name, sha256()
@@ -210,7 +213,7 @@ class _Month:
             for name, form in wanted:
                 every = book(moves() if single else summed, balance, self.month, single=single)
                 booked = (each for each in every if each.currency == currency)
-                for number, part in enumerate(parts(booked, form.lines_max, form.lines_each), 1):
+                for number, part in enumerate(parts(booked, form.postings_max), 1):
                     file = f"journal/{form.file}_{self.month}_{currency}_{number:03}.csv"
                     self._put(file, [form.write(part, self.accounts[name], made_at)])
         self._put("journal/accounts.json", [msgspec.json.encode(self.accounts) + b"\n"])
@@ -233,24 +236,22 @@ class _Month:
                     lines = Export(self.container.log, checkpoint.position, self.progress).lines()
                     verifier.stdin.writelines(lines)
                 told = verifier.communicate()[0].decode()
-            same = self._same(computed, statements)
+            same = self._same(computed, statements, signed.note)
         self.ok = self.ok and verifier.returncode == 0 and same == len(statements)
         word = "ok" if same == len(statements) else "FAILED"
         return f"{told}{word:8} {same} of {len(statements)} statements are those that it computes\n"
 
-    def _same(self, computed: Path, statements: Sequence[Statement]) -> int:
+    def _same(self, computed: Path, statements: Sequence[Statement], note: str) -> int:
         """Count the statements that are those of the verifier, which puts no note into its own."""
+        theirs: dict[str, Any] = {}
         with suppress(FileNotFoundError), computed.open("rb") as lines:
-            found = map(
-                msgspec.json.decode, (line for line in lines if self.month.encode() in line)
-            )
-            theirs = {each["organization"]: each for each in found if each["month"] == self.month}
-            ours = [msgspec.to_builtins(each) for each in statements]
-            for each in ours:
-                del each["checkpoint"]
-                each["lines"].sort(key=lambda line: line["kind"])
-            return sum(each == theirs.get(each["organization"]) for each in ours)
-        return 0
+            for each in map(msgspec.json.decode, lines):
+                if each["month"] == self.month:
+                    theirs[each["organization"]] = each | {"checkpoint": note}
+        ours = [msgspec.to_builtins(each) for each in statements]
+        for each in ours:
+            each["lines"].sort(key=lambda line: line["kind"])
+        return sum(each == theirs.get(each["organization"]) for each in ours)
 
     def _index(self, verdict: str, signed: SignedCheckpoint, closed_at: int) -> None:
         """Write what is here, for people and for programs, and the sums of all files, last."""

@@ -55,10 +55,7 @@ def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
         ({"postings": "weekly"}, ["postings: must be one of: daily, single"]),
         ({"postings": "daily"}, ["names no program: datev, xero, quickbooks"]),
         ([], ["must be an object"]),
-        (
-            b'{"postings": "daily", "postings": "single"}',
-            ["postings: stands here twice", "names no program: datev, xero, quickbooks"],
-        ),
+        (b'{"postings": "daily", "postings": "single"}', ["postings: stands here twice"]),
         (
             b"{",
             ["is not JSON: Expecting property name enclosed in double quotes at line 1 column 2"],
@@ -83,20 +80,20 @@ def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
         (with_codes(Income=...), ["xero.accounts.Income: is missing"]),
         (
             with_codes(**{"Rounding": CODES["Liabilities:Wallets"], "Liabilities:Wallets": 1}),
-            ["xero.accounts.'Liabilities:Wallets': must be a code of 1 to 10 letters and digits"],
+            ["xero.accounts.'Liabilities:Wallets': must be 1 to 10 letters and digits"],
         ),
         (
             with_codes(Rounding=CODES["Liabilities:Wallets"]),
-            ["xero.accounts.Rounding: must be another than that of a liability, its other side"],
+            ["xero.accounts.Rounding: must not be that of a liability"],
         ),
         (
             with_codes(Incom="200"),
-            [f"xero.accounts.Incom: is none of {', '.join(ROOTS)}, and below none"],
+            ["xero.accounts.Incom: is unknown"],
         ),
         *(
             (
                 with_codes(Income=code),
-                ["xero.accounts.Income: must be a code of 1 to 10 letters and digits"],
+                ["xero.accounts.Income: must be 1 to 10 letters and digits"],
             )
             for code in (200, None, "", "=1", "12345678901", "20\n")
         ),

@@ -545,6 +545,22 @@ def test_a_month_that_no_checkpoint_covers_yet_is_refused(shop: Trade) -> None:
     ]
 
 
+def test_a_month_without_an_entry_has_no_statement_and_no_posting(
+    installation: Installation,
+) -> None:
+    installation.environment["CHECKPOINT_LAG_S"] = "0"
+    clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
+    process = installation.process(clock)
+    process.organization("0")
+    clock.forward(days=10)
+    process.month_end.run()
+    sign(process)
+    empty = Trade(process, installation.directory).make("empty")
+    assert (empty.statements, empty.ok) == (0, True)
+    assert [path.name for path in (empty.out / "journal").iterdir()] == ["accounts.json"]
+    assert (empty.out / "index.csv").read_text().count("\n") == 1
+
+
 def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     sign(shop.process)
     rows = shop.process.log.stored(0, 1_000)
