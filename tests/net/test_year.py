@@ -307,7 +307,7 @@ def test_the_month_in_a_folder(net: Net, year: Year) -> None:
         "margin-by-plan.csv",
         "margin-by-provider.csv",
         "journal/quickbooks-journal-entries_2025-02_USD_001.csv",
-        "journal/xero-manual-journals_2025-02_EUR_001.csv",
+        "journal/xero-manual-journals_2025-02_USD_001.csv",
     ):
         net.note(name, told_csv((out / name).read_text(), net.masks))
     net.run("audit", "margin", "--by", "plan", "--month", "2025-02")
