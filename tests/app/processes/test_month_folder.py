@@ -7,7 +7,7 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.books.journal import DEFAULT, FORMS
+from app.books.reader import Selection, read_transactions
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
 from app.processes.month_folder import Made, make_folder
@@ -63,21 +64,25 @@ def live(process: Process, clock: SetClock) -> None:
     """Trade from January to March: by dice, and what dice seldom do."""
     life = Life(process, 31)
     process.organization("3.333333", HOSTILE)
-    hostile = process.organization("12.50", "=1+1")
+    hostile = process.organization("112.50", "=1+1")
     plan = replace(bought("-1+1 plan", "4.123456"), cost=Cost(1_234_567, "EUR"), network="far")
+    old, job = LinkSteps(process, hostile, None, plan).activate(), None
     while clock.now < datetime(2026, 3, 20, tzinfo=UTC):
         life.go_on(20)
         look_up(process, hostile)
-        finish_job(process, create_job(process, hostile, numbers(3)))
+        if job is not None:
+            finish_job(process, job)  # In February that of January.
+        job = create_job(process, hostile, numbers(3))
         if clock.now.day < 10:
+            old.change(add=[plan]).do_all()
             process.accounts.deposit(hostile, 5_000_001, f"bank {clock.now}", process.cause())
             LinkSteps(process, hostile, None, plan).activate()
         clock.forward(days=4.3)
         process.month_end.run()
         sign(process)
-    clock.now = datetime(2026, 2, 27, tzinfo=UTC)  # A clock that is wrong: it counts in March.
-    look_up(process, hostile)
-    clock.now = datetime(2026, 3, 20, tzinfo=UTC)
+        now, clock.now = clock.now, clock.now - timedelta(days=10)  # A clock that is wrong.
+        look_up(process, hostile, "+14155550101")
+        clock.now = now
     life.finish()
     sign(process)
 
@@ -287,6 +292,7 @@ def test_each_account_of_a_journal_ends_at_its_exact_balance_rounded_once(
             booked[line.account] += line.amount
             balanced[line.number, line.day] += line.amount
         assert not any(balanced.values())
+        assert all((line.day.year, line.day.month) == (2026, 2) for line in lines)
         assert len(balanced) == len({number for number, _ in balanced})
         rounding = booked.pop("Rounding", Decimal())
         assert abs(rounding) <= Decimal("0.005") * (len(booked) + 1)
@@ -300,6 +306,7 @@ def test_each_account_of_a_journal_ends_at_its_exact_balance_rounded_once(
         }
 
 
+@pytest.mark.parametrize("own", ["daily"], indirect=True)  # Single ones come as in the log.
 def test_on_each_day_an_account_holds_in_cents_what_the_export_gives(
     trade: Trade, own: Path
 ) -> None:
@@ -543,6 +550,21 @@ def test_a_month_that_no_checkpoint_covers_yet_is_refused(shop: Trade) -> None:
         "2026-02-rounding,02/28/2026,Rounding differences,Rounding of the wallets 2026-02,0.01,",
         "2026-02-rounding,02/28/2026,Customer wallets,Rounding of the wallets 2026-02,,0.01",
     ]
+
+
+def test_a_checkpoint_within_a_commit_is_no_fault(shop: Trade) -> None:
+    process = shop.process
+    (owner,) = {row.organization_id for row in read_transactions(process.log, Selection())}
+    look_up(process, owner)
+    process.tree_keeper.catch_up()
+    last = process.log.stored(process.log.head() - 2, 2)
+    assert [row.topic for row in last] == ["number_lookup.answered", "wallet.charged"]
+    count = len(process.log.stored(0, 1_000))
+    process.checkpoints._make(count - 1, None)  # As if the keeper had come so far.
+    made = shop.make("cut")
+    verdict = (made.out / "verdict.txt").read_text()
+    assert f"open     position {last[0].position}: it announces" in verdict
+    assert made.ok
 
 
 def test_a_month_without_an_entry_has_no_statement_and_no_posting(
