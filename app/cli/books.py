@@ -1,4 +1,4 @@
-"""The commands of `audit` that read the books: statements, accounts, margin, and their exports."""
+"""The commands of the books: their months, statements, accounts, margin, and their exports."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from app.books.beancount import ledger_lines
+from app.books.journal import DEFAULT
 from app.books.margin import By, margin_of
 from app.books.postings import Posting
 from app.books.reader import Selection, read_transactions
@@ -39,14 +40,16 @@ from app.cli.arguments import (
     out_option,
     selecting,
 )
+from app.cli.import_files import read_account_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Named, Refusals, Said, in_parts, show_stream, written
+from app.cli.output import Named, Refusals, Said, in_parts, show_stream, warn, written
 from app.cli.session import Session, refuse
 from app.http.edge.media import csv_blocks
 from app.http.finance import page
 from app.http.finance.replies import Statement, show_statement
 from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
+from app.processes.month_folder import Made, make_folder
 from domain.accounts.organization import Organization
 from domain.log.log import Log
 from domain.money import format_amount
@@ -68,8 +71,9 @@ NO_FACTS = "--json needs --out: without it the standard output is the export"
 PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
 ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
 
-audit = Subject().add("audit")
-audit.callback = collect_seldom  # Its commands read all of the log.
+books = Subject()
+audit, months = books.add("audit"), books.add("months")
+audit.callback = months.callback = collect_seldom  # Their commands read all of the log.
 
 
 @audit.command("statement", right=None, on="any log")
@@ -456,3 +460,42 @@ def _export_events(
         file.writelines(export.lines())
     facts = {"events": export.events, "position": export.position}
     return {**facts, "size": export.tree.size, "root": export.tree.root().hex()}
+
+
+@months.command("close", right="audit")
+@click.argument("month", metavar="YYYY-MM", type=MONTH)
+def close(session: Session, month: datetime) -> Facts:
+    """Close a month that has ended, for ever, where the clock does not.
+
+    The clock closes no month, and charges no fee, when the installation seems to have been dead for
+    more than a day. Look at the time first: this says that it is right, so both go on.
+    """
+    cause = session.cause
+    session.container.month_end.close(month_of(month), cause)
+    return {"month": month_of(month), "closed_at": cause.at}
+
+
+@months.command("folder", right=None, on="any log")
+@click.argument("month", metavar="YYYY-MM", type=MONTH)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--accounts", type=click.File("rb"), help="What your bookkeeping calls our accounts (JSON)."
+)
+def folder(session: Session, month: datetime, directory: Path, accounts: IO[bytes] | None) -> Made:
+    """Put into DIR what finance sends, books and keeps of a closed month.
+
+    A statement for each organization, numbered without gaps; the journal for DATEV, Xero and
+    QuickBooks; the trial balance; the margin by provider and by plan; the checkpoint of the
+    close, what the verifier says of the log up to it, and an index of all that.
+
+    Made again it is the same, byte by byte; a DIR that holds something else is refused. Exits
+    with 1 when the verifier, or the trial balance, finds something wrong.
+    """
+    container = session.container
+    called = read_account_file(DEFAULT.read_bytes() if accounts is None else accounts.read())
+    if not container.settings.issuer:
+        warn("ISSUER is not set, so the statements do not say who sends them")
+    progress = session.watch("Making")
+    made = make_folder(container, month_of(month), called, directory, progress)
+    session.ok = made.ok
+    return made

@@ -1,20 +1,17 @@
-"""What operators do with an installation as a whole: its keys, followers, months and copies."""
+"""What operators do with an installation as a whole: its keys, followers and copies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.books.journal import DEFAULT
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import active_clients, active_endpoints
 from app.cli.arguments import MONTH, Decorator, org_option
-from app.cli.import_files import read_account_file
 from app.cli.links import IDENTIFIER, find_link
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, warn
@@ -24,9 +21,7 @@ from app.processes import erasing
 from app.processes.backup import Manifest, back_up, restore
 from app.processes.doctor import examine
 from app.processes.erasing import Wanted, erase
-from app.processes.memory import collect_seldom
 from app.processes.migrate import is_migrated
-from app.processes.month_folder import Made, make_folder
 from app.security.key_file import KINDS, Kind, SigningKeysError
 from app.security.ring import ListedKey, Ring
 from domain.accounts.operator_acts import OperatorAct
@@ -72,7 +67,6 @@ dead_letters = subject.add(
     """A message is given up after its second failure, or when this release has no actor for it.
     Its work is not lost: the log knows what is unfinished, and the clock asks for it again.""",
 )
-months = subject.add("months")
 privacy = subject.add("privacy")
 installation = subject.add(
     "installation",
@@ -304,46 +298,6 @@ def _queues(session: Session, queue: str | None) -> Sequence[tuple[str, DeadLett
     if letters is None:
         return []
     return [(name, letters) for name in QUEUES if queue in {None, name}]
-
-
-@months.command("close", right="audit")
-@click.argument("month", metavar="YYYY-MM", type=MONTH)
-def close(session: Session, month: datetime) -> Mapping[str, Any]:
-    """Close a month that has ended, for ever, where the clock does not.
-
-    The clock closes no month, and charges no fee, when the installation seems to have been dead for
-    more than a day. Look at the time first: this says that it is right, so both go on.
-    """
-    cause = session.cause
-    session.container.month_end.close(month_of(month), cause)
-    return {"month": month_of(month), "closed_at": cause.at}
-
-
-@months.command("folder", right=None, on="any log")
-@click.argument("month", metavar="YYYY-MM", type=MONTH)
-@directory_argument
-@click.option(
-    "--accounts", type=click.File("rb"), help="What your bookkeeping calls our accounts (JSON)."
-)
-def folder(session: Session, month: datetime, directory: Path, accounts: IO[bytes] | None) -> Made:
-    """Put into DIR what finance sends, books and keeps of a closed month.
-
-    A statement for each organization, numbered without gaps; the journal for DATEV, Xero and
-    QuickBooks; the trial balance; the margin by provider and by plan; the checkpoint of the
-    close, what the verifier says of the log up to it, and an index of all that.
-
-    Made again it is the same, byte by byte; a DIR that holds something else is refused. Exits
-    with 1 when the verifier, or the trial balance, finds something wrong.
-    """
-    collect_seldom()
-    container = session.container
-    called = read_account_file(DEFAULT.read_bytes() if accounts is None else accounts.read())
-    if not container.settings.issuer:
-        warn("ISSUER is not set, so the statements do not say who sends them")
-    progress = session.watch("Making")
-    made = make_folder(container, month_of(month), called, directory, progress)
-    session.ok = made.ok
-    return made
 
 
 @privacy.command("erase", right="keys")  # It deletes the keys of personal data.
