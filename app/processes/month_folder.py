@@ -79,7 +79,7 @@ def make_folder(
     try:
         found = _Month(container, month, accounts, draft, progress)
         found.write()
-        return Made(month, len(found.rows), found.ok, not _put(draft, directory), directory)
+        return Made(month, len(found.rows), found.ok, not _appear(draft, directory), directory)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -88,7 +88,7 @@ def _may_be_ours(directory: Path) -> bool:
     return directory.is_dir() and ((directory / SUMS).exists() or not any(directory.iterdir()))
 
 
-def _put(draft: Path, directory: Path) -> bool:
+def _appear(draft: Path, directory: Path) -> bool:
     """Let a folder appear as a whole; return False if the very same one is there."""
     if not directory.exists() or not any(directory.iterdir()):
         draft.rename(directory)
@@ -138,11 +138,11 @@ class _Month:
         for number, each in enumerate(statements, 1):
             self._send(f"{self.month}-{number:06}", each, names.get(each.organization, ""))
         balance = month_balance(log, self.month, self.progress)
-        self._balance(balance)
+        sums = self._balance(balance)
         self._margins()
         signed = SignedCheckpoint.read(note)
         self._journal(balance, signed.checkpoint.at)
-        self._index(self._verdict(signed, statements), signed, found.closed_at)
+        self._index(self._verdict(signed, statements) + sums, signed, found.closed_at)
 
     def _names(self, until: int) -> dict[UUID, str]:
         """Return the names of the organizations, in the order in which they were registered."""
@@ -176,9 +176,8 @@ class _Month:
         amounts = (shown.opening_balance, total.debit, total.credit, shown.closing_balance)
         self.rows.append((number, str(shown.organization), name, shown.currency, *amounts))
 
-    def _balance(self, balance: MonthBalance) -> None:
-        """Write the trial balance; it must sum to zero in each currency."""
-        self.ok = self.ok and not any(balance.closing.differences.values())
+    def _balance(self, balance: MonthBalance) -> str:
+        """Write the trial balance; return whether it sums to zero in each currency."""
         rows = (
             (closing.account, closing.currency, *(_plain(format_amount(each)) for each in amounts))
             for opening, closing in balance.lines
@@ -186,6 +185,10 @@ class _Month:
         )
         head = ("account", "currency", "opening", "movement", "closing")
         self._put("trial-balance.csv", csv_blocks(head, rows))
+        self.ok = not any(balance.closing.differences.values())
+        if self.ok:
+            return "ok       the accounts of each currency sum to zero\n"
+        return "FAILED   the accounts of a currency do not sum to zero: see trial-balance.csv\n"
 
     def _margins(self) -> None:
         """Write what was earned by provider (networks are some) and by plan."""

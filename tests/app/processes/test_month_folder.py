@@ -116,7 +116,8 @@ def test_it_holds_by_the_word_of_the_verifier(trade: Trade, made: Made) -> None:
     assert made == Made(MONTH, count, ok=True, unchanged=False, out=trade.home / "daily")
     verdict = (made.out / "verdict.txt").read_text().splitlines()
     assert all(line.startswith("ok ") for line in verdict), verdict
-    assert verdict[-1].endswith(f"{count} of {count} statements are those that it computes")
+    assert verdict[-1].endswith("the accounts of each currency sum to zero")
+    assert verdict[-2].endswith(f"{count} of {count} statements are those that it computes")
     note = (made.out / "checkpoint.txt").read_text()
     assert f"{note.splitlines()[1]} events, signed by" in verdict[0]
     sums = (made.out / "SHA256SUMS").read_text().splitlines()
@@ -598,7 +599,8 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     verdict = (changed.out / "verdict.txt").read_text()
     assert "FAILED   checkpoint checkpoint.txt: the" in verdict
     assert f"FAILED   position {entry.position}: " in verdict
-    assert "something does NOT hold" in (changed.out / "index.html").read_text()
+    assert "FAILED   the accounts of a currency do not sum to zero" in verdict
+    assert "Something does NOT hold" in (changed.out / "index.html").read_text()
 
 
 def is_postgresql(process: Process) -> bool:
