@@ -1,5 +1,9 @@
 """`months folder`: what it says, and that it ends with 1 when something does not hold."""
 
+import filecmp
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,6 +13,7 @@ from app.processes import month_folder
 from domain.cause import Cause
 from tests.app.cli.shell import Shell
 from tests.installation import SetClock
+from tests.tidy.source import ROOT
 
 MONTH = "2026-02"
 
@@ -45,6 +50,18 @@ def test_it_says_what_it_has_made(closed: Shell, tmp_path: Path) -> None:
     assert "is not JSON" in closed.refusal(
         "months", "folder", MONTH, out, "--accounts", out / "SHA256SUMS"
     )
+
+
+def test_no_clock_zone_language_or_order_of_chance_is_in_it(closed: Shell, tmp_path: Path) -> None:
+    made = closed.run("months", "folder", MONTH, tmp_path / "here")
+    assert made.exit_code == 0
+    elsewhere = {"TZ": "Pacific/Kiritimati", "LC_ALL": "de_DE.UTF-8", "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-m", "app", "months", "folder", MONTH, tmp_path / "there"]
+    environment = {**os.environ, **closed.environment, **elsewhere}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    compared = filecmp.dircmp(tmp_path / "here", tmp_path / "there")
+    assert (compared.left_only, compared.right_only, compared.diff_files) == ([], [], [])
+    assert closed.json("months", "folder", MONTH, tmp_path / "there")["unchanged"] is True
 
 
 def test_without_an_issuer_it_warns(closed: Shell, tmp_path: Path) -> None:
