@@ -31,6 +31,7 @@ from tests.net.pages import Page
 from tests.projections.histories import Life, create_job, finish_job, look_up, run_on_log
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import Seed
+from tests.servers.browser import Browser
 
 MONTH = "2026-02"
 HOSTILE = "=cmd()|'../../etc/<script>alert(1)</script>"
@@ -173,6 +174,18 @@ def test_a_statement_names_its_number_issuer_period_totals_and_checkpoint(made: 
             assert (line["from"], line["to"]) == ("2026-02-01", "2026-02-28")
             assert (line["number"], line["issuer"]) == (row["number"], "Carrier & Co., 1 Street")
             assert line["checkpoint"] == " ".join(note.split())
+
+
+@pytest.mark.soak
+def test_a_statement_prints_on_one_sheet_without_the_lines_of_a_browser(
+    made: Made, browser: Browser
+) -> None:
+    for file in (made.out / "statements").glob("*.html"):
+        with browser.page() as page:
+            page.open(file.as_uri())
+            printed, bare = (page.pdf(lines_of_the_browser=shown) for shown in (True, False))
+        assert re.findall(rb"/MediaBox \[([^]]*)]", printed) == [b"0 0 594.95996 841.91998"]
+        assert len(printed) == len(bare)  # But for the time at which they were made.
 
 
 def test_the_trial_balance_is_counted_from_the_export(trade: Trade, made: Made) -> None:
