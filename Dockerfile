@@ -9,6 +9,7 @@ RUN python -m venv /venv \
  && /venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY app app
 COPY docs/partners docs/partners
+COPY docs/verifier docs/verifier
 COPY domain domain
 COPY projections projections
 COPY workers workers

@@ -4,9 +4,9 @@ Revenue is the sum of all charges; deposits and adjustments do not count.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from app.books.postings import COSTLY, Work, work_of
@@ -20,6 +20,7 @@ from domain.log.aggregate import Event
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from domain.money import format_amount
 from projections.engine.read_model import Uses
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
@@ -32,6 +33,8 @@ BESIDES: dict[By, Uses] = {  # Further events that decide the row of an entry.
     "org": (Organization.Registered,),
     "provider": (Link.Began, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
 }
+# These count in no row, but later entries refer to them.
+REFERRED: Uses = (Organization.Registered, *BESIDES["provider"])
 
 
 @dataclass(slots=True)
@@ -63,6 +66,21 @@ class Earned:
     def margin_micros(self, currency: str) -> int:
         """Return revenue less refunds and less the costs in this currency."""
         return self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
+
+    def told(self, currency: str) -> dict[str, Any]:
+        """Return the sums as people read them."""
+        others = sorted({its for its, _ in self.costs_micros} - {currency})
+        return {
+            "revenue": format_amount(self.revenue_micros),
+            "refunds": format_amount(self.refunds_micros),
+            "cost": format_amount(self.cost_micros(currency)),
+            "estimated": format_amount(self.costs_micros[currency, True]),
+            "other_costs": [
+                {"amount": format_amount(self.cost_micros(its)), "currency": its} for its in others
+            ],
+            "unknown": self.unknown,
+            "margin": format_amount(self.margin_micros(currency)),
+        }
 
 
 class Providers:
@@ -117,7 +135,7 @@ class Margin:
         self.names: dict[str, str] = {}  # Of organizations or plans.
         self.currency: str | None = None  # Of the wallets.
         self._providers = Providers(provider_of_lookup)
-        self._months = Months()
+        self.months = Months()
 
     def add(self, event: Event) -> None:
         if self.by == "provider":
@@ -131,7 +149,7 @@ class Margin:
             case Wallet.Moved():
                 self._row_of(event)  # Later entries are of no earlier month.
             case Month.Closed():
-                self._months.of(event)  # Later events are of no earlier month.
+                self.months.of(event)  # Later events are of no earlier month.
             case Organization.Registered():
                 self.names[str(event.originator_id)] = event.name
             case _:
@@ -151,7 +169,7 @@ class Margin:
             case "day":
                 return entry.timestamp.date().isoformat()
             case "month":
-                return self._months.of(entry)
+                return self.months.of(entry)
             case "org":
                 return str(entry.organization_id)
             case "plan":
@@ -164,7 +182,7 @@ class Margin:
             case "day":
                 return event.timestamp.date().isoformat()
             case "month":
-                return self._months.of(event)
+                return self.months.of(event)
             case "org":
                 return str(event.organization_id)  # type: ignore[attr-defined]  # all work is for one
             case "plan":
@@ -178,6 +196,13 @@ class Margin:
             self.names[plan_id] = name
         return plan_id
 
+    def told(self, currency: str) -> Iterator[dict[str, Any]]:
+        """Yield what is told of each row that is not empty, in the order of their keys."""
+        keys = [key for key, row in self.rows.items() if row != Earned()]
+        for key in sorted(keys, key=lambda key: (key is None, key or "")):
+            name = {"name": self.names.get(key or "")} if self.by in {"org", "plan"} else {}
+            yield {self.by: key, **name, **self.rows[key].told(currency)}
+
     @property
     def total(self) -> Earned:
         """The sum of all rows."""
@@ -187,14 +212,22 @@ class Margin:
         return total
 
 
-def margin_of(log: Log, by: By, progress: Progress = ignore_progress) -> Margin:
-    """Add up the log to its present end."""
+def margin_of(
+    log: Log, by: By, progress: Progress = ignore_progress, month: str | None = None
+) -> Margin:
+    """Add up the log to its present end; or one month of it, to where that is closed."""
 
     def provider_of_lookup(stream_id: UUID) -> str | None:
         lookup = log.find(NumberLookup, stream_id)
         return lookup.answer.provider if lookup is not None else None
 
     margin = Margin(by, provider_of_lookup)
-    for recorded in read_events(log, margin.uses, progress):
-        margin.add(recorded.event)
+    months = margin.months
+    uses: Uses = margin.uses if month is None else (*margin.uses, Wallet.Moved, Month.Closed)
+    for _, event in read_events(log, uses, progress):
+        its = None if month is None else months.of(event)
+        if its == month or isinstance(event, REFERRED):
+            margin.add(event)
+        if month is not None and months.closed >= month:
+            break
     return margin

@@ -86,9 +86,9 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
     """Return the posting that is opposite the wallet of an entry."""
     match entry:
         case Wallet.Charged():
-            account, micros = f"Income:{_word(entry.kind)}", -entry.amount_micros
+            account, micros = f"Income:{word_of(entry.kind)}", -entry.amount_micros
         case Wallet.Refunded():
-            account, micros = f"Income:Refunds:{_word(kind_refunded(entry))}", entry.amount_micros
+            account, micros = f"Income:Refunds:{word_of(kind_refunded(entry))}", entry.amount_micros
         case Wallet.Deposited():
             account, micros = "Assets:Deposits", entry.amount_micros
         case _:
@@ -98,7 +98,7 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
 
 def postings_of(work: Work) -> tuple[Posting, ...]:
     """Return the expense and the liability for work; empty if it is free or its cost unknown."""
-    cost, name = work.cost, _word(work.provider or "unknown")
+    cost, name = work.cost, word_of(work.provider or "unknown")
     if cost is None or not cost.amount_micros:
         return ()
     return (
@@ -107,6 +107,6 @@ def postings_of(work: Work) -> tuple[Posting, ...]:
     )
 
 
-def _word(name: str) -> str:
+def word_of(name: str) -> str:
     """Return a name as a part of an account: `monthly_link_fee` is Monthly-link-fee."""
     return _STRANGE.sub("-", name).strip("-").capitalize()

@@ -13,8 +13,8 @@ import msgspec
 
 from app.bootstrap.container import Container
 from app.cli.arguments import id_argument, out_option
-from app.cli.books import audit
-from app.cli.operation import Subject, misuse
+from app.cli.books import audit, books
+from app.cli.operation import misuse
 from app.cli.output import Said, in_json, warn, written
 from app.cli.root import one_line
 from app.cli.session import Session, refuse
@@ -37,8 +37,7 @@ NOTE = click.Path(path_type=Path, dir_okay=False, exists=True)
 NOTES = click.Path(path_type=Path, exists=True)
 DENIED = "the log is not what its newest checkpoint says; see: python -m app audit verify"
 
-subject = Subject()
-subject.add_command(audit)
+subject = books
 
 key_option = click.option(
     "--key", multiple=True, help="A verifier key, as `keys list` has once printed it."

@@ -1,4 +1,4 @@
-"""The commands of `audit` that read the books: statements, accounts, margin, and their exports."""
+"""The commands of the books: their months, statements, accounts, margin, and their exports."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -10,7 +10,8 @@ import click
 import msgspec
 
 from app.books.beancount import ledger_lines
-from app.books.margin import By, Earned, Margin, margin_of
+from app.books.journal import DEFAULT
+from app.books.margin import By, margin_of
 from app.books.postings import Posting
 from app.books.reader import Selection, read_transactions
 from app.books.reconcile import (
@@ -39,14 +40,16 @@ from app.cli.arguments import (
     out_option,
     selecting,
 )
+from app.cli.import_files import read_account_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Named, Refusals, Said, in_parts, show_stream, written
+from app.cli.output import Named, Refusals, Said, in_parts, show_stream, warn, written
 from app.cli.session import Session, refuse
 from app.http.edge.media import csv_blocks
 from app.http.finance import page
 from app.http.finance.replies import Statement, show_statement
 from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
+from app.processes.month_folder import Made, make_folder
 from domain.accounts.organization import Organization
 from domain.log.log import Log
 from domain.money import format_amount
@@ -68,8 +71,9 @@ NO_FACTS = "--json needs --out: without it the standard output is the export"
 PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
 ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
 
-audit = Subject().add("audit")
-audit.callback = collect_seldom  # Its commands read all of the log.
+books = Subject()
+audit, months = books.add("audit"), books.add("months")
+audit.callback = months.callback = collect_seldom  # Their commands read all of the log.
 
 
 @audit.command("statement", right=None, on="any log")
@@ -208,42 +212,21 @@ def _line(row: Mapping[str, Any]) -> str:
     show_default=True,
     help="What each row is about.",
 )
-def margin(session: Session, by: By) -> Said:
+@month_option("Of a month, by the cut-off of the statements.")
+def margin(session: Session, *, by: By, month: datetime | None) -> Said:
     """Tell what was earned: revenue, refunds, costs of providers, and what is left.
 
     Left is the margin in the currency of the wallets, of which other costs and those that are not
     known have yet to be taken. `unknown` counts the latter.
     """
     container = session.container
-    found = margin_of(container.log, by, session.watch("Adding up"))
+    wanted = month_of(month) if month is not None else None
+    found = margin_of(container.log, by, session.watch("Adding up"), wanted)
     currency = found.currency or container.settings.currency
-    keys = [key for key, row in found.rows.items() if row != Earned()]
-    rows = [
-        _margin_row(found, key, currency)
-        for key in sorted(keys, key=lambda key: (key is None, key or ""))
-    ]
-    total = _earned(found.total, currency)
+    rows, total = [*found.told(currency)], found.total.told(currency)
     last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
     facts = {"by": by, "currency": currency, "data": rows, "total": total}
     return Said(facts, [[*rows, *last]])
-
-
-def _margin_row(found: Margin, key: str | None, currency: str) -> Facts:
-    name = {"name": found.names.get(key or "")} if found.by in {"org", "plan"} else {}
-    return {found.by: key, **name, **_earned(found.rows[key], currency)}
-
-
-def _earned(row: Earned, currency: str) -> Facts:
-    others = sorted({its for its, _ in row.costs_micros} - {currency})
-    return {
-        "revenue": format_amount(row.revenue_micros),
-        "refunds": format_amount(row.refunds_micros),
-        "cost": format_amount(row.cost_micros(currency)),
-        "estimated": format_amount(row.costs_micros[currency, True]),
-        "other_costs": [_money(row.cost_micros(its), its) for its in others],
-        "unknown": row.unknown,
-        "margin": format_amount(row.margin_micros(currency)),
-    }
 
 
 @audit.command("trial-balance", right=None)
@@ -477,3 +460,42 @@ def _export_events(
         file.writelines(export.lines())
     facts = {"events": export.events, "position": export.position}
     return {**facts, "size": export.tree.size, "root": export.tree.root().hex()}
+
+
+@months.command("close", right="audit")
+@click.argument("month", metavar="YYYY-MM", type=MONTH)
+def close(session: Session, month: datetime) -> Facts:
+    """Close a month that has ended, for ever, where the clock does not.
+
+    The clock closes no month, and charges no fee, when the installation seems to have been dead for
+    more than a day. Look at the time first: this says that it is right, so both go on.
+    """
+    cause = session.cause
+    session.container.month_end.close(month_of(month), cause)
+    return {"month": month_of(month), "closed_at": cause.at}
+
+
+@months.command("folder", right=None, on="any log")
+@click.argument("month", metavar="YYYY-MM", type=MONTH)
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option(
+    "--accounts", type=click.File("rb"), help="What your bookkeeping calls our accounts (JSON)."
+)
+def folder(session: Session, month: datetime, directory: Path, accounts: IO[bytes] | None) -> Made:
+    """Put into DIR what finance sends, books and keeps of a closed month.
+
+    A statement for each organization, numbered without gaps; the journal for DATEV, Xero and
+    QuickBooks; the trial balance; the margin by provider and by plan; the checkpoint of the
+    close, what the verifier says of the log up to it, and an index of all that.
+
+    Made again it is the same, byte by byte; a DIR that holds something else is refused. Exits
+    with 1 when the verifier, or the trial balance, finds something wrong.
+    """
+    container = session.container
+    called = read_account_file(DEFAULT.read_bytes() if accounts is None else accounts.read())
+    if not container.settings.issuer:
+        warn("ISSUER is not set, so the statements do not say who sends them")
+    progress = session.watch("Making")
+    made = make_folder(container, month_of(month), called, directory, progress)
+    session.ok = made.ok
+    return made

@@ -1,4 +1,4 @@
-"""The JSON files of operators, plans and links, read as entries or refused with every mistake.
+"""The JSON files of operators, plans, links and accounts, read or refused with every mistake.
 
 The fields are stricter than marshmallow's own: no number is read from a string, nor the reverse.
 """
@@ -16,6 +16,9 @@ from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, validate
 
+from app.books.journal import BELOW, FORMS, OWED, PROVIDERS, ROOTS, Accounts
+from app.books.postings import word_of
+from app.bootstrap.providers import LOOKUPS, NETWORKS
 from domain import strict_json
 from domain.catalogue.file_errors import FILE, FileRefused, Path, Problem, Wrong, lines_of, repeated
 from domain.catalogue.matching import PLANS_MAX, PlanEntry, place_of
@@ -102,7 +105,7 @@ class One(fields.Nested):
     """An object that is loaded as what `make` returns."""
 
     def __init__(
-        self, make: Callable[..., Any], schema: type[Object], *, optional: bool = False
+        self, make: Callable[..., Any], schema: type[Schema], *, optional: bool = False
     ) -> None:
         super().__init__(schema, **_options(NO_OBJECT, optional=optional))
         self.make = make
@@ -328,6 +331,74 @@ def read_link_file(data: bytes, networks: Sequence[str]) -> list[LinkEntry]:
     if lines := lines_of(FILE, [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")]):
         raise FileRefused(lines)
     return entries
+
+
+def _codes(rule: str, pattern: str) -> One:
+    """Return a field for what a program calls our accounts; those below `ROOTS` may be absent."""
+    code = partial(checked, rule, re.compile(pattern).fullmatch)
+    providers = [f"{root}:{word_of(name)}" for root in PROVIDERS for name in (*LOOKUPS, *NETWORKS)]
+    known: dict[str, fields.Field[Any]] = {name: code() for name in ROOTS}
+    known |= {name: code(optional=True) for name in (*BELOW, *providers)}
+    return One(_given, Object.from_dict(known))
+
+
+def _given(**codes: str | None) -> Mapping[str, str]:
+    """Leave out what is absent. Each posting has a liability on one side, and only there."""
+    given = {name: code for name, code in codes.items() if code is not None}
+    owed = {code for name, code in given.items() if name.startswith(OWED)}
+    both = [name for name, code in given.items() if code in owed and not name.startswith(OWED)]
+    if both:
+        raise ValidationError({name: ["must not be that of a liability"] for name in both})
+    return given
+
+
+def _from_to(least: int, most: int) -> Value:
+    rule = f"must be a whole number from {least} to {most}"
+    return checked(rule, lambda it: _is_whole(most, it) and it >= least)
+
+
+# A spreadsheet runs what begins with another sign.
+NAME = "must be a name that begins with a letter or digit", r"[^\W_][^\0-\x1f\ud800-\udfff]{0,99}"
+
+
+class _Datev(Object):
+    consultant = _from_to(1001, 9_999_999)
+    client = _from_to(1, 99_999)
+    account_length = _from_to(4, 8)
+    year_begins = _from_to(1, 12)
+    accounts = _codes("must be 1 to 9 digits, and not all 0", r"(?!0+$)[0-9]{1,9}")
+
+
+class _Xero(Object):
+    tax_rate = checked(NAME[0], re.compile(NAME[1]).fullmatch)
+    accounts = _codes("must be 1 to 10 letters and digits", r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}")
+
+
+class _QuickBooks(Object):
+    date = one_of("MM/DD/YYYY", "DD/MM/YYYY", optional=False)
+    accounts = _codes(*NAME)
+
+
+class _AccountFile(Object):
+    postings = one_of("daily", "single", optional=False)
+    datev = One(dict, _Datev, optional=True)
+    xero = One(dict, _Xero, optional=True)
+    quickbooks = One(dict, _QuickBooks, optional=True)
+
+
+def read_account_file(data: bytes) -> Accounts:
+    """Read what bookkeeping calls our accounts; raises FileRefused with every error."""
+    parsed = _parse(data)
+    problems, found = [*_repeats(parsed)], dict[str, Any]()
+    try:
+        found = _AccountFile().load(parsed)
+    except ValidationError as error:
+        problems += _problems(error.messages)
+    if not problems and not any(found[name] for name in FORMS):
+        problems = [((), f"names no program: {', '.join(FORMS)}")]
+    if problems:
+        raise FileRefused(lines_of(FILE, problems))
+    return found
 
 
 def _repeated(entries: Sequence[LinkEntry], name: str) -> list[Problem]:

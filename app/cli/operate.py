@@ -1,8 +1,7 @@
-"""What operators do with an installation as a whole: its keys, followers, months and copies."""
+"""What operators do with an installation as a whole: its keys, followers and copies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 from uuid import UUID
@@ -70,7 +69,6 @@ dead_letters = subject.add(
     """A message is given up after its second failure, or when this release has no actor for it.
     Its work is not lost: the log knows what is unfinished, and the clock asks for it again.""",
 )
-months = subject.add("months")
 privacy = subject.add("privacy")
 installation = subject.add(
     "installation",
@@ -302,19 +300,6 @@ def _queues(session: Session, queue: str | None) -> Sequence[tuple[str, DeadLett
     if letters is None:
         return []
     return [(name, letters) for name in QUEUES if queue in {None, name}]
-
-
-@months.command("close", right="audit")
-@click.argument("month", metavar="YYYY-MM", type=MONTH)
-def close(session: Session, month: datetime) -> Mapping[str, Any]:
-    """Close a month that has ended, for ever, where the clock does not.
-
-    The clock closes no month, and charges no fee, when the installation seems to have been dead for
-    more than a day. Look at the time first: this says that it is right, so both go on.
-    """
-    cause = session.cause
-    session.container.month_end.close(month_of(month), cause)
-    return {"month": month_of(month), "closed_at": cause.at}
 
 
 @privacy.command("erase", right="keys")  # It deletes the keys of personal data.

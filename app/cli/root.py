@@ -52,13 +52,15 @@ SUBJECTS: Mapping[str, Mapping[str, str]] = {
         "jobs": "Bulk lookup jobs.",
         "webhooks": "Webhooks: where partners are told what happens, and what they were told.",
     },
-    "audit": {"audit": "Checks of the log and of all that is built from it."},
+    "audit": {
+        "audit": "Checks of the log and of all that is built from it.",
+        "months": "The months of the books.",
+    },
     "settings": {"settings": "Print every setting with its value, default and meaning."},
     "operate": {
         "keys": "The keys that sign tokens and checkpoints, peppers, and keys of webhooks.",
         "projections": "The read models that are built from the log.",
         "dead-letters": "Messages that were given up, and their way back.",
-        "months": "The months of the books.",
         "privacy": "Personal data and its end.",
         "doctor": "Say in words what is not ready for production.",
         "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",

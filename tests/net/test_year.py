@@ -297,6 +297,27 @@ def test_the_books(net: Net, year: Year) -> None:
     net.print("audit", "margin", "--by", "plan")
 
 
+def test_the_month_in_a_folder(net: Net, year: Year) -> None:
+    year.of(net)
+    out, issuer = year.house.home / "books", {"ISSUER": "Carrier & Co."}
+    net.run("months", "folder", "2025-02", out, **issuer)
+    for name in (
+        "index.csv",
+        "trial-balance.csv",
+        "margin-by-plan.csv",
+        "margin-by-provider.csv",
+        "journal/quickbooks-journal-entries_2025-02_USD_001.csv",
+        "journal/xero-manual-journals_2025-02_USD_001.csv",
+    ):
+        net.note(name, told_csv((out / name).read_text(), net.masks))
+    net.run("audit", "margin", "--by", "plan", "--month", "2025-02")
+    net.run("months", "folder", "2025-02", out, **issuer)
+    net.run("months", "folder", "2026-01", out, **issuer)
+    net.run("months", "folder", "2025-02", year.house.home, **issuer)
+    net.run("months", "folder", "2025-02", out, "--accounts", net.file("accounts.json", "{}"))
+    net.print("months", "folder", "2025-02", year.house.home / "other")
+
+
 def test_a_bank_and_a_provider_are_reconciled(net: Net, year: Year) -> None:
     year.of(net)
     bank = "reference,amount\nbank-north-1,200.00\nbank-south-1,21.00\nbank-east-1,5.00\n"

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -221,6 +222,11 @@ class Page:
     def print_view(self) -> None:
         """Show the page as it would be printed."""
         self._call("Emulation.setEmulatedMedia", media="print")
+
+    def pdf(self, *, lines_of_the_browser: bool) -> bytes:
+        """Print the page, on the paper that it asks for."""
+        told = {"displayHeaderFooter": lines_of_the_browser, "preferCSSPageSize": True}
+        return b64decode(self._call("Page.printToPDF", **told)["data"])
 
     def open(self, url: str) -> None:
         """Go to a URL and wait until all that its page names has been loaded."""

@@ -14,6 +14,11 @@ from domain.money import format_amount, parse_amount
 
 STYLE = (Path(__file__).parent / "statement.css").read_text("utf-8")
 STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
+# Without a margin of the page browsers have no place for their own lines, such as the address.
+A4 = """
+@page { size: A4; margin: 0 }
+@media print { html, body { font-size: 12px } main { padding: 20mm 18mm 0 } }
+"""
 POLICY = (
     f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -57,15 +62,19 @@ def totals(statement: Statement) -> tuple[StatementLine, str]:
     return total, format_amount(credit - debit)
 
 
-def statement_page(statement: Statement, organization: str, issuer: str) -> str:
-    """Return the page; it names the organization, and the issuer if there is one."""
+def statement_page(statement: Statement, organization: str, issuer: str, numbered: str = "") -> str:
+    """Return the page; it names the organization, and the issuer if there is one.
+
+    `numbered` is the number and period of one that is sent on paper, on which nothing else stands.
+    """
     total, net = totals(statement)
     lines = [*statement.lines, total]
     amounts = [statement.opening_balance, statement.closing_balance, net]
     amounts += [each for line in lines for each in (line.debit, line.credit)]
     decimals = max(len(amount.partition(".")[2]) for amount in amounts)
     return TEMPLATES.get_template("statement.html").render(
-        style=STYLE,
+        style=STYLE + A4 if numbered else STYLE,
+        numbered=numbered,
         issuer=issuer,
         organization=organization,
         statement=statement,

@@ -76,6 +76,8 @@ def test_what_months_have_earned_is_what_their_statements_say(installation: Inst
         assert row.refunds_micros == sum(it.credit_micros for kind, it in lines if kind == "refund")
         charged = sum(it.debit_micros for kind, it in lines if kind != "adjustment")
         assert row.revenue_micros == charged
+        for by in EVERY:
+            assert margin_of(process.log, by, month=month).total == row
     assert all(
         margin_of(process.log, by).total == margin_of(process.log, "month").total for by in EVERY
     )

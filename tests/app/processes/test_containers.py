@@ -52,7 +52,7 @@ def test_every_path_that_the_image_copies_exists() -> None:
         if not line.startswith("--from")
         for source in shlex.split(line)[:-1]
     ]
-    rooms = {"app", "docs/partners", "domain", "projections", "workers"}
+    rooms = {"app", "docs/partners", "docs/verifier", "domain", "projections", "workers"}
     assert {*rooms, "requirements.lock"} == set(copied)
     assert [each for each in copied if not (ROOT / each).exists()] == []
     kept = (ROOT / ".dockerignore").read_text("utf-8").split()

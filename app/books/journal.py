@@ -1,0 +1,229 @@
+"""The journal of a month for bookkeeping programs: its postings in whole cents, in three formats.
+
+A posting is between two accounts, one of which has no other opposite. It is what that account holds
+in cents by then, less what it held in cents before. So at the end of each month every account holds
+its exact balance, rounded once, and nothing is lost from month to month. Only the wallets are the
+opposite of many accounts: what their rounded balance differs from these is posted to `Rounding`.
+
+The formats are those that docs/finance.md describes, with their sources.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app.books.postings import WALLETS, opposite_of, postings_of, word_of, work_of
+from app.books.trial_balance import USES, MonthBalance
+from domain.accounts.wallet import CHARGED_FOR, Wallet
+from domain.finance.month import Month
+from domain.finance.statement import Months
+from domain.log.log import Log
+from domain.months import first_instant, next_month
+from projections.engine.reader import read_events
+from projections.engine.rebuild import Progress, ignore_progress
+
+# What the programs call our accounts, unless an operator says it; and an example for that file.
+DEFAULT = Path(__file__).parent / "accounts.json"
+# The headings of its 125 columns, of which the first 14 are used.
+DATEV = (DEFAULT.parent / "datev.csv").read_text("utf-8").strip()
+OWED, ROUNDING = "Liabilities:", "Rounding"
+# Each of these needs an account; those below may have their own.
+INCOME = ("Income", "Income:Refunds")
+PROVIDERS = ("Expenses:Providers", "Liabilities:Providers")
+ROOTS = ("Assets:Deposits", WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDING)
+BELOW = [f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()]
+Accounts = Mapping[str, Any]  # The file of the operator, as it was read and checked.
+CENT = 10_000  # In micro-units.
+
+
+class Move(NamedTuple):
+    """Micro-units from `other` to `account`, and what they were: exact, and below zero back."""
+
+    day: date
+    account: str
+    other: str
+    currency: str
+    micros: int
+    text: str
+
+
+class Booked(NamedTuple):
+    """Whole cents from the account of the credit to that of the debit.
+
+    Those of one number stand together and are one journal, of one day.
+    """
+
+    number: str
+    day: date
+    debit: str
+    credit: str
+    currency: str
+    cents: int
+    text: str
+
+
+def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iterator[Move]:
+    """Yield what a closed month has moved, in the order of the log; `text` names each.
+
+    What is dated before the month, but counts in it, is dated on its first day.
+    """
+    months, first = Months(), first_instant(month).date()
+    for position, event in read_events(log, (*USES, Month.Closed), progress):
+        its = months.of(event)
+        if months.closed >= month:
+            return
+        if its != month:
+            continue
+        day = max(event.timestamp.date(), first)
+        if isinstance(event, Wallet.Moved):
+            pairs = [(opposite_of(event), WALLETS, str(event.transaction_id))]
+        else:
+            posted = filter(None, map(postings_of, work_of(event)))
+            pairs = [(one, other.account, f"position {position}") for one, other in posted]
+        for (account, currency, micros), other, name in pairs:
+            text = f"{account.rpartition(':')[2]} {name}"
+            yield Move(day, account, other, currency, micros, text)
+
+
+def daily(moves: Iterable[Move]) -> list[Move]:
+    """Add up the moves of each day and pair of accounts, in their order."""
+    sums: Counter[tuple[date, str, str, str]] = Counter()
+    for each in moves:
+        sums[each[:4]] += each.micros
+    return [Move(*key, micros, f"{key[1]} {key[0]}") for key, micros in sorted(sums.items())]
+
+
+def book(
+    moves: Iterable[Move], balance: MonthBalance, month: str, *, single: bool
+) -> Iterator[Booked]:
+    """Yield the postings in cents, without those of zero, and the rounding of the wallets last."""
+    held = Counter({line[:2]: line.micros for line in balance.opening.lines})
+    posted, numbers = Counter[str](), Counter[str]()  # To the wallets, and how many; by currency.
+    for move in moves:
+        account, currency = move.account, move.currency
+        before = in_cents(held[account, currency])
+        held[account, currency] += move.micros
+        cents = in_cents(held[account, currency]) - before
+        if move.other == WALLETS:
+            posted[currency] -= cents
+        if cents:
+            numbers[currency] += 1
+            in_turn = f"{month}-{currency}-{numbers[currency]:06}"
+            yield _booked(in_turn if single else f"{move.day}-{currency}", move, cents)
+    last = (first_instant(next_month(month)) - timedelta(days=1)).date()
+    for opening, closing in balance.lines:
+        if closing.account == WALLETS:
+            its, text = closing.currency, f"Rounding of the wallets {month}"
+            due = in_cents(closing.micros) - in_cents(opening.micros) - posted[its]
+            if due:
+                move = Move(last, WALLETS, ROUNDING, its, 0, text)
+                yield _booked(f"{month}-rounding", move, due)
+
+
+def _booked(number: str, move: Move, cents: int) -> Booked:
+    debit, credit = (move.account, move.other) if cents > 0 else (move.other, move.account)
+    return Booked(number, move.day, debit, credit, move.currency, abs(cents), move.text)
+
+
+def in_cents(micros: int) -> int:
+    """Round to cents, half of one away from zero."""
+    cents = (abs(micros) + CENT // 2) // CENT
+    return -cents if micros < 0 else cents
+
+
+def code_of(accounts: Mapping[str, str], account: str) -> str:
+    """Return what a program calls an account: by its own name, or the nearest above it."""
+    while account not in accounts:
+        account = account.rpartition(":")[0]
+    return accounts[account]
+
+
+def _money(cents: int, point: str = ".") -> str:
+    whole, fraction = divmod(abs(cents), 100)
+    return f"{'-' if cents < 0 else ''}{whole}{point}{fraction:02}"
+
+
+def parts(booked: Iterable[Booked], postings_max: int) -> Iterator[list[Booked]]:
+    """Divide postings among files of at most so many; a journal stays whole."""
+    part: list[Booked] = []
+    for _, journal in groupby(booked, attrgetter("number")):
+        following = [*journal]
+        if part and len(part) + len(following) > postings_max:
+            yield part
+            part = []
+        part += following
+    if part:
+        yield part
+
+
+def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
+    """Write a booking batch: header 700, category 21, format 13, in code page 1252."""
+    first = booked[0].day.replace(day=1)
+    last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    begins = first.replace(month=its["year_begins"])
+    begins = begins if begins <= first else begins.replace(year=first.year - 1)
+    made = f"{made_at:%Y%m%d%H%M%S}{made_at.microsecond // 1000:03}"
+    title, currency = f"Books {first:%Y-%m}", booked[0].currency
+    whose = f"{its['consultant']};{its['client']};{begins:%Y%m%d};{its['account_length']}"
+    head = f'"EXTF";700;21;"Buchungsstapel";13;{made};;"RE";"";"";{whose};{first:%Y%m%d};'
+    head += f'{last:%Y%m%d};"{title}";"";1;0;0;"{currency}";;"";;;"";;;"";""'
+    lines = [head, DATEV]
+    rest = ";" * (DATEV.count(";") - 13)
+    for each in booked:
+        debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
+        lines.append(
+            f'{_money(each.cents, ",")};"S";"{currency}";;;;{debit};{credit};;{each.day:%d%m};'
+            f'"{each.number}";;;"{each.text[:60]}"{rest}'
+        )
+    return "".join(f"{line}\r\n" for line in lines).encode("cp1252")
+
+
+def xero(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
+    """Write manual journals, in the columns of Xero's template; a credit is negative."""
+    head = ["*Narration", "*Date", "Description", "*AccountCode", "*TaxRate", "*Amount"]
+    rows = [head + [f"Tracking{part}{n}" for n in "12" for part in ("Name", "Option")]]
+    for each in booked:
+        told = (f"Books {each.number}", f"{each.day:%d %b %Y}", each.text)
+        for account, cents in ((each.debit, each.cents), (each.credit, -each.cents)):
+            code = code_of(its["accounts"], account)
+            rows.append([*told, code, its["tax_rate"], _money(cents), "", "", "", ""])
+    return _csv(rows)
+
+
+def quickbooks(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
+    """Write journal entries for QuickBooks Online; a line has a debit or a credit."""
+    rows = [["Journal No.", "Journal Date", "Account Name", "Description", "Debits", "Credits"]]
+    form = {"MM/DD/YYYY": "%m/%d/%Y", "DD/MM/YYYY": "%d/%m/%Y"}[its["date"]]
+    for each in booked:
+        debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
+        told, amount = (each.number, each.day.strftime(form)), _money(each.cents)
+        rows += [[*told, debit, each.text, amount, ""], [*told, credit, each.text, "", amount]]
+    return _csv(rows)
+
+
+def _csv(rows: Iterable[Sequence[str]]) -> bytes:
+    """Write a table. An account begins with no sign of a formula, and all other texts are ours."""
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+class Form(NamedTuple):
+    """How a program takes journals: the name of a file, how much it has at most, its bytes."""
+
+    file: str
+    postings_max: int
+    write: Callable[[Sequence[Booked], Accounts, datetime], bytes]
+
+
+FORMS: Mapping[str, Form] = {
+    "datev": Form("EXTF_Buchungsstapel", 99_999, datev),
+    "xero": Form("xero-manual-journals", 150, xero),  # Of two lines, as in the next.
+    "quickbooks": Form("quickbooks-journal-entries", 500, quickbooks),
+}

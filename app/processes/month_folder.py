@@ -1,0 +1,287 @@
+"""A closed month in a folder: what finance sends, books and keeps of it, from the log alone.
+
+Its bytes follow from the log up to the close, the first checkpoint that covers it, ISSUER, the
+accounts of the operator, and the release; no clock and no order of chance is in them. So whoever
+makes it again gets the same folder.
+"""
+
+import filecmp
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from subprocess import PIPE, STDOUT
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from app.books.journal import FORMS, Accounts, book, daily, moves_of, parts
+from app.books.margin import margin_of
+from app.books.statements import statements_of
+from app.books.trial_balance import MonthBalance, month_balance
+from app.bootstrap.container import Container
+from app.http.edge.media import TEMPLATES, csv_blocks
+from app.http.finance import page
+from app.http.finance.replies import Statement, show_statement
+from domain.accounts.organization import Organization
+from domain.errors import NotPossible
+from domain.finance.month import Month, month_id
+from domain.money import format_amount
+from domain.months import first_instant, next_month
+from projections.audit.checkpoint import SignedCheckpoint, verifier_key
+from projections.audit.export import Export, Subtrees
+from projections.engine.reader import read_events
+from projections.engine.rebuild import Progress
+
+VERIFIER = Path(__file__).parents[2] / "docs" / "verifier" / "verify.py"
+SUMS = "SHA256SUMS"  # As sha256sum checks them.
+INDEX = ("number", "organization", "name", "currency", "opening", "debit", "credit", "closing")
+AMOUNT = re.compile(r"-?[0-9]+\.[0-9]{2,6}", re.ASCII)
+OWN = ("number", "issuer", "organization", "name", "from", "to", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A folder: whether all of it holds, and whether it was there before, byte by byte the same."""
+
+    month: str
+    statements: int
+    ok: bool
+    unchanged: bool
+    out: Path
+
+
+def make_folder(
+    container: Container, month: str, accounts: Accounts, directory: Path, progress: Progress
+) -> Made:
+    """Make the folder, whole or not at all; NotPossible for an open month or an other folder."""
+    directory = directory.resolve()  # A symbolic link stays one.
+    if directory.exists() and not _may_be_ours(directory):
+        message = f"{directory}: is not empty, and no folder of a month"
+        raise NotPossible(message)
+    if container.log.find(Month, month_id(month)) is None:
+        told = "the clock closes it after its end; see: python -m app months close"
+        message = f"month {month} is open, or before the first wallet: {told} {month}"
+        raise NotPossible(message)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    name = f".{directory.name}.unfinished-"
+    draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
+    try:
+        found = _Month(container, month, accounts, draft, progress)
+        found.write()
+        return Made(month, len(found.rows), found.ok, not _appear(draft, directory), directory)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _may_be_ours(directory: Path) -> bool:
+    return directory.is_dir() and ((directory / SUMS).exists() or not any(directory.iterdir()))
+
+
+def _appear(draft: Path, directory: Path) -> bool:
+    """Let a folder appear as a whole; return False if the very same one is there."""
+    if not directory.exists() or not any(directory.iterdir()):
+        draft.rename(directory)
+        return True
+    ours, theirs = _files(draft), _files(directory)
+    others = sorted(ours ^ theirs) or sorted(
+        name for name in ours if not filecmp.cmp(draft / name, directory / name, shallow=False)
+    )
+    if others:
+        message = f"{directory}: holds another {others[0]}; name a directory that is not there yet"
+        raise NotPossible(message)
+    return False
+
+
+def _files(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
+
+
+@dataclass
+class _Month:
+    """The files of a month, as they are written."""
+
+    container: Container
+    month: str
+    accounts: Accounts
+    place: Path
+    progress: Progress
+    rows: list[Sequence[Any]] = field(default_factory=list)  # Of the index: each statement.
+    ok: bool = True
+    _sums: dict[str, str] = field(default_factory=dict)
+
+    def write(self) -> None:
+        log = self.container.log
+        found = statements_of(log, self.month, progress=self.progress)
+        note = self.container.statement_checkpoint(found.closed_at)
+        if found.closed_at is None or note is None:
+            told = "one is signed a minute after it; see: python -m app audit checkpoint"
+            message = f"no checkpoint covers the close of month {self.month} yet: {told}"
+            raise NotPossible(message)
+        self._put("checkpoint.txt", [note.encode()])
+        names = self._names(found.closed_at)
+        order = {owner: place for place, owner in enumerate(names)}
+        found.statements.sort(key=lambda each: order.get(each.organization_id, len(order)))
+        statements = [
+            show_statement(each, is_final=True, checkpoint=note) for each in found.statements
+        ]
+        for number, each in enumerate(statements, 1):
+            self._send(f"{self.month}-{number:06}", each, names.get(each.organization, ""))
+        balance = month_balance(log, self.month, self.progress)
+        sums = self._balance(balance)
+        self._margins()
+        signed = SignedCheckpoint.read(note)
+        self._journal(balance, signed.checkpoint.at)
+        self._index(self._verdict(signed, statements) + sums, signed, found.closed_at)
+
+    def _names(self, until: int) -> dict[UUID, str]:
+        """Return the names of the organizations, in the order in which they were registered."""
+        uses = (Organization.Registered,)
+        events = (each.event for each in read_events(self.container.log, uses, until=until))
+        return {each.originator_id: each.name for each in events if isinstance(each, uses)}
+
+    def _put(self, name: str, blocks: Iterable[bytes]) -> None:
+        path, digest = self.place / name, sha256()
+        path.parent.mkdir(exist_ok=True)
+        with path.open("xb") as file:
+            for block in blocks:
+                digest.update(block)
+                file.write(block)
+        self._sums[name] = digest.hexdigest()
+
+    def _send(self, number: str, shown: Statement, name: str) -> None:
+        """Write one statement: a page to print, a table, and what the verifier compares."""
+        issuer, file = self.container.settings.issuer, f"statements/{number}"
+        first, last = f"{self.month}-01", _last_day(self.month)
+        numbered = f"No. {number}, from {first} to {last} (UTC)"
+        html = page.statement_page(shown, name, issuer, numbered)
+        note = " ".join(str(shown.checkpoint).split())
+        own = (number, ", ".join(issuer.splitlines()), shown.organization, name, first, last, note)
+        rows = [*page.statement_rows(shown), *page.total_rows(shown)]
+        told = [(*own, *map(_plain, row)) for row in rows]
+        self._put(f"{file}.html", [html.encode()])
+        self._put(f"{file}.csv", csv_blocks((*OWN, *page.COLUMNS), told))
+        self._put(f"{file}.json", [msgspec.json.encode(shown) + b"\n"])
+        total, _ = page.totals(shown)
+        amounts = (shown.opening_balance, total.debit, total.credit, shown.closing_balance)
+        self.rows.append((number, str(shown.organization), name, shown.currency, *amounts))
+
+    def _balance(self, balance: MonthBalance) -> str:
+        """Write the trial balance; return whether it sums to zero in each currency."""
+        rows = (
+            (closing.account, closing.currency, *(_plain(format_amount(each)) for each in amounts))
+            for opening, closing in balance.lines
+            for amounts in [(opening.micros, closing.micros - opening.micros, closing.micros)]
+        )
+        head = ("account", "currency", "opening", "movement", "closing")
+        self._put("trial-balance.csv", csv_blocks(head, rows))
+        self.ok = not any(balance.closing.differences.values())
+        if self.ok:
+            return "ok       the accounts of each currency sum to zero\n"
+        return "FAILED   the accounts of a currency do not sum to zero: see trial-balance.csv\n"
+
+    def _margins(self) -> None:
+        """Write what was earned by provider (networks are some) and by plan."""
+        for by in ("provider", "plan"):
+            found = margin_of(self.container.log, by, self.progress, self.month)
+            currency = found.currency or self.container.settings.currency
+            total = found.total.told(currency)
+            head = [by, *(["name"] if by == "plan" else []), *total, "currency"]
+            rows = [*found.told(currency), {by: "total", **total}]
+            told = [
+                [_plain({**row, "currency": currency}.get(key)) for key in head] for row in rows
+            ]
+            self._put(f"margin-by-{by}.csv", csv_blocks(head, told))
+
+    def _journal(self, balance: MonthBalance, made_at: datetime) -> None:
+        """Write the journal for each program that the accounts name, in files of one currency.
+
+        Single postings are as many as entries, so the log is read again for each of these.
+        """
+        single = self.accounts["postings"] == "single"
+        moves = partial(moves_of, self.container.log, self.month, self.progress)
+        summed = [] if single else daily(moves())
+        wanted = [(name, form) for name, form in FORMS.items() if self.accounts[name] is not None]
+        for currency in sorted({line.currency for _, line in balance.lines}):
+            for name, form in wanted:
+                every = book(moves() if single else summed, balance, self.month, single=single)
+                booked = (each for each in every if each.currency == currency)
+                for number, part in enumerate(parts(booked, form.postings_max), 1):
+                    file = f"journal/{form.file}_{self.month}_{currency}_{number:03}.csv"
+                    self._put(file, [form.write(part, self.accounts[name], made_at)])
+        self._put("journal/accounts.json", [msgspec.json.encode(self.accounts) + b"\n"])
+
+    def _verdict(self, signed: SignedCheckpoint, statements: Sequence[Statement]) -> str:
+        """Let the verifier read the log up to the checkpoint, and compute each statement too."""
+        checkpoint, its = signed.checkpoint, self.container.checkpoint_keys.live()
+        keys = [verifier_key(checkpoint.origin, key.public_key) for key in its]
+        with tempfile.TemporaryDirectory() as place:
+            log, computed = Path(place, "log.jsonl"), Path(place, "statements.jsonl")
+            log.symlink_to("/dev/stdin")  # The log may be larger than the disk has room for.
+            # The checkpoint may cover the beginning of a commit only, so this is called a part.
+            Path(f"{log}.range.json").write_bytes(msgspec.json.encode(Subtrees(0, [])))
+            options = ["--checkpoint", self.place / "checkpoint.txt", "--statements", computed]
+            options += [part for key in keys for part in ("--key", key)]
+            run = [*map(str, (sys.executable, "-I", VERIFIER, log, *options))]
+            with subprocess.Popen(run, stdin=PIPE, stdout=PIPE, stderr=STDOUT) as verifier:  # noqa: S603  # Our own program.
+                assert verifier.stdin is not None
+                with suppress(BrokenPipeError):  # It says why it reads no further.
+                    lines = Export(self.container.log, checkpoint.position, self.progress).lines()
+                    verifier.stdin.writelines(lines)
+                told = verifier.communicate()[0].decode()
+            same = self._same(computed, statements, signed.note)
+        self.ok = self.ok and verifier.returncode == 0 and same == len(statements)
+        word = "ok" if same == len(statements) else "FAILED"
+        return f"{told}{word:8} {same} of {len(statements)} statements are those that it computes\n"
+
+    def _same(self, computed: Path, statements: Sequence[Statement], note: str) -> int:
+        """Count the statements that are those of the verifier, which puts no note into its own."""
+        theirs: dict[str, Any] = {}
+        with suppress(FileNotFoundError), computed.open("rb") as lines:
+            for each in map(msgspec.json.decode, lines):
+                if each["month"] == self.month:
+                    theirs[each["organization"]] = each | {"checkpoint": note}
+        ours = [msgspec.to_builtins(each) for each in statements]
+        for each in ours:
+            each["lines"].sort(key=lambda line: line["kind"])
+        return sum(each == theirs.get(each["organization"]) for each in ours)
+
+    def _index(self, verdict: str, signed: SignedCheckpoint, closed_at: int) -> None:
+        """Write what is here, for people and for programs, and the sums of all files, last."""
+        self._put("verdict.txt", [verdict.encode()])
+        self._put("index.csv", csv_blocks(INDEX, [[*map(_plain, row)] for row in self.rows]))
+        shown = TEMPLATES.get_template("month.html").render(
+            style=page.STYLE,
+            issuer=self.container.settings.issuer,
+            month=self.month,
+            closed_at=closed_at,
+            ok=self.ok,
+            rows=self.rows,
+            files=[name for name in sorted(self._sums) if not name.startswith("statements/")],
+            verdict=verdict,
+            checkpoint=signed.note,
+        )
+        self._put("index.html", [shown.encode()])
+        sums = [f"{digest}  {name}\n".encode() for name, digest in sorted(self._sums.items())]
+        self._put(SUMS, sums)
+
+
+def _last_day(month: str) -> str:
+    return (first_instant(next_month(month)) - timedelta(days=1)).date().isoformat()
+
+
+def _plain(value: Any) -> Any:
+    """Return a cell of a table; a plain number harms no spreadsheet and is not defused."""
+    if isinstance(value, list):  # Costs in other currencies.
+        return ", ".join(f"{each['amount']} {each['currency']}" for each in value)
+    return Decimal(value) if isinstance(value, str) and AMOUNT.fullmatch(value) else value

@@ -1,0 +1,127 @@
+"""What bookkeeping calls our accounts is read whole, or refused with a line for every mistake."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from app.books.journal import DEFAULT, ROOTS, code_of
+from app.cli.import_files import read_account_file
+from domain.catalogue.file_errors import FileRefused
+from tests.tidy.source import ROOT
+
+WHOLE: dict[str, Any] = json.loads(DEFAULT.read_bytes())
+CODES = WHOLE["xero"]["accounts"]
+
+
+def lines(given: Any) -> list[str]:
+    data = given if isinstance(given, bytes) else json.dumps(given).encode()
+    with pytest.raises(FileRefused) as refused:
+        read_account_file(data)
+    return refused.value.lines
+
+
+def with_codes(**changes: Any) -> dict[str, Any]:
+    codes = {name: code for name, code in {**CODES, **changes}.items() if code is not ...}
+    return {"postings": "daily", "xero": {"tax_rate": "Tax Exempt", "accounts": codes}}
+
+
+def test_the_default_is_a_file_that_can_be_read() -> None:
+    assert read_account_file(DEFAULT.read_bytes()) == WHOLE
+    assert {tuple(WHOLE[name]["accounts"]) for name in ("datev", "xero", "quickbooks")} == {ROOTS}
+
+
+def test_the_guide_shows_the_default() -> None:
+    guide = (ROOT / "docs/finance.md").read_text("utf-8")
+    (shown,) = re.findall(r"^```json\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    assert json.loads(shown) == WHOLE
+
+
+def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
+    read = read_account_file(json.dumps(with_codes(**{"Income:Lookup": "201"})).encode())
+    codes = read["xero"]["accounts"]
+    assert (read["datev"], read["quickbooks"]) == (None, None)
+    assert code_of(codes, "Income:Lookup") == "201"
+    assert code_of(codes, "Income:Bulk-lookup") == CODES["Income"]
+    assert code_of(codes, "Income:Refunds:Lookup") == CODES["Income:Refunds"]
+    assert code_of(codes, "Expenses:Providers:Twilio") == CODES["Expenses:Providers"]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, ["postings: is missing"]),
+        ({"postings": "weekly"}, ["postings: must be one of: daily, single"]),
+        ({"postings": "daily"}, ["names no program: datev, xero, quickbooks"]),
+        ([], ["must be an object"]),
+        (b'{"postings": "daily", "postings": "single"}', ["postings: stands here twice"]),
+        (
+            b"{",
+            ["is not JSON: Expecting property name enclosed in double quotes at line 1 column 2"],
+        ),
+        ({**WHOLE, "sage": {}}, ["sage: is unknown"]),
+        ({**WHOLE, "xero": {"tax_rate": "x"}}, ["xero.accounts: is missing"]),
+        (
+            {**WHOLE, "xero": {"tax_rate": "=1", "accounts": CODES}},
+            ["xero.tax_rate: must be a name that begins with a letter or digit"],
+        ),
+        (
+            {
+                **WHOLE,
+                "quickbooks": {"date": "DD/MM/YYYY", "accounts": {**CODES, "Income": "a\ud800"}},
+            },
+            ["quickbooks.accounts.Income: must be a name that begins with a letter or digit"],
+        ),
+        (
+            {**WHOLE, "xero": {"tax_rate": "x", "accounts": []}},
+            ["xero.accounts: must be an object"],
+        ),
+        (with_codes(Income=...), ["xero.accounts.Income: is missing"]),
+        (
+            with_codes(**{"Rounding": CODES["Liabilities:Wallets"], "Liabilities:Wallets": 1}),
+            ["xero.accounts.'Liabilities:Wallets': must be 1 to 10 letters and digits"],
+        ),
+        (
+            with_codes(Rounding=CODES["Liabilities:Wallets"]),
+            ["xero.accounts.Rounding: must not be that of a liability"],
+        ),
+        (
+            with_codes(Incom="200"),
+            ["xero.accounts.Incom: is unknown"],
+        ),
+        *(
+            (
+                with_codes(Income=code),
+                ["xero.accounts.Income: must be 1 to 10 letters and digits"],
+            )
+            for code in (200, None, "", "=1", "12345678901", "20\n")
+        ),
+        (
+            {**WHOLE, "datev": {**WHOLE["datev"], "consultant": 1000, "year_begins": 13}},
+            [
+                "datev.consultant: must be a whole number from 1001 to 9999999",
+                "datev.year_begins: must be a whole number from 1 to 12",
+            ],
+        ),
+        (
+            {
+                **WHOLE,
+                "datev": {
+                    **WHOLE["datev"],
+                    "accounts": {**WHOLE["datev"]["accounts"], "Income": "00"},
+                },
+            },
+            ["datev.accounts.Income: must be 1 to 9 digits, and not all 0"],
+        ),
+        (
+            {**WHOLE, "quickbooks": {"date": "YYYY-MM-DD", "accounts": {**CODES, "Income": "-x"}}},
+            [
+                "quickbooks.date: must be one of: MM/DD/YYYY, DD/MM/YYYY",
+                "quickbooks.accounts.Income: must be a name that begins with a letter or digit",
+            ],
+        ),
+    ],
+)
+def test_each_mistake_is_told_with_its_field(given: Any, told: list[str]) -> None:
+    assert lines(given) == [f"the file: {each}" for each in told]
