@@ -221,7 +221,7 @@ def read_key(given: str) -> bytes:
 
 ENTRIES = {"wallet.deposited": "deposit", "wallet.adjusted": "adjustment"}
 ENTRIES |= {"wallet.charged": "charged", "wallet.refunded": "refunded"}
-KINDS = {"deposited": "deposit", "refunded": "refund", "adjusted": "adjustment", "charged": None}
+KINDS = {"refunded": "refund", "adjusted": "adjustment"}
 STATEMENT = (
     "organization currency month final opening_balance lines closing_balance "
     "first_sequence last_sequence first_position last_position"
@@ -386,7 +386,8 @@ class Books:
         if owner != wallet.owner:
             yield "the wallet changes its organization or currency"
         if what not in {"opened", "spending_limited"}:  # A limit moves nothing.
-            kind = KINDS[what] or event["kind"]
+            is_deposit = what == "deposited"  # Play money of a sandbox is another kind.
+            kind = event["reference"]["type"] if is_deposit else KINDS.get(what) or event["kind"]
             change = whole(event["amount_micros"]) * (-1 if what == "charged" else 1)
             yield from self._move(wallet, event.position, kind, change, event.state)
 
@@ -691,6 +692,7 @@ STREAMS = {
     "ledger.opened": ("ledger",),
     "wallet.opened": ("wallet", "organization_id"),
     "deposit.made": ("deposit", "organization_id", "reference"),
+    "deposit.played": ("sandbox_deposit", "organization_id", "reference"),
     "adjustment.made": ("adjustment", "organization_id", "reference"),
     "adjustment.proposed": ("adjustment", "organization_id", "reference"),
     "monthly_fee.due": ("monthly_fee", "organization_id", "month"),
@@ -837,11 +839,12 @@ def _refund_within_its_charge(books: Books, event: Event, due: Due | None) -> It
     books.memory.give_back(charge_id, micros)
 
 
-@rule("deposit.made", "adjustment.made", "adjustment.approved")
+@rule("deposit.made", "deposit.played", "adjustment.made", "adjustment.approved")
 def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[str]:
     owner, micros = event["organization_id"], whole(event["amount_micros"])
     yield from named(event["transaction_id"], "transaction", event.stream)
-    facts = (event.noun, owner, micros, event.noun, event["reference"])
+    kind = "sandbox_deposit" if event.topic == "deposit.played" else event.noun
+    facts = (event.noun, owner, micros, kind, event["reference"])
     reason = () if event.noun == "deposit" else (event["reason"],)
     yield from books.expect(event, event["transaction_id"], (*facts, *reason))
 
