@@ -76,8 +76,8 @@ class Sandbox:
     def _without_turn(self, owner: UUID | None) -> list[UUID]:
         """Return the links that are so new that the background reading cannot be hastened."""
         wait_until_projected(self.log, self.database, self.positions, [self.links.name])
+        newest = self.reading_turns.newest()
         with self.database.reading() as connection:
-            newest = self.reading_turns.newest()
             new = self.links.activated_after(connection, newest, NEW_LINKS_MAX)
         mine = [each for each in new if owner in {None, each.organization_id}]
         return [each.id for each in mine if each.network == SIMULATED]

@@ -84,6 +84,7 @@ PAGES_MAX: Final = 20
 # A century, so that every moment computed from it is a valid date.
 VALIDITY_DAYS_MAX: Final = 36_500
 OPERATOR_TIMEOUT_S: Final = 10.0
+OWNERS_MAX: Final = 10_000  # Endpoints of which a process remembers whose they are.
 
 _UNKNOWN_ESIM: Final = "the network knows no such eSIM"
 
@@ -145,7 +146,7 @@ class SimulatedNetwork:
     With `sandbox` on, the plans that `Fault` lists fail on demand. `wait` blocks for a number of
     seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it. Each
     `name` has its own tables. The time of an endpoint is `ahead` of `clock`, by the organization
-    that `owner_of` its ICCID returns; None for an eSIM that no link holds.
+    that `owner_of` its ICCID returns; None for an eSIM that no link holds. That never changes.
 
     An addition under a known reference returns the earlier add-on. It is refused if it is for
     another plan, or if that add-on was removed since.
@@ -171,13 +172,14 @@ class SimulatedNetwork:
         patience: timedelta = PATIENCE,
         name: str = SIMULATED,
         ahead: Callable[[UUID | None, Connection], timedelta] = lambda *_: timedelta(0),
-        owner_of: Callable[[str], UUID | None] = lambda _: None,
+        owner_of: Callable[[str], UUID | None] | None = None,
     ) -> None:
         self.name = name
         self.settles_after = patience + LATE
         self._calls = Calls(database, clock)
         self._ahead = ahead
         self._owner_of = owner_of
+        self._owners: dict[str, UUID] = {}
         self._identifiers = Identifiers(seed)
         self._inventory = Inventory(self._identifiers, name)
         self.metadata = self._inventory.metadata
@@ -231,25 +233,27 @@ class SimulatedNetwork:
         if not base_plan:
             message = "an endpoint needs a base plan"
             raise Rejected(message)
-        owner = self._owner_of(iccid)
+        owner = self._owner_of and self._owner_of(iccid)
         with self._calls.changing(timeout_s) as call:
             kept = self._kept(call, iccid, reference)
             now, ahead = self._time(call, owner)
-            made = kept or self._make(call.connection, iccid, plan, reference, owner, now, ahead)
+            made = kept or self._make(call.connection, iccid, plan, reference, now, ahead)
         self._reply(call, fault, made.created_at - ahead, is_new=kept is None)
         return made.endpoint()
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, unless its creation takes effect later."""
+        owner = self._owner_of and self._owner_of(iccid)
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_iccid(call.connection, iccid)
-            is_there = found and found.created_at <= self._time(call, self._owner(found))[0]
-        return found.endpoint() if found and is_there else None
+            now, _ = self._time(call, owner)
+        return found.endpoint() if found and found.created_at <= now else None
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Remove an endpoint; its eSIM must still be released."""
+        owner = self._owner(endpoint_id, timeout_s)
         with suppress(NoSuchEndpoint), self._calls.changing(timeout_s) as call:
-            self._present(call, endpoint_id)
+            self._present(call, endpoint_id, owner)
             self._inventory.remove(call.connection, endpoint_id)
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
@@ -270,9 +274,9 @@ class SimulatedNetwork:
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
         """Put a plan on an endpoint, or return the add-on with this reference."""
-        fault = self._accept(plan)
+        fault, owner = self._accept(plan), self._owner(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
-            before, now, ahead = self._present(call, endpoint_id)
+            before, now, ahead = self._present(call, endpoint_id, owner)
             kept = before.addon(reference)
             if kept and (kept.removed or kept.provider_plan_id != plan.provider_plan_id):
                 message = "this reference was used for another plan, or its plan was removed"
@@ -368,21 +372,30 @@ class SimulatedNetwork:
         iccid: str,
         plan: ProviderPlan,
         reference: str,
-        owner: UUID | None,
         now: datetime,
         ahead: timedelta,
     ) -> Subscription:
         fault = self._fault_of(plan)
         since = comes_at(fault, now, self.settles_after)
         made = begin(self._identifiers, iccid, reference, plan, since, ahead)
-        made = _reachable_or_not(made.owned_by(owner), fault)
+        made = _reachable_or_not(made, fault)
         self._inventory.mark(connection, iccid, is_free=False)
         self._inventory.insert(connection, made)
         return made
 
-    def _owner(self, found: Subscription) -> UUID | None:
-        """Return whose it is; those of earlier releases do not tell it."""
-        return found.owner or self._owner_of(found.iccid)
+    def _owner(self, endpoint_id: str, timeout_s: float) -> UUID | None:
+        """Return whose an endpoint is, before a connection is held: the log may be asked."""
+        known = self._owners.get(endpoint_id)
+        if known is not None or self._owner_of is None:
+            return known
+        with self._calls.reading(timeout_s) as call:
+            found = self._inventory.by_id(call.connection, endpoint_id)
+        owner = self._owner_of(found.iccid) if found else None
+        if owner is not None:
+            if len(self._owners) >= OWNERS_MAX:
+                self._owners.clear()
+            self._owners[endpoint_id] = owner
+        return owner
 
     def _time(self, call: Call, owner: UUID | None) -> tuple[datetime, timedelta]:
         """Return the present moment of an organization's links, and how far it is ahead."""
@@ -399,17 +412,20 @@ class SimulatedNetwork:
             message = "the sandbox plays a reply that is lost"
             raise OutcomeUnknown(message)
 
-    def _present(self, call: Call, endpoint_id: str, *, lock: bool = True) -> Present:
+    def _present(
+        self, call: Call, endpoint_id: str, owner: UUID | None, *, lock: bool = True
+    ) -> Present:
         found = self._inventory.by_id(call.connection, endpoint_id, lock=lock)
-        now, ahead = self._time(call, self._owner(found) if found else None)
+        now, ahead = self._time(call, owner)
         if found is None or found.created_at > now:
             message = "the network knows no such endpoint"
             raise NoSuchEndpoint(message)
         return found, now, ahead
 
     def _read(self, endpoint_id: str, timeout_s: float) -> Present:
+        owner = self._owner(endpoint_id, timeout_s)
         with self._calls.reading(timeout_s) as call:
-            present = self._present(call, endpoint_id, lock=False)
+            present = self._present(call, endpoint_id, owner, lock=False)
         self._reach(present[0])
         return present
 
@@ -424,8 +440,9 @@ class SimulatedNetwork:
         timeout_s: float,
         change: Callable[[Subscription, datetime], Subscription],
     ) -> None:
+        owner = self._owner(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
-            before, now, _ = self._present(call, endpoint_id)
+            before, now, _ = self._present(call, endpoint_id, owner)
             self._inventory.update(call.connection, change(before, now))
 
 

@@ -7,7 +7,6 @@ after the other, and plans expire. A method that changes an endpoint returns a c
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Self
-from uuid import UUID
 
 import msgspec
 
@@ -178,7 +177,6 @@ class Subscription(msgspec.Struct, frozen=True):
     stopped_at: datetime | None = None
     unreachable: bool = False
     ahead: timedelta = timedelta(0)
-    owner: UUID | None = None  # The organization by whose clock it lives.
     roams_in: str | None = None  # The country to which a sandbox has sent it.
 
     def with_addon(self, addon: Addon) -> Self:
@@ -223,9 +221,6 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
     # What a sandbox lets happen. Nothing that has happened is undone, so each may be repeated.
-
-    def owned_by(self, organization_id: UUID | None) -> Self:
-        return msgspec.structs.replace(self, owner=organization_id)
 
     def installed(self, now: datetime) -> Self:
         """Install the eSIM on its device."""
