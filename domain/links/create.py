@@ -182,13 +182,13 @@ class LinkCreate:
 
     def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
         terms = self._check(request, new, cause)
+        link = self._requested(request, new, terms, cause)
         if not request.waits:
-            self.log.append(link := self._requested(request, new, terms, cause))
+            self.log.append(link)
             return link
-        network = self.networks.of(terms.network).name
-        place = self.waiting.place(request.organization_id, network)
+        place = self.waiting.place(request.organization_id, link.network)
         with place, self.log.appended.watching(new) as news:
-            self.log.append(link := self._requested(request, new, terms, cause))
+            self.log.append(link)
             link = wait_for(self.log, link, _is_answered, until_s, news)
             return _outcome(link if _is_answered(link) else self._expire(link))
 
