@@ -47,6 +47,30 @@ Operation = Annotated[
 ]
 
 
+class Playable(Struct):
+    """A way in which something can fail."""
+
+    operation: Operation
+    failure: Annotated[str, means("How.", example="unavailable")]
+    always: Annotated[
+        str | None,
+        means(
+            "What always fails so: a number, or the `provider_plan_id` of a plan.",
+            example="+15005550001",
+        ),
+    ]
+
+
+PLAYABLE: Final = [
+    Playable(operation, failure, always)
+    for operation, ways in FAILURES.items()
+    for failure, always in ways.items()
+]
+
+
+WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
+
+
 class Count(Reads, fields.Integer):
     """A whole number between two bounds, and no text or flag that could be read as one."""
 
@@ -57,9 +81,9 @@ class Count(Reads, fields.Integer):
         self.wanted = f"Must be a whole number from {lowest} to {highest}."
 
     def read(self, value: Any) -> int:
-        if type(value) is not int or value not in self.range:
+        if type(value) not in {int, float} or value not in self.range:  # 5.0 is 5 in JSON.
             raise ValidationError(self.wanted)
-        return value
+        return int(value)
 
 
 def _above_zero_and_not_too_much(micros: int) -> None:
@@ -76,7 +100,10 @@ class PlayMoneyBody(Schema):
     amount = Money(
         required=True,
         validate=_above_zero_and_not_too_much,
-        metadata=described(f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}."),
+        metadata=described(
+            f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}.",
+            pattern=deposits.ABOVE_ZERO,
+        ),
     )
     reference = Reference(
         required=True, metadata=described("The same one again is the same deposit.")
@@ -106,7 +133,9 @@ class ActionBody(Schema):
     )
     country_code = Country(
         metadata=described(
-            "Of `roam`, and needed there: where the device is then.", examples=["FR"]
+            "Of `roam`, and needed there: where the device is then.",
+            pattern="^[A-Za-z]{2}$",
+            examples=["FR"],
         )
     )
     hours = Count(
@@ -138,7 +167,11 @@ class FailureBody(Schema):
     failure = fields.String(
         required=True,
         allow_none=True,
-        metadata=described("How; null: it fails no more. `GET /v1/sandbox` lists the ways."),
+        metadata=described(
+            "How, of those that `GET /v1/sandbox` lists for the operation; null: it fails no more.",
+            type="string",
+            **one_of("SandboxFailure", WAYS, {"type": "null"}),
+        ),
     )
     attempts = Count(
         1,
@@ -168,20 +201,6 @@ class Scripted(Struct):
     until: Annotated[Moment | None, means("When that ends (UTC). Null: with the last attempt.")]
 
 
-class Playable(Struct):
-    """A way in which something can fail."""
-
-    operation: Operation
-    failure: Annotated[str, means("How.", example="unavailable")]
-    always: Annotated[
-        str | None,
-        means(
-            "What always fails so: a number, or the `provider_plan_id` of a plan.",
-            example="+15005550001",
-        ),
-    ]
-
-
 class Sandbox(Struct):
     """What can be played, and what is being played."""
 
@@ -191,11 +210,6 @@ class Sandbox(Struct):
     actions: Annotated[list[str], means("What can happen to a link.", example=[*ACTIONS])]
 
 
-PLAYABLE: Final = [
-    Playable(operation, failure, always)
-    for operation, ways in FAILURES.items()
-    for failure, always in ways.items()
-]
 STATE: Final = example(
     "The sandbox.",
     Sandbox(24, [Scripted("lookup", "unavailable", 1, None)], PLAYABLE[:1], [*ACTIONS]),

@@ -110,7 +110,7 @@ def _settings(settings: Settings) -> Iterator[Finding]:
         message = "NETWORK_BASE_PLAN is not set: every sale of a link ends in 500 CONFIG_ERROR"
         yield Finding("base plan", "fault", message)
     if settings.sandbox:
-        message = "SANDBOX is on: some numbers and plans fail on purpose"
+        message = "SANDBOX is on: numbers and plans fail on purpose, and partners pay themselves"
         yield Finding("sandbox", "fault", message)
     if settings.webhooks_allow_private:
         message = "WEBHOOKS_ALLOW_PRIVATE is on: partners can have this network called"

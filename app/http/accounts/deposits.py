@@ -19,6 +19,7 @@ from projections.engine.shape import Amount, Currency, Moment, Shape, format_tim
 
 NO_ORGANIZATION = "There is no such organization."
 NOTHING = "Must be more than 0."
+ABOVE_ZERO = AMOUNT.replace("^", "^(?=.*[1-9])")
 
 
 class Deposit(Shape):
@@ -51,9 +52,7 @@ class DepositBody(Schema):
     amount = Money(
         required=True,
         validate=above_zero,
-        metadata=described(
-            "What was paid; more than 0.", pattern=AMOUNT.replace("^", "^(?=.*[1-9])")
-        ),
+        metadata=described("What was paid; more than 0.", pattern=ABOVE_ZERO),
     )
     reference = Reference(
         required=True,
