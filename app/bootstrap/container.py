@@ -540,12 +540,8 @@ class Container:
         if not self.settings.sandbox:
             return provider
         counters = self.counters
-        return SandboxLookup(
-            provider,
-            counters.count_attempt,
-            time.sleep,
-            lambda organization_id: counters.next_failure(organization_id, LOOKUP),
-        )
+        scripted = partial(counters.next_failure, operation=LOOKUP)
+        return SandboxLookup(provider, counters.count_attempt, time.sleep, scripted)
 
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""

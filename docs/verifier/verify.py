@@ -221,7 +221,7 @@ def read_key(given: str) -> bytes:
 
 ENTRIES = {"wallet.deposited": "deposit", "wallet.adjusted": "adjustment"}
 ENTRIES |= {"wallet.charged": "charged", "wallet.refunded": "refunded"}
-KINDS = {"refunded": "refund", "adjusted": "adjustment"}
+KINDS = {"deposited": "deposit", "refunded": "refund", "adjusted": "adjustment", "charged": None}
 STATEMENT = (
     "organization currency month final opening_balance lines closing_balance "
     "first_sequence last_sequence first_position last_position"
@@ -386,8 +386,9 @@ class Books:
         if owner != wallet.owner:
             yield "the wallet changes its organization or currency"
         if what not in {"opened", "spending_limited"}:  # A limit moves nothing.
-            is_deposit = what == "deposited"  # Play money of a sandbox is another kind.
-            kind = event["reference"]["type"] if is_deposit else KINDS.get(what) or event["kind"]
+            kind = KINDS[what] or event["kind"]
+            if kind == "deposit" and event["reference"]["type"] == "sandbox_deposit":
+                kind = "sandbox_deposit"
             change = whole(event["amount_micros"]) * (-1 if what == "charged" else 1)
             yield from self._move(wallet, event.position, kind, change, event.state)
 

@@ -494,7 +494,8 @@ def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
         case Wallet.Refunded():
             return "refund", "credit"
         case Wallet.Deposited():
-            return event.reference.type, "credit"
+            is_play = event.reference.type == SANDBOX_DEPOSIT
+            return SANDBOX_DEPOSIT if is_play else DEPOSIT, "credit"
         case _:
             return "adjustment", "debit" if event.amount_micros < 0 else "credit"
 
