@@ -66,8 +66,6 @@ PLAYABLE: Final = [
     for operation, ways in FAILURES.items()
     for failure, always in ways.items()
 ]
-
-
 WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 
 

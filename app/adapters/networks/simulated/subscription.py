@@ -259,26 +259,27 @@ class Subscription(msgspec.Struct, frozen=True):
         """Put a plan to use that has not expired, on a device that is used from now on at least.
 
         Without an id it is the first that has data left, or else the first. If there is none,
-        nothing happens.
+        nothing happens. One that was stopped has carried this, and no more.
         """
-        settled, until = self._settled(now), self._traffic_until(now)
+        settled = self._settled(now)
         valid = [it for it in settled.addons if it.is_listed(now) and not it.has_expired(now)]
         meant = [it for it in valid if addon_id in {None, it.addon_id}]
         if not meant:
             return self
         plan = next((it for it in meant if it.remaining_mb(now) > 0), meant[0])
-        started_at, used = plan.started_at or max(until, plan.added_at), used_mb(plan)
+        started_at, used = plan.started_at or now, used_mb(plan)
         begun = msgspec.structs.replace(plan, started_at=started_at, used_mb=used)
         if ends_at is not None and begun.expires_at is not None:
             begun = msgspec.structs.replace(begun, ends_at=min(begun.expires_at, ends_at))
         addons = [begun if it is plan else it for it in settled.addons]
-        habits = settled.installed(until).habits
-        first = min(habits.first_used_at, until)
+        habits = settled.installed(now).habits
+        first = min(habits.first_used_at, now)
         return msgspec.structs.replace(
             settled,
             habits=msgspec.structs.replace(habits, first_used_at=first),
             addons=addons,
-            meter_at=max(settled.meter_at, until),
+            meter_at=max(settled.meter_at, now),
+            stopped_at=settled.stopped_at and now,
         )
 
     def addon(self, reference: str) -> Addon | None:

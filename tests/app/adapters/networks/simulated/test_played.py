@@ -1,15 +1,24 @@
 """What a sandbox lets happen to an endpoint: reads show it, nothing is undone, traffic goes on."""
 
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import Connection
 
+from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.network import NETWORKS, SimulatedNetwork
-from app.adapters.networks.simulated.subscription import NotCovered, Subscription
+from app.adapters.networks.simulated.subscription import (
+    NotCovered,
+    Subscription,
+    addon_of,
+    begin,
+)
 from domain.links.network import Endpoint, NetworkStatus, ProviderPlan, Usage
 from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide
 
@@ -179,3 +188,58 @@ def test_what_was_stopped_before_its_first_use_can_be_used(owned: Owned) -> None
     owned.clock.forward(seconds=1)
     seen = owned.play(made, use(10))
     assert (seen.addons[0].used_mb, seen.first_used_at is not None) == (100, True)
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("use"), st.integers(1, 100)),
+        st.tuples(st.just("end"), st.integers(0, 400)),
+        st.tuples(st.just("wait"), st.integers(0, 400)),
+        st.tuples(st.sampled_from(["install", "roam", "suspend", "resume"]), st.just(0)),
+    ),
+    max_size=12,
+)
+
+
+def _play(it: Subscription, now: datetime, action: str, number: int) -> Subscription:
+    match action:
+        case "use":
+            return it.used(now, None, number)
+        case "end":
+            return it.ending(now, None, number * HOUR)
+        case "install":
+            return it.installed(now)
+        case "suspend":
+            return it.stopped("suspended", now)
+        case "resume":
+            return it.resumed(now)
+    with suppress(NotCovered):
+        return it.roaming(now, "FR", NETWORKS)
+    return it
+
+
+@given(steps)
+def test_nothing_that_happened_is_undone_whatever_is_played(
+    played: Sequence[tuple[str, int]],
+) -> None:
+    now = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+    made = begin(Identifiers("seed"), "8988399900000000011", "link", PLAN, now, timedelta(0))
+    made = made.with_addon(addon_of(Identifiers("seed"), made.endpoint_id, "two", PLAN, now))
+    before = made.usage(now, timedelta(0))
+    for action, number in played:
+        now += number * HOUR if action == "wait" else timedelta(seconds=1)
+        made = _play(made, now, action, number) if action != "wait" else made
+        seen = made.usage(now, timedelta(0))
+        for old, new in zip(before.addons, seen.addons, strict=True):
+            assert old.used_mb <= new.used_mb <= PLAN.data_mb
+            assert new.remaining_mb <= old.remaining_mb
+            assert old.expires_at is None or (new.expires_at or now) <= old.expires_at
+        for old_at, new_at in (
+            (before.installed_at, seen.installed_at),
+            (before.first_used_at, seen.first_used_at),
+        ):
+            assert old_at in {None, new_at}
+        if seen.first_used_at is not None:
+            assert seen.installed_at is not None
+            assert seen.installed_at <= seen.first_used_at <= now
+        before = seen
