@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from domain.accounts.wallet import Wallet, kind_refunded
+from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet, kind_refunded
 from domain.catalogue.plan import SIMULATED
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
@@ -90,7 +90,9 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
         case Wallet.Refunded():
             account, micros = f"Income:Refunds:{word_of(kind_refunded(entry))}", entry.amount_micros
         case Wallet.Deposited():
-            account, micros = "Assets:Deposits", entry.amount_micros
+            is_play = entry.reference.type == SANDBOX_DEPOSIT
+            account = "Assets:Sandbox-deposits" if is_play else "Assets:Deposits"
+            micros = entry.amount_micros
         case _:
             account, micros = "Expenses:Adjustments", entry.amount_micros
     return Posting(account, entry.currency, micros)

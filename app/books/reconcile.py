@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Literal
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
-from domain.accounts.wallet import Wallet
+from domain.accounts.wallet import DEPOSIT, Wallet
 from domain.log.log import Log
 from domain.money import AMOUNT_MICROS_MAX, MICROS
 from domain.months import month_of
@@ -300,9 +300,9 @@ def costs_of(
 
 
 def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours]:
-    """Yield every deposit, of all organizations."""
+    """Yield every deposit, of all organizations; no bank knows of play money."""
     for position, event in read_events(log, (Wallet.Deposited,), progress):
-        if isinstance(event, Wallet.Deposited):
+        if isinstance(event, Wallet.Deposited) and event.reference.type == DEPOSIT:
             micros, currency = event.amount_micros, event.currency
             yield Ours(position, event.timestamp, event.reference.id, micros, currency)
 

@@ -37,6 +37,7 @@ from app.bootstrap.hold import Hold
 from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
+from app.bootstrap.sandbox import LOOKUP, Sandbox
 from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
@@ -83,6 +84,7 @@ from domain.links.importing import LinkImport
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.notifications import Notifications
+from domain.links.offers import as_sold
 from domain.links.readings import LinkReadings
 from domain.links.status import LinkStatusSwitch
 from domain.links.waiting import Waiting
@@ -537,7 +539,9 @@ class Container:
         provider = ChainedLookup(self.lookups, self.metrics.fell_over) if others else first
         if not self.settings.sandbox:
             return provider
-        return SandboxLookup(provider, self.counters.count_attempt, time.sleep)
+        counters = self.counters
+        scripted = partial(counters.next_failure, operation=LOOKUP)
+        return SandboxLookup(provider, counters.count_attempt, time.sleep, scripted)
 
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
@@ -653,9 +657,17 @@ class Container:
     def link_readings(self) -> LinkReadings:
         return self.make(LinkReadings, tells=self.settings.readings_refresh_s > 0)
 
+    # What partners play in a sandbox; in any other installation nobody asks for it.
+    sandbox = part(lambda c: c.make(Sandbox, network=simulated(c), database=c.views))
+    play = part(lambda c: c.sandbox.play if c.settings.sandbox else as_sold)
+
     failing = made(Failing, clock="checked_clock")
-    link_create = made(LinkCreate, offers="known_plans.offer", rules="provisioning_rules")
-    link_plans = made(LinkPlans, offers="known_plans.offer", rules="provisioning_rules")
+    link_create = made(
+        LinkCreate, offers="known_plans.offer", rules="provisioning_rules", play="play"
+    )
+    link_plans = made(
+        LinkPlans, offers="known_plans.offer", rules="provisioning_rules", play="play"
+    )
     link_status = made(LinkStatusSwitch, clock="checked_clock")
     notifications = made(Notifications, reads="link_readings")
 

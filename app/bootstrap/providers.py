@@ -5,9 +5,9 @@ and tables beside the registries hold what else depends on that name alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
@@ -20,6 +20,9 @@ from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.settings import Settings, WrongSetting, name_of
+from domain.catalogue.plan import SIMULATED
+from domain.links.esim import holder_of
+from domain.links.link import Link
 from domain.links.network import EsimNetwork
 from domain.lookups.ports import LookupProvider
 
@@ -52,8 +55,19 @@ def simulated(container: "Container") -> SimulatedNetwork:
         sandbox=container.settings.sandbox,
         wait=Event().wait,
         patience=container.provisioning_rules.deadline,
-        ahead=container.counters.simulated_ahead if container.settings.sandbox else timedelta,
+        **(_by_whose_clock(container) if container.settings.sandbox else {}),
     )
+
+
+def _by_whose_clock(container: "Container") -> dict[str, Any]:
+    """Return what lets the links of each organization age by a clock of their own."""
+
+    def owner_of(iccid: str) -> UUID | None:
+        link_id = holder_of(container.log, [SIMULATED], iccid)
+        link = None if link_id is None else container.log.find(Link, link_id)
+        return None if link is None else link.organization_id
+
+    return {"ahead": container.counters.simulated_ahead, "owner_of": owner_of}
 
 
 def esimgo(container: "Container") -> EsimGo:

@@ -40,7 +40,7 @@ from domain.accounts.organization import (
     api_client_id,
 )
 from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import Adjustment, Metadata, Wallet, wallet_id
+from domain.accounts.wallet import PAID_IN, Adjustment, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import NotFound
 from domain.money import format_amount
@@ -51,7 +51,7 @@ from projections.models.wallets import WalletRow
 
 HOUR = timedelta(hours=1)
 OLD_HOURS_MAX = 24 * 90  # A quarter; whoever needs longer has not rotated.
-NO_CHARGES = {"refund", "deposit", "adjustment"}
+NO_CHARGES = {"refund", *PAID_IN}
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 KEY_IS_KNOWN = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "

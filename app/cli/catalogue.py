@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from app.bootstrap.providers import LOOKUPS, NETWORKS
+from app.bootstrap.sandbox import HOURS_MAX
 from app.cli.arguments import (
     ABOVE_ZERO,
     AT_LEAST_ZERO,
@@ -39,8 +40,6 @@ from projections.models.plans import PlanRow
 
 CENT_MICROS = 10_000
 NUMBER = "+14155552671"  # Of the examples of E.164; it belongs to nobody.
-HOURS_MAX = 8_760  # A year; together ten, so that every moment stays a valid date.
-AHEAD_MAX = timedelta(hours=10 * HOURS_MAX)
 SHARE = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9]{1,4})?)%", re.ASCII)
 RATE = re.compile(r"(?P<currency>[A-Z]{3})=(?P<rate>[0-9]{1,9}(?:\.[0-9]{1,9})?)", re.ASCII)
 
@@ -428,17 +427,13 @@ def _keep(
 @sandbox.command("advance", right=None)  # Nothing of it is real.
 @click.argument("hours", type=click.IntRange(1, HOURS_MAX))
 def advance(session: Session, hours: int) -> Mapping[str, Any]:
-    """Let HOURS pass at the simulated network, in all processes at once.
+    """Let HOURS pass at the simulated network, in all processes at once, for every organization.
 
     Data are used up and plans expire; all links are read anew within seconds, so that partners are
     told. Only the network's time moves: what it tells lies as much further in the past, and the log
     knows nothing of it. It cannot be taken back. Refused unless SANDBOX is on.
     """
-    by, container = timedelta(hours=hours), session.container
-    if not container.settings.sandbox:
+    if not session.container.settings.sandbox:
         refuse("SANDBOX is off, and the time of a real network cannot be moved")
-    if container.counters.simulated_ahead() + by > AHEAD_MAX:
-        refuse("the simulated network would be more than ten years ahead")
-    ahead = container.counters.advance_simulated(by)
-    container.reading_turns.hasten(SIMULATED)
+    ahead = session.container.sandbox.advance(timedelta(hours=hours), session.cause)
     return {"hours": hours, "ahead_hours": ahead // timedelta(hours=1)}

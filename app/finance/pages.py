@@ -16,6 +16,7 @@ from werkzeug.wrappers import Response as Reply
 
 from app.finance import plots, words
 from app.http.edge import media
+from domain.accounts.wallet import PAID_IN
 from domain.months import next_month
 from projections.engine.shape import format_time
 from projections.engine.sql_views import SqlView
@@ -30,7 +31,6 @@ STATEMENT_ROWS = 12
 # Few periods, because costs are read event by event; `audit margin` reports longer ones.
 MARGIN_PERIODS = {30: "30 days", 90: "90 days"}
 PERIODS = {**MARGIN_PERIODS, 365: "12 months"}
-PAID_IN = ("deposit", "adjustment")  # All other kinds are charges, or give charges back.
 CHARGES = tuple(kind for kind in KINDS if kind not in {*PAID_IN, "refund"})
 DAILY_BARS_MAX = 100
 WEEK = 7

@@ -19,7 +19,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.bootstrap.container import Container
 from app.http import catalogue as plans
-from app.http import docs, health
+from app.http import docs, health, sandbox
 from app.http import tokens as auth
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
@@ -183,6 +183,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         finance.blueprint,
         webhooks.blueprint,
         health.blueprint,
+        # Elsewhere its paths are as unknown as any other.
+        *(sandbox.GROUPS if container.settings.sandbox else ()),
     )
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
     app.register_blueprint(docs.blueprint)

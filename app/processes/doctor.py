@@ -18,6 +18,7 @@ from app.processes.readiness import what_is_missing
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
+from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.catalogue.plan import SIMULATED
 from projections.audit.covering import ChangedCheckpoint
 
@@ -109,7 +110,7 @@ def _settings(settings: Settings) -> Iterator[Finding]:
         message = "NETWORK_BASE_PLAN is not set: every sale of a link ends in 500 CONFIG_ERROR"
         yield Finding("base plan", "fault", message)
     if settings.sandbox:
-        message = "SANDBOX is on: some numbers and plans fail on purpose"
+        message = "SANDBOX is on: numbers and plans fail on purpose, and partners pay themselves"
         yield Finding("sandbox", "fault", message)
     if settings.webhooks_allow_private:
         message = "WEBHOOKS_ALLOW_PRIVATE is on: partners can have this network called"
@@ -262,6 +263,11 @@ def _data(container: Container) -> Iterator[Finding]:
     elif backup is not None and _is_old(backup.at, container.clock()):
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
+    with container.views.reading() as connection:
+        has_play_money = container.statements.has(connection, SANDBOX_DEPOSIT)
+    if has_play_money and not container.settings.sandbox:
+        message = "wallets hold play money of a sandbox, which could buy: begin with an empty log"
+        yield Finding("play money", "fault", message)
     for client in active_clients(container):
         if NAMED_ONLY.intersection(client.scopes):
             message = f"client {client.client_id} may deposit money: is it a payment service?"

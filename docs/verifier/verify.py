@@ -387,6 +387,8 @@ class Books:
             yield "the wallet changes its organization or currency"
         if what not in {"opened", "spending_limited"}:  # A limit moves nothing.
             kind = KINDS[what] or event["kind"]
+            if kind == "deposit" and event["reference"]["type"] == "sandbox_deposit":
+                kind = "sandbox_deposit"
             change = whole(event["amount_micros"]) * (-1 if what == "charged" else 1)
             yield from self._move(wallet, event.position, kind, change, event.state)
 
@@ -691,6 +693,7 @@ STREAMS = {
     "ledger.opened": ("ledger",),
     "wallet.opened": ("wallet", "organization_id"),
     "deposit.made": ("deposit", "organization_id", "reference"),
+    "deposit.played": ("sandbox_deposit", "organization_id", "reference"),
     "adjustment.made": ("adjustment", "organization_id", "reference"),
     "adjustment.proposed": ("adjustment", "organization_id", "reference"),
     "monthly_fee.due": ("monthly_fee", "organization_id", "month"),
@@ -837,11 +840,12 @@ def _refund_within_its_charge(books: Books, event: Event, due: Due | None) -> It
     books.memory.give_back(charge_id, micros)
 
 
-@rule("deposit.made", "adjustment.made", "adjustment.approved")
+@rule("deposit.made", "deposit.played", "adjustment.made", "adjustment.approved")
 def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[str]:
     owner, micros = event["organization_id"], whole(event["amount_micros"])
     yield from named(event["transaction_id"], "transaction", event.stream)
-    facts = (event.noun, owner, micros, event.noun, event["reference"])
+    kind = "sandbox_deposit" if event.topic == "deposit.played" else event.noun
+    facts = (event.noun, owner, micros, kind, event["reference"])
     reason = () if event.noun == "deposit" else (event["reason"],)
     yield from books.expect(event, event["transaction_id"], (*facts, *reason))
 

@@ -24,7 +24,7 @@ from domain.accounts.organization import (
 )
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import Adjustment, Deposit, Wallet, deposit_id, wallet_id
+from domain.accounts.wallet import DEPOSIT, Adjustment, Deposit, Wallet, deposit_id, wallet_id
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible
 from domain.log.log import Log
@@ -170,13 +170,18 @@ class Accounts:
         return self.wallet(organization_id)
 
     def book_deposit(
-        self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
+        self,
+        organization_id: UUID,
+        amount_micros: int,
+        reference: str,
+        cause: Cause,
+        kind: str = DEPOSIT,
     ) -> tuple[Deposit, bool]:
         """Book what a payment service tells; return the deposit and whether this call booked it.
 
-        This needs no approval.
+        This needs no approval. Play money is of another `kind`.
         """
-        made = Deposit.make(organization_id, reference, amount_micros, cause)
+        made = Deposit.make(organization_id, reference, amount_micros, cause, kind)
         code = self.currency.code
         is_new = self._book(made, lambda held: held.deposit(made, code, cause))
         return self.log.get(Deposit, made.id), is_new

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from uuid import UUID
 
 import msgspec
@@ -31,6 +31,9 @@ CHARGED_FOR: Mapping[str, ChargeKind] = {
     "lookup": "lookup",
     "job": "bulk_lookup",
 }
+# Play money has a kind of its own, so no statement and no account adds it to what was paid in.
+DEPOSIT, SANDBOX_DEPOSIT = "deposit", "sandbox_deposit"
+PAID_IN = (DEPOSIT, SANDBOX_DEPOSIT, "adjustment")  # Other kinds are charges, or give them back.
 # JSON values without personal data, because they are shown and kept for ever.
 Metadata = dict[str, Any]
 
@@ -181,8 +184,8 @@ class Wallet(LoadedFromNewest):
             cause,
             deposit.amount_micros,
             transaction_id=deposit.transaction_id,
-            reference=Reference(type="deposit", id=deposit.reference),
-            description="Deposit",
+            reference=Reference(type=deposit.kind, id=deposit.reference),
+            description="Deposit" if deposit.kind == DEPOSIT else "Sandbox deposit",
             metadata={},
         )
 
@@ -303,37 +306,57 @@ def _chosen_micros(charges: Iterable[Charge]) -> int:
     return sum(each.amount_micros for each in charges if each.kind != "monthly_link_fee")
 
 
+class OfDeposit(Created):
+    """The facts of a deposit, and the kind of its entry."""
+
+    kind: ClassVar[str] = DEPOSIT
+    organization_id: UUID
+    reference: str
+    amount_micros: int
+    transaction_id: UUID
+
+    def apply(self, aggregate: "Deposit") -> None:
+        aggregate.kind = self.kind
+        aggregate.organization_id = self.organization_id
+        aggregate.reference = self.reference
+        aggregate.amount_micros = self.amount_micros
+        aggregate.transaction_id = self.transaction_id
+
+
 class Deposit(Root):
-    """One payment into a wallet, once per organization and reference."""
+    """One payment into a wallet, once per organization, kind and reference."""
 
     TOPIC = "deposit"
 
-    class Made(Created, ByOperator):
+    class Made(OfDeposit, ByOperator):
         TOPIC = "deposit.made"
 
-        organization_id: UUID
-        reference: str
-        amount_micros: int
-        transaction_id: UUID
+    class Played(OfDeposit):
+        """A partner of a sandbox has given itself play money, for which nobody needs a right."""
 
-        def apply(self, aggregate: "Deposit") -> None:
-            aggregate.organization_id = self.organization_id
-            aggregate.reference = self.reference
-            aggregate.amount_micros = self.amount_micros
-            aggregate.transaction_id = self.transaction_id
+        TOPIC = "deposit.played"
+        kind = SANDBOX_DEPOSIT
 
+    kind: str
     organization_id: UUID
     reference: str
     amount_micros: int
     transaction_id: UUID
 
     @classmethod
-    def make(cls, organization_id: UUID, reference: str, amount_micros: int, cause: Cause) -> Self:
+    def make(
+        cls,
+        organization_id: UUID,
+        reference: str,
+        amount_micros: int,
+        cause: Cause,
+        kind: str = DEPOSIT,
+    ) -> Self:
         """Record the payment; saved together with the wallet that books it."""
         assert amount_micros > 0, amount_micros
-        stream_id = deposit_id(organization_id, reference)
+        stream_id = deposit_id(organization_id, reference, kind)
         return cls.begin(
-            cls.Made,
+            cls.Made if kind == DEPOSIT else cls.Played,
             cause,
             stream_id,
             organization_id=organization_id,
@@ -343,9 +366,9 @@ class Deposit(Root):
         )
 
 
-def deposit_id(organization_id: UUID, reference: str) -> UUID:
+def deposit_id(organization_id: UUID, reference: str, kind: str = DEPOSIT) -> UUID:
     """Return the stream of a deposit; the same reference is the same deposit."""
-    return derive_id("deposit", organization_id, reference)
+    return derive_id(kind, organization_id, reference)
 
 
 class OfAdjustment(ByOperator):
@@ -471,7 +494,8 @@ def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
         case Wallet.Refunded():
             return "refund", "credit"
         case Wallet.Deposited():
-            return "deposit", "credit"
+            is_play = event.reference.type == SANDBOX_DEPOSIT
+            return SANDBOX_DEPOSIT if is_play else DEPOSIT, "credit"
         case _:
             return "adjustment", "debit" if event.amount_micros < 0 else "credit"
 

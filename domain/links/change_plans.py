@@ -36,6 +36,8 @@ from domain.links.offers import (
     OTHER_NETWORK,
     UNKNOWN,
     Offers,
+    Play,
+    as_sold,
     buy,
     check_currency,
     check_funds,
@@ -74,6 +76,7 @@ class LinkPlans:
     rules: ProvisioningRules
     clock: Clock
     new_id: Callable[[], UUID]
+    play: Play = as_sold
 
     def run(self, request: ChangeRequest, cause: Cause) -> tuple[PlanChange, bool]:
         """Return the change that was done, and whether an earlier request with the key did it.
@@ -161,12 +164,13 @@ class LinkPlans:
         if link.open_change is not None or link.end_intent is not None:
             self._wait_for_turn(link, new, until_s)
             raise Conflict(link.id)  # The change we waited for may have the same key.
-        deadline = cause.at + self.rules.deadline
+        deadline, asked = cause.at + self.rules.deadline, cause
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
         plans = self._check(request, link)
         amount_micros = sum(plan.price_micros for plan in plans)
         payer = find_payer(self.log, request.organization_id, amount_micros, cause.at)
         check_funds(payer, amount_micros, self.rules.currency)
+        plans[:1] = [self.play(request.organization_id, each, asked) for each in plans[:1]]
         change = PlanChange.request(
             new,
             cause,

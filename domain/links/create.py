@@ -30,7 +30,16 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.failing import BoundFailure, Failing, refusal_of_link
 from domain.links.link import Link, link_id
 from domain.links.networks import Networks
-from domain.links.offers import UNKNOWN, Offers, buy, check_currency, check_funds, find_payer
+from domain.links.offers import (
+    UNKNOWN,
+    Offers,
+    Play,
+    as_sold,
+    buy,
+    check_currency,
+    check_funds,
+    find_payer,
+)
 from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log, retry_on_conflict
@@ -86,6 +95,7 @@ class LinkCreate:
     vault: Vault
     clock: Clock
     new_id: Callable[[], UUID]
+    play: Play = as_sold
 
     def run(self, request: LinkRequest, cause: Cause) -> tuple[Link, bool]:
         """Return the active link, and whether an earlier request with the key had created it.
@@ -216,7 +226,7 @@ class LinkCreate:
             cause,
             organization_id=request.organization_id,
             name=seal_text(self.vault, request.organization_id, new, request.name, cause),
-            plan=buy(request.plan_id, terms),
+            plan=self.play(request.organization_id, buy(request.plan_id, terms), cause),
             sponsor_profiles=terms.sponsor_profiles,
             currency=self.rules.currency,
             deadline=cause.at + self.rules.deadline,

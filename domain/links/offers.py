@@ -6,6 +6,7 @@ from uuid import UUID
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import PlanTerms
+from domain.cause import Cause
 from domain.errors import OTHER_CURRENCY, BillingNotConfigured, ConfigError, InsufficientBalance
 from domain.links.bought_plan import BoughtPlan
 from domain.log.log import Log
@@ -17,6 +18,14 @@ INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
 
 # Finds the present terms of an enabled plan that an organization may see, by both ids.
 Offers = Callable[[UUID, UUID], PlanTerms | None]
+# Returns what an organization buys in place of a plan; only a sandbox has a play of its own. A
+# purchase that is decided anew after a lost race has the same cause, and gets the same again.
+Play = Callable[[UUID, BoughtPlan, Cause], BoughtPlan]
+
+
+def as_sold(_organization_id: UUID, plan: BoughtPlan, _cause: Cause) -> BoughtPlan:
+    """Return the plan itself."""
+    return plan
 
 
 def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment
+from domain.accounts.wallet import Adjustment, OfAdjustment, OfDeposit
 from projections.audit.bookings import Bookings
 from projections.audit.operators import OperatorInvariants
 
@@ -18,7 +18,7 @@ class AdjustmentInvariants:
     _open: dict[UUID, Adjustment.Proposed] = field(default_factory=dict)
 
     def check(
-        self, position: int, event: Deposit.Made | OfAdjustment | Adjustment.Rejected
+        self, position: int, event: OfDeposit | OfAdjustment | Adjustment.Rejected
     ) -> Iterator[str]:
         stream = event.originator_id
         if isinstance(event, Adjustment.Proposed):
@@ -26,7 +26,7 @@ class AdjustmentInvariants:
             return
         if not isinstance(event, Adjustment.Rejected):
             self._bookings.announce_booking(position, event)
-        if isinstance(event, Deposit.Made | Adjustment.Made):
+        if isinstance(event, OfDeposit | Adjustment.Made):
             return
         proposed = self._open.pop(stream, None)
         if proposed is None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.accounts.paid_price import PaidPrice, RefundReason, Repaying, Repayment
-from domain.accounts.wallet import Deposit, OfAdjustment, Reference, Wallet
+from domain.accounts.wallet import OfAdjustment, OfDeposit, Reference, Wallet
 from projections.audit.promises import Promises
 
 
@@ -96,16 +96,16 @@ class Bookings:
         )
         self._announce(reason.position, refund.transaction_id, entry)
 
-    def announce_booking(self, position: int, event: Deposit.Made | OfAdjustment) -> None:
-        """Expect the entry of an operator's deposit or correction."""
-        is_deposit = isinstance(event, Deposit.Made)
-        entry = _Entry(
-            Wallet.Deposited if is_deposit else Wallet.Adjusted,
-            event.organization_id,
-            event.amount_micros,
-            Reference("deposit" if is_deposit else "adjustment", event.reference),
-            description=event.reason if isinstance(event, OfAdjustment) else None,
-        )
+    def announce_booking(self, position: int, event: OfDeposit | OfAdjustment) -> None:
+        """Expect the entry of a deposit or a correction."""
+        booked: type[Wallet.Moved] = Wallet.Adjusted
+        kind, reason = "adjustment", None
+        if isinstance(event, OfAdjustment):
+            reason = event.reason
+        else:
+            booked, kind = Wallet.Deposited, event.kind
+        owner, reference = event.organization_id, Reference(kind, event.reference)
+        entry = _Entry(booked, owner, event.amount_micros, reference, description=reason)
         self._announce(position, event.transaction_id, entry)
 
     def _announce(self, position: int, transaction_id: UUID, entry: _Entry) -> None:

@@ -18,7 +18,7 @@ from domain.accounts.organization import ApiClient
 from domain.accounts.paid_price import Repayment
 from domain.accounts.providers import Provider
 from domain.accounts.refund_by_hand import RefundByHand
-from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, Wallet
+from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, OfDeposit, Wallet
 from domain.catalogue.plan import SIMULATED
 from domain.finance.month import Month
 from domain.ids import derive_id
@@ -37,6 +37,7 @@ from domain.webhooks.endpoint import WebhookList
 STREAMS: Mapping[type[Event], tuple[str, ...]] = {
     Wallet.Opened: ("wallet", "organization_id"),
     Deposit.Made: ("deposit", "organization_id", "reference"),
+    Deposit.Played: ("sandbox_deposit", "organization_id", "reference"),
     Adjustment.Made: ("adjustment", "organization_id", "reference"),
     Adjustment.Proposed: ("adjustment", "organization_id", "reference"),
     MonthlyFee.Due: ("monthly_fee", "organization_id", "month"),
@@ -113,7 +114,7 @@ def _paid(event: Event) -> Ids:
         case NumberLookup.Answered() | BulkJob.Created() | Link.Requested() | MonthlyFee.Due():
             if event.price is not None:
                 yield event.price.transaction_id, derive_id("transaction", stream)
-        case Deposit.Made() | OfAdjustment():
+        case OfDeposit() | OfAdjustment():
             yield event.transaction_id, derive_id("transaction", stream)
         case Link.Activated():
             for index, plan in enumerate(event.taken_over):

@@ -12,7 +12,7 @@ from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.paid_price import PaidPrice, Repaying
 from domain.accounts.refund_by_hand import RefundByHand
-from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, Reference, Wallet
+from domain.accounts.wallet import Adjustment, OfAdjustment, OfDeposit, Reference, Wallet
 from domain.finance.month import Month
 from domain.links.esim import Esim
 from domain.links.link import Link
@@ -139,7 +139,7 @@ class Invariants:
                 yield from self._wallets.check(event)
             case Ledger.Opened():
                 yield from self._wallets.check_currency(event)
-            case Deposit.Made() | OfAdjustment() | Adjustment.Rejected():
+            case OfDeposit() | OfAdjustment() | Adjustment.Rejected():
                 yield from self._adjustments.check(position, event)
             case NumberLookup.Answered(price=PaidPrice() as price):
                 reference = Reference("lookup", str(event.originator_id))

@@ -68,6 +68,11 @@ class Statements(ReadModel):
         # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
         return [self.closed, self.lines]
 
+    def has(self, connection: Connection, kind: str) -> bool:
+        """Tell whether any wallet has an entry of a kind."""
+        found = select(self.lines.c.kind).where(self.lines.c.kind == kind).limit(1)
+        return connection.execute(found).first() is not None
+
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Add the entries of the batch to their months, after one read of the newest months."""
         owners = {e.organization_id for _, e in batch if isinstance(e, Wallet.Moved)}

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 
 from domain.accounts.paid_price import REFUND_REASONS, RefundReason, Repaying
-from domain.accounts.wallet import Wallet, kind_and_direction, links_of
+from domain.accounts.wallet import PAID_IN, Wallet, kind_and_direction, links_of
 from domain.log.aggregate import ByOperator, Event
 from domain.log.log import Recorded
 from projections.engine.database import to_micros
@@ -176,8 +176,7 @@ KINDS = (
     "monthly_link_fee",
     "lookup",
     "bulk_lookup",
-    "deposit",
-    "adjustment",
+    *PAID_IN,
 )
 
 

@@ -10,10 +10,22 @@ from threading import Lock
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Column, MetaData, String, Table, bindparam, or_, select, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    MetaData,
+    String,
+    Table,
+    bindparam,
+    or_,
+    select,
+    text,
+)
 
 from domain.cause import AHEAD_MAX, Clock
-from projections.engine.database import Database, to_micros
+from domain.errors import NotPossible
+from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.in_parts import change_in_parts
 from projections.stores.faults import Faults
@@ -21,6 +33,9 @@ from projections.stores.faults import Faults
 LEASES, RATES, THROTTLE, SLICES = "leases", "rate_limits", "throttle", "slices_in_hand"
 LAPSING = (LEASES, RATES, THROTTLE, SLICES)
 PACES, ATTEMPTS, SIMULATED = "provider_paces", "sandbox_attempts", "simulated_clock"
+FAILURES = "sandbox_failures"
+# So that every moment that the simulated network computes is a valid date.
+SIMULATED_AHEAD_MAX = timedelta(days=3_650)
 
 SECOND = 1_000_000  # In microseconds.
 MINUTE = 60 * SECOND
@@ -63,6 +78,21 @@ _CLAIM = HotStatement(
 )
 _RELEASE = HotStatement(
     text("DELETE FROM counters WHERE name = :name AND key = :key AND holder = :holder RETURNING 1")
+)
+# What fails next, as `holder` says: so many times, and not after its end.
+_SCRIPT = HotStatement(
+    text(
+        "INSERT INTO counters (name, key, value, until, holder)"
+        " VALUES (:name, :key, :times, :until, :how)"
+        " ON CONFLICT (name, key) DO UPDATE SET"
+        " value = excluded.value, until = excluded.until, holder = excluded.holder RETURNING 1"
+    )
+)
+_PLAY = HotStatement(
+    text(
+        "UPDATE counters SET value = value - 1"
+        " WHERE name = :name AND key = :key AND value > 0 AND until > :now RETURNING holder"
+    )
 )
 # Runs each second and mostly deletes nothing, so it is one statement without a transaction.
 _FORGET = HotStatement(
@@ -135,17 +165,75 @@ class Counters:
         key = f"{organization_id.hex} {phone_number}"
         return self._count(ATTEMPTS, key, 1, NEVER, NEVER, NEVER)[0]
 
-    def simulated_ahead(self) -> timedelta:
-        """Return how far the clock of the simulated network is ahead of ours."""
-        found = self._database.rows(self._some, of=SIMULATED, keys=[""])
-        return int(found[0][1]) * _MICROSECOND if found else timedelta(0)
+    def script_failure(
+        self,
+        organization_id: UUID,
+        operation: str,
+        how: str | None,
+        times: int | None,
+        until: datetime | None,
+    ) -> None:
+        """Let attempts of an organization fail: so many, or all until a moment; None: none."""
+        values = {
+            "how": how,
+            "times": 0 if how is None else NEVER if times is None else times,
+            "until": NEVER if until is None else to_micros(until),
+        }
+        key = f"{organization_id.hex} {operation}"
+        self._database.rows(_SCRIPT, name=FAILURES, key=key, **values)
 
-    def advance_simulated(self, by: timedelta) -> timedelta:
-        """Set the clock of the simulated network ahead; return how far it is ahead then."""
-        values = {"name": SIMULATED, "key": "", "by": by // _MICROSECOND, "until": NEVER}
+    def next_failure(self, organization_id: UUID, operation: str) -> str | None:
+        """Count an attempt of an organization; return how it has to fail, if at all."""
+        key = f"{organization_id.hex} {operation}"
+        if not self._database.rows(self._some, of=FAILURES, keys=[key]):
+            return None  # Nobody waits for the row of an organization that scripts nothing.
+        found = self._database.rows(_PLAY, name=FAILURES, key=key, now=to_micros(self._clock()))
+        return str(found[0][0]) if found else None
+
+    def scripted_failures(
+        self, organization_id: UUID, operations: Sequence[str]
+    ) -> list[tuple[str, str, int | None, datetime | None]]:
+        """Return what fails next: operation, how, how many times yet, and until when."""
+        keys = [f"{organization_id.hex} {operation}" for operation in operations]
+        now = to_micros(self._clock())
+        return [
+            (
+                key.partition(" ")[2],
+                how,
+                None if times > NEVER // 2 else times,
+                None if until == NEVER else from_micros(until),
+            )
+            for key, times, until, how in self._database.rows(self._some, of=FAILURES, keys=keys)
+            if times and until > now
+        ]
+
+    def simulated_ahead(
+        self, organization_id: UUID | None = None, connection: Connection | None = None
+    ) -> timedelta:
+        """Return how far the clock of the simulated network is ahead of ours.
+
+        That of an organization's links is as much further ahead as it has moved it.
+        """
+        keys = ["", *([organization_id.hex] if organization_id else ())]
+        if connection is None:
+            found = self._database.rows(self._some, of=SIMULATED, keys=keys)
+        else:
+            found = run(connection, self._some, of=SIMULATED, keys=keys).fetchall()
+        return sum(int(row[1]) for row in found) * _MICROSECOND
+
+    def advance_simulated(self, by: timedelta, organization_id: UUID | None = None) -> timedelta:
+        """Set the clock of the simulated network ahead, or that of an organization's links.
+
+        Returns how far it is ahead then; raises NotPossible beyond `SIMULATED_AHEAD_MAX`.
+        """
+        key = organization_id.hex if organization_id else ""
+        values = {"name": SIMULATED, "key": key, "by": by // _MICROSECOND, "until": NEVER}
         with self._database.writing(durable=True) as connection:
-            run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values)
-        return self.simulated_ahead()
+            [row] = run(connection, _COUNT, earliest=NEVER, latest=NEVER, **values).fetchall()
+            if int(row[0]) * _MICROSECOND > SIMULATED_AHEAD_MAX:
+                message = "the simulated network would be more than ten years ahead"
+                raise NotPossible(message)
+        return self.simulated_ahead(organization_id)
 
     def _count(  # noqa: PLR0913  # What, where, and which counts go on.
         self, name: str, key: str, by: int, until: int, earliest: int, latest: int

@@ -109,11 +109,14 @@ class ReadingTurns:
         values = {"network": network, "now": to_micros(now), "most": limit}
         return {as_id(row[0]): bool(row[1]) for row in self._database.rows(self._due, **values)}
 
-    def hasten(self, network: str) -> None:
-        """Ask for all links of a network now."""
-        mine = self._rows.c.network == network
+    def hasten(self, network: str, organization_id: UUID | None = None) -> None:
+        """Ask for all links of a network now, or for those of an organization."""
+        rows = self._rows.c
+        asked = self._rows.update().where(rows.network == network).values(due_at=ASKED_FOR)
+        if organization_id is not None:
+            asked = asked.where(rows.organization_id == organization_id)
         with self._database.writing() as connection:
-            connection.execute(self._rows.update().where(mine).values(due_at=ASKED_FOR))
+            connection.execute(asked)
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
         """Return links with a plan whose end must be announced now."""

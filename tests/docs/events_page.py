@@ -110,7 +110,8 @@ MEANINGS = {
     "total_count": "how many items",
     "transaction_id": "of the entry that this announces or is; of a refund by hand that of the"
     " charge",
-    "type": "`lookup`, `job`, `link`, `plan_change`, `monthly_fee`, `deposit` or `adjustment`",
+    "type": "`lookup`, `job`, `link`, `plan_change`, `monthly_fee`, `deposit`, `sandbox_deposit`"
+    " (of `deposit.played`, play money of a sandbox) or `adjustment`",
     "unawaited": "the sender was answered at once",
     "until": "when the call to the network is over",
     "validity_days": "days",

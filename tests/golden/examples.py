@@ -128,6 +128,14 @@ EVENTS: tuple[Event, ...] = (
         transaction_id=TRANSACTION,
     ),
     created(
+        Deposit.Played,
+        "deposit",
+        organization_id=ORGANIZATION,
+        reference="tests-1",
+        amount_micros=12_500_000,
+        transaction_id=TRANSACTION,
+    ),
+    created(
         Adjustment.Made,
         "adjustment",
         organization_id=ORGANIZATION,

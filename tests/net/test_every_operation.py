@@ -113,6 +113,10 @@ def test_over_the_rate_limit(net: Net) -> None:
         ("POST", "/number-lookup"): {"phone_number": "+14155552671"},
         ("POST", "/number-lookup/bulk"): {"phone_numbers": ["+14155552671"]},
         ("PATCH", "/v1/account"): {"low_balance_threshold": None},
+        ("POST", "/v1/sandbox/clock"): {"hours": 1},
+        ("POST", "/v1/sandbox/deposits"): {"amount": "5.00", "reference": "tests-1"},
+        ("POST", "/v1/sandbox/links/{identifier}"): {"action": "install"},
+        ("PUT", "/v1/sandbox/failures"): {"operation": "lookup", "failure": None},
     }
     for operation in each(net, 429):
         net.until(lambda: acme.ask("GET", "/v1/account").status == 429)

@@ -6,7 +6,16 @@ from uuid import UUID, uuid4
 
 from domain.accounts.currency import Ledger
 from domain.accounts.paid_price import PaidPrice, RefundReason, Repayment
-from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from domain.accounts.wallet import (
+    SANDBOX_DEPOSIT,
+    Adjustment,
+    Charge,
+    Deposit,
+    Reference,
+    Refund,
+    Wallet,
+    wallet_id,
+)
 from domain.ids import derive_id
 from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
@@ -133,6 +142,12 @@ class Forger:
         made = Deposit.make(self.organization_id, reference, 500_000, self.cause)
         self.wallet.deposit(made, "USD", self.cause)
         return self._only(made, Deposit.Made), self._only(self.wallet, Wallet.Deposited)
+
+    def play_money(self, reference: str) -> tuple[Deposit.Played, Wallet.Deposited]:
+        owner, kind = self.organization_id, SANDBOX_DEPOSIT
+        made = Deposit.make(owner, reference, 500_000, self.cause, kind)
+        self.wallet.deposit(made, "USD", self.cause)
+        return self._only(made, Deposit.Played), self._only(self.wallet, Wallet.Deposited)
 
     def cancelled(self, job: BulkJob, **changes: Any) -> BulkJob.Cancelled:
         job.cancel(self.cause)

@@ -141,6 +141,7 @@ def _parts() -> Iterator[Callable[[LinkForger], None]]:
 
 def _pay_in(forger: LinkForger) -> None:
     forger.write(*forger.deposit("bank-2"), *forger.deposit("bank-3"), *forger.deposit("bank-4"))
+    forger.write(*forger.play_money("bank-2"), *forger.play_money("tests-3"))
     forger.write(*forger.adjustment(-7_000), *decided(forger))
     forger.write(months.closed("2026-01"), months.closed("2026-02"), months.closed("2026-03"))
 

@@ -13,7 +13,8 @@ from app.adapters.remote.api import RemoteRules
 from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
-from app.http import application, catalogue, gateway, server, tokens
+from app.bootstrap.sandbox import HOURS_MAX
+from app.http import application, catalogue, gateway, sandbox, server, tokens
 from app.http.accounts import input as account_input
 from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX
@@ -31,9 +32,11 @@ from domain.accounts.organization import THRESHOLDS_MAX
 from domain.links import ending, notifications, readings, status
 from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
+from domain.money import format_amount
 from domain.places import share_of
 from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
+from projections.stores.counters import SIMULATED_AHEAD_MAX
 from tests.tidy.source import ROOT
 from workers import lookup_turns
 
@@ -145,6 +148,13 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`search` of links": f"{link_input.SEARCH_CHARS_MAX} characters",
     "`reference` of transactions": f"{account_input.REFERENCE_CHARS_MAX} characters",
     "`reference` of a deposit": f"{account_input.REFERENCE_CHARS_MAX} visible ASCII characters",
+    "`amount` of play money in a sandbox": format_amount(sandbox.DEPOSIT_MICROS_MAX),
+    "`hours` in a sandbox": (
+        f"{HOURS_MAX} in one request, {SIMULATED_AHEAD_MAX // sandbox.HOUR} in all"
+    ),
+    "`percent` in a sandbox": "100",
+    "`attempts` in a sandbox": f"{sandbox.ATTEMPTS_MAX}",
+    "`minutes` in a sandbox": f"{sandbox.MINUTES_MAX}",
     "`size` of a QR code": f"{link_input.QR_SIZE_MAX}",
     "`url` of a webhook": f"{URL_CHARS_MAX} characters",
     "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",

@@ -259,6 +259,23 @@ def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) 
     assert [*turns.due("simulated", now + timedelta(seconds=1), 9)] == ids[:2]
 
 
+def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_passed(
+    lab: Lab,
+) -> None:
+    turns, later = lab.process.reading_turns, lab.clock() + timedelta(hours=1)
+    mine, other = uuid4(), uuid4()
+    links = [
+        NewTurn(uuid4(), owner, "simulated", n, later) for n, owner in ((10, mine), (11, other))
+    ]
+    links += [NewTurn(uuid4(), mine, "other", 12, later)]
+    turns.enter(links, lab.clock())
+    turns.hasten("simulated", mine)
+    assert turns.due("simulated", lab.clock(), 9) == {links[0].link_id: True}
+    assert turns.due("other", lab.clock(), 9) == {}
+    turns.hasten("simulated")
+    assert turns.due("simulated", lab.clock(), 9).keys() == {each.link_id for each in links[:2]}
+
+
 def test_a_restart_goes_on_where_the_last_life_was(lab: Lab) -> None:
     first = lab.create()
     lab.clock.forward(seconds=900)

@@ -1,19 +1,36 @@
-"""The sandbox numbers: each plays, on demand, one failure that a partner can meet."""
+"""What a sandbox plays in place of a lookup: each failure that a partner can meet, on demand.
 
-from collections.abc import Callable
+It is asked for by a number of the sandbox, or scripted by an organization for its next lookups.
+"""
+
+from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import UUID
 
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LookupProvider, NumberFacts
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotAnswered, Unavailable
 
 UNAVAILABLE: Final = "+15005550001"
 SLOW: Final = "+15005550002"
 MALFORMED: Final = "+15005550003"
 SECOND_ATTEMPT: Final = "+15005550004"
+# Those that an organization can script; the value is what the provider does.
+FAILURES: Final = {
+    "unavailable": "is unavailable",
+    "slow": "is slow",
+    "malformed": "sends a reply that is malformed",
+    "no_data": "has no answer",
+}
+_FIRST_ATTEMPT: Final = "first_attempt"
 # Answers about these numbers are never cached.
-NUMBERS: Final = frozenset({UNAVAILABLE, SLOW, MALFORMED, SECOND_ATTEMPT})
+NUMBERS: Final[Mapping[str, str]] = {
+    UNAVAILABLE: "unavailable",
+    SLOW: "slow",
+    MALFORMED: "malformed",
+    SECOND_ATTEMPT: _FIRST_ATTEMPT,
+}
+NUMBER_OF: Final = {how: number for number, how in NUMBERS.items()}
 
 SLOW_S: Final = 3.0
 
@@ -22,7 +39,7 @@ _CARRIER: Final = Carrier(name="Sandbox Mobile", type="mobile", mcc="001", mnc="
 
 
 class SandboxLookup:
-    """Plays the sandbox numbers and passes every other number to `inner`.
+    """Plays what is asked for, and passes every other number to `inner`.
 
     Put it outside a circuit breaker, because what it plays says nothing about the provider.
     """
@@ -32,8 +49,12 @@ class SandboxLookup:
         inner: LookupProvider,
         count: Callable[[UUID, str], int],
         sleep: Callable[[float], None],
+        scripted: Callable[[UUID], str | None] = lambda _: None,
     ) -> None:
-        """`count` counts attempts of an organization at a number, over all processes."""
+        """`count` counts attempts of an organization at a number, over all processes.
+
+        `scripted` counts an attempt of an organization, and returns how it has to fail, if at all.
+        """
         self.name = inner.name
         self.remote = inner.remote
         self.is_up = inner.is_up
@@ -41,26 +62,25 @@ class SandboxLookup:
         self._inner = inner
         self._count = count
         self._sleep = sleep
+        self._scripted = scripted
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         """Return what our account holds at `inner`."""
         return self._inner.balance(timeout_s=timeout_s)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
-        """Play a sandbox number, or return what `inner` answers."""
+        """Play what is scripted, or a sandbox number, or return what `inner` answers."""
+        how = self._scripted(organization_id) or NUMBERS.get(phone_number)
+        if how == _FIRST_ATTEMPT and self._count(organization_id, phone_number) == 1:
+            how = "unavailable"
+        if how == "slow":
+            self._sleep(SLOW_S)
+        elif how in FAILURES:
+            kind = NotAnswered if how == "no_data" else Unavailable
+            message = f"the sandbox plays a provider that {FAILURES[how]}"
+            raise kind(message)
         if phone_number not in NUMBERS:
             return self._inner.look_up(organization_id, phone_number)
-        if phone_number == UNAVAILABLE:
-            message = "the sandbox plays a provider that is unavailable"
-            raise Unavailable(message)
-        if phone_number == MALFORMED:
-            message = "the sandbox plays a reply that is malformed"
-            raise Unavailable(message)
-        if phone_number == SLOW:
-            self._sleep(SLOW_S)
-        elif self._count(organization_id, phone_number) == 1:
-            message = "the sandbox plays a provider that fails on the first attempt"
-            raise Unavailable(message)
         return Found(_facts(phone_number), self.name, free=True)  # No provider was asked.
 
 

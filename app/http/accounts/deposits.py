@@ -19,6 +19,7 @@ from projections.engine.shape import Amount, Currency, Moment, Shape, format_tim
 
 NO_ORGANIZATION = "There is no such organization."
 NOTHING = "Must be more than 0."
+ABOVE_ZERO = AMOUNT.replace("^", "^(?=.*[1-9])")
 
 
 class Deposit(Shape):
@@ -33,7 +34,7 @@ class Deposit(Shape):
     created_at: Annotated[Moment, means("When it was booked (UTC).")]
 
 
-def _above_zero(micros: int) -> None:
+def above_zero(micros: int) -> None:
     if not micros:
         raise ValidationError(NOTHING)
 
@@ -50,10 +51,8 @@ class DepositBody(Schema):
     organization = Id(required=True, metadata=described("Whose wallet it goes to."))
     amount = Money(
         required=True,
-        validate=_above_zero,
-        metadata=described(
-            "What was paid; more than 0.", pattern=AMOUNT.replace("^", "^(?=.*[1-9])")
-        ),
+        validate=above_zero,
+        metadata=described("What was paid; more than 0.", pattern=ABOVE_ZERO),
     )
     reference = Reference(
         required=True,
@@ -61,7 +60,7 @@ class DepositBody(Schema):
     )
 
 
-_EXAMPLE: Final = example(
+EXAMPLE: Final = example(
     "The deposit.",
     Deposit(
         id=UUID("2f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d14"),
@@ -87,8 +86,8 @@ blueprint = Group(
     who=authenticate_machine,
     body=DepositBody,
     reply=[
-        Shown(_EXAMPLE, 201),
-        Shown(_EXAMPLE, 200, "The deposit that an earlier request with the reference made."),
+        Shown(EXAMPLE, 201),
+        Shown(EXAMPLE, 200, "The deposit that an earlier request with the reference made."),
     ],
     errors="BILLING_NOT_CONFIGURED",
     invalid={"amount": "The deposit with this reference has another amount."},
@@ -101,16 +100,23 @@ def make_deposit(client_id: str, given: Given[None]) -> Answer:
     by name, may do this; `X-Organization-Id` is not read. An organization that is suspended is
     paid all the same.
     """
-    parts, body = given.parts, given.body
-    organization_id, reference = body["organization"], body["reference"]
-    if parts.log.find(Organization, organization_id) is None:
+    organization_id = given.body["organization"]
+    if given.parts.log.find(Organization, organization_id) is None:
         raise ValidationFailed({"organization": [NO_ORGANIZATION]})
+    cause = Cause(given.parts.clock(), given.request_id, f"client:{client_id}")
+    return book(given, organization_id, cause)
+
+
+def book(
+    given: Given[None], organization_id: UUID, cause: Cause, kind: str = wallets.DEPOSIT
+) -> Answer:
+    """Book what a body says was paid in, once for each reference."""
+    parts, reference = given.parts, given.body["reference"]
     if parts.log.find(wallets.Wallet, wallets.wallet_id(organization_id)) is None:
         raise BillingNotConfigured
-    cause = Cause(parts.clock(), given.request_id, f"client:{client_id}")
     try:
         deposit, is_new = parts.accounts.book_deposit(
-            organization_id, body["amount"], reference, cause
+            organization_id, given.body["amount"], reference, cause, kind
         )
     except NotPossible as error:  # Another amount, or more than a wallet can hold.
         why = str(error)

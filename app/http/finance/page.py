@@ -32,6 +32,7 @@ KIND_NAMES = {
     "lookup": "Lookup",
     "bulk_lookup": "Bulk lookup",
     "deposit": "Deposit",
+    "sandbox_deposit": "Sandbox deposit",
     "adjustment": "Adjustment",
 }
 

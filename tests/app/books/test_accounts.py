@@ -6,9 +6,10 @@ from typing import get_args
 import pytest
 
 from app.books.margin import By, Earned, margin_of
+from app.books.reconcile import deposits_of
 from app.books.statements import statements_of
 from app.books.trial_balance import TrialBalance, month_balance, trial_balance
-from domain.accounts.wallet import Wallet, wallet_id
+from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet, wallet_id
 from domain.finance.month import Month
 from domain.months import first_instant, months_before
 from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
@@ -165,6 +166,21 @@ def test_accounts_are_as_they_were_at_a_moment(installation: Installation) -> No
         sums(trial_balance(process.log, noon + timedelta(hours=1)))["Liabilities:Wallets", "USD"]
         == -990_000
     )
+
+
+def test_play_money_has_an_account_of_its_own_and_no_bank_knows_of_it(process: Process) -> None:
+    acme = process.organization("1.00")
+    given = (acme, 2_000_000, "tests-1", process.cause())
+    _, first = process.accounts.book_deposit(*given, SANDBOX_DEPOSIT)
+    _, again = process.accounts.book_deposit(*given, SANDBOX_DEPOSIT)
+    _, paid = process.accounts.book_deposit(*given)
+    assert (first, again, paid) == (True, False, True), "the same reference names two deposits"
+    assert sums(trial_balance(process.log)) == {
+        ("Assets:Deposits", "USD"): 3_000_000,
+        ("Assets:Sandbox-deposits", "USD"): 2_000_000,
+        ("Liabilities:Wallets", "USD"): -5_000_000,
+    }
+    assert sum(each.amount_micros or 0 for each in deposits_of(process.log)) == 3_000_000
 
 
 def test_nothing_is_earned_in_a_month_that_is_closed(installation: Installation) -> None:

@@ -11,6 +11,7 @@ from app.bootstrap.known_keys import ensure_keys, note_keys
 from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
 from app.watch.clock_check import ClockCheck
+from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cause import utc_now
 from domain.finance.month import Month
 from tests.app.cli.serving import free_port
@@ -65,6 +66,14 @@ def test_what_is_ready_is_not_mentioned(healthy: Process) -> None:
 def test_settings_are_judged(installation: Installation, check: str, name: str, value: str) -> None:
     installation.environment[name] = value
     assert checks(installation.process()) == {check}
+
+
+@pytest.mark.any_database
+def test_play_money_where_real_things_are_sold_is_a_fault(healthy: Process) -> None:
+    acme, play = healthy.organization(), SANDBOX_DEPOSIT
+    healthy.accounts.book_deposit(acme, 1, "tests-1", healthy.cause(), play)
+    healthy.projector.catch_up()
+    assert checks(healthy) == {"play money"}
 
 
 @pytest.mark.any_database

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +37,16 @@ def test_the_document_holds_for_every_operation(buyer: Buyer, phase: str, seed: 
     paths = json.loads(buyer.service.app.extensions[DOCUMENT][""])["paths"].values()
     operations = sum(len(HTTP_METHODS & each.keys()) for each in paths)
     assert phase == "links" or len(outcome.cases) == operations
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("phase", ["coverage", "random"])
+def test_the_document_holds_for_what_a_sandbox_plays(tmp_path: Path, phase: str) -> None:
+    sqlite_seed().copy(tmp_path)
+    service = Service(tmp_path, PROVISIONING_DEADLINE_S="60").start()
+    buyer = Buyer(service.tenant("1000.00"))
+    plan = Plan(PHASES[phase], examples=200, learn=True, below="/v1/sandbox")
+    outcome = fuzz(buyer, plan)
+    service.stop()
+    assert not outcome.findings, "\n\n".join(outcome.findings[:20])
+    assert len(outcome.cases) == 5

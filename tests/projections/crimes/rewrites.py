@@ -77,6 +77,25 @@ def an_approval_of_another_sum(log: Rewriting) -> None:
     log.entry(approved.state["transaction_id"]).state["amount_micros"] += 100
 
 
+def play_money_booked_as_a_payment(log: Rewriting) -> None:
+    played = log.first("deposit.played").state
+    log.entry(played["transaction_id"]).state["reference"]["type"] = "deposit"
+
+
+def a_payment_booked_as_play_money(log: Rewriting) -> None:
+    made = log.first("deposit.made").state
+    log.entry(made["transaction_id"]).state["reference"]["type"] = "sandbox_deposit"
+
+
+def play_money_under_the_id_of_a_payment(log: Rewriting) -> None:
+    """Both would be the deposit of one reference."""
+    row = log.all("deposit.played")[1]
+    stream = _id("deposit", row.state["organization_id"], row.state["reference"])
+    transaction = row.state["transaction_id"]
+    _replace(log, row.stream, stream)
+    _replace(log, transaction, _id("transaction", stream))
+
+
 # Lookups.
 
 

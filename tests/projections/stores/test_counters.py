@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.security.throttle import FAILURES_MAX
+from domain.errors import NotPossible
 from projections.engine.database import to_micros
 from tests.installation import PATIENCE_S, Installation, Process, SetClock
 
@@ -137,6 +138,53 @@ def test_no_two_attempts_get_the_same_count(
     clock.forward(days=365)
     assert process.counters.forget_lapsed() == 0
     assert count(mine, NUMBER) == 37
+
+
+# Failures that an organization of a sandbox scripts, and how far its time is ahead.
+
+
+def test_as_many_attempts_fail_as_were_scripted_and_nobody_elses(
+    installation: Installation, process: Process, clock: SetClock
+) -> None:
+    mine, other = uuid4(), uuid4()
+    process.counters.script_failure(mine, "lookup", "slow", 5, None)
+    assert process.counters.next_failure(other, "lookup") is None
+    assert process.counters.next_failure(mine, "purchase") is None
+    found = together(installation, clock, 36, lambda it: it.counters.next_failure(mine, "lookup"))
+    assert Counter(found) == {"slow": 5, None: 31}
+    assert process.counters.scripted_failures(mine, ["lookup"]) == []
+
+
+def test_a_script_ends_in_time_or_by_the_next_one(process: Process, clock: SetClock) -> None:
+    counters, until = process.counters, clock() + TERM
+    counters.script_failure(KEY, "lookup", "slow", None, until)
+    assert [counters.next_failure(KEY, "lookup") for _ in range(3)] == ["slow"] * 3
+    assert counters.scripted_failures(KEY, ["lookup"]) == [("lookup", "slow", None, until)]
+    assert counters.forget_lapsed() == 0
+    clock.forward(seconds=30)
+    assert counters.next_failure(KEY, "lookup") is None
+    assert counters.scripted_failures(KEY, ["lookup"]) == []
+    counters.script_failure(KEY, "lookup", "malformed", 2, clock() + TERM)
+    assert counters.next_failure(KEY, "lookup") == "malformed"
+    counters.script_failure(KEY, "lookup", None, 1, None)
+    assert counters.next_failure(KEY, "lookup") is None
+
+
+def test_the_time_of_one_moves_beside_that_of_all_and_within_bounds(
+    installation: Installation, process: Process, clock: SetClock
+) -> None:
+    mine, other, year = uuid4(), uuid4(), timedelta(days=365)
+    counters = process.counters
+    together(installation, clock, 12, lambda it: it.counters.advance_simulated(TERM, mine))
+    assert counters.advance_simulated(TERM) == TERM
+    ahead = [counters.simulated_ahead(each) for each in (mine, other, None)]
+    assert ahead == [13 * TERM, TERM, TERM]
+    for _ in range(9):
+        counters.advance_simulated(year, mine)
+    before = counters.simulated_ahead(mine)
+    with pytest.raises(NotPossible):
+        counters.advance_simulated(year, mine)
+    assert counters.simulated_ahead(mine) == before
 
 
 # Paces of providers.

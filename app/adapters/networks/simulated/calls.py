@@ -1,7 +1,7 @@
 """Runs a call on the simulator's tables: its moment, its time-out, and the port's errors."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,35 +18,27 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call under way; everything in it happens at the moment at which it began.
-
-    `now` is by the network's clock, which is `ahead` of ours; `deadline` is by ours.
-    """
+    """A call under way; everything in it happens at the moment at which it began, by our clock."""
 
     connection: Connection
     now: datetime
     deadline: datetime
-    ahead: timedelta
 
 
 class Calls:
     """Begins calls; a call that the database delays past its time-out has no effect."""
 
-    def __init__(
-        self, database: Database, clock: Clock, ahead: Callable[[], timedelta] = timedelta
-    ) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._ahead = ahead
 
     @contextmanager
     def reading(self, timeout_s: float) -> Iterator[Call]:
         """Lend a connection for single statements; every failure becomes Unavailable."""
         now, deadline = self._begin(timeout_s)
         try:
-            ahead = self._ahead()
             with self._database.reading() as connection:
-                yield Call(connection, now + ahead, deadline, ahead)
+                yield Call(connection, now, deadline)
         except SQLAlchemyError as error:
             raise Unavailable(_trouble(error)) from None
         if self._clock() > deadline:
@@ -63,9 +55,8 @@ class Calls:
         now, deadline = self._begin(timeout_s)
         committing = False
         try:
-            ahead = self._ahead()
             with self._database.writing(durable=True) as connection:
-                yield Call(connection, now + ahead, deadline, ahead)
+                yield Call(connection, now, deadline)
                 if self._clock() > deadline:
                     message = "the simulated network has met its time-out"
                     raise OutcomeUnknown(message)

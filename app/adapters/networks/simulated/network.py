@@ -11,6 +11,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
+from uuid import UUID
+
+from sqlalchemy import Connection
 
 from app.adapters.networks.simulated.calls import Call, Calls
 from app.adapters.networks.simulated.identifiers import Identifiers
@@ -51,17 +54,23 @@ NETWORKS: Final = _read()
 
 
 def network_for(
-    identifiers: Identifiers, iccid: str, covered: Iterable[Collection[str]]
+    identifiers: Identifiers,
+    iccid: str,
+    covered: Iterable[Collection[str]],
+    roams_in: str | None = None,
 ) -> ServingNetwork | None:
     """Return the network that serves the device of an eSIM; None where no plan works.
 
     `covered` are the countries of the plans that it has used, in order of use. The device travels
     only when its next plan does not work where it is. A plan without countries works everywhere.
+    `roams_in` is where it was sent by the sandbox.
     """
     here = None
     for countries in covered:
         known = [code for code in countries or NETWORKS if code in NETWORKS]
-        if here not in known:
+        if roams_in in known:
+            here = roams_in
+        elif here not in known:
             # Each country draws its own number, so another country in the list changes nothing.
             here = max(
                 known, key=lambda code: identifiers.roll("country", f"{iccid} {code}"), default=None
@@ -75,6 +84,7 @@ PAGES_MAX: Final = 20
 # A century, so that every moment computed from it is a valid date.
 VALIDITY_DAYS_MAX: Final = 36_500
 OPERATOR_TIMEOUT_S: Final = 10.0
+OWNERS_MAX: Final = 10_000  # Endpoints of which a process remembers whose they are.
 
 _UNKNOWN_ESIM: Final = "the network knows no such eSIM"
 
@@ -93,6 +103,8 @@ class Fault(StrEnum):
     UNREACHABLE = "sandbox-unreachable"
 
 
+# An endpoint, the present moment by its clock, and how far that is ahead of ours.
+Present = tuple[Subscription, datetime, timedelta]
 _FAULTS = {fault.value: fault for fault in Fault}
 
 
@@ -133,7 +145,8 @@ class SimulatedNetwork:
     an endpoint is free again once it is released. Every base plan but the empty one is accepted.
     With `sandbox` on, the plans that `Fault` lists fail on demand. `wait` blocks for a number of
     seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it. Each
-    `name` has its own tables. The network's time is `ahead` of `clock`.
+    `name` has its own tables. The time of an endpoint is `ahead` of `clock`, by the organization
+    that `owner_of` its ICCID returns; None for an eSIM that no link holds. That never changes.
 
     An addition under a known reference returns the earlier add-on. It is refused if it is for
     another plan, or if that add-on was removed since.
@@ -158,11 +171,15 @@ class SimulatedNetwork:
         wait: Callable[[float], object],
         patience: timedelta = PATIENCE,
         name: str = SIMULATED,
-        ahead: Callable[[], timedelta] = timedelta,
+        ahead: Callable[[UUID | None, Connection], timedelta] = lambda *_: timedelta(0),
+        owner_of: Callable[[str], UUID | None] | None = None,
     ) -> None:
         self.name = name
         self.settles_after = patience + LATE
-        self._calls = Calls(database, clock, ahead)
+        self._calls = Calls(database, clock)
+        self._ahead = ahead
+        self._owner_of = owner_of
+        self._owners: dict[str, UUID] = {}
         self._identifiers = Identifiers(seed)
         self._inventory = Inventory(self._identifiers, name)
         self.metadata = self._inventory.metadata
@@ -216,22 +233,27 @@ class SimulatedNetwork:
         if not base_plan:
             message = "an endpoint needs a base plan"
             raise Rejected(message)
+        owner = self._owner_of and self._owner_of(iccid)
         with self._calls.changing(timeout_s) as call:
             kept = self._kept(call, iccid, reference)
-            made = kept or self._make(call, iccid, plan, reference)
-        self._reply(call, fault, made.created_at, is_new=kept is None)
+            now, ahead = self._time(call, owner)
+            made = kept or self._make(call.connection, iccid, plan, reference, now, ahead)
+        self._reply(call, fault, made.created_at - ahead, is_new=kept is None)
         return made.endpoint()
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, unless its creation takes effect later."""
+        owner = self._owner_of and self._owner_of(iccid)
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_iccid(call.connection, iccid)
-        return found.endpoint() if found and found.created_at <= call.now else None
+            now, _ = self._time(call, owner)
+        return found.endpoint() if found and found.created_at <= now else None
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Remove an endpoint; its eSIM must still be released."""
+        owner = self._owner(endpoint_id, timeout_s)
         with suppress(NoSuchEndpoint), self._calls.changing(timeout_s) as call:
-            self._present(call, endpoint_id)
+            self._present(call, endpoint_id, owner)
             self._inventory.remove(call.connection, endpoint_id)
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
@@ -252,19 +274,19 @@ class SimulatedNetwork:
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
         """Put a plan on an endpoint, or return the add-on with this reference."""
-        fault = self._accept(plan)
+        fault, owner = self._accept(plan), self._owner(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
-            before = self._present(call, endpoint_id)
+            before, now, ahead = self._present(call, endpoint_id, owner)
             kept = before.addon(reference)
             if kept and (kept.removed or kept.provider_plan_id != plan.provider_plan_id):
                 message = "this reference was used for another plan, or its plan was removed"
                 raise Rejected(message)
-            since = comes_at(fault, call.now, self.settles_after)
+            since = comes_at(fault, now, self.settles_after)
             addon = kept or addon_of(self._identifiers, endpoint_id, reference, plan, since)
             if kept is None:
                 after = before.with_addon(addon)
                 self._inventory.update(call.connection, _reachable_or_not(after, fault))
-        self._reply(call, fault, addon.added_at, is_new=kept is None)
+        self._reply(call, fault, addon.added_at - ahead, is_new=kept is None)
         return Addon(addon.addon_id)
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
@@ -280,7 +302,8 @@ class SimulatedNetwork:
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
         """Tell whether the device is connected at this moment."""
         found, now, ahead = self._read(endpoint_id, timeout_s)
-        serving = network_for(self._identifiers, found.iccid, found.covered(now))
+        covered = found.covered(now)
+        serving = network_for(self._identifiers, found.iccid, covered, found.roams_in)
         return found.network_status(serving, now, ahead)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
@@ -294,6 +317,12 @@ class SimulatedNetwork:
     def deactivate(self, endpoint_id: str) -> None:
         """Make an endpoint inactive; a network does this by itself, so it is not in the port."""
         self._change(endpoint_id, OPERATOR_TIMEOUT_S, lambda it, now: it.stopped("inactive", now))
+
+    def play(
+        self, endpoint_id: str, change: Callable[[Subscription, datetime], Subscription]
+    ) -> None:
+        """Let happen what only a device or a network does; for a sandbox, so not in the port."""
+        self._change(endpoint_id, OPERATOR_TIMEOUT_S, change)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the activation code of an eSIM, whether it is in use or free."""
@@ -337,14 +366,41 @@ class SimulatedNetwork:
             raise Rejected(message)
         return kept
 
-    def _make(self, call: Call, iccid: str, plan: ProviderPlan, reference: str) -> Subscription:
+    def _make(  # noqa: PLR0913  # Whose, what and when.
+        self,
+        connection: Connection,
+        iccid: str,
+        plan: ProviderPlan,
+        reference: str,
+        now: datetime,
+        ahead: timedelta,
+    ) -> Subscription:
         fault = self._fault_of(plan)
-        since = comes_at(fault, call.now, self.settles_after)
-        made = begin(self._identifiers, iccid, reference, plan, since, call.ahead)
+        since = comes_at(fault, now, self.settles_after)
+        made = begin(self._identifiers, iccid, reference, plan, since, ahead)
         made = _reachable_or_not(made, fault)
-        self._inventory.mark(call.connection, iccid, is_free=False)
-        self._inventory.insert(call.connection, made)
+        self._inventory.mark(connection, iccid, is_free=False)
+        self._inventory.insert(connection, made)
         return made
+
+    def _owner(self, endpoint_id: str, timeout_s: float) -> UUID | None:
+        """Return whose an endpoint is, before a connection is held: the log may be asked."""
+        known = self._owners.get(endpoint_id)
+        if known is not None or self._owner_of is None:
+            return known
+        with self._calls.reading(timeout_s) as call:
+            found = self._inventory.by_id(call.connection, endpoint_id)
+        owner = self._owner_of(found.iccid) if found else None
+        if owner is not None:
+            if len(self._owners) >= OWNERS_MAX:
+                self._owners.clear()
+            self._owners[endpoint_id] = owner
+        return owner
+
+    def _time(self, call: Call, owner: UUID | None) -> tuple[datetime, timedelta]:
+        """Return the present moment of an organization's links, and how far it is ahead."""
+        ahead = self._ahead(owner, call.connection)
+        return call.now + ahead, ahead
 
     def _reply(self, call: Call, fault: Fault | None, since: datetime, *, is_new: bool) -> None:
         """Delay the reply, or lose the first one, if the sandbox plan asks for that."""
@@ -356,18 +412,22 @@ class SimulatedNetwork:
             message = "the sandbox plays a reply that is lost"
             raise OutcomeUnknown(message)
 
-    def _present(self, call: Call, endpoint_id: str, *, lock: bool = True) -> Subscription:
+    def _present(
+        self, call: Call, endpoint_id: str, owner: UUID | None, *, lock: bool = True
+    ) -> Present:
         found = self._inventory.by_id(call.connection, endpoint_id, lock=lock)
-        if found is None or found.created_at > call.now:
+        now, ahead = self._time(call, owner)
+        if found is None or found.created_at > now:
             message = "the network knows no such endpoint"
             raise NoSuchEndpoint(message)
-        return found
+        return found, now, ahead
 
-    def _read(self, endpoint_id: str, timeout_s: float) -> tuple[Subscription, datetime, timedelta]:
+    def _read(self, endpoint_id: str, timeout_s: float) -> Present:
+        owner = self._owner(endpoint_id, timeout_s)
         with self._calls.reading(timeout_s) as call:
-            found = self._present(call, endpoint_id, lock=False)
-        self._reach(found)
-        return found, call.now, call.ahead
+            present = self._present(call, endpoint_id, owner, lock=False)
+        self._reach(present[0])
+        return present
 
     def _reach(self, found: Subscription | None) -> None:
         if self._sandbox and found is not None and found.unreachable:
@@ -380,9 +440,10 @@ class SimulatedNetwork:
         timeout_s: float,
         change: Callable[[Subscription, datetime], Subscription],
     ) -> None:
+        owner = self._owner(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
-            before = self._present(call, endpoint_id)
-            self._inventory.update(call.connection, change(before, call.now))
+            before, now, _ = self._present(call, endpoint_id, owner)
+            self._inventory.update(call.connection, change(before, now))
 
 
 def _reachable_or_not(subscription: Subscription, fault: Fault | None) -> Subscription:

@@ -4,7 +4,7 @@ A device has habits, by seed: its start, its traffic, its pauses. Its traffic us
 after the other, and plans expire. A method that changes an endpoint returns a changed copy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Self
 
@@ -20,6 +20,7 @@ from domain.links.network import (
     ServingNetwork,
     Usage,
 )
+from domain.provider_errors import Rejected
 
 _MB_DECIMALS = 3  # A kilobyte; stored values are exact.
 
@@ -33,12 +34,16 @@ CONNECTED_SHARE: Final = 0.9
 
 
 class Habits(msgspec.Struct, frozen=True):
-    """What a device does unless it is stopped; its traffic is steady."""
+    """What a device does unless it is stopped; its traffic is steady.
+
+    Its cycles begin with its first use, or anew at `reached_at`.
+    """
 
     installed_at: datetime
     first_used_at: datetime
     mb_per_s: float
     cycle_s: float
+    reached_at: datetime | None = None
 
     def is_connected(self, moment: datetime) -> bool:
         """Tell whether an active device is connected at a moment after its first use."""
@@ -50,7 +55,8 @@ class Habits(msgspec.Struct, frozen=True):
         return moment - timedelta(seconds=max(0.0, out_of_reach_s))
 
     def _into_cycle_s(self, moment: datetime) -> float:
-        return (moment - self.first_used_at).total_seconds() % self.cycle_s
+        since = self.reached_at or self.first_used_at
+        return (moment - since).total_seconds() % self.cycle_s
 
 
 def habits_of(
@@ -89,11 +95,13 @@ class Addon(msgspec.Struct, frozen=True):
     used_mb: float = 0.0
     removed: bool = False
     countries: tuple[str, ...] = ()  # Empty: works anywhere.
+    ends_at: datetime | None = None  # If a sandbox ends it before its time.
 
     @property
     def expires_at(self) -> datetime | None:
         """When it ends even if some of it is left; None until it is first used."""
-        return self.started_at and self.started_at + timedelta(days=self.validity_days)
+        validity = timedelta(days=self.validity_days)
+        return self.ends_at or (self.started_at and self.started_at + validity)
 
     def is_listed(self, moment: datetime) -> bool:
         """Tell whether the network lists it at a moment."""
@@ -144,6 +152,10 @@ def _use(addon: Addon, begin: datetime, until: datetime, mb_per_s: float) -> tup
     return used, min(emptied, end)
 
 
+class NotCovered(Rejected):
+    """Raised for a country in which the plan in use does not work."""
+
+
 class Subscription(msgspec.Struct, frozen=True):
     """An eSIM in use. Usage is stored as of `meter_at`; later usage is computed when asked for.
 
@@ -165,6 +177,7 @@ class Subscription(msgspec.Struct, frozen=True):
     stopped_at: datetime | None = None
     unreachable: bool = False
     ahead: timedelta = timedelta(0)
+    roams_in: str | None = None  # The country to which a sandbox has sent it.
 
     def with_addon(self, addon: Addon) -> Self:
         """Add a plan; it is used after the plans that were there before it."""
@@ -205,6 +218,68 @@ class Subscription(msgspec.Struct, frozen=True):
             stopped_at=None,
             meter_at=max(self.meter_at, now),
             habits=habits,
+        )
+
+    # What a sandbox lets happen. Nothing that has happened is undone, so each may be repeated.
+
+    def installed(self, now: datetime) -> Self:
+        """Install the eSIM on its device."""
+        at = min(self.habits.installed_at, now)
+        habits = msgspec.structs.replace(self.habits, installed_at=at)
+        return msgspec.structs.replace(self, habits=habits)
+
+    def used(self, now: datetime, addon_id: str | None, percent: int) -> Self:
+        """Use up a part of a plan; None: of the plan in use."""
+        return self._in_use(now, addon_id, lambda it: max(it.used_mb, it.data_mb * percent / 100))
+
+    def ending(self, now: datetime, addon_id: str | None, within: timedelta) -> Self:
+        """Let a plan end so soon; None: the plan in use."""
+        return self._in_use(now, addon_id, lambda it: it.used_mb, now + within)
+
+    def roaming(self, now: datetime, country: str, known: Collection[str]) -> Self:
+        """Send the device to a country; raises NotCovered if its plan does not work there.
+
+        `known` are the countries that have a network.
+        """
+        there = self._in_use(now, None, lambda it: it.used_mb)
+        covered = there.covered(now)
+        if not covered or country not in known or country not in (covered[-1] or known):
+            message = "the plan in use does not work in this country"
+            raise NotCovered(message)
+        habits = msgspec.structs.replace(there.habits, reached_at=now)
+        return msgspec.structs.replace(there, habits=habits, roams_in=country)
+
+    def _in_use(
+        self,
+        now: datetime,
+        addon_id: str | None,
+        used_mb: Callable[[Addon], float],
+        ends_at: datetime | None = None,
+    ) -> Self:
+        """Put a plan to use that has not expired, on a device that is used from now on at least.
+
+        Without an id it is the first that has data left, or else the first. If there is none,
+        nothing happens. One that was stopped has carried this, and no more.
+        """
+        settled = self._settled(now)
+        valid = [it for it in settled.addons if it.is_listed(now) and not it.has_expired(now)]
+        meant = [it for it in valid if addon_id in {None, it.addon_id}]
+        if not meant:
+            return self
+        plan = next((it for it in meant if it.remaining_mb(now) > 0), meant[0])
+        started_at, used = plan.started_at or now, used_mb(plan)
+        begun = msgspec.structs.replace(plan, started_at=started_at, used_mb=used)
+        if ends_at is not None and begun.expires_at is not None:
+            begun = msgspec.structs.replace(begun, ends_at=min(begun.expires_at, ends_at))
+        addons = [begun if it is plan else it for it in settled.addons]
+        habits = settled.installed(now).habits
+        first = min(habits.first_used_at, now)
+        return msgspec.structs.replace(
+            settled,
+            habits=msgspec.structs.replace(habits, first_used_at=first),
+            addons=addons,
+            meter_at=max(settled.meter_at, now),
+            stopped_at=settled.stopped_at and now,
         )
 
     def addon(self, reference: str) -> Addon | None:

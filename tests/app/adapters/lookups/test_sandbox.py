@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.lookups.sandbox import NUMBERS, SLOW_S, SandboxLookup
+from app.adapters.lookups.sandbox import FAILURES, NUMBERS, SLOW_S, SandboxLookup
 from domain.lookups.ports import Carrier, NumberFacts
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotAnswered, Unavailable
 from tests.contracts.scripted_lookup import VALID_MOBILE, Behind, Fault, ScriptedLookup
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
@@ -66,6 +66,23 @@ def test_what_is_played_costs_nothing(sandbox: Sandbox) -> None:
     ]
 
 
+@pytest.mark.parametrize("how", FAILURES)
+def test_an_organization_scripts_how_any_number_fails_but_not_for_another(how: str) -> None:
+    provider, slept_s, scripted = ScriptedLookup(), list[float](), {ORGANIZATION: how}
+    lookup = SandboxLookup(
+        provider, AttemptsInMemory().count, slept_s.append, lambda it: scripted.pop(it, None)
+    )
+    assert lookup.look_up(ANOTHER, VALID_MOBILE).facts.valid
+    if how == "slow":
+        assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
+    else:
+        with pytest.raises(Unavailable) as raised:
+            lookup.look_up(ORGANIZATION, VALID_MOBILE)
+        assert isinstance(raised.value, NotAnswered) is (how == "no_data")
+    assert slept_s == ([SLOW_S] if how == "slow" else [])
+    assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
+
+
 def test_each_organization_has_a_first_attempt_of_its_own(sandbox: Sandbox) -> None:
     with pytest.raises(Unavailable):
         sandbox.ask("+15005550004", ORGANIZATION)
@@ -76,7 +93,7 @@ def test_each_organization_has_a_first_attempt_of_its_own(sandbox: Sandbox) -> N
 
 
 def test_sandbox_numbers_never_reach_the_provider(sandbox: Sandbox) -> None:
-    for phone_number in sorted(NUMBERS - {"+15005550002"}):
+    for phone_number in sorted(NUMBERS.keys() - {"+15005550002"}):
         with pytest.raises(Unavailable):
             sandbox.ask(phone_number)
     sandbox.ask("+15005550002")

@@ -20,7 +20,7 @@ class Moved:
         self.ahead = timedelta(0)
         self.clock = side.clock
         self.network = SimulatedNetwork(
-            side.database(), side.clock, "seed", sandbox=True, wait=id, ahead=lambda: self.ahead
+            side.database(), side.clock, "seed", sandbox=True, wait=id, ahead=lambda *_: self.ahead
         )
 
     def create(self) -> Endpoint:

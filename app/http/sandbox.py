@@ -1,0 +1,316 @@
+"""What a partner of a sandbox plays with its own money, time, links and failures.
+
+`application` registers these operations where SANDBOX is on; elsewhere there is no such path.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, ClassVar, Final
+from uuid import UUID
+
+from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import validates_schema as validates_whole
+from msgspec import Struct
+
+from app.bootstrap.container import Container
+from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED
+from app.http.accounts import deposits
+from app.http.accounts.input import Money, Reference
+from app.http.catalogue import Country
+from app.http.edge.input import Id, Reads, described
+from app.http.edge.operation import Given, Group, Shown
+from app.http.edge.replies import KNOWN, Answer, example, time_or_null
+from app.http.links.finding import find_link, show_read
+from app.http.links.replies import LINK
+from app.security.authorization import Caller
+from domain.accounts.wallet import SANDBOX_DEPOSIT
+from domain.errors import NotPossible, ValidationFailed
+from domain.links.link import Link
+from domain.money import MICROS, format_amount
+from projections.engine.shape import MORE_MAY_COME, Moment, means, one_of
+
+DEPOSIT_MICROS_MAX = 10_000 * MICROS
+ATTEMPTS_MAX, MINUTES_MAX = 20, 60
+TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
+MISSING = "Missing data for required field."
+NOT_OF_IT = "Says nothing to this action."
+NOT_SO = "This operation cannot fail in this way."
+ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
+TOO_FAR = "The time of your links would be more than ten years ahead."
+HOUR = timedelta(hours=1)
+# What an action needs, and what it may be given.
+NEEDED: Mapping[str, set[str]] = {"use": {"percent"}, "roam": {"country_code"}}
+ALLOWED = {**NEEDED, "use": {"percent", "activation_id"}, "expire": {"hours", "activation_id"}}
+
+Operation = Annotated[
+    str, means("What fails.", **one_of("SandboxOperation", FAILURES, MORE_MAY_COME))
+]
+
+
+class Playable(Struct):
+    """A way in which something can fail."""
+
+    operation: Operation
+    failure: Annotated[str, means("How.", example="unavailable")]
+    always: Annotated[
+        str | None,
+        means(
+            "What always fails so: a number, or the `provider_plan_id` of a plan.",
+            example="+15005550001",
+        ),
+    ]
+
+
+PLAYABLE: Final = [
+    Playable(operation, failure, always)
+    for operation, ways in FAILURES.items()
+    for failure, always in ways.items()
+]
+WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
+
+
+class Count(Reads, fields.Integer):
+    """A whole number between two bounds, and no text or flag that could be read as one."""
+
+    def __init__(self, lowest: int, highest: int, **kwargs: Any) -> None:
+        metadata = {**kwargs.pop("metadata"), "minimum": lowest, "maximum": highest}
+        super().__init__(metadata=metadata, **kwargs)
+        self.range = range(lowest, highest + 1)
+        self.wanted = f"Must be a whole number from {lowest} to {highest}."
+
+    def read(self, value: Any) -> int:
+        if type(value) not in {int, float} or value not in self.range:  # 5.0 is 5 in JSON.
+            raise ValidationError(self.wanted)
+        return int(value)
+
+
+def _above_zero_and_not_too_much(micros: int) -> None:
+    deposits.above_zero(micros)
+    if micros > DEPOSIT_MICROS_MAX:
+        raise ValidationError(TOO_MUCH)
+
+
+class PlayMoneyBody(Schema):
+    """How much play money, and a reference of your own."""
+
+    example: ClassVar = {"amount": "50.00", "reference": "tests-4711"}
+
+    amount = Money(
+        required=True,
+        validate=_above_zero_and_not_too_much,
+        metadata=described(
+            f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}.",
+            pattern=deposits.ABOVE_ZERO,
+        ),
+    )
+    reference = Reference(
+        required=True, metadata=described("The same one again is the same deposit.")
+    )
+
+
+class ClockBody(Schema):
+    """How far to move the clock."""
+
+    example: ClassVar = {"hours": 24}
+
+    hours = Count(1, HOURS_MAX, required=True, metadata=described("How many hours pass."))
+
+
+class ActionBody(Schema):
+    """What happens to a link, and what more has to be said of it."""
+
+    example: ClassVar = {"action": "use", "percent": 80}
+
+    action = fields.String(
+        required=True,
+        validate=validate.OneOf(ACTIONS),
+        metadata=described("What happens.", **one_of("SandboxAction", ACTIONS)),
+    )
+    percent = Count(
+        1, 100, metadata=described("Of `use`, and needed there: how much of the plan is used then.")
+    )
+    country_code = Country(
+        metadata=described(
+            "Of `roam`, and needed there: where the device is then.",
+            pattern="^[A-Za-z]{2}$",
+            examples=["FR"],
+        )
+    )
+    hours = Count(
+        0, HOURS_MAX, metadata=described("Of `expire`: in how many hours at the latest; else now.")
+    )
+    activation_id = Id(
+        metadata=described("Of `use` and `expire`: which plan; else the one in use.")
+    )
+
+    @validates_whole
+    def check_action(self, data: Mapping[str, Any], **_: Any) -> None:
+        action, given = data["action"], data.keys() - {"action"}
+        missing = NEEDED.get(action, set()) - given
+        wrong = {name: [NOT_OF_IT] for name in given - ALLOWED.get(action, set())}
+        if wrong := wrong | {name: [MISSING] for name in missing}:
+            raise ValidationError(dict(wrong))
+
+
+class FailureBody(Schema):
+    """Which attempts fail, how, and how many or for how long."""
+
+    example: ClassVar = {"operation": "lookup", "failure": "unavailable", "attempts": 1}
+
+    operation = fields.String(
+        required=True,
+        validate=validate.OneOf([*FAILURES]),
+        metadata=described("What fails.", **one_of(KNOWN + "SandboxOperation", FAILURES)),
+    )
+    failure = fields.String(
+        required=True,
+        allow_none=True,
+        metadata=described(
+            "How, of those that `GET /v1/sandbox` lists for the operation; null: it fails no more.",
+            type="string",
+            **one_of("SandboxFailure", WAYS, {"type": "null"}),
+        ),
+    )
+    attempts = Count(
+        1,
+        ATTEMPTS_MAX,
+        metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
+    )
+    minutes = Count(
+        1, MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
+    )
+
+    @validates_whole
+    def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
+        operation, failure = data["operation"], data["failure"]
+        if failure is not None and failure not in FAILURES[operation]:
+            raise ValidationError({"failure": [NOT_SO]})
+        is_slow = (operation, failure) == (LOOKUP, "slow")
+        if is_slow and "minutes" in data and "attempts" not in data:
+            raise ValidationError({"minutes": [ONLY_ATTEMPTS]})
+
+
+class Scripted(Struct):
+    """What fails next."""
+
+    operation: Operation
+    failure: Annotated[str, means("How.", example="unavailable")]
+    attempts_left: Annotated[int | None, means("How many times yet. Null: every time.", example=1)]
+    until: Annotated[Moment | None, means("When that ends (UTC). Null: with the last attempt.")]
+
+
+class Sandbox(Struct):
+    """What can be played, and what is being played."""
+
+    ahead_hours: Annotated[int, means("How far the time of your links is ahead.", example=24)]
+    next: Annotated[list[Scripted], means("What fails next.")]
+    failures: Annotated[list[Playable], means("How your lookups and purchases can fail.")]
+    actions: Annotated[list[str], means("What can happen to a link.", example=[*ACTIONS])]
+
+
+STATE: Final = example(
+    "The sandbox.",
+    Sandbox(24, [Scripted("lookup", "unavailable", 1, None)], PLAYABLE[:1], [*ACTIONS]),
+)
+
+blueprint = Group(
+    "Sandbox",
+    __name__,
+    "links",
+    description="Time, devices and failures of your own, on installations that sell nothing real.",
+)
+money = Group(
+    "Sandbox money", __name__, "wallet", description="Play money, which the books keep apart."
+)
+GROUPS = (blueprint, money)
+
+
+@money.operation(
+    "POST /v1/sandbox/deposits",
+    body=PlayMoneyBody,
+    reply=[
+        Shown(deposits.EXAMPLE, 201),
+        Shown(
+            deposits.EXAMPLE, 200, "The deposit that an earlier request with the reference made."
+        ),
+    ],
+    errors="BILLING_NOT_CONFIGURED",
+    invalid={"amount": "The deposit with this reference has another amount."},
+)
+def deposit_play_money(caller: Caller, given: Given[None]) -> Answer:
+    """Add play money to your wallet.
+
+    It may be repeated: the same reference is the same deposit, and with another amount it is
+    refused. Its transaction has the kind `sandbox_deposit`.
+    """
+    return deposits.book(given, caller.organization_id, given.cause(), SANDBOX_DEPOSIT)
+
+
+@blueprint.operation("GET /v1/sandbox", reply=STATE)
+def read_sandbox(caller: Caller, given: Given[None]) -> Sandbox:
+    """Read the sandbox.
+
+    What can be played, and what is being played for your organization.
+    """
+    return _state_of(given.parts, caller.organization_id)
+
+
+@blueprint.operation(
+    "POST /v1/sandbox/clock", body=ClockBody, reply=STATE, invalid={"hours": TOO_FAR}
+)
+def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
+    """Let hours pass for your links.
+
+    Their data are used up and their plans come nearer to their end; within seconds each is read
+    anew, so lists and webhooks follow. Each request moves the clock, and nothing moves it back.
+    """
+    parts, owner = given.parts, caller.organization_id
+    try:
+        parts.sandbox.advance(given.body["hours"] * HOUR, given.cause(), owner)
+    except NotPossible:
+        raise ValidationFailed({"hours": [TOO_FAR]}) from None
+    return _state_of(parts, owner)
+
+
+@blueprint.operation(
+    "POST /v1/sandbox/links/<identifier>",
+    resource=find_link,
+    body=ActionBody,
+    reply=LINK,
+    errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED NETWORK_UNAVAILABLE",
+    invalid={"country_code": NOT_COVERED},
+)
+def play_link(_: Caller, given: Given[Link]) -> Answer:
+    """Let something happen to a link.
+
+    `install` its eSIM on a device; `use` up a part of a plan; let the device `roam` in a country;
+    let the network `suspend` or `deactivate` it; let a plan `expire`. What has happened stays so,
+    and happens no second time: each may be repeated.
+    """
+    given.parts.sandbox.happen(given.found, given.body["action"], given.body)
+    return show_read(given.found)
+
+
+@blueprint.operation(
+    "PUT /v1/sandbox/failures", body=FailureBody, reply=STATE, invalid={"failure": NOT_SO}
+)
+def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
+    """Let your next lookups or purchases fail.
+
+    It takes the place of what was scripted for the operation, so it may be repeated. An attempt of
+    a lookup is one call of the provider: a single lookup makes one, an item of a job at most three.
+    An attempt of a purchase is one link, or one change of plans, whose first plan fails.
+    """
+    parts, body, owner = given.parts, given.body, caller.organization_id
+    minutes = body.get("minutes")
+    until = None if minutes is None else parts.clock() + timedelta(minutes=minutes)
+    attempts = body.get("attempts", 1 if minutes is None else None)
+    parts.counters.script_failure(owner, body["operation"], body["failure"], attempts, until)
+    return _state_of(parts, owner)
+
+
+def _state_of(parts: Container, owner: UUID) -> Sandbox:
+    found = parts.counters.scripted_failures(owner, [*FAILURES])
+    following = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
+    ahead = parts.counters.simulated_ahead(owner)
+    return Sandbox(ahead // HOUR, following, PLAYABLE, [*ACTIONS])

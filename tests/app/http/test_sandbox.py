@@ -1,0 +1,442 @@
+"""What a partner of a sandbox plays, and that nobody else notices any of it."""
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from werkzeug.test import TestResponse
+
+from app.http import sandbox
+from domain.cause import Cause
+from domain.errors import IncompleteNetworkAnswer
+from domain.links.bought_plan import BoughtPlan
+from domain.links.change_plans import ChangeRequest
+from domain.links.link import Link
+from projections.audit.auditor import check_log
+from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buyer
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.plan_files import import_plans, plan
+from tests.second_network import SECOND, add_to
+
+SANDBOX = "/v1/sandbox"
+VALID = "+14155550100"
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+
+
+@pytest.fixture
+def acme(service: Service) -> Buyer:
+    return buyer(service)
+
+
+def play(tenant: Tenant, link: dict[str, Any], action: str, **more: Any) -> TestResponse:
+    return tenant.post(f"{SANDBOX}/links/{link['id']}", json={"action": action, **more})
+
+
+def script(tenant: Tenant, operation: str, failure: str | None, **more: Any) -> TestResponse:
+    body = {"operation": operation, "failure": failure, **more}
+    return tenant.open("PUT", f"{SANDBOX}/failures", json=body)
+
+
+def advance(tenant: Tenant, hours: int) -> TestResponse:
+    return tenant.post(f"{SANDBOX}/clock", json={"hours": hours})
+
+
+def failing(tenant: Tenant) -> list[dict[str, Any]]:
+    following: list[dict[str, Any]] = tenant.get(SANDBOX).json["data"]["next"]
+    return following
+
+
+# Where there is no sandbox.
+
+
+@pytest.mark.any_database
+def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(
+    make_service: MakeService,
+) -> None:
+    service = make_service(SANDBOX="false", PATH_PREFIX="/below")
+    tenant, sent = service.tenant(), {"X-Request-Id": "one"}
+    of_all = {each.line.split()[1] for group in sandbox.GROUPS for each in group.operations}
+    paths = [each.replace("<identifier>", MISSING) for each in of_all]
+    assert len(paths) == 5
+
+    def answer(method: str, path: str, headers: dict[str, str], data: bytes | None) -> Any:
+        kind = "application/json" if data else None
+        reply = service.client.open(
+            path, method=method, headers={**sent, **headers}, data=data, content_type=kind
+        )
+        body = json.loads(reply.data) if reply.data else None
+        for name in ("timestamp", "response_time_ms"):
+            (body or {"meta": {}})["meta"].pop(name, None)
+        told = {name: value for name, value in reply.headers.items() if name != "Content-Length"}
+        return reply.status_code, told, body
+
+    for prefix in ("", "/below"):
+        for path in paths:
+            for method in METHODS:
+                for headers in ({}, tenant.headers):
+                    for data in (None, b"{", b'{"hours": 1}'):
+                        given = (headers, data)
+                        found = answer(method, prefix + path, *given)
+                        unknown = path.replace("sandbox", "nothing")
+                        assert found == answer(method, prefix + unknown, *given), (method, path)
+                        assert found[0] == 404, (method, path)
+    for document in ("/openapi.json", "/below/openapi.json"):
+        assert SANDBOX not in service.client.get(document).text
+    assert SANDBOX in make_service().client.get("/openapi.json").text
+
+
+@pytest.mark.any_database
+def test_what_was_scripted_in_a_sandbox_is_not_played_outside(make_service: MakeService) -> None:
+    service = make_service(SANDBOX="false").start()
+    shop, counters = buyer(service), service.container.counters
+    counters.script_failure(shop.id, "lookup", "unavailable", 5, None)
+    counters.script_failure(shop.id, "purchase", "no_endpoint", 5, None)
+    assert shop.look_up(VALID).status_code == 200
+    assert shop.create(FREE).status_code == 201
+    assert len(counters.scripted_failures(shop.id, ["lookup", "purchase"])) == 2
+
+
+# Time.
+
+
+def test_the_time_of_one_partner_is_nobody_elses(service: Service, acme: Buyer) -> None:
+    rival = buyer(service)
+    mine, others = acme.link(), rival.link()
+    assert advance(acme, 24 * 8).json["data"]["ahead_hours"] == 24 * 8
+    assert acme.read(mine).json["data"]["data_remaining_mb"] == 0
+    untouched = rival.read(others).json["data"]
+    assert (untouched["installed_at"], untouched["data_used_mb"]) == (None, 0)
+    assert rival.get(SANDBOX).json["data"]["ahead_hours"] == 0
+    assert acme.link()["installed_at"] is None, "what is bought afterwards begins as usual"
+
+
+def test_webhooks_follow_though_nobody_reads_a_link(service: Service, acme: Buyer) -> None:
+    rival = buyer(service)
+    urls = {each: f"https://hooks.example/{uuid4()}" for each in (acme, rival)}
+
+    def told(tenant: Tenant) -> Counter[str]:
+        return Counter(json.loads(each.body)["type"] for each in service.sender.to(urls[tenant]))
+
+    for tenant, url in urls.items():
+        tenant.webhook(url)
+        tenant.link()
+    advance(acme, 24 * 6 + 1)  # More than four fifths of a week: used up, and it ends in a day.
+    service.until(lambda: bool(told(rival)))
+    wanted = {"link.activated": 1, "link.installed": 1, "link.usage": 3, "link.expiring": 1}
+    service.until(lambda: told(acme) == wanted)
+    assert told(rival) == {"link.activated": 1}
+
+
+def test_time_goes_on_within_bounds(acme: Buyer) -> None:
+    for wrong in (0, -1, 8_761, 1.5, True, "1", None, [], 10**30):
+        assert "hours" in fields_of(acme.post(f"{SANDBOX}/clock", json={"hours": wrong}))
+    for _ in range(10):
+        assert advance(acme, 8_760).status_code == 200
+    assert fields_of(advance(acme, 1)) == {"hours": [sandbox.TOO_FAR]}
+    assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 87_600
+    link = acme.link()
+    assert play(acme, link, "use", percent=50).json["data"]["data_used_mb"] >= 500
+
+
+# What happens to a link.
+
+
+def test_each_action_shows_and_may_be_repeated(acme: Buyer) -> None:
+    link = acme.link()
+    for _ in range(2):
+        seen = play(acme, link, "install").json["data"]
+        assert (seen["installed_at"] is None, seen["first_used_at"]) == (False, None)
+    for _ in range(2):
+        assert 800 <= play(acme, link, "use", percent=80).json["data"]["data_used_mb"] < 801
+    for country in ("MC", "FR", "FR"):
+        assert play(acme, link, "roam", country_code=country.lower()).status_code == 200
+        status = acme.read(link, "/network-status", live="true").json["data"]
+        assert (status["connected"], status["network"]["country_code"]) == (True, country)
+    for hours in (24, 24, 30):
+        first = play(acme, link, "expire", hours=hours).json["data"]["expires_at"]
+        assert first == play(acme, link, "expire", hours=hours).json["data"]["expires_at"]
+    for action, status in (("suspend", "suspended"), ("deactivate", "inactive")):
+        for _ in range(2):
+            assert play(acme, link, action).json["data"]["status"] == status
+        assert acme.post(f"{LINKS}/{link['id']}/reactivate").json["data"]["status"] == "active"
+    for _ in range(2):
+        [left] = play(acme, link, "expire").json["data"]["activations"]
+        assert (left["status"], left["data_remaining_mb"]) == ("expired", 0)
+    nothing_left = play(acme, link, "use", percent=100).json["data"]
+    assert nothing_left["data_used_mb"] < 801
+    assert fields_of(play(acme, link, "roam", country_code="FR"))
+
+
+def test_a_plan_is_named_by_its_activation(acme: Buyer) -> None:
+    link = acme.link()
+    assert acme.change(link, add=[MORE]).status_code == 200
+    first, second = (each["id"] for each in acme.read(link).json["data"]["activations"])
+    for _ in range(2):
+        play(acme, link, "use", percent=100, activation_id=second)
+    used = {
+        each["id"]: each["data_remaining_mb"]
+        for each in acme.read(link).json["data"]["activations"]
+    }
+    assert (used[first] > 999, used[second]) == (True, 0)
+    unknown = play(acme, link, "use", percent=1, activation_id=MISSING)
+    assert list(fields_of(unknown)) == ["activation_id"]
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ({}, {"action"}),
+        ({"action": "explode"}, {"action"}),
+        ({"action": None}, {"action"}),
+        ({"action": "install", "percent": 1}, {"percent"}),
+        ({"action": "use"}, {"percent"}),
+        ({"action": "use", "percent": 0}, {"percent"}),
+        ({"action": "use", "percent": 101}, {"percent"}),
+        ({"action": "use", "percent": True}, {"percent"}),
+        ({"action": "use", "percent": "80"}, {"percent"}),
+        ({"action": "use", "hours": 1}, {"percent", "hours"}),
+        ({"action": "use", "percent": 1, "activation_id": "x"}, {"activation_id"}),
+        ({"action": "roam"}, {"country_code"}),
+        ({"action": "roam", "country_code": "XX"}, {"country_code"}),
+        ({"action": "roam", "country_code": "US"}, {"country_code"}),
+        ({"action": "expire", "hours": -1}, {"hours"}),
+        ({"action": "expire", "hours": 8_761}, {"hours"}),
+        ({"action": "suspend", "hours": 1, "percent": 2}, {"hours", "percent"}),
+    ],
+)
+def test_an_action_says_all_that_it_needs_and_no_more(
+    acme: Buyer, body: dict[str, Any], wrong: set[str]
+) -> None:
+    link = acme.link(FREE if body.get("country_code") != "US" else BASIC)
+    reply = acme.post(f"{SANDBOX}/links/{link['id']}", json=body)
+    assert fields_of(reply).keys() == wrong
+
+
+def test_a_link_of_another_and_one_that_has_ended_are_left_alone(
+    service: Service, acme: Buyer
+) -> None:
+    rival, link = buyer(service), acme.link()
+    for name in ("id", "iccid"):
+        path = f"{SANDBOX}/links/{link[name]}"
+        assert rival.post(path, json={"action": "suspend"}).status_code == 404
+        assert acme.post(path, json={"action": "install"}).status_code == 200
+    assert acme.read(link).json["data"]["status"] == "active"
+    acme.open("DELETE", f"{LINKS}/{link['id']}")
+    assert code_of(play(acme, link, "suspend")) == "LINK_ENDED"
+
+
+@pytest.mark.any_database
+def test_only_the_simulated_network_can_be_played(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service(**add_to({}, monkeypatch)).start()
+    shop, plan_id = buyer(service), str(uuid4())
+    offered = plan(SECOND, id=plan_id, network=SECOND, retail_price="0.00")
+    import_plans(service.container, {**offered, "organization_id": str(shop.id)})
+    service.until_projected("plans")
+    link = shop.post(LINKS, json={"plan_id": plan_id}).json["data"]
+    reply = play(shop, link, "install")
+    assert (reply.status_code, code_of(reply)) == (409, "NOT_SUPPORTED_BY_NETWORK")
+
+
+def test_a_network_that_has_forgotten_a_link_is_unavailable(service: Service, acme: Buyer) -> None:
+    link = acme.link(FREE)
+    network, stores = service.container.sandbox.network, service.container.stores
+    for table in network.metadata.sorted_tables:
+        if "endpoint_id" in table.c:
+            with stores.writing() as connection:
+                connection.execute(table.delete().where(table.c.iccid == link["iccid"]))
+    assert code_of(play(acme, link, "install")) == "NETWORK_UNAVAILABLE"
+
+
+# What fails.
+
+
+def test_as_many_lookups_of_one_partner_fail_as_were_scripted(
+    service: Service, acme: Buyer
+) -> None:
+    rival = buyer(service)
+    assert script(acme, "lookup", "unavailable", attempts=3).status_code == 200
+    assert failing(rival) == []
+    client = service.app.test_client
+
+    def look_up(tenant: Tenant) -> int:
+        path = f"/number-lookup?phone_number=%2B{VALID[1:]}"
+        return client().post(path, headers=tenant.headers).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        found = [*threads.map(look_up, [acme, rival] * 8)]
+    assert Counter(found[::2]) == {503: 3, 200: 5}
+    assert Counter(found[1::2]) == {200: 8}
+    assert failing(acme) == []
+
+
+def test_lookups_fail_for_a_while_until_that_is_ended(acme: Buyer) -> None:
+    script(acme, "lookup", "no_data", minutes=60)
+    for _ in range(3):
+        refused = acme.look_up(VALID)
+        assert code_of(refused) == "NUMBER_LOOKUP_UNAVAILABLE"
+        assert refused.json["error"]["details"] == {"retryable": False}
+    [following] = failing(acme)
+    assert (following["failure"], following["attempts_left"]) == ("no_data", None)
+    assert following["until"] > acme.get(SANDBOX).json["meta"]["timestamp"]
+    assert script(acme, "lookup", None).json["data"]["next"] == []
+    assert acme.look_up(VALID).status_code == 200
+
+
+def test_an_item_of_a_job_makes_three_attempts(acme: Buyer) -> None:
+    script(acme, "lookup", "malformed", attempts=2)
+    assert acme.finished_job([VALID])["failed_count"] == 0
+    script(acme, "lookup", "malformed", attempts=3)
+    job = acme.finished_job([VALID])
+    assert (job["failed_count"], job["charge"]["refunded"]) == (1, "0.005")
+
+
+def test_the_next_purchase_fails_and_is_refunded_and_then_the_same_key_works(
+    service: Service, acme: Buyer
+) -> None:
+    rival = buyer(service)
+    script(acme, "purchase", "no_endpoint")
+    assert rival.create().status_code == 201
+    before = acme.balance()
+    dry = acme.post(f"{LINKS}?dry_run=true", json={"plan_id": acme.plans[BASIC]})
+    assert dry.status_code == 200
+    refused = acme.create(key="k-1")
+    assert (refused.status_code, code_of(refused)) == (502, "PROVISIONING_FAILED")
+    assert (acme.balance(), failing(acme)) == (before, [])
+    assert acme.create(key="k-1").status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "reason"),
+    [
+        ("provider_error", 502, "network_unavailable"),
+        ("no_esim", 502, "no_esim_available"),
+        ("lost_reply", 201, None),
+        ("unreachable", 201, None),
+    ],
+)
+def test_a_purchase_fails_as_a_plan_of_the_sandbox_does(
+    acme: Buyer, failure: str, status: int, reason: str | None
+) -> None:
+    script(acme, "purchase", failure)
+    reply = acme.create()
+    assert reply.status_code == status
+    if reason is not None:
+        assert reply.json["error"]["details"]["reason"] == reason
+    else:
+        link = reply.json["data"]
+        read = acme.read(link).json
+        assert read["meta"].get("stale", False) is (failure == "unreachable")
+        assert read["data"]["activations"][0]["plan_id"] == acme.plans[BASIC]
+
+
+def test_a_top_up_is_a_purchase_whose_first_plan_fails(acme: Buyer) -> None:
+    link = acme.link()
+    before = acme.balance()
+    script(acme, "purchase", "provider_error")
+    refused = acme.change(link, add=[MORE, BASIC])
+    assert code_of(refused) == "PROVISIONING_ERROR"
+    assert refused.json["error"]["details"]["added"] == []
+    assert (acme.balance(), failing(acme)) == (before, [])
+    assert acme.change(link, add=[MORE]).status_code == 200
+
+
+def test_a_purchase_that_has_lost_a_race_counts_once(service: Service, acme: Buyer) -> None:
+    parts, link = service.container, acme.link()
+    found = parts.log.get(Link, UUID(link["id"]))
+    script(acme, "purchase", "no_endpoint", attempts=2)
+    played = list[str]()
+
+    def beaten(owner: UUID, asked: BoughtPlan, cause: Cause) -> BoughtPlan:
+        """Let another writer move the link between the decision and its commit."""
+        chosen = parts.sandbox.play(owner, asked, cause)
+        played.append(chosen.provider_plan_id)
+        if len(played) == 1:
+            parts.link_readings.rename(found, "other", cause)
+        return chosen
+
+    change = ChangeRequest(acme.id, found.id, (), (UUID(acme.plans[MORE]),), None)
+    with pytest.raises(IncompleteNetworkAnswer):
+        replace(parts.link_plans, play=beaten).run(change, service.cause())
+    assert played == ["sandbox-no-endpoint"] * 2
+    assert failing(acme)[0]["attempts_left"] == 1
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ({}, {"operation", "failure"}),
+        ({"operation": "lookup"}, {"failure"}),
+        ({"operation": "refund", "failure": "slow"}, {"operation"}),
+        ({"operation": "lookup", "failure": "no_esim"}, {"failure"}),
+        ({"operation": "lookup", "failure": "first_attempt"}, {"failure"}),
+        ({"operation": "purchase", "failure": "malformed"}, {"failure"}),
+        ({"operation": "purchase", "failure": 1}, {"failure"}),
+        ({"operation": "lookup", "failure": "slow", "minutes": 1}, {"minutes"}),
+        ({"operation": "lookup", "failure": "malformed", "attempts": 0}, {"attempts"}),
+        ({"operation": "lookup", "failure": "malformed", "attempts": 21}, {"attempts"}),
+        ({"operation": "lookup", "failure": "malformed", "minutes": 61}, {"minutes"}),
+        ({"operation": "lookup", "failure": "malformed", "minutes": None}, {"minutes"}),
+    ],
+)
+def test_a_failure_is_one_of_those_that_are_known_and_ends(
+    acme: Buyer, body: dict[str, Any], wrong: set[str]
+) -> None:
+    assert fields_of(acme.open("PUT", f"{SANDBOX}/failures", json=body)).keys() == wrong
+    assert failing(acme) == []
+
+
+# Money.
+
+
+def test_play_money_is_booked_once_and_stands_apart(service: Service, acme: Buyer) -> None:
+    body = {"amount": "50.00", "reference": "tests-1"}
+    client, path = service.app.test_client, f"{SANDBOX}/deposits"
+
+    def deposit(_: int) -> int:
+        return client().post(path, json=body, headers=acme.headers).status_code
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(deposit, range(4))) == [200, 200, 200, 201]
+    assert acme.balance() == "150.00"
+    assert fields_of(acme.post(path, json={**body, "amount": "51.00"}))["amount"]
+    [entry] = acme.transactions(kind="sandbox_deposit")
+    assert (entry["amount"], entry["reference"]["id"]) == ("50.00", "tests-1")
+    assert [each["amount"] for each in acme.transactions(kind="deposit")] == ["100.00"]
+    statement = acme.get(f"/v1/statements/{entry['charged_at'][:7]}").json["data"]
+    kinds = {line["kind"]: line["credit"] for line in statement["lines"]}
+    assert kinds == {"deposit": "100.00", "sandbox_deposit": "50.00"}
+    assert check_log(service.container.log).failures == []
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("amount", ["0", "0.00", "-1", "10000.01", "1e3", 5, None, "999999999999"])
+def test_play_money_is_above_zero_and_bounded(acme: Buyer, amount: object) -> None:
+    body = {"amount": amount, "reference": "tests-1"}
+    assert list(fields_of(acme.post(f"{SANDBOX}/deposits", json=body))) == ["amount"]
+
+
+@pytest.mark.any_database
+def test_without_a_wallet_there_is_no_play_money(service: Service) -> None:
+    body = {"amount": "5.00", "reference": "tests-1"}
+    reply = service.tenant(None).post(f"{SANDBOX}/deposits", json=body)
+    assert (reply.status_code, code_of(reply)) == (403, "BILLING_NOT_CONFIGURED")
+
+
+@pytest.mark.any_database
+def test_play_money_takes_the_scope_of_the_wallet_and_all_else_that_of_links(
+    service: Service,
+) -> None:
+    links, wallet = service.tenant(scopes=["links"]), service.tenant(scopes=["wallet"])
+    body = {"amount": "5.00", "reference": "tests-1"}
+    assert links.post(f"{SANDBOX}/deposits", json=body).status_code == 403
+    assert wallet.post(f"{SANDBOX}/deposits", json=body).status_code == 201
+    assert (links.get(SANDBOX).status_code, wallet.get(SANDBOX).status_code) == (200, 403)

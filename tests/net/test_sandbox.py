@@ -1,0 +1,110 @@
+"""What partners play in a sandbox: their own time, devices, failures and money."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.net.house import House, house
+from tests.net.net import Net, Receiver
+from tests.seeds import Seed
+
+LINKS, SANDBOX = "/v1/links", "/v1/sandbox"
+NUMBER = "+14155552671"
+
+
+@pytest.fixture(scope="module", name="house")
+def told(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[House]:
+    """A house that reads links in the background, and tells what it sees."""
+    settings = {"READINGS_REFRESH_S": "900", "PROVISIONING_DEADLINE_S": "4"}
+    with house(tmp_path_factory.mktemp("sandbox"), migrated, **settings) as made:
+        yield made.start()
+
+
+def test_what_happens_to_a_link(net: Net, receiver: Receiver) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    hook = acme.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/link"}).data
+    link, others = acme.buy(), rival.buy()
+    one, play = f"{LINKS}/{link['id']}", f"{SANDBOX}/links/{link['id']}"
+    acme.get(SANDBOX)
+    acme.post(play, {"action": "install"})
+    # Its traffic has begun, so how much of the plan is used is not the same at each playing.
+    assert acme.ask("POST", play, {"action": "roam", "country_code": "DE"}).status == 200
+    acme.get(f"{one}/network-status?live=true")
+    acme.post(play, {"action": "roam", "country_code": "US"})
+    assert acme.ask("POST", play, {"action": "expire", "hours": 24}).status == 200
+    acme.post(play, {"action": "use", "percent": 100})
+    acme.post(play, {"action": "suspend"})
+    acme.get(f"{one}/network-status?live=true")
+    acme.post(f"{one}/cancel")
+    acme.post(f"{one}/reactivate")
+    acme.post(play, {"action": "deactivate"})
+    acme.post(play, {"action": "expire", "activation_id": link["activations"][0]["id"]})
+    receiver.record(net, "/link", 7, hook["secret"])
+    rival.post(play, {"action": "suspend"})
+    rival.get(f"{LINKS}/{others['id']}")
+    acme.post(play, {"action": "use", "hours": 1})
+    acme.post(play, {"action": "explode"})
+    acme.ask("DELETE", one)
+    acme.post(play, {"action": "install"})
+
+
+def test_time_passes_for_one_partner(net: Net, receiver: Receiver) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    hook = acme.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/clock"}).data
+    acme.buy(), rival.buy()
+    acme.post(f"{SANDBOX}/clock", {"hours": 24 * 29 + 12})  # Used up; it ends within a day.
+    receiver.record(net, "/clock", 6, hook["secret"])
+    acme.get(LINKS)
+    rival.get(LINKS)
+    rival.get(SANDBOX)
+    acme.post(f"{SANDBOX}/clock", {"hours": 8_761})
+
+
+def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    failures, lookup = f"{SANDBOX}/failures", f"/number-lookup?phone_number=%2B{NUMBER[1:]}"
+    acme.call("PUT", failures, {"operation": "lookup", "failure": "unavailable"})
+    rival.post(lookup)
+    acme.post(lookup)
+    acme.post(lookup)
+    acme.call("PUT", failures, {"operation": "lookup", "failure": "no_data", "minutes": 5})
+    acme.post(lookup)
+    job = acme.job(NUMBER)
+    acme.get(f"/number-lookup/bulk/{job['job_id']}")
+    acme.call("PUT", failures, {"operation": "purchase", "failure": "no_endpoint", "attempts": 2})
+    plan = acme.plan("Germany 3 GB")
+    acme.post(LINKS, {"plan_id": plan}, Idempotency_Key="k-1")
+    acme.get(SANDBOX)
+    acme.post(LINKS, {"plan_id": plan}, Idempotency_Key="k-1")
+    link = acme.ask("POST", LINKS, {"plan_id": plan}, Idempotency_Key="k-1").data
+    acme.call("PUT", failures, {"operation": "purchase", "failure": "provider_error"})
+    acme.call("PUT", f"{LINKS}/{link['id']}/plans", {"add": [plan]})
+    acme.call("PUT", failures, {"operation": "lookup", "failure": None})
+    acme.post(lookup)
+    acme.get("/v1/transactions")
+    for body in (
+        {},
+        {"operation": "refund", "failure": "slow"},
+        {"operation": "lookup", "failure": "no_esim"},
+        {"operation": "lookup", "failure": "slow", "minutes": 1},
+        {"operation": "purchase", "failure": "slow", "attempts": 21, "minutes": 61},
+    ):
+        acme.call("PUT", failures, body)
+
+
+def test_play_money_is_kept_apart(net: Net, receiver: Receiver) -> None:
+    acme, poor = net.partner(), net.partner("", name="Poor")
+    hook = acme.ask("POST", "/v1/webhooks", {"url": f"{receiver.url}/money"}).data
+    path, body = f"{SANDBOX}/deposits", {"amount": "50.00", "reference": "bank-1"}
+    acme.post(path, body)
+    acme.post(path, body)
+    acme.post(path, {**body, "amount": "51.00"})
+    acme.post(path, {"amount": "10000.01", "reference": ""})
+    poor.post(path, body)
+    receiver.record(net, "/money", 1, hook["secret"])
+    acme.get("/v1/transactions?kind=sandbox_deposit")
+    acme.get("/v1/statements/2026-03")
+    net.run("audit", "statement", acme.id, "2026-03")
+    refused = acme.data("/v1/transactions")["data"][0]["id"]
+    net.run("wallet", "refund", refused, "--reference", "r-1", "--reason", "a mistake")
+    assert net.quietly("audit", "verify")["ok"]

@@ -1,0 +1,92 @@
+"""What a partner of a sandbox plays is written by `web`, and played by every other process."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from domain.cause import Cause
+from tests.installation import wait_until
+from tests.net.net import Receiver
+from tests.scenarios.conftest import partner_of
+from tests.scenarios.partner import Partner
+from tests.scenarios.system import PROCESSES, System, failures
+
+COMES_UP_S = 60.0
+TOLD = {"link.activated": 1, "link.installed": 1, "link.usage": 3, "link.expiring": 1}
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(200)]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    made = Receiver()
+    yield made
+    made.close()
+
+
+def rival_of(system: System) -> Partner:
+    """Return the client of a second organization."""
+    parts, cause = system.container, Cause(system.container.clock(), "scenario")
+    rival = parts.accounts.register_organization(
+        cause, name="Rival", price_micros=None, monthly_link_fee_micros=0, with_wallet=True
+    )
+    parts.accounts.deposit(rival.id, 100_000_000, "scenario", cause)
+    parts.accounts.register_client(
+        cause,
+        client_id="cl_rival",
+        secret_hash=parts.secret_hasher.hash("secret"),
+        organization_id=rival.id,
+        scopes=[],
+    )
+    return Partner(system.url, "cl_rival", "secret")
+
+
+def buy(partner: Partner) -> str:
+    plans = partner.ask("GET", "/v1/plans?per_page=100").data["data"]
+    plan = next(each for each in plans if each["name"] == "Germany 3 GB")
+    reply = partner.ask("POST", "/v1/links", {"plan_id": plan["id"]})
+    assert reply.status in {201, 502}, reply.json
+    return str(reply.data["id"]) if reply.status == 201 else str(reply.json["error"]["code"])
+
+
+def test_every_process_plays_for_one_partner_what_it_has_asked_for(
+    system: System, receiver: Receiver
+) -> None:
+    system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
+    running = system.honcho()
+    for name in PROCESSES[1:]:
+        running.says(f"{name} is at work", COMES_UP_S)
+    acme, rival = partner_of(system), rival_of(system)
+    for each, path in ((acme, "/acme"), (rival, "/rival")):
+        wait_until(lambda each=each: each.authorize().status == 200, COMES_UP_S)  # type: ignore[misc]  # Bound at once.
+        wait_until(lambda each=each: each.ask("GET", "/v1/wallet").status == 200, COMES_UP_S)  # type: ignore[misc]  # As above.
+        assert each.ask("POST", "/v1/webhooks", {"url": receiver.url + path}).status == 201
+        buy(each)
+
+    scripted = {"operation": "purchase", "failure": "no_endpoint"}
+    assert acme.ask("PUT", "/v1/sandbox/failures", scripted).status == 200
+    assert [len(buy(rival)), buy(acme), len(buy(acme))] == [36, "PROVISIONING_FAILED", 36]
+
+    scripted = {"operation": "lookup", "failure": "unavailable", "attempts": 3}
+    assert acme.ask("PUT", "/v1/sandbox/failures", scripted).status == 200
+    for each, failed in ((rival, 0), (acme, 1), (acme, 0)):
+        sent = {"phone_numbers": ["+14155550100"]}
+        job = each.ask("POST", "/number-lookup/bulk", sent).data["job_id"]
+        path = f"/number-lookup/bulk/{job}"
+        wait_until(lambda each=each, path=path: each.ask("GET", path).data["finished_at"])  # type: ignore[misc]  # As above.
+        assert each.ask("GET", path).data["failed_count"] == failed
+
+    def told(path: str) -> Counter[str]:
+        return Counter(json.loads(body)["type"] for came, _, body in receiver.came if came == path)
+
+    assert acme.ask("POST", "/v1/sandbox/clock", {"hours": 24 * 29 + 12}).status == 200
+    twice = Counter({name: 2 * count for name, count in TOLD.items()})
+    of_links = {"link.failed": 1, "job.finished": 2, **twice}
+    wait_until(lambda: told("/acme") == of_links, COMES_UP_S)
+    of_rival = {"link.activated": 2, "job.finished": 1}
+    wait_until(lambda: told("/rival").total() >= sum(of_rival.values()))
+    assert told("/rival") == of_rival
+    running.stop()
+    assert failures(system) == ""
