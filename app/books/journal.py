@@ -18,9 +18,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.books.postings import WALLETS, opposite_of, postings_of, word_of, work_of
+from app.books.postings import PLAY_MONEY, WALLETS, opposite_of, postings_of, word_of, work_of
 from app.books.trial_balance import USES, MonthBalance
 from domain.accounts.wallet import CHARGED_FOR, Wallet
+from domain.errors import NotPossible
 from domain.finance.month import Month
 from domain.finance.statement import Months
 from domain.log.log import Log
@@ -37,7 +38,11 @@ OWED, ROUNDING = "Liabilities:", "Rounding"
 INCOME = ("Income", "Income:Refunds")
 PROVIDERS = ("Expenses:Providers", "Liabilities:Providers")
 ROOTS = ("Assets:Deposits", WALLETS, *INCOME, "Expenses:Adjustments", *PROVIDERS, ROUNDING)
-BELOW = [f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()]
+# Without an account of its own play money cannot be booked, least of all as a deposit.
+BELOW = [
+    PLAY_MONEY,
+    *(f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()),
+]
 Accounts = Mapping[str, Any]  # The file of the operator, as it was read and checked.
 CENT = 10_000  # In micro-units.
 
@@ -139,9 +144,13 @@ def in_cents(micros: int) -> int:
 
 def code_of(accounts: Mapping[str, str], account: str) -> str:
     """Return what a program calls an account: by its own name, or the nearest above it."""
-    while account not in accounts:
-        account = account.rpartition(":")[0]
-    return accounts[account]
+    name = account
+    while name and name not in accounts:
+        name = name.rpartition(":")[0]
+    if not name:
+        message = f"the month has postings to {account}, for which the accounts file has no account"
+        raise NotPossible(message)
+    return accounts[name]
 
 
 def _money(cents: int, point: str = ".") -> str:

@@ -21,6 +21,7 @@ from domain.lookups.number_lookup import NumberLookup
 from projections.engine.read_model import Uses
 
 WALLETS = "Liabilities:Wallets"
+PLAY_MONEY = "Assets:Sandbox-deposits"
 COSTLY: Uses = (
     NumberLookup.Answered,
     BulkJob.ItemsCompleted,
@@ -91,7 +92,7 @@ def opposite_of(entry: Wallet.Moved) -> Posting:
             account, micros = f"Income:Refunds:{word_of(kind_refunded(entry))}", entry.amount_micros
         case Wallet.Deposited():
             is_play = entry.reference.type == SANDBOX_DEPOSIT
-            account = "Assets:Sandbox-deposits" if is_play else "Assets:Deposits"
+            account = PLAY_MONEY if is_play else "Assets:Deposits"
             micros = entry.amount_micros
         case _:
             account, micros = "Expenses:Adjustments", entry.amount_micros

@@ -17,10 +17,12 @@ import pytest
 from msgspec.structs import replace
 
 from app.books.journal import DEFAULT, FORMS
+from app.books.postings import PLAY_MONEY
 from app.books.reader import Selection, read_transactions
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
 from app.processes.month_folder import Made, make_folder
+from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
 from projections.audit.export import Export
@@ -614,6 +616,25 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     assert f"FAILED   position {entry.position}: " in verdict
     assert "FAILED   the accounts of a currency do not sum to zero" in verdict
     assert "Something does NOT hold" in (changed.out / "index.html").read_text()
+
+
+@pytest.mark.any_database
+def test_play_money_is_not_booked_as_a_deposit(installation: Installation) -> None:
+    installation.environment["CHECKPOINT_LAG_S"] = "0"
+    clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
+    process = installation.process(clock)
+    owner, played = process.organization("0"), 5_000_000
+    process.accounts.book_deposit(owner, played, "mine", process.cause(), SANDBOX_DEPOSIT)
+    clock.forward(days=10)
+    process.month_end.run()
+    sign(process)
+    trade = Trade(process, installation.directory)
+    with pytest.raises(NotPossible, match="postings to Assets:Sandbox-deposits"):
+        trade.make("refused")
+    assert not (trade.home / "refused").exists()
+    xero = {**ACCOUNTS["xero"], "accounts": {**ACCOUNTS["xero"]["accounts"], PLAY_MONEY: "699"}}
+    made = trade.make("named", {**ACCOUNTS, "datev": None, "quickbooks": None, "xero": xero})
+    assert (made.statements, made.ok) == (1, True)
 
 
 def is_postgresql(process: Process) -> bool:
