@@ -14,7 +14,7 @@ from json import JSONDecodeError
 from typing import Any, TypeVar
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.books.journal import BELOW, FORMS, OWED, PROVIDERS, ROOTS, Accounts
 from app.books.postings import word_of
@@ -367,6 +367,15 @@ class _Datev(Object):
     account_length = _from_to(4, 8)
     year_begins = _from_to(1, 12)
     accounts = _codes("must be 1 to 9 digits, and not all 0", r"(?!0+$)[0-9]{1,9}")
+
+    @validates_schema
+    def check_lengths(self, data: Mapping[str, Any], **_: object) -> None:
+        """Refuse codes that are too long: a personal account has one digit more than others."""
+        most = data["account_length"] + 1
+        long = [name for name, code in data["accounts"].items() if len(code) > most]
+        if long:
+            rule = f"must have at most {most} digits: account_length, or one more"
+            raise ValidationError({"accounts": {name: [rule] for name in long}})
 
 
 class _Xero(Object):

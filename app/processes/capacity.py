@@ -144,16 +144,18 @@ def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int |
         told = "the disk of the database cannot be seen from here: add --disk GB"
         return Use("disk", whole, None, "bytes", told=told)
     used, of = (whole, disk_bytes) if seen is None else seen
+    assert of is not None
+    if used >= of:
+        return Use("disk", used, of, "bytes", container.clock(), "is full")
     if pace is None or not pace.bytes_a_day:
         return Use("disk", used, of, "bytes", told="nothing is known of its pace yet")
-    assert of is not None
-    left = timedelta(days=min(max(0, of - used) / pace.bytes_a_day, FOREVER_DAYS))
+    left = timedelta(days=min((of - used) / pace.bytes_a_day, FOREVER_DAYS))
     told = f"{in_mb(pace.bytes_a_day)} a day, by the last {pace.days:g} days"
     return Use("disk", used, of, "bytes", container.clock() + left, told)
 
 
 def _disk_of(container: Container) -> tuple[int, int] | None:
-    """Return how much of the database's disk is used, and its size, if it is on this machine."""
+    """Return how much of the database's disk is used, of what we may use, if it is here."""
     place: Path | None = container.settings.database_path.absolute().parent
     if not container.settings.is_on_files:
         place = _data_directory(container)
@@ -163,7 +165,7 @@ def _disk_of(container: Container) -> tuple[int, int] | None:
         disk = shutil.disk_usage(place)
     except OSError:
         return None
-    return disk.total - disk.free, disk.total
+    return disk.used, disk.used + disk.free
 
 
 def _data_directory(container: Container) -> Path | None:

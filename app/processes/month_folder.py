@@ -70,8 +70,10 @@ def make_folder(
         message = f"{directory}: is not empty, and no folder of a month"
         raise NotPossible(message)
     if container.log.find(Month, month_id(month)) is None:
-        told = "the clock closes it after its end; see: python -m app months close"
-        message = f"month {month} is open, or before the first wallet: {told} {month}"
+        events = (each.event for each in read_events(container.log, (Month.Closed,)))
+        closed = [each.month for each in events if isinstance(each, Month.Closed)]
+        told = f"closed are {min(closed)} to {max(closed)}" if closed else "no month is closed yet"
+        message = f"month {month} is not closed: {told}; the clock closes each after its end"
         raise NotPossible(message)
     directory.parent.mkdir(parents=True, exist_ok=True)
     name = f".{directory.name}.unfinished-"
@@ -94,12 +96,15 @@ def _appear(draft: Path, directory: Path) -> bool:
         draft.rename(directory)
         return True
     ours, theirs = _files(draft), _files(directory)
-    others = sorted(ours ^ theirs) or sorted(
-        name for name in ours if not filecmp.cmp(draft / name, directory / name, shallow=False)
-    )
-    if others:
-        message = f"{directory}: holds another {others[0]}; name a directory that is not there yet"
-        raise NotPossible(message)
+    differ = {
+        name
+        for name in ours & theirs - {SUMS}
+        if not filecmp.cmp(draft / name, directory / name, shallow=False)
+    }
+    for names, told in ((ours - theirs, "lacks"), (theirs - ours, "holds"), (differ, "differs in")):
+        if names:
+            message = f"{directory}: {told} {min(names)}; name a directory that is not there yet"
+            raise NotPossible(message)
     return False
 
 

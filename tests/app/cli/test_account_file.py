@@ -27,6 +27,16 @@ def with_codes(**changes: Any) -> dict[str, Any]:
     return {"postings": "daily", "xero": {"tax_rate": "Tax Exempt", "accounts": codes}}
 
 
+def test_an_account_of_datev_is_at_most_one_digit_longer_than_its_length() -> None:
+    datev = {**WHOLE["datev"], "accounts": {**WHOLE["datev"]["accounts"], "Income": "42001"}}
+    assert read_account_file(json.dumps({**WHOLE, "datev": datev}).encode())["datev"] == datev
+    datev["accounts"]["Income"] = "420012"
+    rule = (
+        "the file: datev.accounts.Income: must have at most 5 digits: account_length, or one more"
+    )
+    assert lines({**WHOLE, "datev": datev}) == [rule]
+
+
 def test_the_default_is_a_file_that_can_be_read() -> None:
     assert read_account_file(DEFAULT.read_bytes()) == WHOLE
     assert {tuple(WHOLE[name]["accounts"]) for name in ("datev", "xero", "quickbooks")} == {ROOTS}

@@ -45,7 +45,7 @@ def test_it_says_what_it_has_made(closed: Shell, tmp_path: Path) -> None:
     assert closed.json("months", "folder", MONTH, out) == {**told, "unchanged": True}
     other = closed.having(ISSUER="They")
     refused = other.refusal("months", "folder", MONTH, out)
-    assert refused.startswith(f"{out}: holds another SHA256SUMS")
+    assert refused.startswith(f"{out}: differs in index.html; name a directory")
     assert closed.refusal("months", "folder", "2026-13", out, status=2)
     assert "is not JSON" in closed.refusal(
         "months", "folder", MONTH, out, "--accounts", out / "SHA256SUMS"

@@ -481,12 +481,15 @@ def test_what_is_there_already_is_never_touched(trade: Trade, made: Made, tmp_pa
     copy = trade.home / "copy"
     shutil.copytree(made.out, copy)
     (copy / "index.csv").write_text("mine")
-    with pytest.raises(NotPossible, match=r"copy: holds another index\.csv"):
+    with pytest.raises(NotPossible, match=r"copy: differs in index\.csv"):
         trade.make("copy")
     assert (copy / "index.csv").read_text() == "mine"
     (copy / "index.csv").write_bytes((made.out / "index.csv").read_bytes())
     (copy / "notes.txt").write_text("mine")
-    with pytest.raises(NotPossible, match=r"holds another notes\.txt"):
+    with pytest.raises(NotPossible, match=r"copy: holds notes\.txt"):
+        trade.make("copy")
+    (copy / "index.csv").unlink()
+    with pytest.raises(NotPossible, match=r"copy: lacks index\.csv"):
         trade.make("copy")
     (tmp_path / "letter").write_text("mine")
     for place in (tmp_path, tmp_path / "letter"):
@@ -509,8 +512,8 @@ def test_an_empty_directory_and_a_link_to_one_are_filled(trade: Trade, made: Mad
 def test_an_open_month_is_refused_in_words(trade: Trade, month: str) -> None:
     with pytest.raises(NotPossible) as refused:
         trade.make("open", month=month)
-    told = f"month {month} is open, or before the first wallet: the clock closes it after its end"
-    assert str(refused.value) == f"{told}; see: python -m app months close {month}"
+    told = f"month {month} is not closed: closed are 2026-01 to 2026-02"
+    assert str(refused.value) == f"{told}; the clock closes each after its end"
     assert not (trade.home / "open").exists()
 
 
