@@ -15,6 +15,7 @@ from msgspec import Struct
 from webargs.core import is_json
 from werkzeug.exceptions import UnsupportedMediaType
 
+from app.http.edge.examples import example_of
 from app.http.edge.input import described
 from app.http.edge.oauth_errors import (
     FORM,
@@ -39,19 +40,34 @@ from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound
 from projections.engine.shape import NAME, means
 
-Url = Annotated[str, means(format="uri")]
 Jwk = Annotated[
-    Mapping[str, Any], means("A JWK (RFC 7517 §4).", additionalProperties=True, **{NAME: "Jwk"})
+    Mapping[str, Any],
+    means(
+        "A JWK (RFC 7517 §4).",
+        example={
+            "kty": "EC",
+            "use": "sig",
+            "alg": "ES256",
+            "kid": "q7Zk3m",
+            "crv": "P-256",
+            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        },
+        additionalProperties=True,
+        **{NAME: "Jwk"},
+    ),
 ]
+Url = Annotated[str, means(format="uri")]
+JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln"  # It opens nothing.
 
 
 class Token(Struct, kw_only=True):
     """An access token (RFC 6749 §5.1)."""
 
-    access_token: Annotated[str, means("Send it as Bearer token.")]
+    access_token: Annotated[str, means("Send it as Bearer token.", example=JWT)]
     expires_in: Annotated[int, means("Seconds.", example=3600)]
     token_type: Annotated[str, means(enum=["Bearer"])] = "Bearer"  # noqa: S105  # The scheme is no secret.
-    scope: Annotated[str, means("The scopes that it carries.")]
+    scope: Annotated[str, means("The scopes that it carries.", example="lookup wallet")]
 
 
 class KeySet(Struct):
@@ -73,30 +89,14 @@ class ServerMetadata(Struct, kw_only=True):
     service_documentation: Url
 
 
-TOKEN: Final = Token(
-    access_token="eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",  # noqa: S106  # An example that opens nothing.
-    expires_in=3600,
-    scope="lookup wallet",
-)
+TOKEN: Final = Token(**example_of(Token))
 TOKEN_FORM: Final = {
     "grant_type": "client_credentials",
     "client_id": "cl_5b0e6a3c9d1f5c478f5e2f4a7c9b1d60",
     "client_secret": "the-secret-that-was-shown-once",
     "scope": TOKEN.scope,
 }
-KEY_SET: Final = KeySet(
-    keys=[
-        {
-            "kty": "EC",
-            "use": "sig",
-            "alg": "ES256",
-            "kid": "q7Zk3m",
-            "crv": "P-256",
-            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
-            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
-        }
-    ]
-)
+KEY_SET: Final = KeySet(**example_of(KeySet))
 SERVER_METADATA: Final = ServerMetadata(
     issuer="https://api.partner.test",
     token_endpoint="https://api.partner.test/auth/token",  # noqa: S106  # The path of the endpoint, no secret.

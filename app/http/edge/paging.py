@@ -34,7 +34,7 @@ class PageMeta(Struct):
     """Where a page stands in its list."""
 
     total: Annotated[int, means("Items of all pages.")]
-    per_page: Annotated[int, means("Items of a full page.")]
+    per_page: Annotated[int, means("Items of a full page.", example=50)]
     current_page: Annotated[int, means("This page.")]
     last_page: Annotated[int, means("The last page, at least 1.")]
 

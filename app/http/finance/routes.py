@@ -10,13 +10,10 @@ from marshmallow import ValidationError, fields
 from app.http.edge.input import Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.replies import OR_EMPTY, Answer, wait_for
+from app.http.edge.replies import OR_EMPTY, Answer, example, wait_for
 from app.http.edge.request import container
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
 from app.http.finance.replies import (
-    STATEMENT,
-    STATEMENTS,
-    USAGE,
     Statement,
     StatementSummary,
     Usage,
@@ -101,7 +98,10 @@ blueprint = Group(
 
 @blueprint.operation(
     "GET /v1/statements",
-    reply=Shown(STATEMENTS, leads_to=link_to("read_statement", month="/data/0/month")),
+    reply=Shown(
+        example("Your months, newest first.", Sequence[StatementSummary], "StatementsReply"),
+        leads_to=link_to("read_statement", month="/data/0/month"),
+    ),
 )
 def list_statements(caller: Caller, given: Given[None]) -> list[StatementSummary]:
     """List the months of your wallet, newest first.
@@ -117,7 +117,7 @@ def list_statements(caller: Caller, given: Given[None]) -> list[StatementSummary
 
 @blueprint.operation(
     "GET /v1/statements/<month>",
-    reply=STATEMENT,
+    reply=example("The statement.", Statement),
     also={CSV: TABLE, HTML: "<!doctype html>…"},
     errors="NOT_FOUND",
 )
@@ -152,7 +152,10 @@ def _reply(shown: Statement, organization: str) -> Answer | Response:
 
 
 @blueprint.operation(
-    "GET /v1/usage", query=UsageQuery, reply=USAGE, invalid={"group_by": NOT_GROUPS}
+    "GET /v1/usage",
+    query=UsageQuery,
+    reply=example("The usage.", Usage),
+    invalid={"group_by": NOT_GROUPS},
 )
 def read_usage(caller: Caller, given: Given[None]) -> Usage:
     """Sum up what was charged and given back, by day, month, kind or plan.

@@ -19,10 +19,10 @@ from app.http.edge.input import (
     described,
 )
 from app.http.edge.paging import PER_PAGE_MAX, PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY, PLAN_ID
+from app.http.edge.replies import KNOWN, OR_EMPTY
 from app.http.edge.request import current_request
-from app.http.links.replies import ACTIVATION_ID, LINK, STATUSES
-from projections.engine.shape import one_of
+from app.http.links.replies import STATUSES
+from projections.engine.shape import id_of, one_of
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
@@ -121,7 +121,7 @@ class _Named(Schema):
 class LinkBody(_Named):
     """The link to create."""
 
-    example: ClassVar = {"plan_id": str(PLAN_ID), "name": LINK.data.name}
+    example: ClassVar = {"plan_id": id_of("plan"), "name": "Van 12"}
 
     plan_id = Id(
         required=True,
@@ -186,7 +186,7 @@ class LinkPlansBody(Schema):
 
     # Either list may be empty beside the other one; what they hold together is said in words.
     in_document: ClassVar = {"minProperties": 1}
-    example: ClassVar = {"remove": [str(ACTIVATION_ID)], "add": [str(PLAN_ID)]}
+    example: ClassVar = {"remove": [id_of("activation")], "add": [id_of("plan")]}
 
     remove = Ids(
         unique=True,

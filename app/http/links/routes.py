@@ -10,6 +10,7 @@ from flask import Response
 from msgspec import UNSET
 from msgspec.structs import asdict
 
+from app.http.accounts.replies import TransactionPage
 from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
@@ -22,6 +23,7 @@ from app.http.edge.replies import (
     REPLAYED,
     Answer,
     ErrorDetail,
+    example,
     failure,
     replay_headers,
     wait_for,
@@ -45,20 +47,16 @@ from app.http.links.input import (
     is_waited_for,
 )
 from app.http.links.replies import (
-    ACCEPTED,
-    ACTIVATION_ID,
-    CHANGED,
     CREATED,
-    HISTORY,
     LINK,
-    LINK_PAGE,
-    NETWORK_STATUS,
     OUTCOME,
-    QUOTE,
     STATUSES,
-    TOPUP_PLANS,
+    ChangedLink,
+    LinkMeta,
     LinkOutcome,
+    LinkPage,
     LinkQuote,
+    NetworkStatus,
     NewLink,
     show_status,
 )
@@ -74,6 +72,7 @@ from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
+from projections.engine.shape import id_of
 from projections.models.plans import PlanRow
 from projections.models.transactions import Transaction
 
@@ -105,7 +104,10 @@ _BUSY: Final = errors.RateLimited(SHARE)
 @blueprint.operation(
     "GET /v1/links",
     query=LinkQuery,
-    reply=Shown(LINK_PAGE, leads_to=link_to("read_link", identifier="/data/data/0/id")),
+    reply=Shown(
+        example("A page of links.", LinkPage),
+        leads_to=link_to("read_link", identifier="/data/data/0/id"),
+    ),
     invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
 )
 def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
@@ -136,12 +138,14 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
             ),
         ),
         Shown(
-            ACCEPTED,
+            example(
+                "The link is being made; `Location` tells what becomes of it.", replies.LinkRequest
+            ),
             202,
             headers=RETRY_AFTER | PREFERENCE_APPLIED,
             leads_to=link_to("read_link_request", request_id="/data/id"),
         ),
-        Shown(QUOTE, is_outcome=False),
+        Shown(example("The link can be created, for this price.", LinkQuote), is_outcome=False),
     ],
     errors="CONFIG_ERROR IDEMPOTENCY_IN_PROGRESS PROVISIONING_FAILED PROVISIONING_ERROR",
     invalid={"plan_id": UNKNOWN},
@@ -358,7 +362,7 @@ def read_link_qr(_: Caller, given: Given[Link]) -> Response:
     "GET /v1/links/<identifier>/history",
     resource=find_link,
     query=HistoryQuery,
-    reply=HISTORY,
+    reply=example("A page of transactions.", TransactionPage),
     invalid={"per_page": "Must be a whole number from 1 to 100."},
 )
 def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
@@ -379,7 +383,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     "GET /v1/links/<identifier>/network-status",
     resource=find_link,
     query=StatusQuery,
-    reply=NETWORK_STATUS,
+    reply=example("The network status.", NetworkStatus, meta=LinkMeta),
     errors="NETWORK_UNAVAILABLE",
     invalid={"live": NOT_A_FLAG},
     examples=[_BUSY],
@@ -396,7 +400,7 @@ def read_network_status(_: Caller, given: Given[Link]) -> Answer:
 
 
 _PARTLY: Final[tuple[str, str]] = ("4.50 USD has been refunded", "what was done before it stays")
-_DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_ID)], "added": []}
+_DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [id_of("activation")], "added": []}
 
 
 @plans_blueprint.operation(
@@ -405,7 +409,7 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_I
     body=LinkPlansBody,
     key=True,
     buys=True,
-    reply=CHANGED,
+    reply=example("The link as it is now.", ChangedLink, meta=LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY IDEMPOTENCY_IN_PROGRESS "
     "PROVISIONING_FAILED PROVISIONING_ERROR",
     invalid={"remove.0": NOT_THERE, "add.1": INCOMPATIBLE},
@@ -444,7 +448,7 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer | Response:
     "GET /v1/links/<identifier>/topup-plans",
     resource=find_link,
     query=TopupQuery,
-    reply=TOPUP_PLANS,
+    reply=example("The plans.", list[Plan], "TopupPlansReply"),
     invalid={"country": NOT_A_COUNTRY},
 )
 def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:

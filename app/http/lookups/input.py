@@ -22,7 +22,7 @@ NOT_AN_AGE = f"Must be a whole number of seconds from 0 to {MAX_AGE_S}."
 FORMATS = ("json", "csv", "ndjson")
 ITEM_STATUSES = ("pending", "completed", "failed", "cancelled")
 NOT_SUMMARY = "Must be summary."
-EXAMPLE = "+14155552671"
+EXAMPLE = "+971508245915"
 
 _E164 = re.compile(PATTERN)
 
@@ -162,7 +162,7 @@ class LookupBody(Schema):
 class BulkBody(Schema):
     """The numbers of a job."""
 
-    example: ClassVar = {"phone_numbers": [EXAMPLE, "+971508245915"]}
+    example: ClassVar = {"phone_numbers": [EXAMPLE, "+14155552671"]}
 
     phone_numbers = PhoneNumbers(
         required=True,

@@ -11,7 +11,15 @@ from app.http.edge.input import parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
-from app.http.edge.replies import Answer, Commit, common_meta, replay_headers, tagged, wait_for
+from app.http.edge.replies import (
+    Answer,
+    Commit,
+    common_meta,
+    example,
+    replay_headers,
+    tagged,
+    wait_for,
+)
 from app.http.edge.request import container, reached, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import (
@@ -28,8 +36,6 @@ from app.http.lookups.input import (
 from app.http.lookups.job_replies import (
     CANCELLED,
     JOB,
-    JOB_ACCEPTED,
-    JOB_PAGE,
     JobAccepted,
     JobSummary,
     charge_of,
@@ -136,7 +142,7 @@ def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
     key=True,
     buys=True,
     reply=Shown(
-        JOB_ACCEPTED,
+        example("The job is accepted, and paid.", JobAccepted),
         202,
         headers=RETRY_AFTER,
         leads_to=link_to("read_job read_results cancel_job", job_id="/data/job_id")
@@ -173,7 +179,10 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
 @blueprint.operation(
     "GET /number-lookup/bulk",
     query=JobsQuery,
-    reply=Shown(JOB_PAGE, leads_to=link_to("read_job", job_id="/data/data/0/job_id")),
+    reply=Shown(
+        example("A page of jobs, newest first.", Page[JobSummary], "JobPageReply"),
+        leads_to=link_to("read_job", job_id="/data/data/0/job_id"),
+    ),
     invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
 )
 def list_jobs(caller: Caller, given: Given[None]) -> Page[JobSummary]:
