@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import ValidationError, fields
 from msgspec import Struct
 
-from app.http.edge.input import NO_NUL, Query, Reads, described, parse_id
+from app.http.edge.input import NO_NUL, Query, Reads, choice, described, parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, PageQuery, show_page, span_of
-from app.http.edge.replies import OR_EMPTY, example, wait_for
+from app.http.edge.replies import example, wait_for
 from app.http.edge.request import container
 from app.security.authorization import Caller
 from domain import regions
@@ -173,19 +173,9 @@ class Country(Reads, fields.String):
 class PlanQuery(PageQuery):
     """Which plans to list; an empty filter counts as absent."""
 
-    region = fields.String(
-        validate=validate.OneOf(REGIONS),
-        metadata=described(
-            "Only with a country of this region.",
-            **one_of("RegionCode", REGIONS, OR_EMPTY),
-            examples=["EU"],
-        ),
-    )
+    region = choice(REGIONS, "Only with a country of this region.", "RegionCode", examples=["EU"])
     country = Country(metadata=ONLY_COUNTRY)
-    coverage_type = fields.String(
-        validate=validate.OneOf(COVERAGE_TYPES),
-        metadata=described(COVERAGE_TYPE, **one_of("CoverageType", COVERAGE_TYPES, OR_EMPTY)),
-    )
+    coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
     sponsor_profile = fields.String(
         validate=NO_NUL,
         metadata=described("Only with the sponsor profile of this id or name."),

@@ -217,15 +217,6 @@ WRONG = "The client is unknown, or its secret is wrong."
 NOT_GRANTED = "A requested scope is not granted to this client."
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """A token and what it allows."""
-
-    access_token: str
-    expires_in_s: int
-    scopes: list[str]
-
-
 def check_grant_type(form: dict[str, str]) -> None:
     """Refuse every grant except client credentials."""
     grant_type = form.get("grant_type")
@@ -235,13 +226,13 @@ def check_grant_type(form: dict[str, str]) -> None:
         raise UnsupportedGrantType(OTHER_GRANT_TYPE)
 
 
-def grant(credentials: ClientCredentials, requested: str) -> Grant:
+def grant(credentials: ClientCredentials, requested: str) -> Token:
     """Return a token with the `requested` scopes; without any, with all scopes of the client."""
     client = _authenticate(credentials)
     scopes = _narrow(client, requested)
     issuer = container().issuer
     token = issuer.issue(client.client_id, client.organization_id, scopes)
-    return Grant(token, issuer.ttl_s, scopes)
+    return Token(access_token=token, expires_in=issuer.ttl_s, scope=" ".join(scopes))
 
 
 def _authenticate(credentials: ClientCredentials) -> ApiClient:
@@ -332,12 +323,7 @@ def issue_token() -> Response:
     container().clock_check.refuse()
     form = read_form()
     check_grant_type(form)
-    granted = grant(read_credentials(form), form.get("scope", ""))
-    token = Token(
-        access_token=granted.access_token,
-        expires_in=granted.expires_in_s,
-        scope=" ".join(granted.scopes),
-    )
+    token = grant(read_credentials(form), form.get("scope", ""))
     return json_response(token, headers=NO_STORE)
 
 

@@ -16,13 +16,14 @@ from app.http.edge.input import (
     IdempotencyHeader,
     Reads,
     WholeNumber,
+    choice,
     described,
 )
-from app.http.edge.paging import PER_PAGE_MAX, PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY
+from app.http.edge.paging import PageQuery, per_page
+from app.http.edge.replies import KNOWN
 from app.http.edge.request import current_request
 from app.http.links.replies import STATUSES
-from projections.engine.shape import id_of, one_of
+from projections.engine.shape import id_of
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
@@ -72,15 +73,9 @@ def _repeats(ids: list[Any]) -> dict[Any, Any]:
 class LinkQuery(PageQuery):
     """Which links to list; an empty filter counts as absent."""
 
-    per_page = WholeNumber(
-        PER_PAGE_MAX, load_default=20, metadata=described("How many links make a page.")
-    )
-    status = fields.String(
-        validate=validate.OneOf(STATUSES),
-        metadata=described(
-            "Only those that had this status when last seen.",
-            **one_of(KNOWN + "LinkStatus", STATUSES, OR_EMPTY),
-        ),
+    per_page = per_page(20, "links")
+    status = choice(
+        STATUSES, "Only those that had this status when last seen.", KNOWN + "LinkStatus"
     )
     search = fields.String(
         validate=[validate.Length(max=SEARCH_CHARS_MAX), NO_NUL],
@@ -213,9 +208,7 @@ class LinkPlansBody(Schema):
 class HistoryQuery(PageQuery):
     """Which page of a link's history to list."""
 
-    per_page = WholeNumber(
-        PER_PAGE_MAX, load_default=15, metadata=described("How many transactions make a page.")
-    )
+    per_page = per_page(15, "transactions")
 
 
 class QrQuery(Schema):

@@ -46,20 +46,6 @@ from app.http.links.input import (
     StatusQuery,
     is_waited_for,
 )
-from app.http.links.replies import (
-    CREATED,
-    LINK,
-    OUTCOME,
-    STATUSES,
-    ChangedLink,
-    LinkMeta,
-    LinkOutcome,
-    LinkPage,
-    LinkQuote,
-    NetworkStatus,
-    NewLink,
-    show_status,
-)
 from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
@@ -105,10 +91,10 @@ _BUSY: Final = errors.RateLimited(SHARE)
     "GET /v1/links",
     query=LinkQuery,
     reply=Shown(
-        example("A page of links.", LinkPage),
+        example("A page of links.", replies.LinkPage),
         leads_to=link_to("read_link", identifier="/data/data/0/id"),
     ),
-    invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
+    invalid={"status": f"Must be one of: {', '.join(replies.STATUSES)}."},
 )
 def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
     """List your links, newest first.
@@ -129,7 +115,7 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
     buys=True,
     reply=[
         Shown(
-            CREATED,
+            replies.CREATED,
             201,
             leads_to=link_to(
                 "read_link read_network_status list_topup_plans change_link_plans "
@@ -145,7 +131,9 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
             headers=RETRY_AFTER | PREFERENCE_APPLIED,
             leads_to=link_to("read_link_request", request_id="/data/id"),
         ),
-        Shown(example("The link can be created, for this price.", LinkQuote), is_outcome=False),
+        Shown(
+            example("The link can be created, for this price.", replies.LinkQuote), is_outcome=False
+        ),
     ],
     errors="CONFIG_ERROR IDEMPOTENCY_IN_PROGRESS PROVISIONING_FAILED PROVISIONING_ERROR",
     invalid={"plan_id": UNKNOWN},
@@ -187,9 +175,9 @@ def create_link(caller: Caller, given: Given[None]) -> Answer | Response:
     return Answer(_new(link), 201, {"Location": f"{base}/v1/links/{link.id}", **headers})
 
 
-def _show_quote(quote: Quote) -> LinkQuote:
+def _show_quote(quote: Quote) -> replies.LinkQuote:
     left_micros = quote.balance_micros
-    return LinkQuote(
+    return replies.LinkQuote(
         plan_id=quote.plan.plan_id,
         plan_name=quote.plan.name,
         price=format_amount(quote.plan.price_micros),
@@ -198,10 +186,10 @@ def _show_quote(quote: Quote) -> LinkQuote:
     )
 
 
-def _new(link: Link) -> NewLink:
+def _new(link: Link) -> replies.NewLink:
     price, parts = link.requested.price, container()
     shown = link_data(parts.link_readings.read(link, current_cause(), live=False))
-    return NewLink(
+    return replies.NewLink(
         **asdict(shown),
         activation_url=shown.apple_activation_url,
         amount_charged=format_amount(price.amount_micros if price is not None else 0),
@@ -220,7 +208,7 @@ def _find_request(caller: Caller, request_id: str) -> Link:
 @blueprint.operation(
     "GET /v1/link-requests/<request_id>",
     resource=_find_request,
-    reply=Shown(OUTCOME, headers=RETRY_AFTER),
+    reply=Shown(replies.OUTCOME, headers=RETRY_AFTER),
 )
 def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     """Read what has become of a request for a link.
@@ -229,7 +217,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     that a request that waits is told, and `refunded` is what has come back.
     """
     link = given.found
-    shown = LinkOutcome(id=link.id, status="pending", link=None, error=None, refunded=None)
+    shown = replies.LinkOutcome(id=link.id, status="pending", link=None, error=None, refunded=None)
     if link.is_visible:
         shown.status, shown.link = "active", _new(link)
     elif link.failure is not None:
@@ -240,7 +228,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     return Answer(shown, headers={"Retry-After": POLL_S} if shown.status == "pending" else {})
 
 
-@blueprint.operation("GET /v1/links/<identifier>", resource=find_link, reply=LINK)
+@blueprint.operation("GET /v1/links/<identifier>", resource=find_link, reply=replies.LINK)
 def read_link(_: Caller, given: Given[Link]) -> Answer:
     """Read a link, its plans and its usage.
 
@@ -254,7 +242,7 @@ def read_link(_: Caller, given: Given[Link]) -> Answer:
     "PATCH /v1/links/<identifier>",
     resource=find_link,
     body=RenameBody,
-    reply=LINK,
+    reply=replies.LINK,
     invalid={"name": NO_CONTROLS},
     examples=[errors.RateLimited(RENAMED, retry_after_s=3_600)],
 )
@@ -270,7 +258,7 @@ def rename_link(_: Caller, given: Given[Link]) -> Answer:
 @blueprint.operation(
     "DELETE /v1/links/<identifier>",
     resource=find_link,
-    reply=LINK,
+    reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR",
     examples=[_BUSY, errors.ProvisioningError(errors.UNREACHABLE, UNCHANGED)],
 )
@@ -288,7 +276,7 @@ def end_link(_: Caller, given: Given[Link]) -> Answer:
     "POST /v1/links/<identifier>/cancel",
     resource=find_link,
     body=NoBody,
-    reply=LINK,
+    reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_IN_USE "
     "CANCEL_WINDOW_OVER NETWORK_UNAVAILABLE",
     invalid={"reason": "Unknown field."},
@@ -307,7 +295,7 @@ def cancel_link(_: Caller, given: Given[Link]) -> Answer:
 _SWITCH: Final[dict[str, Any]] = {
     "resource": find_link,
     "body": NoBody,
-    "reply": LINK,
+    "reply": replies.LINK,
     "errors": "NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY PROVISIONING_ERROR",
     "invalid": {"status": "Unknown field."},
     "examples": [_BUSY, errors.ProvisioningError(errors.UNREACHABLE, "the status is unchanged")],
@@ -383,7 +371,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     "GET /v1/links/<identifier>/network-status",
     resource=find_link,
     query=StatusQuery,
-    reply=example("The network status.", NetworkStatus, meta=LinkMeta),
+    reply=example("The network status.", replies.NetworkStatus, meta=replies.LinkMeta),
     errors="NETWORK_UNAVAILABLE",
     invalid={"live": NOT_A_FLAG},
     examples=[_BUSY],
@@ -395,7 +383,7 @@ def read_network_status(_: Caller, given: Given[Link]) -> Answer:
     Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
     """
     found = given.parts.link_readings.status(given.found, live=given.query["live"])
-    shown = show_status(given.found, found.status, cached=found.is_stored)
+    shown = replies.show_status(given.found, found.status, cached=found.is_stored)
     return Answer(shown, stale=found.is_stale)
 
 
@@ -409,7 +397,7 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [id_of("activatio
     body=LinkPlansBody,
     key=True,
     buys=True,
-    reply=example("The link as it is now.", ChangedLink, meta=LinkMeta),
+    reply=example("The link as it is now.", replies.ChangedLink, meta=replies.LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY IDEMPOTENCY_IN_PROGRESS "
     "PROVISIONING_FAILED PROVISIONING_ERROR",
     invalid={"remove.0": NOT_THERE, "add.1": INCOMPATIBLE},
