@@ -4,38 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.app.http.buying import FREE, Buyer
 from tests.app.http.edge.test_isolation import IN_PATH, SAMPLES, WITHOUT_ID
-from tests.app.http.service import Service, Tenant, fields_of
+from tests.app.http.service import Service, Tenant
 
 pytestmark = pytest.mark.any_database
-
-NUMBER = "+14155552671"
-
-
-@pytest.fixture(scope="module")
-def shop(acme: Tenant) -> Buyer:
-    return Buyer(acme)
-
-
-@pytest.mark.parametrize("name", ["dryRun", "dry-run", "Dry_run", "prefer", ""])
-def test_a_misspelt_dry_run_buys_nothing(shop: Buyer, name: str) -> None:
-    link, query = shop.link(FREE), {name: "true"}
-    plan_id = shop.plans["basic"]
-    before = [each["id"] for each in shop.transactions()]
-    for reply in (
-        shop.post("/number-lookup", query_string={"phone_number": NUMBER, **query}),
-        shop.post("/number-lookup", query_string=query, json={"phone_number": NUMBER}),
-        shop.post("/number-lookup/bulk", query_string=query, json={"phone_numbers": [NUMBER]}),
-        shop.post("/v1/links", query_string=query, json={"plan_id": plan_id}),
-        shop.post("/v1/links", query_string=query | {"dry_run": "1"}, json={"plan_id": plan_id}),
-        shop.open(
-            "PUT", f"/v1/links/{link['id']}/plans", query_string=query, json={"add": [plan_id]}
-        ),
-    ):
-        assert fields_of(reply) == {name: ["Unknown parameter."]}
-        assert reply.json["message"] == f"The request is not valid. {name}: Unknown parameter."
-    assert [each["id"] for each in shop.transactions()] == before
 
 
 def test_every_other_operation_names_what_it_ignores(service: Service, acme: Tenant) -> None:
