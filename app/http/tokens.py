@@ -3,7 +3,6 @@
 from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Final
@@ -134,14 +133,6 @@ NO_CREDENTIALS = "No client credentials: send client_id and client_secret, or HT
 UNREADABLE_BASIC = "The Basic credentials cannot be read."
 
 
-@dataclass(frozen=True, slots=True)
-class ClientCredentials:
-    """The credentials as sent, without white space around them."""
-
-    client_id: str
-    client_secret: str
-
-
 def read_form() -> dict[str, str]:
     """Return the parameters of the body; one without a value counts as omitted (RFC 6749 §3.2)."""
     request = current_request()
@@ -164,8 +155,8 @@ def read_form() -> dict[str, str]:
     return {name: value for name, value in form.items() if value}
 
 
-def read_credentials(form: dict[str, str]) -> ClientCredentials:
-    """Return the credentials of the header or of the form; both at once are refused."""
+def read_credentials(form: dict[str, str]) -> tuple[str, str]:
+    """Return client and secret, of the header or of the form; both at once are refused."""
     basic = _read_basic()
     if basic is None:
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
@@ -176,7 +167,7 @@ def read_credentials(form: dict[str, str]) -> ClientCredentials:
     client_id, secret = client_id.strip(), secret.strip()
     if not client_id or not secret:
         raise InvalidClient(NO_CREDENTIALS)
-    return ClientCredentials(client_id, secret)
+    return client_id, secret
 
 
 def _read_basic() -> tuple[str, str] | None:
@@ -226,16 +217,16 @@ def check_grant_type(form: dict[str, str]) -> None:
         raise UnsupportedGrantType(OTHER_GRANT_TYPE)
 
 
-def grant(credentials: ClientCredentials, requested: str) -> Token:
+def grant(client_id: str, secret: str, requested: str) -> Token:
     """Return a token with the `requested` scopes; without any, with all scopes of the client."""
-    client = _authenticate(credentials)
+    client = _authenticate(client_id, secret)
     scopes = _narrow(client, requested)
     issuer = container().issuer
     token = issuer.issue(client.client_id, client.organization_id, scopes)
     return Token(access_token=token, expires_in=issuer.ttl_s, scope=" ".join(scopes))
 
 
-def _authenticate(credentials: ClientCredentials) -> ApiClient:
+def _authenticate(client_id: str, secret: str) -> ApiClient:
     """Return the client; an unknown or revoked client and a wrong secret give the same refusal.
 
     The client is read from the log itself, so new clients and changes take effect at once.
@@ -243,20 +234,20 @@ def _authenticate(credentials: ClientCredentials) -> ApiClient:
     parts = container()
     address = _address()
     # Hashed, so that the store does not hold what was sent.
-    counted = _hash(f"{address}\0{credentials.client_id}"), _hash(address)
+    counted = _hash(f"{address}\0{client_id}"), _hash(address)
     wait_s = parts.throttle.wait_s(*counted)
     if wait_s:
         raise SlowDown(wait_s)
-    client = parts.log.find(ApiClient, api_client_id(credentials.client_id))
+    client = parts.log.find(ApiClient, api_client_id(client_id))
     hashes: list[str] = []
     if client is not None and not client.revoked:
         hashes = client.hashes_at(parts.clock(), parts.endless_secrets_until)
-    used = parts.secret_hasher.matches(credentials.client_secret, hashes)
+    used = parts.secret_hasher.matches(secret, hashes)
     if used is None or client is None:
         parts.throttle.failed(*counted)
         raise InvalidClient(WRONG)
     if parts.secret_hasher.is_outdated(used):
-        new, cause = parts.secret_hasher.hash(credentials.client_secret), current_cause()
+        new, cause = parts.secret_hasher.hash(secret), current_cause()
         parts.log.update(client, lambda newest: newest.rehash_secret(used, new, cause))
     return client
 
@@ -323,7 +314,7 @@ def issue_token() -> Response:
     container().clock_check.refuse()
     form = read_form()
     check_grant_type(form)
-    token = grant(read_credentials(form), form.get("scope", ""))
+    token = grant(*read_credentials(form), form.get("scope", ""))
     return json_response(token, headers=NO_STORE)
 
 

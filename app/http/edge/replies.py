@@ -23,12 +23,7 @@ from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, VALIDATION, Problem
-from app.http.edge.request import (
-    container,
-    current_request,
-    request_context,
-    unknown_parameters,
-)
+from app.http.edge.request import container, current_request, request_context, unknown_parameters
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, id_of, means, one_of
 

@@ -5,7 +5,7 @@ What is known of a number is passed on as it is stored, because a job may hold a
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -199,19 +199,16 @@ def _settle(
     parts: Container, row: JobRow, settlement: Settlement, items: list[JobItem], start: int
 ) -> None:
     """Set the outcomes of the items of a block, which begins at index `start`."""
-    mine = range(start, start + len(items))
+    outcomes: list[tuple[str, Any, str | None]]
     if settlement.errors is not None:
-        for index, error in zip(settlement.indexes, settlement.errors, strict=True):
-            if index in mine:
-                number = items[index - start].phone_number
-                items[index - start] = JobItem(number, "failed", None, error)
-    elif settlement.results is not None:
-        facts_of = _RESULTS.decode(_open(parts, row, settlement.results)).facts
-        results = cast("list[NumberResult]", facts_of)  # They have the form in which they are sent.
-        for index, facts in zip(settlement.indexes, results, strict=True):
-            if index in mine:
-                number = items[index - start].phone_number
-                items[index - start] = JobItem(number, "completed", facts, None)
+        outcomes = [("failed", None, error) for error in settlement.errors]
+    else:  # Facts have the form in which they are sent.
+        assert settlement.results is not None
+        found = _RESULTS.decode(_open(parts, row, settlement.results)).facts
+        outcomes = [("completed", facts, None) for facts in found]
+    for index, outcome in zip(settlement.indexes, outcomes, strict=True):
+        if start <= index < start + len(items):
+            items[index - start] = JobItem(items[index - start].phone_number, *outcome)
 
 
 def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
