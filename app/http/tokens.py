@@ -96,16 +96,6 @@ TOKEN_FORM: Final = {
     "scope": TOKEN.scope,
 }
 KEY_SET: Final = KeySet(**example_of(KeySet))
-SERVER_METADATA: Final = ServerMetadata(
-    issuer="https://api.partner.test",
-    token_endpoint="https://api.partner.test/auth/token",  # noqa: S106  # The path of the endpoint, no secret.
-    jwks_uri="https://api.partner.test/.well-known/jwks.json",
-    grant_types_supported=["client_credentials"],
-    response_types_supported=[],
-    scopes_supported=["lookup", "plans", "links", "wallet", "webhooks"],
-    token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
-    service_documentation="https://api.partner.test/docs",
-)
 
 
 def oauth_responses(
@@ -327,8 +317,22 @@ def key_set() -> Response:
     return json_response(KeySet(**container().keys.jwks()), headers=SHARED)
 
 
+def _metadata(issuer: str, auth: str, public: str) -> ServerMetadata:
+    return ServerMetadata(
+        issuer=issuer,
+        token_endpoint=auth + TOKEN_PATH,
+        jwks_uri=auth + KEYS_PATH,
+        grant_types_supported=[GRANT_TYPE],
+        response_types_supported=[],
+        scopes_supported=list(SCOPES),
+        token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
+        service_documentation=f"{public}/docs",
+    )
+
+
 @blueprint.operation(
-    f"GET {METADATA_PATH}", reply=Shown(SERVER_METADATA, description="The metadata.")
+    f"GET {METADATA_PATH}",
+    reply=Shown(_metadata(*["https://api.partner.test"] * 3), description="The metadata."),
 )
 def server_metadata() -> Response:
     """Read the metadata of the authorization server.
@@ -336,16 +340,7 @@ def server_metadata() -> Response:
     What client libraries ask for to configure themselves (RFC 8414).
     """
     settings = container().settings
-    metadata = ServerMetadata(
-        issuer=settings.iss,
-        token_endpoint=reached(settings.auth) + TOKEN_PATH,
-        jwks_uri=reached(settings.auth) + KEYS_PATH,
-        grant_types_supported=[GRANT_TYPE],
-        response_types_supported=[],
-        scopes_supported=list(SCOPES),
-        token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
-        service_documentation=f"{reached(settings.public)}/docs",
-    )
+    metadata = _metadata(settings.iss, reached(settings.auth), reached(settings.public))
     return json_response(metadata, headers=SHARED)
 
 

@@ -24,10 +24,9 @@ def _example(kind: inspect.Type, name: str, facts: Mapping[str, object] = {}) ->
         if shown := each.get("examples") or each.get("enum"):
             return shown[0]
     if isinstance(kind, inspect.StructType):
-        told = [each for each in kind.fields if each.name not in facts and _is_told(each)]
-        return {each.encode_name: _example(each.type, _named(kind, each)) for each in told} | {
-            **facts
-        }
+        told = (each for each in kind.fields if each.name not in facts and _is_told(each))
+        shown = {each.encode_name: _example(each.type, _named(kind, each)) for each in told}
+        return {**shown, **facts}
     if isinstance(kind, inspect.CollectionType):
         return [_example(kind.item_type, name)]
     if isinstance(kind, inspect.UUIDType):

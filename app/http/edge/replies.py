@@ -189,8 +189,8 @@ def _type_of_reply(name: str, says: str, of: Any, meta: type[ReplyMeta]) -> type
     return new_class(name, (Reply[of],), {"kw_only": True}, lambda body: body.update(parts))
 
 
-WEBHOOK_ID: Final = UUID(id_of("webhook"))
-DELIVERY_ID: Final = UUID(id_of("delivery"))
+# In examples that are told as a whole.
+LINK_ID, WEBHOOK_ID, DELIVERY_ID = (UUID(id_of(each)) for each in ("link", "webhook", "delivery"))
 
 
 def time_or_null(moment: datetime | None) -> str | None:
@@ -327,19 +327,18 @@ def common_meta(*, stale: bool = False) -> dict[str, Any]:
     }
 
 
-LOCATION: Final = {
-    "Location": {
-        "description": "Where to read what was made.",
-        "schema": {"type": "string", "format": "uri-reference"},
-    }
-}
+def header(name: str, says: str, **schema: object) -> dict[str, Any]:
+    """Return what the document says of a header; it is a text unless `schema` names a type."""
+    return {name: {"description": says, "schema": {"type": "string", **schema}}}
+
+
+LOCATION: Final = header("Location", "Where to read what was made.", format="uri-reference")
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
-IDEMPOTENCY_REPLAYED: Final = {
-    "Idempotency-Replayed": {
-        "description": "`true` when this is the outcome of an earlier request with the key.",
-        "schema": {"type": "string", "enum": ["true"]},
-    }
-}
+IDEMPOTENCY_REPLAYED: Final = header(
+    "Idempotency-Replayed",
+    "`true` when this is the outcome of an earlier request with the key.",
+    enum=["true"],
+)
 
 
 def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a command has returned it.
@@ -348,15 +347,12 @@ def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a com
 
 
 ETAG_BYTES = 16
-ETAG: Final = {
-    "ETag": {
-        "description": "A weak tag of `data`; send it back as `If-None-Match`.",
-        "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
-    }
-}
-NOT_MODIFIED: Final = {
-    "description": "`data` is what the ETag of `If-None-Match` stands for.",
-}
+ETAG: Final = header(
+    "ETag",
+    "A weak tag of `data`; send it back as `If-None-Match`.",
+    pattern='^W/"[0-9a-f]{32}"$',
+)
+NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 
 
 def conditional(data: object) -> Response:

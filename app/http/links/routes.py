@@ -25,6 +25,7 @@ from app.http.edge.replies import (
     ErrorDetail,
     example,
     failure,
+    header,
     replay_headers,
     wait_for,
 )
@@ -76,12 +77,9 @@ plans_blueprint = Group(
 )
 
 POLL_S: Final = "1"
-PREFERENCE_APPLIED: Final = {
-    "Preference-Applied": {
-        "description": "The preference that was followed (RFC 7240).",
-        "schema": {"type": "string", "enum": [RESPOND_ASYNC]},
-    }
-}
+PREFERENCE_APPLIED: Final = header(
+    "Preference-Applied", "The preference that was followed (RFC 7240).", enum=[RESPOND_ASYNC]
+)
 # A repeated request with the key gets the failure of the first one.
 _REPLAYED: Final = {"headers": IDEMPOTENCY_REPLAYED}
 _BUSY: Final = errors.RateLimited(SHARE)
