@@ -318,13 +318,7 @@ class Query(Schema):
 PAGE_FIELDS = ("page", "per_page")  # Those of `PageQuery`.
 
 KEY = r"^[!-~]{1,255}$"  # No header contains a line break, which `$` would accept.
-_KEY = re.compile(KEY)
 NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."
-
-
-def is_key(text: str) -> bool:
-    """Tell whether a header holds a key."""
-    return _KEY.match(text) is not None
 
 
 class IdempotencyHeader(Plain):

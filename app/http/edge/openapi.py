@@ -36,21 +36,16 @@ SCOPES = {
     "webhooks": "Say where you are told what happens, and read what you were told.",
 }
 UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-UUID = {"format": "uuid"}
+# The ids in paths whose name does not say all: what it is, its form, an example.
 ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], str]] = {
     "identifier": (
         "The id of the link, or its ICCID (18 to 22 digits).",
         {"pattern": f"^({ICCID_FORM}|{UUID_FORM})$"},
         id_of("link"),
     ),
-    "delivery_id": ("The id of the delivery.", UUID, id_of("delivery")),
-    "job_id": ("The id of the job.", UUID, id_of("job")),
-    "lookup_id": ("The id of the lookup.", UUID, id_of("lookup")),
     "month": ("The month (UTC).", {"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}, "2026-11"),
-    "plan_id": ("The id of the plan.", UUID, id_of("plan")),
-    "request_id": ("The id of the request, from its 202.", UUID, id_of("link")),
-    "transaction_id": ("The id of the transaction.", UUID, id_of("transaction")),
-    "webhook_id": ("The id of the endpoint.", UUID, id_of("webhook")),
+    "request_id": ("The id of the request, from its 202.", {"format": "uuid"}, id_of("link")),
+    "webhook_id": ("The id of the endpoint.", {"format": "uuid"}, id_of("webhook")),
 }
 REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "X-Request-Id": {
@@ -192,7 +187,9 @@ def _add_security(api: _Api) -> None:
 def _complete(operations: dict[str, Any]) -> None:
     """Add what follows from the path: its ids, and the headers that every caller sends."""
     for parameter in operations.get("parameters", []):
-        parameter["description"], form, shown = ID_PARAMETERS[parameter["name"]]
+        thing = parameter["name"].removesuffix("_id")
+        usual = f"The id of the {thing}.", {"format": "uuid"}, id_of(thing)
+        parameter["description"], form, shown = ID_PARAMETERS.get(parameter["name"], usual)
         parameter["schema"] = {"type": "string", **form, "examples": [shown]}
     for method in sorted(HTTP_METHODS & operations.keys()):
         operation = operations[method]
