@@ -5,37 +5,15 @@ from uuid import UUID
 
 import pytest
 
-from domain.accounts.organization import Organization
 from domain.links.link import Link
 from tests.app.http.buying import FREE, LINKS, buyer
-from tests.app.http.service import Service, Tenant
+from tests.app.http.service import Service
 
 pytestmark = pytest.mark.any_database
 
-BULK = "/number-lookup/bulk"
 BAD_BODY = {"data": b"{", "headers": {"Content-Type": "application/json"}}
 LARGE = {"data": b" " * 2_000_000, "headers": {"Content-Type": "application/json"}}
 FOREIGN = {"data": b"x", "headers": {"Content-Type": "text/plain"}}
-
-
-@pytest.fixture(scope="module")
-def disabled(service: Service) -> Tenant:
-    """An organization whose lookups were switched off after its first job."""
-    tenant = service.tenant()
-
-    def switch(organization: Organization) -> None:
-        organization.switch_lookup(service.cause(), enabled=False)
-
-    tenant.create_job(["+14155552671"])
-    tenant.change(switch)
-    service.until(lambda: tenant.look_up("+14155552671").status_code == 403)
-    return tenant
-
-
-def test_a_disabled_lookup_does_not_hide_jobs(disabled: Tenant) -> None:
-    charge = disabled.transactions(kind="bulk_lookup")[0]
-    path = f"/number-lookup/bulk/{charge['reference']['id']}"
-    assert disabled.get(path).status_code == 200
 
 
 READS = ("", "/network-status?live=true", "/history", "/topup-plans")
