@@ -126,6 +126,14 @@ def test_a_payment_service_deposits(net: Net) -> None:
     acme.post("/v1/deposits", body)
     acme.get("/v1/wallet")
     acme.get("/v1/transactions")
+    bank.get("/v1/account", X_Organization_Id=acme.id)
+    Partner(net, "everything", net.run("client", "create", "--m2m"), "").post("/v1/deposits", body)
+    net.run("org", "suspend", acme.id)
+    net.until(lambda: acme.ask("GET", "/v1/wallet").status == 403)
+    bank.post("/v1/deposits", body | {"reference": "pay-4"})
+    net.run("client", "revoke", bank.client_id)
+    net.until(lambda: bank.ask("GET", "/v1/wallet").status == 401)
+    bank.post("/v1/deposits", body | {"reference": "pay-5"})
 
 
 def test_operators_move_money(net: Net) -> None:
