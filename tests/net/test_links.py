@@ -111,6 +111,9 @@ def test_one_key_is_one_link(net: Net) -> None:
     acme.post(PATH, failing, Idempotency_Key="k-2")
     acme.post(PATH, body, Idempotency_Key="k-2")
     acme.get("/v1/transactions")
+    acme.ask("PATCH", f"{PATH}/{acme.data(PATH)['data'][0]['id']}", {"name": "renamed"})
+    acme.post(PATH, body, Idempotency_Key="k-1")
+    acme.post(PATH, body | {"name": "renamed"}, Idempotency_Key="k-1")
 
 
 def test_who_does_not_wait(net: Net) -> None:

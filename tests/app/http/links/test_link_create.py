@@ -60,13 +60,3 @@ NO_PLANS: list[dict[str, Any]] = [
 def test_a_plan_that_is_none_is_refused(acme: Buyer) -> None:
     for body in NO_PLANS:
         assert list(fields_of(acme.post(LINKS, json=body))) == ["plan_id"], body
-
-
-def test_a_replay_of_the_creation_shows_the_new_name_and_knows_the_old_request(
-    acme: Buyer,
-) -> None:
-    link = acme.create(FREE, key="renamed-1", name="First").json["data"]
-    acme.open("PATCH", f"{LINKS}/{link['id']}", json={"name": "Second"})
-    again = acme.create(FREE, key="renamed-1", name="First")
-    assert (again.status_code, again.json["data"]["name"]) == (201, "Second")
-    assert acme.create(FREE, key="renamed-1", name="Second").status_code == 422

@@ -43,29 +43,6 @@ def job(reader: Tenant) -> str:
     return begun_by(reader)
 
 
-@pytest.mark.parametrize(
-    ("accept", "asked", "kind"),
-    [
-        ("text/csv", "", "text/csv"),
-        ("application/x-ndjson", "", "application/x-ndjson"),
-        ("application/x-ndjson; charset=utf-8", "", "application/x-ndjson"),
-        ("text/csv;charset=UTF-8;q=0.9, application/json;q=0.8", "", "text/csv"),
-        ("text/csv;header=present;q=0.1, application/json", "", "application/json"),
-        ("application/x-ndjson;q=0.5, text/csv", "", "text/csv"),
-        ("text/csv", "?format=json", "application/json"),
-        ("image/png, */*", "", "application/json"),
-        ("application/pdf", "?format=csv", "text/csv"),
-        ("text/csv", "?format=", "text/csv"),
-    ],
-)
-def test_the_form_is_chosen_by_accept_unless_the_query_says_it(
-    reader: Tenant, job: str, accept: str, asked: str, kind: str
-) -> None:
-    reply = reader.get(f"{job}/results{asked}", headers={"Accept": accept})
-    assert reply.mimetype == kind
-    assert "Accept" in reply.headers["Vary"]
-
-
 def test_it_holds_a_place_until_it_is_sent(reader: Tenant, job: str) -> None:
     downloads = reader.service.container.downloads
     with ExitStack() as stack:
