@@ -188,6 +188,8 @@ def test_limits_of_an_organization(net: Net) -> None:
     acme.post("/number-lookup", {"phone_number": "+14155552671"})
     link = acme.data("/v1/links")["data"][0]
     acme.call("PUT", f"/v1/links/{link['id']}/plans", {"add": [acme.plan("Germany 3 GB")]})
+    net.run("org", "set", acme.id, "--spending-limit", "1.00")
+    acme.get("/v1/account")
     net.run("org", "set", acme.id, "--spending-limit", "none")
     acme.call("PUT", f"/v1/links/{link['id']}/plans", {"add": [acme.plan("Germany 3 GB")]})
     net.run("org", "set", acme.id)
