@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import ValidationError, fields
 from msgspec import Struct
 
-from app.http.edge.input import NO_NUL, Query, Reads, described, parse_id
+from app.http.edge.input import NO_NUL, Query, Reads, choice, described, parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
-from app.http.edge.replies import OR_EMPTY, PLAN_ID, example, wait_for
+from app.http.edge.paging import Page, PageQuery, show_page, span_of
+from app.http.edge.replies import example, wait_for
 from app.http.edge.request import container
 from app.security.authorization import Caller
 from domain import regions
@@ -19,7 +19,7 @@ from domain.catalogue.plan import COVERAGE_TYPES
 from domain.errors import NotFound
 from domain.money import format_amount
 from domain.regions import REGIONS, is_country
-from projections.engine.shape import Amount, Currency, Shape, means, one_of
+from projections.engine.shape import PLAN_NAME, Amount, Currency, Shape, means, one_of
 from projections.models.plans import PlanFilter, PlanRow
 
 MB_PER_GB = 1000
@@ -27,7 +27,7 @@ COVERAGE_TYPE: Final = (
     "`local`: one country; `regional`: several of one region; `global`: several regions."
 )
 
-CountryCode = Annotated[str, means("ISO 3166-1 alpha-2.", example="DE", pattern="^[A-Z]{2}$")]
+CountryCode = Annotated[str, means("ISO 3166-1 alpha-2.", example="FR", pattern="^[A-Z]{2}$")]
 RegionCode = Annotated[
     str,
     means(
@@ -36,17 +36,15 @@ RegionCode = Annotated[
         **one_of("RegionCode", regions.REGIONS),
     ),
 ]
-TotalCountries = Annotated[int, means("How many countries it covers.", example=31)]
-TotalOperators = Annotated[
-    int, means("How many networks it can use, counted in each country.", example=58)
-]
+TotalCountries = Annotated[int, means("How many countries it covers.")]
+TotalOperators = Annotated[int, means("How many networks it can use, counted in each country.")]
 
 
 class SponsorProfile(Shape):
     """A profile of the network that an eSIM runs on."""
 
     id: Annotated[str, means("The profile.", example="sp-atlas")]
-    name: Annotated[str, means("How people call it.")]
+    name: Annotated[str, means("How people call it.", example="Atlas")]
     color: Annotated[str, means("How it is shown.", example="#1F6FEB")]
 
 
@@ -63,13 +61,14 @@ class Plan(Shape):
 
     id: Annotated[UUID, means("The plan.")]
     provider_plan_id: Annotated[
-        str | None, means("Its id at the network; null: it cannot be bought yet.")
+        str | None,
+        means("Its id at the network; null: it cannot be bought yet.", example="eu-5gb-30d"),
     ]
-    name: Annotated[str, means("How people call it.")]
-    partner_cost: Annotated[Amount, means("What your wallet pays for it.")]
+    name: Annotated[str, means("How people call it.", example=PLAN_NAME)]
+    partner_cost: Annotated[Amount, means("What your wallet pays for it.", example="4.50")]
     currency: Currency
-    data_gb: Annotated[float, means("The data in GB; 1 GB is 1000 MB.", example=1.5)]
-    data_mb: Annotated[int, means("The data in MB.", example=1500)]
+    data_gb: Annotated[float, means("The data in GB; 1 GB is 1000 MB.", example=5.0)]
+    data_mb: Annotated[int, means("The data in MB.", example=5000)]
     validity_days: Annotated[int, means("How many days it lasts from its first use.", example=30)]
     coverage_type: Annotated[
         str, means(COVERAGE_TYPE, **one_of("CoverageType", plan.COVERAGE_TYPES))
@@ -78,14 +77,14 @@ class Plan(Shape):
     regions: list[RegionCode]
     sponsor_profiles: list[SponsorProfile]
     excluded_organizations: Annotated[
-        list[UUID], means("Always empty: whom else a plan is hidden from is not shown.")
+        list[UUID], means("Always empty: whom else a plan is hidden from is not shown.", example=[])
     ]
 
 
 class Operator(Shape):
     """A mobile network."""
 
-    name: Annotated[str, means("How people call it.")]
+    name: Annotated[str, means("How people call it.", example="Orange")]
     network_types: Annotated[list[str], means("Its generations.", example=["4G", "5G"])]
 
 
@@ -93,7 +92,7 @@ class CountryCoverage(Struct):
     """A country and the networks that a plan can use there."""
 
     country_code: CountryCode
-    country_name: Annotated[str, means("Its short English name.", example="Germany")]
+    country_name: Annotated[str, means("Its short English name.", example="France")]
     operators: list[Operator]
 
 
@@ -149,57 +148,13 @@ def _count_operators(terms: plan.PlanTerms) -> int:
     return sum(len(each.operators) for each in terms.coverage)
 
 
-PLAN: Final = example(
-    "The plan.",
-    Plan(
-        id=PLAN_ID,
-        provider_plan_id="eu-5gb-30d",
-        name="France and Monaco 5 GB",
-        partner_cost="4.50",
-        currency="USD",
-        data_gb=5.0,
-        data_mb=5000,
-        validity_days=30,
-        coverage_type="regional",
-        coverage=PlanCoverage(["FR", "MC"], total_countries=2, total_operators=3),
-        regions=["EU"],
-        sponsor_profiles=[SponsorProfile("sp-atlas", "Atlas", "#1F6FEB")],
-        excluded_organizations=[],
-    ),
-)
-PLAN_PAGE: Final = example(
-    "A page of plans.",
-    PlanPage([PLAN.data], PageMeta(total=1, per_page=50, current_page=1, last_page=1)),
-)
-COVERAGE: Final = example(
-    "Where the plan works.",
-    Coverage(
-        plan_id=PLAN_ID,
-        countries=[
-            CountryCoverage(
-                "FR", "France", [Operator("Orange", ["4G", "5G"]), Operator("SFR", ["4G"])]
-            ),
-            CountryCoverage("MC", "Monaco", [Operator("Monaco Telecom", ["4G", "5G"])]),
-        ],
-        total_countries=2,
-        total_operators=3,
-    ),
-)
-REGION_LIST: Final = example(
-    "The regions.",
-    [Region("NA", "North America", ["BM", "CA", "GL", "PM", "US"])],
-    "RegionsReply",
-    of=list[Region],
-)
-
-
 FILTERS = ("region", "country", "coverage_type", "sponsor_profile")
 NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
 
 ONLY_COUNTRY = described(
     "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
     pattern="^([A-Za-z]{2})?$",
-    examples=["DE"],
+    examples=["FR"],
 )
 
 
@@ -218,19 +173,9 @@ class Country(Reads, fields.String):
 class PlanQuery(PageQuery):
     """Which plans to list; an empty filter counts as absent."""
 
-    region = fields.String(
-        validate=validate.OneOf(REGIONS),
-        metadata=described(
-            "Only with a country of this region.",
-            **one_of("RegionCode", REGIONS, OR_EMPTY),
-            examples=["EU"],
-        ),
-    )
+    region = choice(REGIONS, "Only with a country of this region.", "RegionCode", examples=["EU"])
     country = Country(metadata=ONLY_COUNTRY)
-    coverage_type = fields.String(
-        validate=validate.OneOf(COVERAGE_TYPES),
-        metadata=described(COVERAGE_TYPE, **one_of("CoverageType", COVERAGE_TYPES, OR_EMPTY)),
-    )
+    coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
     sponsor_profile = fields.String(
         validate=NO_NUL,
         metadata=described("Only with the sponsor profile of this id or name."),
@@ -254,7 +199,10 @@ blueprint = Group(
 @blueprint.operation(
     "GET /v1/plans",
     query=PlanQuery,
-    reply=Shown(PLAN_PAGE, leads_to=link_to("read_plan", plan_id="/data/data/0/id")),
+    reply=Shown(
+        example("A page of plans.", PlanPage),
+        leads_to=link_to("read_plan", plan_id="/data/data/0/id"),
+    ),
     tagged=True,
     invalid={"country": NOT_A_COUNTRY},
 )
@@ -272,7 +220,11 @@ def list_plans(caller: Caller, given: Given[None]) -> Page[Plan]:
     return show_page([show_plan(row.at(now)) for row in rows], total, query)
 
 
-@blueprint.operation("GET /v1/plans/regions", reply=REGION_LIST, tagged=True)
+@blueprint.operation(
+    "GET /v1/plans/regions",
+    reply=example("The regions.", list[Region], "RegionsReply"),
+    tagged=True,
+)
 def list_regions(_: Caller, __: Given[None]) -> list[Region]:
     """List the regions and their countries.
 
@@ -295,7 +247,9 @@ def _find(caller: Caller, plan_id: str) -> PlanRow:
 @blueprint.operation(
     "GET /v1/plans/<plan_id>",
     resource=_find,
-    reply=Shown(PLAN, leads_to=link_to("read_plan_coverage", plan_id="/data/id")),
+    reply=Shown(
+        example("The plan.", Plan), leads_to=link_to("read_plan_coverage", plan_id="/data/id")
+    ),
     tagged=True,
 )
 def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
@@ -307,7 +261,10 @@ def read_plan(_: Caller, given: Given[PlanRow]) -> Plan:
 
 
 @blueprint.operation(
-    "GET /v1/plans/<plan_id>/coverage", resource=_find, reply=COVERAGE, tagged=True
+    "GET /v1/plans/<plan_id>/coverage",
+    resource=_find,
+    reply=example("Where the plan works.", Coverage),
+    tagged=True,
 )
 def read_plan_coverage(_: Caller, given: Given[PlanRow]) -> Coverage:
     """Read where a plan works.

@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
 from app.http.edge.errors import outages
+from app.http.edge.examples import example_of
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import RetryError, error_responses
 from app.http.edge.problems import UNAVAILABLE
-from app.http.edge.replies import META, SCHEMA_REF, json_response
+from app.http.edge.replies import SCHEMA_REF, json_response
 from app.http.edge.request import container
 from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
@@ -39,30 +40,27 @@ class Readiness(Struct, kw_only=True):
     ok: Annotated[bool, means("Whether to send requests here.")]
     database: Annotated[bool, means("Whether it can be reached.")]
     migrated: Annotated[bool, means("Whether its tables are made.")]
-    missing: Annotated[list[str], means("What stands in the way, in the words of the database.")]
+    missing: Annotated[
+        list[str], means("What stands in the way, in the words of the database.", example=[])
+    ]
     failed_read_models: Annotated[
-        list[str], means("Read models that have stopped; what they show is old.")
+        list[str], means("Read models that have stopped; what they show is old.", example=[])
     ]
     signing_keys: Annotated[bool, means("Whether tokens can be signed and checked.")]
     clock_offset_seconds: Annotated[
         float,
-        means("How far the database's clock is ahead of this machine's; over 2 it is not ready."),
+        means(
+            "How far the database's clock is ahead of this machine's; over 2 it is not ready.",
+            example=0.002,
+        ),
     ]
     held: Annotated[
         bool | UnsetType, means("Only `true`: this is a held copy, which answers reads alone.")
     ] = UNSET
 
 
-_WELL: Final = Health(ok=True, timestamp=META.timestamp)
-_READY: Final = Readiness(
-    ok=True,
-    database=True,
-    migrated=True,
-    missing=[],
-    failed_read_models=[],
-    signing_keys=True,
-    clock_offset_seconds=0.002,
-)
+_WELL: Final = Health(**example_of(Health))
+_READY: Final = Readiness(**example_of(Readiness))
 _NOT_READY: Final = replace(_READY, ok=False, migrated=False, missing=[NOT_MIGRATED])
 
 

@@ -3,7 +3,6 @@
 from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Final
@@ -15,6 +14,7 @@ from msgspec import Struct
 from webargs.core import is_json
 from werkzeug.exceptions import UnsupportedMediaType
 
+from app.http.edge.examples import example_of
 from app.http.edge.input import described
 from app.http.edge.oauth_errors import (
     FORM,
@@ -39,19 +39,34 @@ from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound
 from projections.engine.shape import NAME, means
 
-Url = Annotated[str, means(format="uri")]
 Jwk = Annotated[
-    Mapping[str, Any], means("A JWK (RFC 7517 §4).", additionalProperties=True, **{NAME: "Jwk"})
+    Mapping[str, Any],
+    means(
+        "A JWK (RFC 7517 §4).",
+        example={
+            "kty": "EC",
+            "use": "sig",
+            "alg": "ES256",
+            "kid": "q7Zk3m",
+            "crv": "P-256",
+            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        },
+        additionalProperties=True,
+        **{NAME: "Jwk"},
+    ),
 ]
+Url = Annotated[str, means(format="uri")]
+JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln"  # It opens nothing.
 
 
 class Token(Struct, kw_only=True):
     """An access token (RFC 6749 §5.1)."""
 
-    access_token: Annotated[str, means("Send it as Bearer token.")]
+    access_token: Annotated[str, means("Send it as Bearer token.", example=JWT)]
     expires_in: Annotated[int, means("Seconds.", example=3600)]
     token_type: Annotated[str, means(enum=["Bearer"])] = "Bearer"  # noqa: S105  # The scheme is no secret.
-    scope: Annotated[str, means("The scopes that it carries.")]
+    scope: Annotated[str, means("The scopes that it carries.", example="lookup wallet")]
 
 
 class KeySet(Struct):
@@ -73,40 +88,14 @@ class ServerMetadata(Struct, kw_only=True):
     service_documentation: Url
 
 
-TOKEN: Final = Token(
-    access_token="eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",  # noqa: S106  # An example that opens nothing.
-    expires_in=3600,
-    scope="lookup wallet",
-)
+TOKEN: Final = Token(**example_of(Token))
 TOKEN_FORM: Final = {
     "grant_type": "client_credentials",
     "client_id": "cl_5b0e6a3c9d1f5c478f5e2f4a7c9b1d60",
     "client_secret": "the-secret-that-was-shown-once",
     "scope": TOKEN.scope,
 }
-KEY_SET: Final = KeySet(
-    keys=[
-        {
-            "kty": "EC",
-            "use": "sig",
-            "alg": "ES256",
-            "kid": "q7Zk3m",
-            "crv": "P-256",
-            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
-            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
-        }
-    ]
-)
-SERVER_METADATA: Final = ServerMetadata(
-    issuer="https://api.partner.test",
-    token_endpoint="https://api.partner.test/auth/token",  # noqa: S106  # The path of the endpoint, no secret.
-    jwks_uri="https://api.partner.test/.well-known/jwks.json",
-    grant_types_supported=["client_credentials"],
-    response_types_supported=[],
-    scopes_supported=["lookup", "plans", "links", "wallet", "webhooks"],
-    token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
-    service_documentation="https://api.partner.test/docs",
-)
+KEY_SET: Final = KeySet(**example_of(KeySet))
 
 
 def oauth_responses(
@@ -134,14 +123,6 @@ NO_CREDENTIALS = "No client credentials: send client_id and client_secret, or HT
 UNREADABLE_BASIC = "The Basic credentials cannot be read."
 
 
-@dataclass(frozen=True, slots=True)
-class ClientCredentials:
-    """The credentials as sent, without white space around them."""
-
-    client_id: str
-    client_secret: str
-
-
 def read_form() -> dict[str, str]:
     """Return the parameters of the body; one without a value counts as omitted (RFC 6749 §3.2)."""
     request = current_request()
@@ -164,8 +145,8 @@ def read_form() -> dict[str, str]:
     return {name: value for name, value in form.items() if value}
 
 
-def read_credentials(form: dict[str, str]) -> ClientCredentials:
-    """Return the credentials of the header or of the form; both at once are refused."""
+def read_credentials(form: dict[str, str]) -> tuple[str, str]:
+    """Return client and secret, of the header or of the form; both at once are refused."""
     basic = _read_basic()
     if basic is None:
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
@@ -176,7 +157,7 @@ def read_credentials(form: dict[str, str]) -> ClientCredentials:
     client_id, secret = client_id.strip(), secret.strip()
     if not client_id or not secret:
         raise InvalidClient(NO_CREDENTIALS)
-    return ClientCredentials(client_id, secret)
+    return client_id, secret
 
 
 def _read_basic() -> tuple[str, str] | None:
@@ -217,15 +198,6 @@ WRONG = "The client is unknown, or its secret is wrong."
 NOT_GRANTED = "A requested scope is not granted to this client."
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """A token and what it allows."""
-
-    access_token: str
-    expires_in_s: int
-    scopes: list[str]
-
-
 def check_grant_type(form: dict[str, str]) -> None:
     """Refuse every grant except client credentials."""
     grant_type = form.get("grant_type")
@@ -235,16 +207,16 @@ def check_grant_type(form: dict[str, str]) -> None:
         raise UnsupportedGrantType(OTHER_GRANT_TYPE)
 
 
-def grant(credentials: ClientCredentials, requested: str) -> Grant:
+def grant(client_id: str, secret: str, requested: str) -> Token:
     """Return a token with the `requested` scopes; without any, with all scopes of the client."""
-    client = _authenticate(credentials)
+    client = _authenticate(client_id, secret)
     scopes = _narrow(client, requested)
     issuer = container().issuer
     token = issuer.issue(client.client_id, client.organization_id, scopes)
-    return Grant(token, issuer.ttl_s, scopes)
+    return Token(access_token=token, expires_in=issuer.ttl_s, scope=" ".join(scopes))
 
 
-def _authenticate(credentials: ClientCredentials) -> ApiClient:
+def _authenticate(client_id: str, secret: str) -> ApiClient:
     """Return the client; an unknown or revoked client and a wrong secret give the same refusal.
 
     The client is read from the log itself, so new clients and changes take effect at once.
@@ -252,20 +224,20 @@ def _authenticate(credentials: ClientCredentials) -> ApiClient:
     parts = container()
     address = _address()
     # Hashed, so that the store does not hold what was sent.
-    counted = _hash(f"{address}\0{credentials.client_id}"), _hash(address)
+    counted = _hash(f"{address}\0{client_id}"), _hash(address)
     wait_s = parts.throttle.wait_s(*counted)
     if wait_s:
         raise SlowDown(wait_s)
-    client = parts.log.find(ApiClient, api_client_id(credentials.client_id))
+    client = parts.log.find(ApiClient, api_client_id(client_id))
     hashes: list[str] = []
     if client is not None and not client.revoked:
         hashes = client.hashes_at(parts.clock(), parts.endless_secrets_until)
-    used = parts.secret_hasher.matches(credentials.client_secret, hashes)
+    used = parts.secret_hasher.matches(secret, hashes)
     if used is None or client is None:
         parts.throttle.failed(*counted)
         raise InvalidClient(WRONG)
     if parts.secret_hasher.is_outdated(used):
-        new, cause = parts.secret_hasher.hash(credentials.client_secret), current_cause()
+        new, cause = parts.secret_hasher.hash(secret), current_cause()
         parts.log.update(client, lambda newest: newest.rehash_secret(used, new, cause))
     return client
 
@@ -332,12 +304,7 @@ def issue_token() -> Response:
     container().clock_check.refuse()
     form = read_form()
     check_grant_type(form)
-    granted = grant(read_credentials(form), form.get("scope", ""))
-    token = Token(
-        access_token=granted.access_token,
-        expires_in=granted.expires_in_s,
-        scope=" ".join(granted.scopes),
-    )
+    token = grant(*read_credentials(form), form.get("scope", ""))
     return json_response(token, headers=NO_STORE)
 
 
@@ -350,8 +317,22 @@ def key_set() -> Response:
     return json_response(KeySet(**container().keys.jwks()), headers=SHARED)
 
 
+def _metadata(issuer: str, auth: str, public: str) -> ServerMetadata:
+    return ServerMetadata(
+        issuer=issuer,
+        token_endpoint=auth + TOKEN_PATH,
+        jwks_uri=auth + KEYS_PATH,
+        grant_types_supported=[GRANT_TYPE],
+        response_types_supported=[],
+        scopes_supported=list(SCOPES),
+        token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
+        service_documentation=f"{public}/docs",
+    )
+
+
 @blueprint.operation(
-    f"GET {METADATA_PATH}", reply=Shown(SERVER_METADATA, description="The metadata.")
+    f"GET {METADATA_PATH}",
+    reply=Shown(_metadata(*["https://api.partner.test"] * 3), description="The metadata."),
 )
 def server_metadata() -> Response:
     """Read the metadata of the authorization server.
@@ -359,16 +340,7 @@ def server_metadata() -> Response:
     What client libraries ask for to configure themselves (RFC 8414).
     """
     settings = container().settings
-    metadata = ServerMetadata(
-        issuer=settings.iss,
-        token_endpoint=reached(settings.auth) + TOKEN_PATH,
-        jwks_uri=reached(settings.auth) + KEYS_PATH,
-        grant_types_supported=[GRANT_TYPE],
-        response_types_supported=[],
-        scopes_supported=list(SCOPES),
-        token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
-        service_documentation=f"{reached(settings.public)}/docs",
-    )
+    metadata = _metadata(settings.iss, reached(settings.auth), reached(settings.public))
     return json_response(metadata, headers=SHARED)
 
 

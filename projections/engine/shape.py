@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any, Final, Generic, NamedTuple, Self, TypeVar
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, inspect
@@ -28,6 +29,14 @@ def means(description: str | None = None, *, example: object = None, **schema: o
     return Meta(description=description, examples=examples, extra_json_schema=schema)
 
 
+PLAN_NAME: Final = "France 5 GB"  # In all examples.
+
+
+def id_of(thing: str) -> str:
+    """Return the id that a thing has in all examples, so that a reader can follow it."""
+    return str(uuid5(NAMESPACE_OID, thing))
+
+
 def stored(form: str, column: str | None = None) -> Meta:
     """Name the form in which a table keeps a field, and its column, where these are others."""
     return Meta(extra={"form": form} if column is None else {"form": form, "column": column})
@@ -43,7 +52,9 @@ def one_of(name: str, known: Iterable[str], *others: Mapping[str, str]) -> dict[
     return {"enum": [*known], NAME: name, OR: [*others]}
 
 
-Moment = Annotated[str, means(format="date-time"), stored("moment")]
+Moment = Annotated[
+    str, means(format="date-time", example="2026-11-21T03:04:05.100Z"), stored("moment")
+]
 Amount = Annotated[
     str,
     means(

@@ -37,11 +37,13 @@ from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
 from projections.engine.shape import (
     MORE_MAY_COME,
+    PLAN_NAME,
     Amount,
     Currency,
     Moment,
     Shape,
     Stored,
+    id_of,
     means,
     one_of,
     stored,
@@ -188,15 +190,15 @@ DIRECTION: Final = one_of("Direction", ["debit", "credit"])
 class Reference(Struct):
     """What money was for."""
 
-    type: Annotated[str, means("What it names.", example="job")]
-    id: Annotated[str, means("Its id.")]
+    type: Annotated[str, means("What it names.", example="link")]
+    id: Annotated[str, means("Its id.", example=id_of("link"))]
 
 
 class Transaction(Shape):
     """One entry of the wallet."""
 
     id: Annotated[UUID, means("The transaction.")]
-    sequence: Annotated[int, means("1, 2, 3 … in each wallet, without a gap.")]
+    sequence: Annotated[int, means("1, 2, 3 … in each wallet, without a gap.", example=7)]
     kind: Annotated[str, means("What it was.", **KIND)]
     amount: Annotated[Amount, means("Never negative; `direction` says which way it went.")]
     direction: Annotated[
@@ -204,14 +206,21 @@ class Transaction(Shape):
     ]
     currency: Currency
     charged_at: Annotated[Moment, means("When it was entered (UTC).")]
-    plan_name: Annotated[str | None, means("The plan it paid for, if any.")]
-    description: Annotated[str, means("The same, for people.")]
+    plan_name: Annotated[str | None, means("The plan it paid for, if any.", example=PLAN_NAME)]
+    description: Annotated[str, means("The same, for people.", example=f"Activation: {PLAN_NAME}")]
     reference: Annotated[Reference, stored("parts")]
-    metadata: Annotated[dict[str, Any], means("More about it, by kind.", additionalProperties=True)]
+    metadata: Annotated[
+        dict[str, Any],
+        means(
+            "More about it, by kind.",
+            example={"link_id": id_of("link"), "plan_id": id_of("plan"), "plan_name": PLAN_NAME},
+            additionalProperties=True,
+        ),
+    ]
     balance_after: Annotated[
         Amount, means("What the wallet held then."), stored("amount", "balance_micros")
     ]
-    position: Annotated[int, means("Its place in the event log: rising, with gaps.")]
+    position: Annotated[int, means("Its place in the event log: rising, with gaps.", example=4711)]
     refund_of: Annotated[
         UUID | UnsetType, means("There on a refund: the transaction that it gives back.")
     ] = UNSET

@@ -14,7 +14,8 @@ def test_a_job_runs_to_its_end(net: Net) -> None:
     read = acme.get(job)
     acme.get(job, If_None_Match=read.headers["etag"])
     acme.get(job, If_None_Match='W/"other"')
-    acme.get(f"{job}?fields=summary")
+    summary = acme.get(f"{job}?fields=summary")
+    acme.get(job, If_None_Match=summary.headers["etag"])
     acme.get(f"{job}?fields=everything&other=1")
     acme.call("DELETE", job)
     acme.get("/v1/wallet")
@@ -29,6 +30,9 @@ def test_the_results_of_a_job(net: Net) -> None:
     acme.get(f"{job}?format=ndjson")
     acme.get(job, Accept="text/csv")
     acme.get(job, Accept="application/x-ndjson")
+    acme.get(f"{job}?status=failed", Accept="application/json;q=0.1, text/csv;header=present")
+    acme.get(f"{job}?format=csv&status=failed", Accept="application/pdf")
+    acme.get(f"{job}?format=&status=failed", Accept="text/csv;charset=UTF-8;q=0.9, image/png")
     acme.get(f"{job}?status=failed")
     acme.get(f"{job}?status=completed&format=csv")
     acme.get(f"{job}?status=pending")
@@ -48,13 +52,16 @@ def test_a_job_that_fails_as_a_whole(net: Net) -> None:
 def test_a_job_is_cancelled_and_refunded(net: Net) -> None:
     acme = net.partner()
     slow = [f"+1500555000{last}" for last in (2,)] + [f"+1415555{last:04}" for last in range(300)]
-    job = f"{PATH}/{acme.ask('POST', PATH, {'phone_numbers': slow[:1]}).data['job_id']}"
-    acme.get(f"{job}?fields=summary")
+    body = {"phone_numbers": slow[:1]}
+    job = f"{PATH}/{acme.ask('POST', PATH, body, Idempotency_Key='k-1').data['job_id']}"
+    running = acme.get(f"{job}?fields=summary")
+    acme.get(f"{job}?fields=summary", If_None_Match=running.headers["etag"])
     cancelled = acme.call("DELETE", job)
     assert cancelled.data["status"] == "cancelled"
     acme.call("DELETE", job)
     acme.get(job)
     acme.get(f"{job}/results?status=cancelled&format=csv")
+    acme.post(PATH, body, Idempotency_Key="k-1")
     acme.get("/v1/transactions")
     acme.get("/v1/wallet")
 

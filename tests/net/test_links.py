@@ -15,6 +15,7 @@ def test_a_link_is_bought(net: Net) -> None:
     acme = net.partner()
     body = {"plan_id": acme.plan("France 5 GB"), "name": "Trip to Paris"}
     acme.post(f"{PATH}?dry_run=true", body)
+    acme.post(f"{PATH}?dry_run=1", body, Idempotency_Key="no key")
     link = acme.post(PATH, body).data
     acme.get(f"{PATH}/{link['id']}")
     acme.get(f"{PATH}/{link['iccid']}")
@@ -45,6 +46,8 @@ def test_inputs_that_are_refused(net: Net) -> None:
         if "plan_id" in body:
             acme.post(f"{PATH}?dry_run=true", body)
     acme.post(f"{PATH}?dry_run=perhaps", {"plan_id": france})
+    acme.post(f"{PATH}?dry_run=", {"plan_id": france})
+    acme.post(f"{PATH}?dry_run=false", {"plan_id": france}, Idempotency_Key="no key")
     acme.post(f"{PATH}?dryrun=true", {"plan_id": france})
     acme.post(PATH, body="{", Content_Type="application/json")
     acme.post(PATH, body="plan", Content_Type="text/plain")
@@ -108,6 +111,9 @@ def test_one_key_is_one_link(net: Net) -> None:
     acme.post(PATH, failing, Idempotency_Key="k-2")
     acme.post(PATH, body, Idempotency_Key="k-2")
     acme.get("/v1/transactions")
+    acme.ask("PATCH", f"{PATH}/{acme.data(PATH)['data'][0]['id']}", {"name": "renamed"})
+    acme.post(PATH, body, Idempotency_Key="k-1")
+    acme.post(PATH, body | {"name": "renamed"}, Idempotency_Key="k-1")
 
 
 def test_who_does_not_wait(net: Net) -> None:

@@ -85,11 +85,13 @@ def test_what_money_decides(net: Net) -> None:
 
 def test_lookups_are_switched_off_for_one(net: Net) -> None:
     acme = net.partner()
+    job = acme.job("+14155552671")["job_id"]
     net.run("org", "set", acme.id, "--lookup", "off")
     net.until(lambda: acme.ask("POST", PATH).status == 403)
     acme.post(PATH)
     acme.post(f"{PATH}/bulk", {"phone_numbers": []})
     acme.get(f"{PATH}/bulk")
+    acme.get(f"{PATH}/bulk/{job}")
     net.run("org", "set", acme.id, "--lookup", "on", "--price", "0.02")
     net.until(lambda: acme.ask("POST", PATH).status == 422)
     acme.post(PATH, {"phone_number": "+14155552671"})

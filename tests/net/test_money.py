@@ -126,6 +126,14 @@ def test_a_payment_service_deposits(net: Net) -> None:
     acme.post("/v1/deposits", body)
     acme.get("/v1/wallet")
     acme.get("/v1/transactions")
+    bank.get("/v1/account", X_Organization_Id=acme.id)
+    Partner(net, "everything", net.run("client", "create", "--m2m"), "").post("/v1/deposits", body)
+    net.run("org", "suspend", acme.id)
+    net.until(lambda: acme.ask("GET", "/v1/wallet").status == 403)
+    bank.post("/v1/deposits", body | {"reference": "pay-4"})
+    net.run("client", "revoke", bank.client_id)
+    net.until(lambda: bank.ask("GET", "/v1/wallet").status == 401)
+    bank.post("/v1/deposits", body | {"reference": "pay-5"})
 
 
 def test_operators_move_money(net: Net) -> None:
@@ -180,6 +188,8 @@ def test_limits_of_an_organization(net: Net) -> None:
     acme.post("/number-lookup", {"phone_number": "+14155552671"})
     link = acme.data("/v1/links")["data"][0]
     acme.call("PUT", f"/v1/links/{link['id']}/plans", {"add": [acme.plan("Germany 3 GB")]})
+    net.run("org", "set", acme.id, "--spending-limit", "1.00")
+    acme.get("/v1/account")
     net.run("org", "set", acme.id, "--spending-limit", "none")
     acme.call("PUT", f"/v1/links/{link['id']}/plans", {"add": [acme.plan("Germany 3 GB")]})
     net.run("org", "set", acme.id)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.net.house import House, house
 from tests.net.net import Net
+from tests.net.test_plans import own_plans
+from tests.plan_files import plan as offered
 from tests.seeds import Seed
 
 pytestmark = pytest.mark.any_database
@@ -63,6 +65,11 @@ def test_no_base_plan_is_configured(net: Net) -> None:
     acme.post("/v1/links", {"plan_id": plan})
     acme.post("/v1/links?dry_run=true", {"plan_id": plan})
     acme.get("/v1/wallet")
+    net.partner("", name="Walletless").post("/v1/links", {"plan_id": plan})
+    own_plans(acme, offered("Unsold", provider_plan_id=None, currency="EUR"))
+    acme.post("/v1/links", {"plan_id": acme.plan("Unsold")})
+    net.run("org", "set", acme.id, "--spending-limit", "1.00")
+    acme.post("/v1/links", {"plan_id": plan})
 
 
 def test_paths_and_urls(net: Net) -> None:

@@ -99,18 +99,7 @@ class AccountBody(Schema):
     )
 
 
-EXAMPLE: Final = example(
-    "The account.",
-    Account(
-        organization=Whose(UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"), "Acme", "active"),
-        client=Client("cl_2f7f0e5c8d13", ["lookup", "wallet"]),
-        prices=Prices("0.005", "1.00", "USD"),
-        wallet=Wallet("87.50", "USD"),
-        low_balance_threshold="20.00",
-        limits=Limits(600, Spending("2026-11", "50.00", "12.50", "37.50", "USD"), 1000, 100_000),
-        sandbox=False,
-    ),
-)
+EXAMPLE: Final = example("The account.", Account)
 
 blueprint = Group(
     "Account", __name__, "wallet", description="What your organization has, pays and may do."

@@ -6,11 +6,11 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from app.http.edge.input import NO_NUL, Reads, described
+from app.http.edge.input import NO_NUL, Reads, choice, described
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY
 from domain.money import parse_amount
-from projections.engine.shape import NAME, one_of
+from projections.engine.shape import NAME
 from projections.models.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
@@ -83,12 +83,7 @@ def _check_words(text: str) -> None:
 class TransactionQuery(PageQuery):
     """Which transactions to list; an empty filter counts as absent."""
 
-    kind = fields.String(
-        validate=validate.OneOf(KINDS),
-        metadata=described(
-            "Only of this kind.", **one_of(KNOWN + "TransactionKind", KINDS, OR_EMPTY)
-        ),
-    )
+    kind = choice(KINDS, "Only of this kind.", KNOWN + "TransactionKind")
     since = Moment(
         data_key="from",
         metadata=_MOMENT
@@ -100,9 +95,6 @@ class TransactionQuery(PageQuery):
         | {"description": "Only before this time; a date is its first instant, UTC."},
     )
     reference = fields.String(
-        validate=[
-            validate.Length(max=REFERENCE_CHARS_MAX),
-            NO_NUL,
-        ],
+        validate=[validate.Length(max=REFERENCE_CHARS_MAX), NO_NUL],
         metadata=described("Only for the thing with this id, such as a job."),
     )

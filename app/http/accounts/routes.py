@@ -5,16 +5,18 @@ from typing import Final
 from uuid import UUID
 
 from flask import Response
+from msgspec import convert
 
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
 from app.http.accounts import replies
 from app.http.accounts.input import TransactionQuery
-from app.http.accounts.replies import TRANSACTION, TRANSACTION_PAGE, WALLET
+from app.http.accounts.replies import TransactionPage
+from app.http.edge.examples import example_of
 from app.http.edge.input import parse_id
-from app.http.edge.media import CSV, csv_reply, preferred
+from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import show_page, span_of
-from app.http.edge.replies import Answer, wait_for
+from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
@@ -25,11 +27,8 @@ from projections.models.wallets import WalletRow
 
 BEHIND = "The list of transactions is not up to date; try again."
 READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a download.
-EXAMPLE: Final = (
-    f"{','.join(COLUMNS)}\r\n"
-    "7,4711,2026-11-21T03:04:05.100Z,bulk_lookup,debit,5.00,USD,87.50,,Bulk number lookup,job,"
-    '8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11,,,b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b,"{}"\r\n'
-)
+_ROW: Final = convert(example_of(Transaction), Transaction).cells(COLUMNS)
+EXAMPLE: Final = b"".join(csv_blocks(COLUMNS, [_ROW])).decode()
 
 blueprint = Group(
     "Wallet",
@@ -39,7 +38,9 @@ blueprint = Group(
 )
 
 
-@blueprint.operation("GET /v1/wallet", reply=WALLET, errors="NOT_FOUND")
+@blueprint.operation(
+    "GET /v1/wallet", reply=example("The balance.", replies.Wallet), errors="NOT_FOUND"
+)
 def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
     """Read the balance.
 
@@ -56,7 +57,8 @@ def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
     "GET /v1/transactions",
     query=TransactionQuery,
     reply=Shown(
-        TRANSACTION_PAGE, leads_to=link_to("read_transaction", transaction_id="/data/data/0/id")
+        example("A page of transactions.", TransactionPage),
+        leads_to=link_to("read_transaction", transaction_id="/data/data/0/id"),
     ),
     also={CSV: EXAMPLE},
     invalid={"per_page": "Must be a whole number from 1 to 100."},
@@ -98,7 +100,9 @@ def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
 
 
 @blueprint.operation(
-    "GET /v1/transactions/<transaction_id>", resource=_find_transaction, reply=TRANSACTION
+    "GET /v1/transactions/<transaction_id>",
+    resource=_find_transaction,
+    reply=example("The transaction.", Transaction),
 )
 def read_transaction(_: Caller, given: Given[Transaction]) -> Transaction:
     """Read one transaction.

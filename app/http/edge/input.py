@@ -7,7 +7,7 @@ may say more of itself: an `example`; `in_document`, what the document says of i
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from threading import Lock
 from typing import Any, Literal
@@ -17,9 +17,11 @@ from marshmallow import Schema, ValidationError, fields, missing, pre_load, vali
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
+from app.http.edge.replies import OR_EMPTY
 from app.http.edge.request import current_request, repeated, request_context
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
+from projections.engine.shape import one_of
 
 BODY_BYTES_MAX = 1024 * 1024
 MEMBERS_MAX = 100  # Of an object in a body; ours have at most six.
@@ -149,6 +151,12 @@ Given = Callable[[], dict[str, Any]]
 def described(description: str, **more: Any) -> dict[str, Any]:
     """Return what the OpenAPI document says about a field of a request."""
     return {"description": description, **more}
+
+
+def choice(values: Collection[str], says: str, name: str, **more: Any) -> fields.String:
+    """Return a field for one of these values or none; the document gives this choice a name."""
+    about = described(says, **one_of(name, values, OR_EMPTY), **more)
+    return fields.String(validate=validate.OneOf(values), metadata=about)
 
 
 class Plain(Schema):
@@ -310,13 +318,7 @@ class Query(Schema):
 PAGE_FIELDS = ("page", "per_page")  # Those of `PageQuery`.
 
 KEY = r"^[!-~]{1,255}$"  # No header contains a line break, which `$` would accept.
-_KEY = re.compile(KEY)
 NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."
-
-
-def is_key(text: str) -> bool:
-    """Tell whether a header holds a key."""
-    return _KEY.match(text) is not None
 
 
 class IdempotencyHeader(Plain):

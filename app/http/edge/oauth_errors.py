@@ -33,10 +33,12 @@ class InvalidRequest(OAuthRefused):
     code = "invalid_request"
 
 
-class UnsupportedGrantType(OAuthRefused):
-    """Raised for every grant except client credentials."""
+class InvalidClient(OAuthRefused):
+    """Raised alike for missing credentials, an unknown or revoked client, and a wrong secret."""
 
-    code = "unsupported_grant_type"
+    code = "invalid_client"
+    status = 401
+    headers: Mapping[str, str] = {"WWW-Authenticate": 'Basic realm="token", charset="UTF-8"'}
 
 
 class InvalidScope(OAuthRefused):
@@ -45,12 +47,10 @@ class InvalidScope(OAuthRefused):
     code = "invalid_scope"
 
 
-class InvalidClient(OAuthRefused):
-    """Raised alike for missing credentials, an unknown or revoked client, and a wrong secret."""
+class UnsupportedGrantType(OAuthRefused):
+    """Raised for every grant except client credentials."""
 
-    code = "invalid_client"
-    status = 401
-    headers: Mapping[str, str] = {"WWW-Authenticate": 'Basic realm="token", charset="UTF-8"'}
+    code = "unsupported_grant_type"
 
 
 class SlowDown(OAuthRefused):
@@ -72,14 +72,7 @@ class OAuthError(Struct):
         means(
             **one_of(
                 "OAuthErrorCode",
-                [
-                    InvalidRequest.code,
-                    InvalidClient.code,
-                    InvalidScope.code,
-                    UnsupportedGrantType.code,
-                    SlowDown.code,
-                    SERVER_ERROR,
-                ],
+                [*(each.code for each in OAuthRefused.__subclasses__()), SERVER_ERROR],
                 MORE_MAY_COME,
             )
         ),

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from flask import Flask, Response
@@ -16,21 +15,11 @@ from app.http.edge.errors import answer
 from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.operation import PAYMENTS, Group
 from app.http.edge.problem_docs import ERRORS
-from app.http.edge.replies import (
-    DELIVERY_ID,
-    JOB_ID,
-    KNOWN,
-    LINK_ID,
-    LOOKUP_ID,
-    PLAN_ID,
-    SCHEMA_REF,
-    TRANSACTION_ID,
-    WEBHOOK_ID,
-)
+from app.http.edge.replies import KNOWN, SCHEMA_REF
 from app.http.edge.request import REQUEST_ID, below
 from app.settings import Settings
 from domain.links.esim import ICCID_FORM
-from projections.engine.shape import MORE_MAY_COME, NAME, OR
+from projections.engine.shape import MORE_MAY_COME, NAME, OR, id_of
 
 TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"
@@ -47,20 +36,16 @@ SCOPES = {
     "webhooks": "Say where you are told what happens, and read what you were told.",
 }
 UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
-ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID | str]] = {
+# The ids in paths whose name does not say all: what it is, its form, an example.
+ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], str]] = {
     "identifier": (
         "The id of the link, or its ICCID (18 to 22 digits).",
         {"pattern": f"^({ICCID_FORM}|{UUID_FORM})$"},
-        LINK_ID,
+        id_of("link"),
     ),
-    "delivery_id": ("The id of the delivery.", {"format": "uuid"}, DELIVERY_ID),
-    "job_id": ("The id of the job.", {"format": "uuid"}, JOB_ID),
-    "lookup_id": ("The id of the lookup.", {"format": "uuid"}, LOOKUP_ID),
     "month": ("The month (UTC).", {"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}, "2026-11"),
-    "plan_id": ("The id of the plan.", {"format": "uuid"}, PLAN_ID),
-    "request_id": ("The id of the request, from its 202.", {"format": "uuid"}, LINK_ID),
-    "transaction_id": ("The id of the transaction.", {"format": "uuid"}, TRANSACTION_ID),
-    "webhook_id": ("The id of the endpoint.", {"format": "uuid"}, WEBHOOK_ID),
+    "request_id": ("The id of the request, from its 202.", {"format": "uuid"}, id_of("link")),
+    "webhook_id": ("The id of the endpoint.", {"format": "uuid"}, id_of("webhook")),
 }
 REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "X-Request-Id": {
@@ -75,7 +60,7 @@ REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
         # With the format `uuid` a generated client sends an object that is no text, and fails.
         "schema": {
             "type": "string",
-            "pattern": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+            "pattern": f"^{UUID_FORM}$",
         },
     },
     "If-None-Match": {
@@ -202,8 +187,10 @@ def _add_security(api: _Api) -> None:
 def _complete(operations: dict[str, Any]) -> None:
     """Add what follows from the path: its ids, and the headers that every caller sends."""
     for parameter in operations.get("parameters", []):
-        parameter["description"], form, shown = ID_PARAMETERS[parameter["name"]]
-        parameter["schema"] = {"type": "string", **form, "examples": [str(shown)]}
+        thing = parameter["name"].removesuffix("_id")
+        usual = f"The id of the {thing}.", {"format": "uuid"}, id_of(thing)
+        parameter["description"], form, shown = ID_PARAMETERS.get(parameter["name"], usual)
+        parameter["schema"] = {"type": "string", **form, "examples": [shown]}
     for method in sorted(HTTP_METHODS & operations.keys()):
         operation = operations[method]
         responses = operation["responses"] = dict(sorted(operation["responses"].items()))

@@ -15,6 +15,12 @@ PAST_ALL = "No list is that long; the number of its last page stands in `last_pa
 Item = TypeVar("Item")
 
 
+def per_page(usual: int, what: str) -> WholeNumber:
+    """Return the field that says how many of what make a page."""
+    about = described(f"How many {what} make a page.")
+    return WholeNumber(PER_PAGE_MAX, load_default=usual, metadata=about)
+
+
 class PageQuery(Query):
     """Which page is asked for."""
 
@@ -25,16 +31,14 @@ class PageQuery(Query):
         load_default=1,
         metadata=described("The page, from 1."),
     )
-    per_page = WholeNumber(
-        PER_PAGE_MAX, load_default=50, metadata=described("How many items make a page.")
-    )
+    per_page = per_page(50, "items")
 
 
 class PageMeta(Struct):
     """Where a page stands in its list."""
 
     total: Annotated[int, means("Items of all pages.")]
-    per_page: Annotated[int, means("Items of a full page.")]
+    per_page: Annotated[int, means("Items of a full page.", example=50)]
     current_page: Annotated[int, means("This page.")]
     last_page: Annotated[int, means("The last page, at least 1.")]
 

@@ -20,6 +20,7 @@ from app.http.edge.replies import (
     ReplyMeta,
     ValidationProblem,
     failure_body,
+    header,
 )
 from domain import errors
 from projections.engine.shape import MORE_MAY_COME, Amount, Currency, means, one_of
@@ -105,19 +106,17 @@ SHAPES: Final[Mapping[int, type[Struct]]] = {
     503: RetryError,
 }
 ERRORS: Final[Sequence[type[Struct]]] = (Error, OAuthError, *SHAPES.values())
-RETRY_AFTER = {
-    "Retry-After": {
-        "description": "Seconds to wait before the same request is sent again.",
-        "schema": {"type": "integer", "minimum": 1},
-    }
-}
-CHALLENGE = {
-    "WWW-Authenticate": {
-        "description": "What the client should present: a token, one with another scope, or its "
-        "credentials (RFC 6750 §3, RFC 7617 §2).",
-        "schema": {"type": "string"},
-    }
-}
+RETRY_AFTER = header(
+    "Retry-After",
+    "Seconds to wait before the same request is sent again.",
+    type="integer",
+    minimum=1,
+)
+CHALLENGE = header(
+    "WWW-Authenticate",
+    "What the client should present: a token, one with another scope, or its credentials "
+    "(RFC 6750 §3, RFC 7617 §2).",
+)
 
 
 def error_responses(problems: Iterable[Problem]) -> dict[int, dict[str, Any]]:

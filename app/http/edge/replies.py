@@ -21,15 +21,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
+from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, VALIDATION, Problem
-from app.http.edge.request import (
-    container,
-    current_request,
-    request_context,
-    unknown_parameters,
-)
+from app.http.edge.request import container, current_request, request_context, unknown_parameters
 from projections.engine.freshness import wait_until_projected
-from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
+from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, id_of, means, one_of
 
 Data = TypeVar("Data")
 Details = TypeVar("Details")
@@ -162,24 +158,28 @@ class ValidationProblem(Failure[ValidationErrorDetail], kw_only=True):
     meta: ReplyMeta
 
 
-META: Final = ReplyMeta(
-    timestamp="2026-11-21T03:04:05.678Z",
-    response_time_ms=12.3,
-    request_id="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
-)
+META: Final = ReplyMeta(**example_of(ReplyMeta))
 
 
 def example(
-    says: str, data: object, name: str = "", *, of: object = None, meta: ReplyMeta = META
+    says: str,
+    data: Any,
+    called: str = "",
+    /,
+    *,
+    of: Any = None,
+    meta: type[ReplyMeta] = ReplyMeta,
+    **facts: object,
 ) -> Reply[Any]:
-    """Return a reply with these data, as the document shows it.
+    """Return a reply as the document shows it: with data, or with those of a type but for `facts`.
 
-    Its type is made here, is described by `says`, and is called like that of the data unless it has
-    a `name`. `of` is the type of the data where these are a list.
+    Its type is made here, is described by `says`, and is `called` like that of the data unless it
+    is said. `of` is the type of the data where these are a list.
     """
-    kind = of or type(data)
-    made = _type_of_reply(name or f"{type(data).__name__}Reply", says, kind, type(meta))
-    return made(data=data, meta=meta)
+    kind = of or (type(data) if isinstance(data, Struct) else data)
+    shown = example_of(kind, **facts) if kind is data else data
+    made = _type_of_reply(called or f"{kind.__name__}Reply", says, kind, meta)
+    return made(data=shown, meta=example_of(meta))
 
 
 @cache  # So that replies which are alike have one type.
@@ -189,14 +189,8 @@ def _type_of_reply(name: str, says: str, of: Any, meta: type[ReplyMeta]) -> type
     return new_class(name, (Reply[of],), {"kw_only": True}, lambda body: body.update(parts))
 
 
-# A thing has the same id in all examples, so that a reader can follow it from one to the next.
-JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
-LOOKUP_ID: Final = UUID("0d3f7e9a-2f56-5c0b-a1e1-6f6d5c4b3a29")
-LINK_ID: Final = UUID("1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13")
-PLAN_ID: Final = UUID("5b0e6a3c-9d1f-5c47-8f5e-2f4a7c9b1d60")
-TRANSACTION_ID: Final = UUID("b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b")
-WEBHOOK_ID: Final = UUID("4a9d2f60-1b7c-5e38-9c05-7d8e1f2a3b4c")
-DELIVERY_ID: Final = UUID("d2c4e6f8-0a1b-5c3d-8e5f-6a7b8c9d0e1f")
+# In examples that are told as a whole.
+LINK_ID, WEBHOOK_ID, DELIVERY_ID = (UUID(id_of(each)) for each in ("link", "webhook", "delivery"))
 
 
 def time_or_null(moment: datetime | None) -> str | None:
@@ -333,19 +327,18 @@ def common_meta(*, stale: bool = False) -> dict[str, Any]:
     }
 
 
-LOCATION: Final = {
-    "Location": {
-        "description": "Where to read what was made.",
-        "schema": {"type": "string", "format": "uri-reference"},
-    }
-}
+def header(name: str, says: str, **schema: object) -> dict[str, Any]:
+    """Return what the document says of a header; it is a text unless `schema` names a type."""
+    return {name: {"description": says, "schema": {"type": "string", **schema}}}
+
+
+LOCATION: Final = header("Location", "Where to read what was made.", format="uri-reference")
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
-IDEMPOTENCY_REPLAYED: Final = {
-    "Idempotency-Replayed": {
-        "description": "`true` when this is the outcome of an earlier request with the key.",
-        "schema": {"type": "string", "enum": ["true"]},
-    }
-}
+IDEMPOTENCY_REPLAYED: Final = header(
+    "Idempotency-Replayed",
+    "`true` when this is the outcome of an earlier request with the key.",
+    enum=["true"],
+)
 
 
 def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a command has returned it.
@@ -354,15 +347,12 @@ def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a com
 
 
 ETAG_BYTES = 16
-ETAG: Final = {
-    "ETag": {
-        "description": "A weak tag of `data`; send it back as `If-None-Match`.",
-        "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
-    }
-}
-NOT_MODIFIED: Final = {
-    "description": "`data` is what the ETag of `If-None-Match` stands for.",
-}
+ETAG: Final = header(
+    "ETag",
+    "A weak tag of `data`; send it back as `If-None-Match`.",
+    pattern='^W/"[0-9a-f]{32}"$',
+)
+NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 
 
 def conditional(data: object) -> Response:

@@ -1,15 +1,14 @@
-"""The replies about statements and usage, with examples."""
+"""The replies about statements and usage."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.http.edge.replies import example
 from domain.finance import statement
 from domain.money import format_amount
-from projections.engine.shape import Amount, Currency, Shape, means
+from projections.engine.shape import PLAN_NAME, Amount, Currency, Shape, id_of, means
 from projections.models import usage
 from projections.models.transactions import KIND, KINDS
 
@@ -25,7 +24,7 @@ class StatementLine(Shape):
     kind: Annotated[str, means("What they were.", **KIND)]
     count: Annotated[int, means("How many there were.")]
     debit: Annotated[Amount, means("What they took, in all.")]
-    credit: Annotated[Amount, means("What they added, in all.")]
+    credit: Annotated[Amount, means("What they added, in all.", example="0.00")]
 
 
 class StatementSummary(Shape):
@@ -33,8 +32,12 @@ class StatementSummary(Shape):
 
     month: Month
     currency: Currency
-    opening_balance: Annotated[Amount, means("The closing balance of the month before.")]
-    closing_balance: Annotated[Amount, means("The balance after its last transaction.")]
+    opening_balance: Annotated[
+        Amount, means("The closing balance of the month before.", example="100.00")
+    ]
+    closing_balance: Annotated[
+        Amount, means("The balance after its last transaction.", example="87.50")
+    ]
     final: Annotated[bool, means("Whether the month is closed; then nothing changes it.")]
 
 
@@ -52,7 +55,8 @@ class Statement(StatementSummary, kw_only=True):
         means(
             "The first signed checkpoint of the log that covers the close of the month, to be "
             "kept as evidence; null in an open month, and until it is made, a minute or so after "
-            "the close. Once it is there nothing in the statement changes."
+            "the close. Once it is there nothing in the statement changes.",
+            example="log.example\n4711\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n\n— log.…",
         ),
     ]
 
@@ -87,32 +91,6 @@ def _balances(entry: statement.Statement) -> Mapping[str, str]:
     }
 
 
-_SUMMARY: Final = StatementSummary("2026-11", "USD", "100.00", "87.50", final=True)
-STATEMENTS: Final = example(
-    "Your months, newest first.", [_SUMMARY], "StatementsReply", of=Sequence[StatementSummary]
-)
-STATEMENT: Final = example(
-    "The statement.",
-    Statement(
-        "2026-11",
-        "USD",
-        "100.00",
-        "87.50",
-        final=True,
-        organization=UUID("0f6f6f0e-2d11-4a5e-8a44-8c1f0c7e5b1f"),
-        lines=[
-            StatementLine("refund", 1, "0.00", "0.50"),
-            StatementLine("bulk_lookup", 2, "13.00", "0.00"),
-        ],
-        first_sequence=5,
-        last_sequence=7,
-        first_position=4690,
-        last_position=4711,
-        checkpoint=None,
-    ),
-)
-
-
 class UsageSum(Struct):
     """Transactions of one direction."""
 
@@ -123,16 +101,20 @@ class UsageSum(Struct):
 class UsagePlan(Struct):
     """A plan."""
 
-    id: Annotated[str, means("Its id.")]
-    name: Annotated[str | None, means("Its name, as it was bought last.")]
+    id: Annotated[str, means("Its id.", example=id_of("plan"))]
+    name: Annotated[str | None, means("Its name, as it was bought last.", example=PLAN_NAME)]
 
 
 class UsageSums(Struct, kw_only=True):
     """What was charged and given back."""
 
     charges: Annotated[UsageSum, means("What was charged.")]
-    refunds: Annotated[UsageSum, means("What was given back.")]
-    net: Annotated[Amount, means("Charges less refunds; negative if more was given back.")]
+    refunds: Annotated[
+        UsageSum, means("What was given back.", example={"count": 1, "amount": "0.50"})
+    ]
+    net: Annotated[
+        Amount, means("Charges less refunds; negative if more was given back.", example="12.00")
+    ]
 
 
 class UsageGroup(UsageSums, kw_only=True):
@@ -147,9 +129,15 @@ class UsageGroup(UsageSums, kw_only=True):
 class Usage(Struct, rename={"since": "from", "until": "to"}):
     """What was charged and given back, in groups."""
 
-    since: Annotated[str | None, means("The first day, if one was asked for.", format="date")]
-    until: Annotated[str | None, means("The day after the last, if asked for.", format="date")]
-    group_by: Annotated[Sequence[str], means("What the groups are by.")]
+    since: Annotated[
+        str | None,
+        means("The first day, if one was asked for.", format="date", example="2026-11-01"),
+    ]
+    until: Annotated[
+        str | None,
+        means("The day after the last, if asked for.", format="date", example="2026-12-01"),
+    ]
+    group_by: Annotated[Sequence[str], means("What the groups are by.", example=["month", "plan"])]
     currency: Currency
     total: Annotated[UsageSums, means("The sums of all groups.")]
     groups: Annotated[Sequence[UsageGroup], means("In the order of what they are by.")]
@@ -187,21 +175,3 @@ def _sums(rows: Sequence[usage.UsageRow]) -> dict[str, Any]:
         "refunds": UsageSum(sum(row.refunds for row in rows), format_amount(refunded)),
         "net": format_amount(charged - refunded),
     }
-
-
-_SUMS: Final[dict[str, Any]] = {
-    "charges": UsageSum(2, "13.00"),
-    "refunds": UsageSum(1, "0.50"),
-    "net": "12.50",
-}
-USAGE: Final = example(
-    "The usage.",
-    Usage(
-        since="2026-11-01",
-        until=None,
-        group_by=["month", "kind"],
-        currency="USD",
-        total=UsageSums(**_SUMS),
-        groups=[UsageGroup(**_SUMS, month="2026-11", kind="bulk_lookup")],
-    ),
-)

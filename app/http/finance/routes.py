@@ -10,20 +10,10 @@ from marshmallow import ValidationError, fields
 from app.http.edge.input import Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.replies import OR_EMPTY, Answer, wait_for
+from app.http.edge.replies import OR_EMPTY, Answer, example, wait_for
 from app.http.edge.request import container
+from app.http.finance import replies
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
-from app.http.finance.replies import (
-    STATEMENT,
-    STATEMENTS,
-    USAGE,
-    Statement,
-    StatementSummary,
-    Usage,
-    show_statement,
-    show_summary,
-    show_usage,
-)
 from app.security.authorization import Caller
 from domain.errors import NotFound, ValidationFailed
 from projections.engine.shape import NAME
@@ -101,9 +91,14 @@ blueprint = Group(
 
 @blueprint.operation(
     "GET /v1/statements",
-    reply=Shown(STATEMENTS, leads_to=link_to("read_statement", month="/data/0/month")),
+    reply=Shown(
+        example(
+            "Your months, newest first.", Sequence[replies.StatementSummary], "StatementsReply"
+        ),
+        leads_to=link_to("read_statement", month="/data/0/month"),
+    ),
 )
-def list_statements(caller: Caller, given: Given[None]) -> list[StatementSummary]:
+def list_statements(caller: Caller, given: Given[None]) -> list[replies.StatementSummary]:
     """List the months of your wallet, newest first.
 
     There is one for each month from your first transaction on, also where nothing happened.
@@ -112,12 +107,12 @@ def list_statements(caller: Caller, given: Given[None]) -> list[StatementSummary
     wait_for(parts, parts.statements.name)
     with parts.views.reading() as connection:
         found, closed = parts.statements.all_of(connection, caller.organization_id)
-    return [show_summary(each, is_final=each.month <= closed) for each in reversed(found)]
+    return [replies.show_summary(each, is_final=each.month <= closed) for each in reversed(found)]
 
 
 @blueprint.operation(
     "GET /v1/statements/<month>",
-    reply=STATEMENT,
+    reply=example("The statement.", replies.Statement),
     also={CSV: TABLE, HTML: "<!doctype html>…"},
     errors="NOT_FOUND",
 )
@@ -138,11 +133,11 @@ def read_statement(caller: Caller, given: Given[None]) -> Answer | Response:
         closed_at = parts.statements.closed_at(connection, month) if month <= closed else None
         organization = parts.organizations.get(connection, caller.organization_id)
     checkpoint = parts.statement_checkpoint(closed_at)
-    shown = show_statement(found, is_final=closed_at is not None, checkpoint=checkpoint)
+    shown = replies.show_statement(found, is_final=closed_at is not None, checkpoint=checkpoint)
     return _reply(shown, organization.name if organization is not None else "")
 
 
-def _reply(shown: Statement, organization: str) -> Answer | Response:
+def _reply(shown: replies.Statement, organization: str) -> Answer | Response:
     kind = preferred(CSV, HTML)
     if kind == CSV:
         return csv_reply(COLUMNS, statement_rows(shown), f"statement-{shown.month}.csv")
@@ -152,9 +147,12 @@ def _reply(shown: Statement, organization: str) -> Answer | Response:
 
 
 @blueprint.operation(
-    "GET /v1/usage", query=UsageQuery, reply=USAGE, invalid={"group_by": NOT_GROUPS}
+    "GET /v1/usage",
+    query=UsageQuery,
+    reply=example("The usage.", replies.Usage),
+    invalid={"group_by": NOT_GROUPS},
 )
-def read_usage(caller: Caller, given: Given[None]) -> Usage:
+def read_usage(caller: Caller, given: Given[None]) -> replies.Usage:
     """Sum up what was charged and given back, by day, month, kind or plan.
 
     A refund counts for the kind and plan of its charge, on the day on which it came. Deposits and
@@ -172,4 +170,4 @@ def read_usage(caller: Caller, given: Given[None]) -> Usage:
         )
     if len(rows) > ROWS_MAX:
         raise ValidationFailed({"group_by": [TOO_MANY]})
-    return show_usage(rows, query, parts.settings.currency)
+    return replies.show_usage(rows, query, parts.settings.currency)

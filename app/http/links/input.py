@@ -16,13 +16,14 @@ from app.http.edge.input import (
     IdempotencyHeader,
     Reads,
     WholeNumber,
+    choice,
     described,
 )
-from app.http.edge.paging import PER_PAGE_MAX, PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY, PLAN_ID
+from app.http.edge.paging import PageQuery, per_page
+from app.http.edge.replies import KNOWN
 from app.http.edge.request import current_request
-from app.http.links.replies import ACTIVATION_ID, LINK, STATUSES
-from projections.engine.shape import one_of
+from app.http.links.replies import STATUSES
+from projections.engine.shape import id_of
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
@@ -72,15 +73,9 @@ def _repeats(ids: list[Any]) -> dict[Any, Any]:
 class LinkQuery(PageQuery):
     """Which links to list; an empty filter counts as absent."""
 
-    per_page = WholeNumber(
-        PER_PAGE_MAX, load_default=20, metadata=described("How many links make a page.")
-    )
-    status = fields.String(
-        validate=validate.OneOf(STATUSES),
-        metadata=described(
-            "Only those that had this status when last seen.",
-            **one_of(KNOWN + "LinkStatus", STATUSES, OR_EMPTY),
-        ),
+    per_page = per_page(20, "links")
+    status = choice(
+        STATUSES, "Only those that had this status when last seen.", KNOWN + "LinkStatus"
     )
     search = fields.String(
         validate=[validate.Length(max=SEARCH_CHARS_MAX), NO_NUL],
@@ -121,7 +116,7 @@ class _Named(Schema):
 class LinkBody(_Named):
     """The link to create."""
 
-    example: ClassVar = {"plan_id": str(PLAN_ID), "name": LINK.data.name}
+    example: ClassVar = {"plan_id": id_of("plan"), "name": "Van 12"}
 
     plan_id = Id(
         required=True,
@@ -186,7 +181,7 @@ class LinkPlansBody(Schema):
 
     # Either list may be empty beside the other one; what they hold together is said in words.
     in_document: ClassVar = {"minProperties": 1}
-    example: ClassVar = {"remove": [str(ACTIVATION_ID)], "add": [str(PLAN_ID)]}
+    example: ClassVar = {"remove": [id_of("activation")], "add": [id_of("plan")]}
 
     remove = Ids(
         unique=True,
@@ -213,9 +208,7 @@ class LinkPlansBody(Schema):
 class HistoryQuery(PageQuery):
     """Which page of a link's history to list."""
 
-    per_page = WholeNumber(
-        PER_PAGE_MAX, load_default=15, metadata=described("How many transactions make a page.")
-    )
+    per_page = per_page(15, "transactions")
 
 
 class QrQuery(Schema):

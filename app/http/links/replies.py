@@ -1,4 +1,4 @@
-"""The replies about links: eSIM, usage, plans and where they work; with examples."""
+"""The replies about links: eSIM, usage, plans and where they work."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -7,30 +7,12 @@ from urllib.parse import quote
 from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
-from app.http.accounts.replies import TransactionPage
-from app.http.catalogue import (
-    COVERAGE,
-    PLAN,
-    CountryCode,
-    CountryCoverage,
-    Plan,
-    SponsorProfile,
-    show_country,
-)
-from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import (
-    LINK_ID,
-    META,
-    TRANSACTION_ID,
-    ErrorDetail,
-    Mcc,
-    Mnc,
-    ReplyMeta,
-    example,
-    time_or_null,
-)
+from app.http.catalogue import CountryCode, CountryCoverage, SponsorProfile, show_country
+from app.http.edge.examples import example_of
+from app.http.edge.paging import Page
+from app.http.edge.replies import ErrorDetail, Mcc, Mnc, ReplyMeta, example, time_or_null
 from domain.catalogue import plan
 from domain.links import network
 from domain.links.esim import ICCID_FORM
@@ -39,19 +21,21 @@ from domain.links.link import Link as LinkAggregate
 from domain.links.readings import LinkReading, PlanStage, PlanUsage
 from projections.engine.shape import (
     MORE_MAY_COME,
+    PLAN_NAME,
     Amount,
     Currency,
     Moment,
     Shape,
     format_time,
+    id_of,
     means,
     one_of,
 )
 from projections.models.links import LinkRow
-from projections.models.transactions import Reference, Transaction
 
 APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="
 ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
+LPA: Final = "LPA:1$rsp.example$JQ-XK2F"  # In examples.
 MB_DECIMALS = 3  # A kilobyte; smaller digits come from adding fractions.
 
 STATUSES: Final = LINK_STATES
@@ -68,17 +52,22 @@ Iccid = Annotated[
 ]
 UsedMb = Annotated[float, means("Data used so far, in MB (1 GB is 1000 MB).", example=104.2)]
 RemainingMb = Annotated[float, means("Data that is left, in MB.", example=4895.8)]
-Paid = Annotated[Amount, means("What your wallet has paid.")]
+Paid = Annotated[Amount, means("What your wallet has paid.", example="4.50")]
 
 
 class Link(Shape, kw_only=True):
     """An eSIM of its reader's organization, without its plans."""
 
     id: Annotated[UUID, means("The link.")]
-    name: Annotated[str | None, means("How you call it, if at all.")]
+    name: Annotated[str | None, means("How you call it, if at all.", example="Van 12")]
     iccid: Iccid
     status: Annotated[
-        str, means("Whether it can be used: in a list as last seen; `ended`: it is over.", **STATUS)
+        str,
+        means(
+            "Whether it can be used: in a list as last seen; `ended`: it is over.",
+            **STATUS,
+            example="active",
+        ),
     ]
     created_at: Annotated[Moment, means("When it was activated (UTC).")]
     sponsor_profile: Annotated[
@@ -90,19 +79,33 @@ class Link(Shape, kw_only=True):
         str | None,
         means(
             "Its activation code (GSMA SGP.22 §4.1); null: not known, or erased.",
-            example="LPA:1$rsp.example$JQ-XK2F",
+            example=LPA,
         ),
     ]
     confirmation_code: Annotated[
         str | None,
-        means("What the phone asks for when it is installed; null: nothing, not known, or erased."),
+        means(
+            "What the phone asks for when it is installed; null: nothing, not known, or erased.",
+            example="4711",
+        ),
     ]
     apple_activation_url: Annotated[
-        str | None, means("Opens the installation on an iPhone (iOS 17.4 or later).")
+        str | None,
+        means(
+            "Opens the installation on an iPhone (iOS 17.4 or later).",
+            example=APPLE + quote(LPA, safe=""),
+        ),
     ]
-    android_activation_url: Annotated[str | None, means("Opens the installation on Android.")]
+    android_activation_url: Annotated[
+        str | None,
+        means("Opens the installation on Android.", example=ANDROID + quote(LPA, safe="")),
+    ]
     msisdn: Annotated[
-        str | None, means("Its phone number (ITU-T E.164); null: it has none, or not yet.")
+        str | None,
+        means(
+            "Its phone number (ITU-T E.164); null: it has none, or not yet.",
+            example="+883999765432109",
+        ),
     ]
     data_used_mb: UsedMb
     data_remaining_mb: RemainingMb
@@ -112,7 +115,8 @@ class Link(Shape, kw_only=True):
     expires_at: Annotated[
         Moment | None,
         means(
-            "The latest end of a plan that is in use and has data left; null: there is none (UTC)."
+            "The latest end of a plan that is in use and has data left; null: there is none (UTC).",
+            example="2026-12-21T03:06:20.000Z",
         ),
     ]
     usage_as_of: Annotated[Moment, means("When usage was read from the network (UTC).")]
@@ -123,7 +127,8 @@ class Link(Shape, kw_only=True):
         list[Capability],
         means(
             "What this network can do: another request is 409 `NOT_SUPPORTED_BY_NETWORK`. Without "
-            "`location` the network status has no `network`."
+            "`location` the network status has no `network`.",
+            example=[*CAPABILITIES],
         ),
     ]
 
@@ -133,7 +138,7 @@ class Activation(Struct):
 
     id: Annotated[UUID, means("The activation, to remove it by.")]
     plan_id: Annotated[UUID, means("The plan.")]
-    plan_name: Annotated[str, means("Its name when it was bought.")]
+    plan_name: Annotated[str, means("Its name when it was bought.", example=PLAN_NAME)]
     status: Annotated[
         str,
         means(
@@ -142,7 +147,12 @@ class Activation(Struct):
         ),
     ]
     activation_date: Annotated[Moment, means("When it was bought (UTC).")]
-    expiry_date: Annotated[Moment | None, means("When it ends; null until it is first used (UTC).")]
+    expiry_date: Annotated[
+        Moment | None,
+        means(
+            "When it ends; null until it is first used (UTC).", example="2026-12-21T03:06:20.000Z"
+        ),
+    ]
     data_used_mb: UsedMb
     data_remaining_mb: RemainingMb
     coverage_countries: list[CountryCode]
@@ -174,7 +184,10 @@ class ChangedLink(LinkDetail, kw_only=True):
 class NewLink(LinkDetail, kw_only=True):
     """A link that has just been created, and what it cost."""
 
-    activation_url: Annotated[str | None, means("The same as `apple_activation_url`.")]
+    activation_url: Annotated[
+        str | None,
+        means("The same as `apple_activation_url`.", example=APPLE + quote(LPA, safe="")),
+    ]
     amount_charged: Paid
     currency: Currency
 
@@ -183,8 +196,8 @@ class LinkQuote(Struct):
     """What a link would cost now; nothing was made, taken or kept."""
 
     plan_id: Annotated[UUID, means("The plan.")]
-    plan_name: Annotated[str, means("Its name.")]
-    price: Annotated[Amount, means("What your wallet would pay.")]
+    plan_name: Annotated[str, means("Its name.", example=PLAN_NAME)]
+    price: Annotated[Amount, means("What your wallet would pay.", example="4.50")]
     currency: Currency
     balance_after: Annotated[
         Amount | None, means("What your wallet would then hold; null: you have none.")
@@ -194,7 +207,10 @@ class LinkQuote(Struct):
 class LinkRequest(Struct, kw_only=True):
     """A link that was asked for."""
 
-    id: Annotated[UUID, means("The request; the link has the same id once there is one.")]
+    id: Annotated[
+        UUID,
+        means("The request; the link has the same id once there is one.", example=id_of("link")),
+    ]
     status: Annotated[
         str,
         means(
@@ -229,7 +245,7 @@ class NetworkStatus(Shape):
 
     link_id: Annotated[UUID, means("The link.")]
     iccid: Iccid
-    status: Annotated[str, means("Whether it can be used.", **STATUS)]
+    status: Annotated[str, means("Whether it can be used.", **STATUS, example="active")]
     connected: Annotated[bool, means("Whether it is online; false where the network cannot tell.")]
     network: Annotated[
         ServingNetwork | None,
@@ -384,124 +400,18 @@ def _merge(operators: dict[str, plan.MobileOperator], more: Sequence[plan.Mobile
         operators[each.name] = plan.MobileOperator(each.name, [*dict.fromkeys(types)])
 
 
-ACTIVATION_ID: Final = UUID("c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30")
-_META: Final = LinkMeta(**asdict(META))
-_PLAN: Final = PLAN.data
-_LINK: Final = Link(
-    id=LINK_ID,
-    name="Van 12",
-    iccid="8988399901234567897",
-    status="active",
-    created_at="2026-11-21T03:04:05.100Z",
-    sponsor_profile=_PLAN.sponsor_profiles[0],
-    installed_at="2026-11-21T03:05:10.000Z",
-    first_used_at="2026-11-21T03:06:20.000Z",
-    **_codes(network.ActivationCode("LPA:1$rsp.example$JQ-XK2F")),
-    msisdn="+883999765432109",
-    data_used_mb=104.2,
-    data_remaining_mb=4895.8,
-    data_total_mb=5000.0,
-    expires_at="2026-12-21T03:06:20.000Z",
-    usage_as_of="2026-11-22T08:00:00.000Z",
-    **_network(plan.SIMULATED, CAPABILITIES),
-)
-_ACTIVATION: Final = Activation(
-    id=ACTIVATION_ID,
-    plan_id=_PLAN.id,
-    plan_name=_PLAN.name,
-    status="active",
-    activation_date=_LINK.created_at,
-    expiry_date=_LINK.expires_at,
-    data_used_mb=_LINK.data_used_mb,
-    data_remaining_mb=_LINK.data_remaining_mb,
-    coverage_countries=_PLAN.coverage.countries,
-)
-_DETAIL: Final = LinkDetail(
-    **asdict(_LINK),
-    activations=[_ACTIVATION],
-    coverage_data=COVERAGE.data.countries,
-)
-_UNUSED: Final = {"data_used_mb": 0.0, "data_remaining_mb": 5000.0}
-_NEW: Final = replace(
-    _DETAIL,
-    **_UNUSED,
-    expires_at=None,
-    installed_at=None,
-    first_used_at=None,
-    usage_as_of=_LINK.created_at,
-    activations=[replace(_ACTIVATION, **_UNUSED, expiry_date=None)],
-)
-
-LINK: Final = example("The link.", _DETAIL, "LinkReply", meta=_META)
-LINK_PAGE: Final = example(
-    "A page of links.",
-    LinkPage([_LINK], PageMeta(total=1, per_page=20, current_page=1, last_page=1)),
-)
+LINK: Final = example("The link.", LinkDetail, "LinkReply", meta=LinkMeta)
+_UNUSED: Final[Any] = {"data_used_mb": 0.0, "data_remaining_mb": 5000.0}
+_LATER: Final[Any] = dict.fromkeys(("expires_at", "installed_at", "first_used_at"))
+_NEW: Final = [example_of(Activation, expiry_date=None, **_UNUSED)]
 CREATED: Final = example(
-    "The link is active, and paid.",
-    NewLink(
-        **asdict(_NEW),
-        activation_url=_LINK.apple_activation_url,
-        amount_charged="4.50",
-        currency="USD",
-    ),
-)
-QUOTE: Final = example(
-    "The link can be created, for this price.",
-    LinkQuote(_PLAN.id, _PLAN.name, "4.50", "USD", balance_after="78.50"),
-)
-ACCEPTED: Final = example(
-    "The link is being made; `Location` tells what becomes of it.",
-    LinkRequest(id=LINK_ID, status="pending"),
+    "The link is active, and paid.", NewLink, activations=_NEW, **_UNUSED, **_LATER
 )
 OUTCOME: Final = example(
     "What has become of the request.",
-    LinkOutcome(id=LINK_ID, status="active", link=CREATED.data, error=None, refunded=None),
-)
-CHANGED: Final = example(
-    "The link as it is now.",
-    ChangedLink(**asdict(_DETAIL), amount_charged="4.50", currency="USD"),
-    meta=_META,
-)
-TOPUP_PLANS: Final = example("The plans.", [_PLAN], "TopupPlansReply", of=list[Plan])
-HISTORY: Final = example(
-    "A page of transactions.",
-    TransactionPage(
-        [
-            Transaction(
-                id=TRANSACTION_ID,
-                sequence=8,
-                kind="activation",
-                amount="4.50",
-                direction="debit",
-                currency="USD",
-                charged_at="2026-11-21T03:04:05.040Z",
-                plan_name=_PLAN.name,
-                description=f"Activation: {_PLAN.name}",
-                reference=Reference("link", str(LINK_ID)),
-                metadata={
-                    "link_id": str(LINK_ID),
-                    "plan_id": str(_PLAN.id),
-                    "plan_name": _PLAN.name,
-                },
-                balance_after="83.00",
-                position=4811,
-            )
-        ],
-        PageMeta(total=1, per_page=15, current_page=1, last_page=1),
-    ),
-)
-NETWORK_STATUS: Final = example(
-    "The network status.",
-    NetworkStatus(
-        link_id=LINK_ID,
-        iccid=_LINK.iccid,
-        status="active",
-        connected=True,
-        network=ServingNetwork("FR", "Orange", "208", "01", "5G"),
-        last_seen_at="2026-11-22T08:00:00.000Z",
-        as_of="2026-11-22T08:00:00.000Z",
-        cached=False,
-    ),
-    meta=_META,
+    LinkOutcome,
+    status="active",
+    error=None,
+    refunded=None,
+    link=CREATED.data,
 )

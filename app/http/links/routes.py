@@ -10,6 +10,7 @@ from flask import Response
 from msgspec import UNSET
 from msgspec.structs import asdict
 
+from app.http.accounts.replies import TransactionPage
 from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
@@ -22,7 +23,9 @@ from app.http.edge.replies import (
     REPLAYED,
     Answer,
     ErrorDetail,
+    example,
     failure,
+    header,
     replay_headers,
     wait_for,
 )
@@ -44,24 +47,6 @@ from app.http.links.input import (
     StatusQuery,
     is_waited_for,
 )
-from app.http.links.replies import (
-    ACCEPTED,
-    ACTIVATION_ID,
-    CHANGED,
-    CREATED,
-    HISTORY,
-    LINK,
-    LINK_PAGE,
-    NETWORK_STATUS,
-    OUTCOME,
-    QUOTE,
-    STATUSES,
-    TOPUP_PLANS,
-    LinkOutcome,
-    LinkQuote,
-    NewLink,
-    show_status,
-)
 from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
@@ -74,6 +59,7 @@ from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
+from projections.engine.shape import id_of
 from projections.models.plans import PlanRow
 from projections.models.transactions import Transaction
 
@@ -91,12 +77,9 @@ plans_blueprint = Group(
 )
 
 POLL_S: Final = "1"
-PREFERENCE_APPLIED: Final = {
-    "Preference-Applied": {
-        "description": "The preference that was followed (RFC 7240).",
-        "schema": {"type": "string", "enum": [RESPOND_ASYNC]},
-    }
-}
+PREFERENCE_APPLIED: Final = header(
+    "Preference-Applied", "The preference that was followed (RFC 7240).", enum=[RESPOND_ASYNC]
+)
 # A repeated request with the key gets the failure of the first one.
 _REPLAYED: Final = {"headers": IDEMPOTENCY_REPLAYED}
 _BUSY: Final = errors.RateLimited(SHARE)
@@ -105,8 +88,11 @@ _BUSY: Final = errors.RateLimited(SHARE)
 @blueprint.operation(
     "GET /v1/links",
     query=LinkQuery,
-    reply=Shown(LINK_PAGE, leads_to=link_to("read_link", identifier="/data/data/0/id")),
-    invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
+    reply=Shown(
+        example("A page of links.", replies.LinkPage),
+        leads_to=link_to("read_link", identifier="/data/data/0/id"),
+    ),
+    invalid={"status": f"Must be one of: {', '.join(replies.STATUSES)}."},
 )
 def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
     """List your links, newest first.
@@ -127,7 +113,7 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
     buys=True,
     reply=[
         Shown(
-            CREATED,
+            replies.CREATED,
             201,
             leads_to=link_to(
                 "read_link read_network_status list_topup_plans change_link_plans "
@@ -136,12 +122,16 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
             ),
         ),
         Shown(
-            ACCEPTED,
+            example(
+                "The link is being made; `Location` tells what becomes of it.", replies.LinkRequest
+            ),
             202,
             headers=RETRY_AFTER | PREFERENCE_APPLIED,
             leads_to=link_to("read_link_request", request_id="/data/id"),
         ),
-        Shown(QUOTE, is_outcome=False),
+        Shown(
+            example("The link can be created, for this price.", replies.LinkQuote), is_outcome=False
+        ),
     ],
     errors="CONFIG_ERROR IDEMPOTENCY_IN_PROGRESS PROVISIONING_FAILED PROVISIONING_ERROR",
     invalid={"plan_id": UNKNOWN},
@@ -183,9 +173,9 @@ def create_link(caller: Caller, given: Given[None]) -> Answer | Response:
     return Answer(_new(link), 201, {"Location": f"{base}/v1/links/{link.id}", **headers})
 
 
-def _show_quote(quote: Quote) -> LinkQuote:
+def _show_quote(quote: Quote) -> replies.LinkQuote:
     left_micros = quote.balance_micros
-    return LinkQuote(
+    return replies.LinkQuote(
         plan_id=quote.plan.plan_id,
         plan_name=quote.plan.name,
         price=format_amount(quote.plan.price_micros),
@@ -194,10 +184,10 @@ def _show_quote(quote: Quote) -> LinkQuote:
     )
 
 
-def _new(link: Link) -> NewLink:
+def _new(link: Link) -> replies.NewLink:
     price, parts = link.requested.price, container()
     shown = link_data(parts.link_readings.read(link, current_cause(), live=False))
-    return NewLink(
+    return replies.NewLink(
         **asdict(shown),
         activation_url=shown.apple_activation_url,
         amount_charged=format_amount(price.amount_micros if price is not None else 0),
@@ -216,7 +206,7 @@ def _find_request(caller: Caller, request_id: str) -> Link:
 @blueprint.operation(
     "GET /v1/link-requests/<request_id>",
     resource=_find_request,
-    reply=Shown(OUTCOME, headers=RETRY_AFTER),
+    reply=Shown(replies.OUTCOME, headers=RETRY_AFTER),
 )
 def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     """Read what has become of a request for a link.
@@ -225,7 +215,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     that a request that waits is told, and `refunded` is what has come back.
     """
     link = given.found
-    shown = LinkOutcome(id=link.id, status="pending", link=None, error=None, refunded=None)
+    shown = replies.LinkOutcome(id=link.id, status="pending", link=None, error=None, refunded=None)
     if link.is_visible:
         shown.status, shown.link = "active", _new(link)
     elif link.failure is not None:
@@ -236,7 +226,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     return Answer(shown, headers={"Retry-After": POLL_S} if shown.status == "pending" else {})
 
 
-@blueprint.operation("GET /v1/links/<identifier>", resource=find_link, reply=LINK)
+@blueprint.operation("GET /v1/links/<identifier>", resource=find_link, reply=replies.LINK)
 def read_link(_: Caller, given: Given[Link]) -> Answer:
     """Read a link, its plans and its usage.
 
@@ -250,7 +240,7 @@ def read_link(_: Caller, given: Given[Link]) -> Answer:
     "PATCH /v1/links/<identifier>",
     resource=find_link,
     body=RenameBody,
-    reply=LINK,
+    reply=replies.LINK,
     invalid={"name": NO_CONTROLS},
     examples=[errors.RateLimited(RENAMED, retry_after_s=3_600)],
 )
@@ -266,7 +256,7 @@ def rename_link(_: Caller, given: Given[Link]) -> Answer:
 @blueprint.operation(
     "DELETE /v1/links/<identifier>",
     resource=find_link,
-    reply=LINK,
+    reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR",
     examples=[_BUSY, errors.ProvisioningError(errors.UNREACHABLE, UNCHANGED)],
 )
@@ -284,7 +274,7 @@ def end_link(_: Caller, given: Given[Link]) -> Answer:
     "POST /v1/links/<identifier>/cancel",
     resource=find_link,
     body=NoBody,
-    reply=LINK,
+    reply=replies.LINK,
     errors="LINK_BUSY PROVISIONING_ERROR NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_IN_USE "
     "CANCEL_WINDOW_OVER NETWORK_UNAVAILABLE",
     invalid={"reason": "Unknown field."},
@@ -303,7 +293,7 @@ def cancel_link(_: Caller, given: Given[Link]) -> Answer:
 _SWITCH: Final[dict[str, Any]] = {
     "resource": find_link,
     "body": NoBody,
-    "reply": LINK,
+    "reply": replies.LINK,
     "errors": "NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY PROVISIONING_ERROR",
     "invalid": {"status": "Unknown field."},
     "examples": [_BUSY, errors.ProvisioningError(errors.UNREACHABLE, "the status is unchanged")],
@@ -358,7 +348,7 @@ def read_link_qr(_: Caller, given: Given[Link]) -> Response:
     "GET /v1/links/<identifier>/history",
     resource=find_link,
     query=HistoryQuery,
-    reply=HISTORY,
+    reply=example("A page of transactions.", TransactionPage),
     invalid={"per_page": "Must be a whole number from 1 to 100."},
 )
 def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
@@ -379,7 +369,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     "GET /v1/links/<identifier>/network-status",
     resource=find_link,
     query=StatusQuery,
-    reply=NETWORK_STATUS,
+    reply=example("The network status.", replies.NetworkStatus, meta=replies.LinkMeta),
     errors="NETWORK_UNAVAILABLE",
     invalid={"live": NOT_A_FLAG},
     examples=[_BUSY],
@@ -391,12 +381,12 @@ def read_network_status(_: Caller, given: Given[Link]) -> Answer:
     Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
     """
     found = given.parts.link_readings.status(given.found, live=given.query["live"])
-    shown = show_status(given.found, found.status, cached=found.is_stored)
+    shown = replies.show_status(given.found, found.status, cached=found.is_stored)
     return Answer(shown, stale=found.is_stale)
 
 
 _PARTLY: Final[tuple[str, str]] = ("4.50 USD has been refunded", "what was done before it stays")
-_DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_ID)], "added": []}
+_DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [id_of("activation")], "added": []}
 
 
 @plans_blueprint.operation(
@@ -405,7 +395,7 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_I
     body=LinkPlansBody,
     key=True,
     buys=True,
-    reply=CHANGED,
+    reply=example("The link as it is now.", replies.ChangedLink, meta=replies.LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED LINK_BUSY IDEMPOTENCY_IN_PROGRESS "
     "PROVISIONING_FAILED PROVISIONING_ERROR",
     invalid={"remove.0": NOT_THERE, "add.1": INCOMPATIBLE},
@@ -444,7 +434,7 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer | Response:
     "GET /v1/links/<identifier>/topup-plans",
     resource=find_link,
     query=TopupQuery,
-    reply=TOPUP_PLANS,
+    reply=example("The plans.", list[Plan], "TopupPlansReply"),
     invalid={"country": NOT_A_COUNTRY},
 )
 def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:

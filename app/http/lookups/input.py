@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
-from app.http.edge.input import NOT_A_LIST, Plain, Query, Reads, described
+from app.http.edge.input import NOT_A_LIST, Plain, Query, Reads, choice, described
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY
 from app.http.edge.request import container, request_context
@@ -22,7 +22,7 @@ NOT_AN_AGE = f"Must be a whole number of seconds from 0 to {MAX_AGE_S}."
 FORMATS = ("json", "csv", "ndjson")
 ITEM_STATUSES = ("pending", "completed", "failed", "cancelled")
 NOT_SUMMARY = "Must be summary."
-EXAMPLE = "+14155552671"
+EXAMPLE = "+971508245915"
 
 _E164 = re.compile(PATTERN)
 
@@ -162,7 +162,7 @@ class LookupBody(Schema):
 class BulkBody(Schema):
     """The numbers of a job."""
 
-    example: ClassVar = {"phone_numbers": [EXAMPLE, "+971508245915"]}
+    example: ClassVar = {"phone_numbers": [EXAMPLE, "+14155552671"]}
 
     phone_numbers = PhoneNumbers(
         required=True,
@@ -177,31 +177,16 @@ class BulkBody(Schema):
 class JobsQuery(PageQuery):
     """Which jobs to list."""
 
-    status = fields.String(
-        validate=validate.OneOf(STATUSES),
-        metadata=described(
-            "Only those with this status.", **one_of(KNOWN + "JobStatus", STATUSES, OR_EMPTY)
-        ),
-    )
+    status = choice(STATUSES, "Only those with this status.", KNOWN + "JobStatus")
 
 
 class ResultsQuery(Query):
     """Which results of a job to send, and in which form."""
 
-    format = fields.String(
-        validate=validate.OneOf(FORMATS),
-        metadata=described(
-            "The form; without it the one that `Accept` prefers, else JSON.",
-            **one_of("ResultsFormat", FORMATS, OR_EMPTY),
-        ),
+    format = choice(
+        FORMATS, "The form; without it the one that `Accept` prefers, else JSON.", "ResultsFormat"
     )
-    status = fields.String(
-        validate=validate.OneOf(ITEM_STATUSES),
-        metadata=described(
-            "Only items with this status.",
-            **one_of(KNOWN + "JobItemStatus", ITEM_STATUSES, OR_EMPTY),
-        ),
-    )
+    status = choice(ITEM_STATUSES, "Only items with this status.", KNOWN + "JobItemStatus")
 
 
 class JobQuery(Query):

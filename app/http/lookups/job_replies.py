@@ -1,11 +1,11 @@
-"""The replies about bulk jobs, with examples.
+"""The replies about bulk jobs.
 
 What is known of a number is passed on as it is stored, because a job may hold a thousand of them.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Final, cast
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -13,11 +13,11 @@ from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
-from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import JOB_ID, TRANSACTION_ID, example, note_age, wait_for
+from app.http.edge.examples import example_of
+from app.http.edge.replies import example, note_age, wait_for
 from app.http.lookups.ended_jobs import EndedJobs, Shown
 from app.http.lookups.input import ITEM_STATUSES
-from app.http.lookups.replies import RESULT, Charge, NumberResult, PhoneNumber
+from app.http.lookups.replies import Charge, NumberResult, PhoneNumber
 from domain.errors import NotFound, NumberLookupUnavailable
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
@@ -39,7 +39,7 @@ class Results(msgspec.Struct):
 class JobCharge(Charge):
     """What a job cost."""
 
-    refunded: Annotated[Amount, means("What has gone back of it so far.", example="0.01")]
+    refunded: Annotated[Amount, means("What has gone back of it so far.", example="0.005")]
 
 
 class JobAccepted(msgspec.Struct):
@@ -79,13 +79,14 @@ class JobSummary(Shape):
             "`pending`: no item has ended; `processing`; `completed`, perhaps with failed items; "
             "`failed`: every item failed; `cancelled`: some were cancelled. The last three are "
             "final.",
+            example="completed",
             **one_of("JobStatus", STATUSES, MORE_MAY_COME),
         ),
     ]
-    total_count: Annotated[int, means("Numbers in the job.")]
-    processed_count: Annotated[int, means("Items that have an answer or have failed.")]
+    total_count: Annotated[int, means("Numbers in the job.", example=2)]
+    processed_count: Annotated[int, means("Items that have an answer or have failed.", example=2)]
     failed_count: Annotated[int, means("Items that have failed.")]
-    cancelled_count: Annotated[int, means("Items that were cancelled.")]
+    cancelled_count: Annotated[int, means("Items that were cancelled.", example=0)]
     charge: Annotated[JobCharge | None, means("What it cost; null for a free job.")]
     created_at: Annotated[Moment, means("When it was accepted (UTC).")]
     finished_at: Annotated[Moment | None, means("When its last item ended, else null.")]
@@ -198,19 +199,16 @@ def _settle(
     parts: Container, row: JobRow, settlement: Settlement, items: list[JobItem], start: int
 ) -> None:
     """Set the outcomes of the items of a block, which begins at index `start`."""
-    mine = range(start, start + len(items))
+    outcomes: list[tuple[str, Any, str | None]]
     if settlement.errors is not None:
-        for index, error in zip(settlement.indexes, settlement.errors, strict=True):
-            if index in mine:
-                number = items[index - start].phone_number
-                items[index - start] = JobItem(number, "failed", None, error)
-    elif settlement.results is not None:
-        facts_of = _RESULTS.decode(_open(parts, row, settlement.results)).facts
-        results = cast("list[NumberResult]", facts_of)  # They have the form in which they are sent.
-        for index, facts in zip(settlement.indexes, results, strict=True):
-            if index in mine:
-                number = items[index - start].phone_number
-                items[index - start] = JobItem(number, "completed", facts, None)
+        outcomes = [("failed", None, error) for error in settlement.errors]
+    else:  # Facts have the form in which they are sent.
+        assert settlement.results is not None
+        found = _RESULTS.decode(_open(parts, row, settlement.results)).facts
+        outcomes = [("completed", facts, None) for facts in found]
+    for index, outcome in zip(settlement.indexes, outcomes, strict=True):
+        if start <= index < start + len(items):
+            items[index - start] = JobItem(items[index - start].phone_number, *outcome)
 
 
 def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
@@ -220,41 +218,11 @@ def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
     return clear
 
 
-_CHARGE: Final = JobCharge(TRANSACTION_ID, "0.015", "USD", "0.005")
-_SUMMARY: Final = JobSummary(
-    job_id=JOB_ID,
-    status="processing",
-    total_count=3,
-    processed_count=2,
-    failed_count=1,
-    cancelled_count=0,
-    charge=_CHARGE,
-    created_at="2026-11-21T03:04:05.100Z",
-    finished_at=None,
-)
-ITEMS: Final[Sequence[JobItem]] = (
-    JobItem("+971508245915", "completed", RESULT, None),
+ITEMS: Final[Sequence[Any]] = (
+    JobItem("+971508245915", "completed", example_of(NumberResult), None),
     JobItem("+15005550001", "failed", None, NumberLookupUnavailable.message),
-    JobItem("+14155552671", "pending", None, None),
 )
-JOB_ACCEPTED: Final = example(
-    "The job is accepted, and paid.",
-    JobAccepted(JOB_ID, JobCharge(TRANSACTION_ID, "0.015", "USD", "0.00")),
-)
-JOB: Final = example("The job.", Job(**asdict(_SUMMARY), items=[*ITEMS]))
-JOB_PAGE: Final = example(
-    "A page of jobs, newest first.",
-    Page([_SUMMARY], PageMeta(1, 50, 1, 1)),
-    "JobPageReply",
-    of=Page[JobSummary],
-)
+JOB: Final = example("The job.", Job, items=ITEMS)
 CANCELLED: Final = example(
-    "The job, without its items.",
-    msgspec.structs.replace(
-        _SUMMARY,
-        status="cancelled",
-        cancelled_count=1,
-        charge=JobCharge(TRANSACTION_ID, "0.015", "USD", "0.01"),
-        finished_at="2026-11-21T03:04:06.200Z",
-    ),
+    "The job, without its items.", JobSummary, status="cancelled", cancelled_count=1, failed_count=0
 )

@@ -1,4 +1,4 @@
-"""The replies to single lookups: the facts of a number and what the answer cost; with examples."""
+"""The replies to single lookups: the facts of a number and what the answer cost."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, cast, get_args
@@ -7,7 +7,8 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
-from app.http.edge.replies import LOOKUP_ID, META, TRANSACTION_ID, CommonMeta, Mcc, Mnc, Success
+from app.http.edge.examples import example_of
+from app.http.edge.replies import CommonMeta, Mcc, Mnc, Success
 from app.http.lookups.input import EXAMPLE, PATTERN
 from domain.lookups.ports import LineType
 from domain.lookups.single import LookupResult
@@ -68,7 +69,8 @@ class NumberResult(Struct):
     valid: Annotated[
         bool | UnsetType,
         means(
-            "Whether such a number can exist. False is an answer like any other, and is charged."
+            "Whether such a number can exist. False is an answer like any other, and is charged.",
+            example=True,
         ),
     ] = UNSET
     country_code: Annotated[
@@ -84,7 +86,7 @@ class Charge(Struct):
     """What a lookup cost."""
 
     transaction_id: Annotated[UUID, means("The entry in the wallet.")]
-    amount: Annotated[Amount, means("What the wallet paid.", example="0.005")]
+    amount: Annotated[Amount, means("What the wallet paid.", example="0.01")]
     currency: Currency
 
 
@@ -104,7 +106,6 @@ class LookupMeta(CommonMeta, kw_only=True):
             "canonical form, such as one that keeps a trunk 0 behind the country code. Absent "
             "otherwise.",
             pattern=PATTERN,
-            example=EXAMPLE,
         ),
     ] = UNSET
     charge: Annotated[Charge | UnsetType, means("Absent when nothing was charged.")] = UNSET
@@ -135,23 +136,4 @@ def lookup_reply(parts: Container, result: LookupResult, common: Mapping[str, An
     return LookupReply(data=facts, meta=meta)
 
 
-RESULT: Final = NumberResult(
-    phone_number="+971508245915",
-    country_code="AE",
-    national_format="050 824 5915",
-    valid=True,
-    carrier=Carrier(name="Etisalat", type="mobile", mcc="424", mnc="02"),
-)
-ANSWER: Final = LookupReply(
-    data=RESULT,
-    meta=LookupMeta(
-        timestamp=META.timestamp,
-        response_time_ms=META.response_time_ms,
-        request_id=META.request_id,
-        lookup_id=LOOKUP_ID,
-        source="live",
-        as_of="2026-11-21T03:04:05.670Z",
-        provider="offline",
-        charge=Charge(TRANSACTION_ID, "0.005", "USD"),
-    ),
-)
+ANSWER: Final = LookupReply(**example_of(LookupReply))

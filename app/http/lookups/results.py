@@ -5,6 +5,7 @@ from typing import Final, cast
 
 import msgspec
 from flask import Response
+from msgspec.structs import astuple
 
 from app.bootstrap.container import Container
 from app.http.edge.media import CSV, JSON, NDJSON, attachment, csv_blocks, preferred
@@ -89,16 +90,7 @@ def _cells(item: JobItem) -> Sequence[object]:
     if item.result is None:
         return (item.phone_number, item.status, *[None] * 7, item.error)
     known = _FACTS.decode(cast("msgspec.Raw", item.result))  # Facts come as they were stored.
-    carrier = known.carrier or Carrier()
-    return (
-        item.phone_number,
-        item.status,
-        "true" if known.valid else "false",
-        known.country_code,
-        known.national_format,
-        carrier.name,
-        carrier.type,
-        carrier.mcc,
-        carrier.mnc,
-        item.error,
-    )
+    carrier = astuple(known.carrier or Carrier())
+    number = (known.country_code, known.national_format)
+    is_valid = "true" if known.valid else "false"
+    return (item.phone_number, item.status, is_valid, *number, *carrier, item.error)

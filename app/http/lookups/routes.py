@@ -11,7 +11,15 @@ from app.http.edge.input import parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
-from app.http.edge.replies import Answer, Commit, common_meta, replay_headers, tagged, wait_for
+from app.http.edge.replies import (
+    Answer,
+    Commit,
+    common_meta,
+    example,
+    replay_headers,
+    tagged,
+    wait_for,
+)
 from app.http.edge.request import container, reached, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import (
@@ -24,16 +32,6 @@ from app.http.lookups.input import (
     LookupBody,
     LookupQuery,
     ResultsQuery,
-)
-from app.http.lookups.job_replies import (
-    CANCELLED,
-    JOB,
-    JOB_ACCEPTED,
-    JOB_PAGE,
-    JobAccepted,
-    JobSummary,
-    charge_of,
-    show_summary,
 )
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.http.lookups.results import EXAMPLES, RESULTS, format_of, results_reply
@@ -136,7 +134,7 @@ def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
     key=True,
     buys=True,
     reply=Shown(
-        JOB_ACCEPTED,
+        example("The job is accepted, and paid.", job_replies.JobAccepted),
         202,
         headers=RETRY_AFTER,
         leads_to=link_to("read_job read_results cancel_job", job_id="/data/job_id")
@@ -167,16 +165,21 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
     job, replayed = given.parts.bulk_create.run(wanted, given.cause())
     location = f"{reached(settings.numbers)}/number-lookup/bulk/{job.id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
-    return Answer(JobAccepted(job.id, charge_of(row_of(job), 0)), 202, headers)
+    return Answer(
+        job_replies.JobAccepted(job.id, job_replies.charge_of(row_of(job), 0)), 202, headers
+    )
 
 
 @blueprint.operation(
     "GET /number-lookup/bulk",
     query=JobsQuery,
-    reply=Shown(JOB_PAGE, leads_to=link_to("read_job", job_id="/data/data/0/job_id")),
+    reply=Shown(
+        example("A page of jobs, newest first.", Page[job_replies.JobSummary], "JobPageReply"),
+        leads_to=link_to("read_job", job_id="/data/data/0/job_id"),
+    ),
     invalid={"status": f"Must be one of: {', '.join(STATUSES)}."},
 )
-def list_jobs(caller: Caller, given: Given[None]) -> Page[JobSummary]:
+def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary]:
     """List your jobs, newest first, without their items.
 
     A page past the end is an empty list. Jobs that have been erased are not listed.
@@ -186,7 +189,7 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[JobSummary]:
     found, total = parts.jobs.page(
         parts.views, owner, query.get("status"), partial(parts.vault.holds, owner), **span_of(query)
     )
-    return show_page([show_summary(each) for each in found], total, query)
+    return show_page([job_replies.show_summary(each) for each in found], total, query)
 
 
 def _find_job(caller: Caller, job_id: str) -> JobCounts:
@@ -202,7 +205,7 @@ def _find_job(caller: Caller, job_id: str) -> JobCounts:
     "GET /number-lookup/bulk/<job_id>",
     resource=_find_job,
     query=JobQuery,
-    reply=Shown(JOB, headers=RETRY_AFTER),
+    reply=Shown(job_replies.JOB, headers=RETRY_AFTER),
     tagged=True,
     invalid={"fields": NOT_SUMMARY},
 )
@@ -217,7 +220,7 @@ def read_job(caller: Caller, given: Given[JobCounts]) -> Response:
     state = job_replies.encode_state(job)
     if "shown" in given.query:
         # With a tag of its own: a client that then asks for the items must not get an empty 304.
-        return tagged(state + b" summary", lambda: show_summary(job), headers)
+        return tagged(state + b" summary", lambda: job_replies.show_summary(job), headers)
     kept = ended.find(caller.organization_id, job.id)
     if kept is not None and kept.state == state:
         return tagged(state, lambda: kept.data)
@@ -256,10 +259,10 @@ def _find_to_cancel(caller: Caller, job_id: str) -> BulkJob:
 @blueprint.operation(
     "DELETE /number-lookup/bulk/<job_id>",
     resource=_find_to_cancel,
-    reply=CANCELLED,
+    reply=job_replies.CANCELLED,
     errors="JOB_FINISHED",
 )
-def cancel_job(_: Caller, given: Given[BulkJob]) -> JobSummary:
+def cancel_job(_: Caller, given: Given[BulkJob]) -> job_replies.JobSummary:
     """Cancel a job.
 
     Every item without an outcome is cancelled and refunded at once; what has ended stays, with its
@@ -269,4 +272,4 @@ def cancel_job(_: Caller, given: Given[BulkJob]) -> JobSummary:
     parts = given.parts
     cancelled = parts.bulk_cancel.run(given.found, given.cause())
     wait_for(parts, parts.jobs.name)  # So that the next read shows it.
-    return show_summary(row_of(cancelled))
+    return job_replies.show_summary(row_of(cancelled))

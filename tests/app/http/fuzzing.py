@@ -8,12 +8,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from typing import Any
 
 import schemathesis
 from schemathesis import Case
-from schemathesis.checks import CheckContext
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core import NOT_SET
 from schemathesis.core.failures import AcceptedNegativeData, Failure
@@ -23,7 +21,6 @@ from schemathesis.engine import events, from_schema
 from schemathesis.generation import GenerationMode
 from schemathesis.openapi.checks import RejectedPositiveData, UseAfterFree
 from schemathesis.schemas import BaseSchema
-from werkzeug.test import TestResponse
 
 from app.http.catalogue import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
@@ -52,15 +49,6 @@ URL_PROBLEMS = [
     destination.NOT_PUBLIC,
 ]
 NUMBERS = ["+14155552671", "+4915112345678"]
-KEYED = {
-    "POST /number-lookup",
-    "POST /number-lookup/bulk",
-    "POST /v1/links",
-    "PUT /v1/links/{identifier}/plans",
-    "POST /v1/webhooks",
-    "POST /v1/webhooks/{webhook_id}/rotate-secret",
-    "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
-}
 DRY = {"true", "1", True}
 OFTEN, SOMETIMES = 0.7, 0.4  # How often an id that exists stands in for a made-up one.
 
@@ -324,58 +312,3 @@ def _counts(_: object, failure: Failure, case: Case, response: Response) -> bool
     messages = {each for values in reply.get("errors", {}).values() for each in values}
     refusal = Refusal(case, reply["error"]["code"], messages)
     return not any(excuse(refusal) for excuse in REFUSED_RIGHTLY)
-
-
-@schemathesis.check
-def a_token_is_needed(_: CheckContext, response: Response, case: Case) -> None:
-    """Send what was accepted without its token, and with a wrong one: both are refused.
-
-    The library's own check of this knows no OAuth 2.0.
-    """
-    if (
-        "Bearer" not in response.request.headers.get("Authorization", "")
-        or response.status_code >= HTTPStatus.MULTIPLE_CHOICES
-    ):
-        return
-    for changed in ({"Authorization": None}, {"Authorization": "Bearer wrong"}):
-        assert _again(response, case, changed).status_code == HTTPStatus.UNAUTHORIZED, changed
-
-
-@schemathesis.check
-def the_same_key_replays(_: CheckContext, response: Response, case: Case) -> None:
-    """Send what was accepted with a key once more: the outcome is the same, and marked as such."""
-    headers = response.request.headers
-    if (
-        case.operation.label not in KEYED
-        or KEY not in headers
-        or response.status_code >= HTTPStatus.MULTIPLE_CHOICES
-    ):
-        return
-    if (case.query or {}).get("dry_run") in DRY:  # Keys are ignored.
-        return
-    again = _again(response, case, {})
-    if response.status_code == HTTPStatus.ACCEPTED and case.operation.label == "POST /v1/links":
-        assert again.status_code in {201, 202}, again.text
-    else:
-        assert again.status_code == response.status_code, again.text
-    assert again.headers.get("Idempotency-Replayed") == "true", again.headers
-    first = response.json()["data"]
-    for name in {
-        "id",
-        "job_id",
-        "phone_number",
-        "amount_charged",
-        "activations",
-        "secret",
-    } & first.keys():
-        assert again.json["data"][name] == first[name], name
-
-
-def _again(response: Response, case: Case, changed: Mapping[str, str | None]) -> TestResponse:
-    """Send a request once more with some headers changed."""
-    sent = response.request
-    headers = {**sent.headers, "Content-Length": None, **changed}
-    given = {name: value for name, value in headers.items() if value is not None}
-    client = case.operation.schema.app.test_client()
-    again: TestResponse = client.open(sent.url, method=sent.method, headers=given, data=sent.body)
-    return again

@@ -13,7 +13,6 @@ from uuid import UUID
 import pytest
 from sqlalchemy import inspect, text
 
-from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.months import next_month
@@ -233,12 +232,3 @@ def test_a_key_of_a_link_that_lost_its_name_still_replays(
     service.until(lambda: shop.read(first).json["data"]["name"] is None)
     again = shop.create(FREE, key="k-1", name=NAME)
     assert (again.status_code, again.json["data"]["id"]) == (201, first["id"])
-
-
-@pytest.mark.any_database
-def test_another_organization_has_no_such_job(service: Service, shop: Buyer, shell: Shell) -> None:
-    job = shop.finished_job([ANNA])["job_id"]
-    rival = service.tenant()
-    assert "there is no job" in shell.refusal("privacy", "erase", "--org", rival.id, "--job", job)
-    assert service.container.log.find(BulkJob, UUID(job)) is not None
-    assert shop.get(f"{BULK}/{job}").status_code == 200

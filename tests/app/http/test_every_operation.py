@@ -3,22 +3,22 @@
 The operations are those that the application knows, so a new one is tested as soon as it is there.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from werkzeug.test import TestResponse
 
 from app.http.edge.callers import authenticate
-from app.http.edge.operation import Group, Operation
 from tests.app.http.buying import BASIC, FREE
 from tests.app.http.edge.test_isolation import (
-    BODIES,
+    IN_PATH,
     MISSING,
-    SAMPLES,
-    WITHOUT_ID,
+    Case,
+    Sent,
+    ask,
+    case_of,
+    operations,
     payments_of,
     shop_of,
     webhook_of,
@@ -27,9 +27,7 @@ from tests.app.http.service import Service, Tenant, code_of, fields_of
 
 pytestmark = [pytest.mark.any_database, pytest.mark.slow]
 
-IN_PATH = re.compile(r"<(\w+)>")
 JSON = {"Content-Type": "application/json"}
-Sent = Mapping[str, Any]
 UNREADABLE: Mapping[str, Sent] = {
     "BAD_REQUEST": {"data": b"{", "headers": JSON},
     "PAYLOAD_TOO_LARGE": {"data": b" " * 2_000_000, "headers": JSON},
@@ -43,58 +41,12 @@ WRONG: tuple[Sent, ...] = (
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 
 
-class Case(NamedTuple):
-    """An operation, where it is, and a request that it would do."""
-
-    operation: Operation
-    ids: Mapping[str, str]
-    sent: Sent
-
-    @property
-    def method(self) -> str:
-        return self.operation.line.split()[0]
-
-    def path(self, **ids: str) -> str:
-        """Return the path, with these ids in place of those that are there."""
-        known = {**self.ids, **ids}
-        return IN_PATH.sub(lambda name: known[name[1]], self.operation.line.split()[1])
-
-    def __str__(self) -> str:
-        return self.operation.name
-
-
-def operations(service: Service) -> Iterator[Operation]:
-    for group in service.app.blueprints.values():
-        if isinstance(group, Group):
-            yield from group.operations
-
-
-def case_of(operation: Operation, tenant: Tenant) -> Case:
-    names = IN_PATH.findall(operation.line)
-    if not names or (operation.name, names[0]) not in SAMPLES:
-        sent = dict(WITHOUT_ID[operation.name](tenant))
-        return Case(operation, sent.pop("path", {}), sent)
-    ids = dict(zip(names, SAMPLES[operation.name, names[0]](tenant).split("/"), strict=True))
-    body = BODIES.get(operation.name, lambda _: {} if operation.body else None)(tenant)
-    return Case(operation, ids, {"json": body})
-
-
 @pytest.fixture(scope="module")
 def cases(service: Service, acme: Tenant) -> list[Case]:
     """Each operation that needs a token, with a request of its own."""
     found = [case_of(each, acme) for each in operations(service) if each.group.scope is not None]
     assert len(found) > 30
     return found
-
-
-def ask(tenant: Tenant, case: Case, *, path: str = "", **sent: Any) -> TestResponse:
-    """Send a request of the right caller, with `sent` in place of what stands in the case."""
-    own = case.sent.get("headers", {})
-    headers = {**own, **sent.pop("headers", {})}
-    of_body = {"json", "data"}
-    dropped = of_body if of_body & sent.keys() else set()
-    given = {**{name: it for name, it in case.sent.items() if name not in dropped}, **sent}
-    return tenant.open(case.method, path or case.path(), **{**given, "headers": headers})
 
 
 def test_whose_token_it_is_comes_before_all_else(service: Service, cases: list[Case]) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from domain.accounts.organization import THRESHOLDS_MAX, Organization
 from domain.log.log import replay
-from domain.money import parse_amount
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
@@ -21,19 +20,6 @@ def change(tenant: Tenant, threshold: object) -> object:
     reply = tenant.open("PATCH", ACCOUNT, json={THRESHOLD: threshold})
     assert reply.status_code == 200, reply.text
     return reply.json["data"][THRESHOLD]
-
-
-def test_what_was_just_spent_is_told_beside_its_limit(service: Service) -> None:
-    tenant, accounts = service.tenant("10.00"), service.container.accounts
-    accounts.set_spending_limit(tenant.id, parse_amount("1"), service.cause())
-    tenant.look_up("+14155552671")
-    for limit_micros, available in ((parse_amount("1"), "0.995"), (0, "0.00")):
-        accounts.set_spending_limit(tenant.id, limit_micros, service.cause())
-        limits = tenant.get(ACCOUNT).json["data"]["limits"]
-        assert (limits["spending"]["spent"], limits["spending"]["available"]) == (
-            "0.005",
-            available,
-        )
 
 
 def test_a_threshold_above_the_balance_is_told_with_that_balance(service: Service) -> None:

@@ -7,9 +7,7 @@ from werkzeug.test import TestResponse
 
 from domain.accounts.wallet import Deposit, deposit_id
 from domain.errors import NotPossible
-from projections.audit.auditor import check_log
-from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.app.http.service import Service, Tenant, fields_of
 from tests.domain.asking import all_at_once
 
 DEPOSITS = "/v1/deposits"
@@ -18,9 +16,9 @@ DEPOSITS = "/v1/deposits"
 class PaymentService:
     """A machine-to-machine client that may deposit."""
 
-    def __init__(self, service: Service, scopes: tuple[str, ...] = ("deposits",)) -> None:
+    def __init__(self, service: Service) -> None:
         self.service = service
-        self.client_id = service.register_client(None, scopes)
+        self.client_id = service.register_client(None, ["deposits"])
         self.headers = {"Authorization": f"Bearer {service.token(self.client_id)}"}
 
     def deposit(self, tenant: Tenant, amount: object = "5", **more: Any) -> TestResponse:
@@ -62,15 +60,6 @@ def test_twelve_at_once_are_one_deposit(service: Service, payments: PaymentServi
 
 
 @pytest.mark.any_database
-def test_a_suspended_organization_is_paid_all_the_same(
-    service: Service, payments: PaymentService
-) -> None:
-    tenant = service.tenant("1.00")
-    tenant.set_status("suspended")
-    assert payments.deposit(tenant).status_code == 201
-
-
-@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("field", "wrong"),
     [
@@ -104,31 +93,6 @@ def test_what_is_wrong_with_a_payment_is_named(
 
 
 @pytest.mark.any_database
-def test_only_a_machine_that_was_given_the_scope_may_deposit(
-    service: Service, acme: Tenant
-) -> None:
-    body = {"organization": str(acme.id), "amount": "5", "reference": "mine"}
-    own = acme.post(DEPOSITS, json=body)
-    everything = PaymentService(service, scopes=())
-    for reply in (own, everything.deposit(acme)):
-        assert (reply.status_code, code_of(reply)) == (403, "INSUFFICIENT_SCOPE")
-    assert service.client.post(DEPOSITS, json=body).status_code == 401
+def test_no_partner_is_given_the_scope(service: Service, acme: Tenant) -> None:
     with pytest.raises(NotPossible, match="only a machine-to-machine client"):
         service.register_client(acme.id, ["deposits", "wallet"])
-
-
-@pytest.mark.any_database
-def test_a_payment_service_reads_nothing_and_is_stopped_when_it_is_revoked(
-    make_service: MakeService,
-) -> None:
-    service = make_service()
-    tenant, payments = service.tenant("1.00"), PaymentService(service)
-    named = {**payments.headers, "X-Organization-Id": str(tenant.id)}
-    for path in ("/v1/wallet", "/v1/transactions", "/v1/account"):
-        assert code_of(service.client.get(path, headers=named)) == "INSUFFICIENT_SCOPE"
-    service.container.accounts.change_client(
-        payments.client_id, lambda client: client.revoke(service.cause())
-    )
-    assert payments.deposit(tenant).status_code == 401
-    assert tenant.balance() == "1.00"
-    assert check_log(service.container.log).failures == []

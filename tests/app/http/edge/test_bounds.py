@@ -2,13 +2,11 @@
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from werkzeug.test import TestResponse
 
-from tests.app.http.edge.test_isolation import IN_PATH, SAMPLES, credentials_of, payments_of
+from tests.app.http.edge.test_isolation import Case, ask, case_of, credentials_of, operations
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import numbers
 
@@ -19,37 +17,24 @@ REPLY_BYTES_MAX = 16 * 1024
 # Of the thread that answers; each of these took from 0.1 s to 40 s before they were bounded.
 CPU_S_MAX = 0.25  # What is quadratic costs seconds.
 TRIES_MAX = 5  # What one costs, a crowded machine can only add to: the least is what counts.
-Operation = tuple[str, str, dict[str, str]]  # Method, path and headers.
 TOO_MANY = {"body": ["No object may have more than 100 members."]}
 
 
 @pytest.fixture(scope="module")
-def with_a_body(acme: Tenant) -> list[Operation]:
+def with_a_body(service: Service, acme: Tenant) -> list[Case]:
     """Return each operation with a body, be it an empty object."""
-    return [*_with_a_body(acme)]
-
-
-def _with_a_body(tenant: Tenant) -> Iterator[Operation]:
-    document: dict[str, Any] = tenant.service.client.get("/openapi.json").json
-    for path, told in document["paths"].items():
-        for method in {"post", "put", "patch"} & told.keys():
-            if path == "/auth/token":
-                continue
-            name, names = told[method]["operationId"], IN_PATH.findall(path)
-            sample = SAMPLES[name, names[0]](tenant) if names else ""
-            known = dict(zip(names, sample.split("/"), strict=True)) if names else {}
-            deposit = name == "make_deposit"
-            yield method, path.format(**known), payments_of(tenant) if deposit else {}
+    found = [each for each in operations(service) if each.group.scope is not None]
+    changes = [each for each in found if each.line.startswith(("POST", "PUT", "PATCH"))]
+    return [case_of(each, acme) for each in changes]
 
 
 def test_an_object_of_many_members_is_one_problem_of_every_operation(
-    acme: Tenant, with_a_body: list[Operation]
+    acme: Tenant, with_a_body: list[Case]
 ) -> None:
     body = "{" + '"":1,' * 150_000 + '"":1}'
     assert len(with_a_body) > 14
-    for method, path, headers in with_a_body:
-        reply = acme.open(method, path, data=body, headers={**JSON, **headers})
-        assert fields_of(reply) == TOO_MANY, path
+    for case in with_a_body:
+        assert fields_of(ask(acme, case, data=body, headers=JSON)) == TOO_MANY, case
 
 
 MANY = json.dumps({f"m{number}": 1 for number in range(101)})
@@ -85,17 +70,17 @@ def test_what_is_no_object_is_no_json_however_many_colons_it_has(acme: Tenant) -
 
 @pytest.mark.parametrize("letter", ["a", "\U0001f600", "\x00"])
 def test_other_problems_are_few_and_short(
-    acme: Tenant, with_a_body: list[Operation], letter: str
+    acme: Tenant, with_a_body: list[Case], letter: str
 ) -> None:
     body = {f"{number:02}{letter * 400}": 1 for number in range(100)}
     query = "&".join(f"{number}{'%F0%9F%98%80' * 100}" for number in range(40))
-    for method, path, headers in with_a_body:
+    for case in with_a_body:
         for more in ("", f"?{query}"):
-            reply = acme.open(method, path + more, json=body, headers=headers)
+            reply = ask(acme, case, path=case.path() + more, json=body)
             told = fields_of(reply)
-            assert len(reply.data) < REPLY_BYTES_MAX, (path, len(reply.data))
-            assert sum(map(len, told.values())) == 20, path
-            assert max(map(len, told)) == 64, path
+            assert len(reply.data) < REPLY_BYTES_MAX, (case, len(reply.data))
+            assert sum(map(len, told.values())) == 20, case
+            assert max(map(len, told)) == 64, case
             assert "\x00" not in "".join(told)
             assert len(reply.json["message"]) < 200
 
@@ -109,10 +94,6 @@ def test_all_problems_of_a_list_of_numbers_are_told(acme: Tenant) -> None:
     named_alike = {f"phone_numbers.{number}": 1 for number in range(90)}
     reply = acme.post("/number-lookup/bulk", json={"phone_numbers": numbers(1), **named_alike})
     assert len(fields_of(reply)) == 20
-
-
-def ask(tenant: Tenant, sent: dict[str, Any]) -> TestResponse:
-    return tenant.open(sent.pop("method", "POST"), sent.pop("path"), **sent)
 
 
 COSTLY: dict[str, dict[str, Any]] = {
@@ -145,7 +126,7 @@ def test_no_request_costs_much(acme: Tenant, name: str) -> None:
     took_s = list[float]()
     while len(took_s) < TRIES_MAX and min(took_s, default=CPU_S_MAX) >= CPU_S_MAX:
         started_s = time.thread_time()
-        reply = ask(acme, {**sent})
+        reply = acme.open(**{"method": "POST", **sent})
         took_s.append(time.thread_time() - started_s)
         assert reply.status_code in {200, 400, 422}
     assert min(took_s) < CPU_S_MAX

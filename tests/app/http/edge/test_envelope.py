@@ -63,11 +63,3 @@ def test_the_request_id_is_stored_with_what_the_request_causes(acme: Tenant) -> 
     acme.look_up("+14155552671", **{"X-Request-Id": "cause-of-it-all"})
     caused = {recorded.event.request_id for recorded in log.read(before, 10)}
     assert caused == {"cause-of-it-all"}
-
-
-@pytest.mark.parametrize("path", ["/v1/wallet", "/v1/transactions/none", "/livez", "/docs"])
-def test_head_answers_like_get_without_the_body(acme: Tenant, path: str) -> None:
-    head, get = acme.open("HEAD", path), acme.get(path)
-    assert head.data == b""
-    assert head.status_code == get.status_code
-    assert head.headers["Content-Type"] == get.headers["Content-Type"]

@@ -10,7 +10,7 @@ from sqlalchemy.exc import InterfaceError
 from werkzeug.exceptions import Gone, RequestURITooLarge
 from werkzeug.test import TestResponse
 
-from app.http.edge.problems import problem_of, problem_of_status
+from app.http.edge.problems import problem_of
 from app.http.edge.replies import META, failure_body
 from domain.errors import (
     REFUSALS,
@@ -139,16 +139,3 @@ def test_an_error_that_cannot_be_answered_is_answered_all_the_same(
     reply = raising(make_service().app, Unknown(CANARY))
     assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")
     assert CANARY not in reply.text + caplog.text
-
-
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (500, "INTERNAL_ERROR"),
-        (503, "SERVICE_UNAVAILABLE"),
-        (501, "NOT_IMPLEMENTED"),
-        (431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
-    ],
-)
-def test_a_status_of_the_server_has_a_code(status: int, code: str) -> None:
-    assert problem_of_status(status).code == code

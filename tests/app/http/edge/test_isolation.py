@@ -1,20 +1,21 @@
 """Nothing of another organization is ever visible: it answers as if it did not exist."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from werkzeug.test import TestResponse
 
-from app.http.edge.openapi import HTTP_METHODS
+from app.http.edge.operation import Group, Operation
 from tests.app.http.buying import FREE, LINKS, Buyer
 from tests.app.http.service import Service, Tenant
 from tests.installation import numbers
 from tests.plan_files import import_plans, plan
 
-IN_PATH = re.compile(r"{(\w+)}")
+IN_PATH = re.compile(r"<(\w+)>")
+Sent = Mapping[str, Any]
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 
@@ -151,55 +152,74 @@ def payments_of(tenant: Tenant) -> dict[str, str]:
     return {"Authorization": f"Bearer {tenant.service.token(machine)}"}
 
 
-def operations(service: Service) -> list[tuple[str, str, str, str]]:
-    """Return method, path, operation and parameter of each operation with an id in its path."""
-    document: dict[str, Any] = service.client.get("/openapi.json").json
-    return [
-        (method, path, operation["operationId"], parameter["name"])
-        for path, operations in document["paths"].items()
-        for method, operation in operations.items()
-        if method in {"get", "post", "put", "patch", "delete"}
-        for parameter in operations.get("parameters", [])
-        if parameter["in"] == "path" and parameter["name"] not in OF_EVERYBODY
-    ]
+class Case(NamedTuple):
+    """An operation, where it is, and a request that it would do."""
+
+    operation: Operation
+    ids: Mapping[str, str]
+    sent: Sent
+
+    @property
+    def method(self) -> str:
+        return self.operation.line.split()[0]
+
+    def path(self, **ids: str) -> str:
+        """Return the path, with these ids in place of those that are there."""
+        known = {**self.ids, **ids}
+        return IN_PATH.sub(lambda name: known[name[1]], self.operation.line.split()[1])
+
+    def __str__(self) -> str:
+        return self.operation.name
 
 
-def test_every_operation_with_an_id_is_in_the_table(service: Service) -> None:
-    assert {(name, parameter) for _, _, name, parameter in operations(service)} == set(SAMPLES)
+def operations(service: Service) -> Iterator[Operation]:
+    for group in service.app.blueprints.values():
+        if isinstance(group, Group):
+            yield from group.operations
+
+
+def case_of(operation: Operation, tenant: Tenant) -> Case:
+    names = IN_PATH.findall(operation.line)
+    if not names or (operation.name, names[0]) not in SAMPLES:
+        sent = dict(WITHOUT_ID[operation.name](tenant))
+        return Case(operation, sent.pop("path", {}), sent)
+    ids = dict(zip(names, SAMPLES[operation.name, names[0]](tenant).split("/"), strict=True))
+    body = BODIES.get(operation.name, lambda _: {} if operation.body else None)(tenant)
+    return Case(operation, ids, {"json": body})
+
+
+def ask(tenant: Tenant, case: Case, *, path: str = "", **sent: Any) -> TestResponse:
+    """Send a request of the right caller, with `sent` in place of what stands in the case."""
+    own = case.sent.get("headers", {})
+    headers = {**own, **sent.pop("headers", {})}
+    of_body = {"json", "data"}
+    dropped = of_body if of_body & sent.keys() else set()
+    given = {**{name: it for name, it in case.sent.items() if name not in dropped}, **sent}
+    return tenant.open(case.method, path or case.path(), **{**given, "headers": headers})
 
 
 def test_what_belongs_to_another_organization_does_not_exist(
     service: Service, acme: Tenant, rival: Tenant
 ) -> None:
-    for method, path, name, parameter in operations(service):
-        sample, body = SAMPLES[name, parameter](acme), BODIES.get(name, lambda _: None)(acme)
-        names = IN_PATH.findall(path)
-        known = dict(zip(names, sample.split("/"), strict=True))
-        own = acme.open(method, path.format(**known), json=body)
-        foreign = rival.open(method, path.format(**known), json=body)
-        missing = rival.open(method, path.format(**known | {parameter: MISSING}), json=body)
-        assert own.status_code in {200, 202}, name
-        assert foreign.status_code == missing.status_code == 404, name
-        assert foreign.json["error"] == missing.json["error"], name
-        assert set(foreign.headers.keys()) == set(missing.headers.keys()), name
+    for operation in operations(service):
+        for name in {*IN_PATH.findall(operation.line)} - OF_EVERYBODY:
+            case = case_of(operation, acme)
+            own, foreign = ask(acme, case), ask(rival, case)
+            missing = ask(rival, case, path=case.path(**{name: MISSING}))
+            assert own.status_code in {200, 202}, case
+            assert foreign.status_code == missing.status_code == 404, case
+            assert foreign.json["error"] == missing.json["error"], case
+            assert set(foreign.headers.keys()) == set(missing.headers.keys()), case
 
 
-def others(service: Service) -> dict[str, tuple[str, str]]:
-    """Return method and path of each operation without an id in its path."""
-    document: dict[str, Any] = service.client.get("/openapi.json").json
-    with_id = {name for _, _, name, _ in operations(service)}
-    return {
-        operation["operationId"]: (method, path)
-        for path, told in document["paths"].items()
-        for method, operation in told.items()
-        if method in HTTP_METHODS and operation["operationId"] not in with_id
-    }
+def others(service: Service) -> dict[str, Operation]:
+    """Return each operation without an id in its path, by its name."""
+    return {each.name: each for each in operations(service) if each.name in WITHOUT_ID}
 
 
-def send(tenant: Tenant, name: str, method: str, path: str) -> TestResponse:
-    sent = WITHOUT_ID[name](tenant)
-    reply = tenant.open(method, path.format(**sent.pop("path", {})), **sent)
-    assert reply.status_code in {200, 201, 202}, (name, reply.text)
+def send(tenant: Tenant, operation: Operation) -> TestResponse:
+    reply = ask(tenant, case_of(operation, tenant))
+    assert reply.status_code in {200, 201, 202}, (operation.name, reply.text)
     return reply
 
 
@@ -208,7 +228,7 @@ def test_every_other_operation_succeeds(service: Service, acme: Tenant) -> None:
     found = others(service)
     assert found.keys() == WITHOUT_ID.keys()
     for name in WITHOUT_ID:
-        send(acme, name, *found[name])
+        send(acme, found[name])
 
 
 def test_what_another_organization_does_changes_no_reply(service: Service) -> None:
@@ -219,13 +239,13 @@ def test_what_another_organization_does_changes_no_reply(service: Service) -> No
     del reads["readyz"]
 
     def seen() -> dict[str, Any]:
-        return {name: send(quiet, name, *it).json["data"] for name, it in reads.items()}
+        return {name: send(quiet, it).json["data"] for name, it in reads.items()}
 
     before = seen()
     for make in {*SAMPLES.values()}:
         make(busy)
     assert {name for name, data in seen().items() if data != before[name]} == set()
-    mine = {name: send(busy, name, *it).json["data"] for name, it in reads.items()}
+    mine = {name: send(busy, it).json["data"] for name, it in reads.items()}
     same = {name for name, data in mine.items() if data == before[name]}
     assert same <= {"list_regions", "read_sandbox"}
 

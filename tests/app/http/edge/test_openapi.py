@@ -14,11 +14,9 @@ from app.http.docs import GUIDES
 from app.http.links.input import LinkPlansBody
 from app.http.lookups.replies import Carrier as CarrierReply
 from app.http.lookups.replies import NumberResult
-from domain.errors import Refused
 from domain.lookups.ports import Carrier, NumberFacts
 from domain.webhooks.messages import TEST, TYPES
 from tests.app.http.conftest import MakeService
-from tests.app.http.edge.test_errors import every_subclass
 from tests.app.http.json_schema import problems, resolve
 from tests.app.http.service import Service, Tenant
 from tests.docs.errors_page import rows
@@ -147,19 +145,6 @@ def test_what_is_told_by_webhook_is_described(document: dict[str, Any], name: st
         assert body["data"].keys() == fields.keys()
     assert [*problems(document, schema, {**bodies[0], "type": "another"})]
     assert document["webhooks"].keys() == {*TYPES, TEST}
-
-
-def test_every_error_has_an_example_of_its_code(document: dict[str, Any]) -> None:
-    codes = set()
-    for path, _, operation in operations(document):
-        for status, response in operation["responses"].items():
-            media = resolve(document, response).get("content", {}).get("application/json", {})
-            for code, example in media.get("examples", {}).items():
-                body = example["value"]
-                assert int(status) >= 400
-                assert code == (body["error"] if path == "/auth/token" else body["error"]["code"])
-                codes.add(code)
-    assert {refusal.code for refusal in every_subclass(Refused)} <= codes
 
 
 @pytest.mark.parametrize(

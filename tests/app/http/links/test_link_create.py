@@ -4,16 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.app.http.buying import (
-    BASIC,
-    FREE,
-    LINKS,
-    MISSING,
-    Buyer,
-    buyer,
-)
+from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
 from tests.app.http.service import Service, fields_of
-from tests.plan_files import covering, import_plans, plan
 
 pytestmark = pytest.mark.any_database
 
@@ -68,40 +60,3 @@ NO_PLANS: list[dict[str, Any]] = [
 def test_a_plan_that_is_none_is_refused(acme: Buyer) -> None:
     for body in NO_PLANS:
         assert list(fields_of(acme.post(LINKS, json=body))) == ["plan_id"], body
-
-
-def test_the_plan_of_another_organization_is_refused(service: Service, acme: Buyer) -> None:
-    rival = buyer(service)
-    reply = rival.post(LINKS, json={"plan_id": acme.plans[BASIC]})
-    assert fields_of(reply) == fields_of(rival.post(LINKS, json={"plan_id": MISSING}))
-
-
-def test_coverage_has_the_networks_of_today_and_the_countries_as_bought(service: Service) -> None:
-    shop = buyer(service)
-    link = shop.link()
-    changed = plan(
-        BASIC,
-        id=shop.plans[BASIC],
-        organization_id=str(shop.id),
-        coverage=covering("FR", "JP", operators=1),
-    )
-    import_plans(service.container, changed)
-    service.until(lambda: len(coverage_of(shop, link)["FR"]) == 1)
-    assert coverage_of(shop, link) == {"FR": ["Operator 0"], "MC": []}
-
-
-def coverage_of(shop: Buyer, link: dict[str, Any]) -> dict[str, list[str]]:
-    return {
-        each["country_code"]: [operator["name"] for operator in each["operators"]]
-        for each in shop.read(link).json["data"]["coverage_data"]
-    }
-
-
-def test_a_replay_of_the_creation_shows_the_new_name_and_knows_the_old_request(
-    acme: Buyer,
-) -> None:
-    link = acme.create(FREE, key="renamed-1", name="First").json["data"]
-    acme.open("PATCH", f"{LINKS}/{link['id']}", json={"name": "Second"})
-    again = acme.create(FREE, key="renamed-1", name="First")
-    assert (again.status_code, again.json["data"]["name"]) == (201, "Second")
-    assert acme.create(FREE, key="renamed-1", name="Second").status_code == 422

@@ -16,17 +16,6 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, code_of
 
 
-def test_the_plan_comes_before_the_configuration_and_that_before_the_wallet(
-    make_service: MakeService,
-) -> None:
-    service = make_service(NETWORK_BASE_PLAN="").start()
-    shop = buyer(service, None)
-    assert shop.create(UNSOLD).status_code == 422
-    reply = shop.create(BASIC)
-    assert (reply.status_code, code_of(reply)) == (500, "CONFIG_ERROR")
-    assert reply.json["error"]["details"] == {"retryable": False}
-
-
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service that gives the network so long that forty can ask meanwhile."""

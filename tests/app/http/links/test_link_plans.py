@@ -20,15 +20,9 @@ from tests.app.http.buying import (
     buyer,
 )
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, code_of, fields_of
+from tests.app.http.service import Service, fields_of
 from tests.plan_files import import_plans, plan
 
-JSON = {"Content-Type": "application/json"}
-BAD_BODY = {"data": b"{", "headers": JSON}
-LARGE = {"data": b" " * 2_000_000, "headers": JSON}
-FOREIGN = {"data": b"x", "headers": {"Content-Type": "text/plain"}}
-NO_INPUT = {"json": {}}
-BAD_KEY = {"json": {"add": [MISSING]}, "headers": {"Idempotency-Key": "two words"}}
 # By price; those that work in the country of the free plan come first.
 SOLD = [FREE, *sorted(fault.value for fault in Fault), MORE, BASIC]
 
@@ -47,15 +41,6 @@ def acme(service: Service) -> Buyer:
 def link(acme: Buyer) -> dict[str, Any]:
     """A link whose plans no test changes."""
     return acme.link(FREE)
-
-
-@pytest.mark.any_database
-def test_a_plan_of_another_organization_cannot_be_added(service: Service, shop: Buyer) -> None:
-    link = shop.link(FREE)
-    foreign = buyer(service).plans[FREE]
-    body = {"add": [foreign]}
-    reply = shop.open("PUT", f"{LINKS}/{link['id']}/plans", json=body)
-    assert list(fields_of(reply)) == ["add.0"]
 
 
 WRONG: list[tuple[object, set[str]]] = [
@@ -82,26 +67,6 @@ def test_a_wrong_body_is_refused_by_field(acme: Buyer, link: dict[str, Any]) -> 
     for body, fields in WRONG:
         reply = acme.open("PUT", f"{LINKS}/{link['id']}/plans", json=body)
         assert set(fields_of(reply)) == fields, body
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("identifier", [MISSING, "none", "1" * 19])
-def test_the_link_comes_before_the_body(acme: Buyer, identifier: str) -> None:
-    path = f"{LINKS}/{identifier}/plans"
-    for wrong in (BAD_BODY, LARGE, FOREIGN, NO_INPUT, BAD_KEY):
-        assert code_of(acme.open("PUT", path, **wrong)) == "NOT_FOUND"
-        assert acme.service.client.put(path, **wrong).status_code == 401
-
-
-@pytest.mark.any_database
-def test_the_body_comes_before_the_key_and_that_before_the_plans(
-    acme: Buyer, link: dict[str, Any]
-) -> None:
-    path = f"{LINKS}/{link['id']}/plans"
-    key = {"Idempotency-Key": "two words"}
-    assert "add.0" in fields_of(acme.open("PUT", path, json={"add": ["x"]}, headers=key))
-    reply = acme.open("PUT", path, json={"add": [MISSING]}, headers=key)
-    assert list(fields_of(reply)) == ["Idempotency-Key"]
 
 
 def offers(shop: Buyer, link: dict[str, Any], **query: str) -> list[str]:

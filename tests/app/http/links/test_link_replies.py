@@ -77,17 +77,6 @@ def test_an_activation_code_is_encoded_to_its_last_character() -> None:
         assert getattr(shown, f"{maker}_activation_url") == start + encoded
 
 
-def test_without_an_activation_code_there_are_no_addresses() -> None:
-    shown = show_link(reading(WIDE), {}, ())
-    for name in (
-        "lpa_profile",
-        "confirmation_code",
-        "apple_activation_url",
-        "android_activation_url",
-    ):
-        assert getattr(shown, name) is None
-
-
 def test_coverage_is_the_union_of_the_plans_sorted_by_country() -> None:
     a1, magenta = MobileOperator("A1", ["4G"]), MobileOperator("Magenta", ["3G", "4G"])
     wide = terms(DE=[MobileOperator("O2", ["4G"])], AT=[a1, magenta])
@@ -104,14 +93,6 @@ def test_countries_are_those_that_were_bought() -> None:
     today = terms(AT=[MobileOperator("A1", ["4G"])], FR=[MobileOperator("SFR", ["4G"])])
     assert coverage(reading(WIDE), (WIDE, today)) == {"AT": {"A1": ["4G"]}, "DE": {}}
     assert coverage(reading(WIDE)) == {"AT": {}, "DE": {}}
-
-
-@pytest.mark.parametrize(("status", "covered"), [("expired", {}), ("active", {"AT": {}})])
-def test_only_a_plan_that_has_expired_covers_nothing(status: str, covered: object) -> None:
-    empty = used(reading(NARROW), 5_000.0, expired=status == "expired")
-    shown = show_link(empty, {}, ())
-    assert [each.status for each in shown.activations] == [status]
-    assert coverage(empty) == covered
 
 
 def ends(*stages: tuple[float, int | None, bool]) -> LinkReading:

@@ -2,57 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Tenant, fields_of
-
-NUMBERS = ["+971508245915", "+14155552671", "+9991234567"]
-
-
-class TestValidators:
-    """Conditional reads of a job."""
-
-    @pytest.mark.any_database
-    def test_an_unchanged_job_is_a_304(self, acme: Tenant) -> None:
-        job = acme.finished_job(NUMBERS)
-        path = f"/number-lookup/bulk/{job['job_id']}"
-        first = acme.get(path)
-        tag = first.headers["ETag"]
-        assert tag.startswith('W/"')
-        replies = [
-            acme.get(path, headers={"If-None-Match": named})
-            for named in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*")
-        ]
-        for reply in replies:
-            assert (reply.status_code, reply.data) == (304, b"")
-            assert reply.headers["ETag"] == tag
-        for reply in (first, *replies):
-            assert reply.headers["Cache-Control"] == "private, no-cache"
-            assert reply.headers["Vary"] == "Authorization, X-Organization-Id, Accept-Encoding"
-            assert reply.headers["X-Request-Id"]
-
-    @pytest.mark.any_database
-    def test_who_has_the_summary_does_not_have_the_items(self, acme: Tenant) -> None:
-        path = f"/number-lookup/bulk/{acme.finished_job(NUMBERS)['job_id']}"
-        summary = f"{path}?fields=summary"
-        tag = acme.get(summary).headers["ETag"]
-        assert acme.get(summary, headers={"If-None-Match": tag}).status_code == 304
-        assert acme.get(path, headers={"If-None-Match": tag}).json["data"]["items"]
-
-    def test_a_304_of_a_running_job_keeps_retry_after(self, make_service: MakeService) -> None:
-        tenant = make_service().tenant()
-        path = f"/number-lookup/bulk/{tenant.create_job(NUMBERS).json['data']['job_id']}"
-        tag = tenant.get(path).headers["ETag"]
-        reply = tenant.get(path, headers={"If-None-Match": tag})
-        assert (reply.status_code, reply.headers["Retry-After"]) == (304, "1")
-        assert "Content-Type" not in reply.headers
-
-    @pytest.mark.any_database
-    @pytest.mark.parametrize("named", ['"other"', "other", "", 'W/"'])
-    def test_another_tag_gets_the_job(self, acme: Tenant, named: str) -> None:
-        path = f"/number-lookup/bulk/{acme.finished_job(NUMBERS)['job_id']}"
-        assert acme.get(path, headers={"If-None-Match": named}).status_code == 200
+from tests.app.http.service import fields_of
 
 
 def test_a_job_of_the_most_numbers_that_a_setting_allows_fits_into_a_body(

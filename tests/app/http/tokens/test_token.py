@@ -61,46 +61,6 @@ def test_white_space_around_credentials_is_ignored(
     assert service.client.post(TOKEN, data=GRANT, headers=headers).status_code == 200
 
 
-SCOPES = [
-    ("", "lookup wallet"),
-    ("wallet lookup", "lookup wallet"),
-    ("  lookup   lookup ", "lookup"),
-    *((each, None) for each in ("links", "lookup links", "admin", "LOOKUP", "lookup,wallet")),
-]
-
-
-@pytest.mark.any_database
-def test_a_scope_narrows_what_the_client_has_and_gives_no_more(service: Service) -> None:
-    tenant = service.tenant(scopes=["lookup", "wallet"])
-    form = {"client_id": tenant.client_id, "client_secret": f"s-{tenant.client_id}"}
-    for requested, granted in SCOPES:
-        reply = service.client.post(TOKEN, data=GRANT | form | {"scope": requested})
-        if granted is None:
-            refused(reply, 400, "invalid_scope", requested)
-        else:
-            assert reply.json["scope"] == granted
-
-
-@pytest.mark.any_database
-def test_an_unknown_client_a_wrong_secret_and_a_revoked_client_look_alike(
-    service: Service,
-) -> None:
-    known, revoked = service.register_client(None), service.register_client(None)
-    service.container.accounts.change_client(revoked, lambda client: client.revoke(service.cause()))
-    replies = [
-        service.client.post(TOKEN, data=GRANT | {"client_id": client_id, "client_secret": secret})
-        for client_id, secret in [
-            ("nobody", "s"),
-            (known, "wrong"),
-            (known, "é" * 1000),
-            (revoked, f"s-{revoked}"),
-        ]
-    ]
-    for reply in replies:
-        refused(reply, 401, "invalid_client")
-    assert len({reply.data for reply in replies}) == 1
-
-
 UNREADABLE = [
     "Basic",
     "Basic !",

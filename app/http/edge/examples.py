@@ -1,0 +1,60 @@
+"""Examples of replies, for the document: each is put together from those of the fields."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import NODEFAULT, inspect
+
+from projections.engine.shape import id_of
+
+OF_TYPE = {inspect.IntType: 1, inspect.BoolType: True}
+
+
+def example_of(kind: Any, **facts: object) -> Any:
+    """Return an example of a type in the form in which it is sent; it has these `facts`.
+
+    What may be absent is there if it is a struct or has an example of its own.
+    """
+    return _example(inspect.type_info(kind), "", facts)
+
+
+def _example(kind: inspect.Type, name: str, facts: Mapping[str, object] = {}) -> Any:
+    said, kind = _peeled(kind)
+    for each in said:
+        if shown := each.get("examples") or each.get("enum"):
+            return shown[0]
+    if isinstance(kind, inspect.StructType):
+        told = (each for each in kind.fields if each.name not in facts and _is_told(each))
+        shown = {each.encode_name: _example(each.type, _named(kind, each)) for each in told}
+        return {**shown, **facts}
+    if isinstance(kind, inspect.CollectionType):
+        return [_example(kind.item_type, name)]
+    if isinstance(kind, inspect.UUIDType):
+        return id_of(name)
+    assert type(kind) in OF_TYPE, f"The field {name} needs an example."
+    return OF_TYPE[type(kind)]
+
+
+def _peeled(kind: inspect.Type) -> tuple[Sequence[Mapping[str, Any]], inspect.Type]:
+    """Return what is said of a type, the outermost first, and what its values are."""
+    said = []
+    while isinstance(kind, inspect.Metadata | inspect.UnionType):
+        if isinstance(kind, inspect.Metadata):
+            said.append(kind.extra_json_schema or {})
+            kind = kind.type
+        else:
+            kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
+    return said, kind
+
+
+def _is_told(field: inspect.Field) -> bool:
+    said, kind = _peeled(field.type)
+    has_own = isinstance(kind, inspect.StructType) or any("examples" in each for each in said[:1])
+    return has_own or field.required or field.default is not NODEFAULT
+
+
+def _named(kind: inspect.StructType, field: inspect.Field) -> str:
+    """Return what a field is the id of: `plan_id` of a plan, `id` of what its class is called."""
+    if field.name != "id":
+        return field.name.removesuffix("_id")
+    return next(each.__name__.lower() for each in kind.cls.__mro__ if "id" in each.__annotations__)
