@@ -71,9 +71,9 @@ class WebhookMessages(ReadModel):
         self._known: dict[int, int | None] = {}
         self._known_at: int | None = None  # The end of the batch before.
         columns = self.rows.c
-        self._new = (columns.position > bindparam("after"), columns.position <= bindparam("until"))
-        self._between = HotStatement(select(self.rows).where(*self._new))
-        news = select(columns.organization_id, columns.type).distinct().where(*self._new)
+        new = (columns.position > bindparam("after"), columns.position <= bindparam("until"))
+        self._between = HotStatement(select(self.rows).where(*new))
+        news = select(columns.organization_id, columns.type).distinct().where(*new)
         self._news = HotStatement(news)
         self._pages: dict[int, HotStatement] = {}  # By the number of types.
         return [self.rows, self.thresholds]
@@ -119,11 +119,11 @@ class WebhookMessages(ReadModel):
         self,
         database: Database,
         organization_id: UUID,
-        span: tuple[int, int],
+        after: int,
         types: Collection[str],
         limit: int,
     ) -> list[MessageRow]:
-        """Return the first messages of an organization between two positions, of types or of all.
+        """Return the first messages of an organization after a position, of types or of all.
 
         Each type is looked for in the index by itself, so that a rare one is found as soon.
         """
@@ -131,13 +131,13 @@ class WebhookMessages(ReadModel):
         if hot is None:
             hot = self._pages[len(types)] = HotStatement(self._page_of(len(types)))
         named = {f"type_{number}": name for number, name in enumerate(types)}
-        after, until = span
-        given = {"owner": organization_id, "after": after, "until": until, "limit": limit}
+        given = {"owner": organization_id, "after": after, "limit": limit}
         return [*map(STORED.read, database.rows(hot, **given, **named))]
 
     def _page_of(self, types: int) -> Select[Any]:
         columns = self.rows.c
-        owned = (columns.organization_id == bindparam("owner", type_=Uuid()), *self._new)
+        is_new = columns.position > bindparam("after")
+        owned = (columns.organization_id == bindparam("owner", type_=Uuid()), is_new)
         first = select(self.rows).where(*owned)
         if types:
             found = (

@@ -7,7 +7,7 @@ of each process, which runs only then, looks for news and wakes whoever they are
 import logging
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from threading import Event, Lock, Thread
 from typing import Annotated, Any, Final
@@ -41,6 +41,8 @@ WAITERS = "waiters"  # The key of `Waiters` among the extensions of the applicat
 NOT_A_CURSOR = "Must be a `next` that your organization was given; leave it out to begin."
 NOT_FILLED = "The events are still being read from the log; try again."
 NOT_YOURS = "Is none of your endpoints."
+
+News = Collection[tuple[UUID, str]]  # Whose, and of which type.
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +170,7 @@ class Waiters:
                 is_behind = self._look()
             except Exception as error:  # noqa: BLE001  # Those who wait get an answer all the same.
                 log_place(logger, error)
-                self._tell(lambda _: True)
+                self._tell(None)
             pause.wait(PACE_S)
             if not is_behind:
                 self._parts.waker.wait(mark, IDLE_S)
@@ -186,16 +188,15 @@ class Waiters:
         if place is None:
             return False
         if place.position > seen:
-            news = model.news(parts.views, seen, place.position)
-            self._tell(lambda waiter: waiter.wants(news))
-            with self._lock:
-                if self._seen == seen:  # Else somebody came who has seen less.
-                    self._seen = place.position
+            self._tell(model.news(parts.views, seen, place.position), seen, place.position)
         return place.position < parts.log.head()
 
-    def _tell(self, is_meant: Callable[["Waiter"], bool]) -> None:
+    def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
+        """Tell those whom it concerns, all if None, of the news between two positions."""
         with self._lock:
-            found = [tell for waiter, tell in self._waiting.items() if is_meant(waiter)]
+            found = [tell for it, tell in self._waiting.items() if news is None or it.wants(news)]
+            if self._seen == after:  # Else somebody has come who has seen less.
+                self._seen = until
         for tell in found:
             tell()
 
@@ -214,7 +215,7 @@ class Waiter:
         self._types, self._context = query["types"], context
         self._waiters: Waiters = context.parts[WAITERS]
 
-    def wants(self, news: set[tuple[UUID, str]]) -> bool:
+    def wants(self, news: News) -> bool:
         types = self._types or (*TYPES, TEST)
         return any((self.organization_id, each) in news for each in types)
 
@@ -268,18 +269,16 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
         raise ServiceUnavailable(NOT_FILLED)
     endpoint_id = _endpoint(given.parts, owner, query.get("webhook_id"))
     after, limit = query["after"], query["limit"]
-    span = after, max(after, place.position)
-    rows = model.page(parts.views, owner, span, query["types"], limit + 1)
+    rows = model.page(parts.views, owner, after, query["types"], limit + 1)
     shown, has_more = rows[:limit], len(rows) > limit
     note_age(parts, model.name)
     events = [
         PulledEvent(message_id(endpoint_id, each.stream_id, each.version), Raw(each.body))
         for each in shown
     ]
-    reached = shown[-1].position if has_more else span[1]
-    page = EventPage(events, cursor_at(owner, reached), has_more)
+    page = EventPage(events, cursor_at(owner, shown[-1].position if shown else after), has_more)
     waits = query["wait"] and not events
-    return Answer(page, later=Waiter(request_context(), query, reached) if waits else None)
+    return Answer(page, later=Waiter(request_context(), query, place.position) if waits else None)
 
 
 def _endpoint(parts: Container, owner: UUID, webhook_id: UUID | None) -> UUID:

@@ -23,7 +23,6 @@ from app.http.edge.replies import (
     Answer,
     example,
     replay_headers,
-    wait_for,
 )
 from app.http.edge.request import container, reached
 from app.http.links.input import NoBody, name_field
@@ -36,7 +35,9 @@ from domain.webhooks.endpoint import CHANGED, REGISTERED, Address, DisabledReaso
 from domain.webhooks.messages import TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
+from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, means, one_of
+from workers.webhook_planner import WebhookPlanner
 
 TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
 STATUS: Final = one_of("DeliveryStatus", get_args(DeliveryStatus), MORE_MAY_COME)
@@ -541,7 +542,8 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     delivery.
     """
     parts, owner, endpoint = given.parts, caller.organization_id, given.found
-    wait_for(parts, parts.webhook_planner.name)  # So that what was asked for before is not failed.
+    # So that what was asked for before does not seem to have failed.
+    wait_until_projected(parts.log, parts.views, parts.positions, [WebhookPlanner.name])
     find = partial(parts.webhook_deliveries.failed, owner, endpoint.id, given.body["since"])
     asked, replayed = parts.webhooks.redeliver_failed(
         owner, endpoint.id, Failed(given.body["since"], find), given.key, given.cause()

@@ -115,9 +115,13 @@ def test_what_was_rolled_back_does_not_count(process: Process, organization_id: 
     class Dies(Exception):
         """Comes before the commit."""
 
-    with pytest.raises(Dies), process.views.writing() as connection:
-        model.follow(connection, Batch(process.log.read(place, 10), place, process.log.head()))
-        raise Dies
+    def write() -> None:
+        with process.views.writing() as connection:
+            model.follow(connection, Batch(process.log.read(place, 10), place, process.log.head()))
+            raise Dies
+
+    with pytest.raises(Dies):
+        write()
     process.projector.catch_up()
     assert [it.type for it in rows(process)] == ["wallet.deposited"]
     assert differences(*parts, model) == []

@@ -120,7 +120,10 @@ def plan(process: Process, planner: WebhookPlanner) -> None:
 
 
 def planner_of(process: Process, bells: Bells | None = None) -> WebhookPlanner:
-    models, plans = (process.webhook_endpoints, process.webhook_messages), process.webhook_deliveries
+    models, plans = (
+        (process.webhook_endpoints, process.webhook_messages),
+        process.webhook_deliveries,
+    )
     return WebhookPlanner(process.source, *models, plans, bells or Bells())
 
 

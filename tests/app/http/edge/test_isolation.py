@@ -83,6 +83,9 @@ SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("rotate_webhook_secret", "webhook_id"): webhook_of,
     ("send_test_webhook", "webhook_id"): webhook_of,
     ("list_deliveries", "webhook_id"): webhook_of,
+    ("redeliver_failed", "webhook_id"): webhook_of,
+    ("read_delivery", "webhook_id"): delivery_of,
+    ("read_delivery", "delivery_id"): delivery_of,
     ("redeliver", "webhook_id"): delivery_of,
     ("redeliver", "delivery_id"): delivery_of,
 }
@@ -91,6 +94,7 @@ OF_EVERYBODY = {"month"}  # Each organization has statements of its own of the s
 BODIES: dict[str, Callable[[Tenant], dict[str, Any]]] = {
     "change_link_plans": lambda tenant: {"add": [shop_of(tenant).plans[FREE]]},
     "rename_link": lambda _: {"name": "Van 13"},
+    "redeliver_failed": lambda _: {"since": "2026-11-21T00:00:00Z"},
 }
 
 NUMBER = "+971508245915"
@@ -116,6 +120,7 @@ WITHOUT_ID: dict[str, Callable[[Tenant], dict[str, Any]]] = {
     "read_usage": lambda _: {"query_string": {"group_by": "day"}},
     "create_webhook": lambda _: {"json": {"url": "https://hooks.example/"}},
     "list_webhooks": lambda _: {},
+    "list_events": lambda _: {"query_string": {"types": "wallet.deposited"}},
     "number_lookup_health": lambda _: {},
     "livez": lambda _: {},
     "readyz": lambda _: {},
