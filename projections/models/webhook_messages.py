@@ -1,6 +1,7 @@
 """What webhooks of any type tell: each message once, whether or not an endpoint wants it."""
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -110,10 +111,12 @@ class WebhookMessages(ReadModel):
         rows = database.rows(self._between, after=after, until=until)
         return {row.position: row for row in map(STORED.read, rows)}
 
-    def news(self, database: Database, after: int, until: int) -> set[tuple[UUID, str]]:
-        """Return which organizations have messages between two positions, and of which types."""
-        rows = database.rows(self._news, after=after, until=until)
-        return {(as_id(owner), name) for owner, name in rows}
+    def news(self, database: Database, after: int, until: int) -> Mapping[int, set[str]]:
+        """Return the types of the messages between two positions, by organization as an int."""
+        news = defaultdict[int, set[str]](set)
+        for owner, name in database.rows(self._news, after=after, until=until):
+            news[as_id(owner).int].add(name)
+        return news
 
     def page(
         self,

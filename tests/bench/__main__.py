@@ -18,7 +18,17 @@ from tests.bench.table import as_json, render
 
 Measure = Callable[..., Iterator[Row]]
 
-ROWS = ("lookups", "rest", "hot_wallet", "projector", "lag", "link_creation", "step", "growth")
+ROWS = (
+    "lookups",
+    "rest",
+    "hot_wallet",
+    "projector",
+    "lag",
+    "link_creation",
+    "step",
+    "feed",
+    "growth",
+)
 
 FIGURES = "every figure is a median, but those that are called p99"
 

@@ -14,7 +14,7 @@ from domain.webhooks.messages import TYPES, type_of
 from projections.engine.read_model import Batch
 from projections.engine.rebuild import rebuild_all
 from projections.engine.verify import differences
-from projections.models.webhook_messages import STORED, MessageRow
+from projections.models.webhook_messages import STORED, MessageRow, WebhookMessages
 from tests.installation import Installation, Process, numbers
 from tests.projections.histories import cancel_job, create_job, finish_job, look_up
 
@@ -155,3 +155,29 @@ def test_a_rebuild_gives_the_same_rows(process: Process, organization_id: UUID) 
     process.projector.catch_up()
     assert rows(process)[: len(before)] == before
     assert differences(*parts, model) == []
+
+
+def test_what_is_told_changes_with_the_version() -> None:
+    """Else the rows of before would lack what a rebuild makes."""
+    told = sorted(f"{name} {kind.TOPIC}" for name, (kinds, _) in TYPES.items() for kind in kinds)
+    assert (WebhookMessages.version, told) == (
+        1,
+        [
+            "job.finished bulk_job.cancelled",
+            "job.finished bulk_job.finished",
+            "link.activated link.activated",
+            "link.ended link.ended",
+            "link.expiring link.expiry_near",
+            "link.failed link.provisioning_failed",
+            "link.installed link.installed",
+            "link.reactivated link.reactivated",
+            "link.suspended link.suspended",
+            "link.usage link.usage_reached",
+            "topup.completed link.plan_added",
+            "topup.failed plan_change.failed",
+            "wallet.deposited wallet.deposited",
+            "wallet.low_balance organization.low_balance_threshold_set",
+            "wallet.low_balance wallet.adjusted",
+            "wallet.low_balance wallet.charged",
+        ],
+    )
