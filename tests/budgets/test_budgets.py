@@ -95,6 +95,7 @@ BUDGETS: Mapping[str, Budget] = {
     "list of webhooks": Budget("web 5/0", "web 6/0"),
     # The positions, and the page.
     "page of events": Budget("web 2/0", "web 3/0"),
+    "page of two types": Budget("web 2/0", "web 3/0"),
     # The endpoint; the page and how many there are.
     "list of deliveries": Budget("web 3/0", "web 4/0"),
     # Its reply reads the network.

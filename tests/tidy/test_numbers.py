@@ -152,10 +152,8 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",
     "webhooks of an organization": f"{ENDPOINTS_MAX}",
     "`per_page` of any list": f"{PER_PAGE_MAX}",
-    "`limit` of events": (
-        f"{events.LIMIT_MAX}, without it {events.EventQuery().fields['limit'].load_default}"
-    ),
-    "`wait` for events": f"{events.WAIT_MAX_S} s",
+    "`limit` of events": f"{events.LIMIT_MAX}",
+    "`wait` for events, in seconds": f"{events.WAIT_MAX_S}",
     "deliveries sent again by one request": f"{REDELIVERED_MAX}, the oldest first",
     "groups of `/v1/usage`": f"{finance_routes.ROWS_MAX}",
     "`page` of any list": f"{PAGE_MAX}",

@@ -377,7 +377,7 @@ def find_delivery(
         201,
         leads_to=link_to(
             "read_webhook change_webhook delete_webhook rotate_webhook_secret send_test_webhook "
-            "list_deliveries",
+            "list_deliveries redeliver_failed",
             webhook_id="/data/id",
         ),
     ),
@@ -521,7 +521,10 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     reply=DELIVERY,
 )
 def read_delivery(_: Caller, given: Given[tuple[WebhookEndpoint, Delivery]]) -> DeliveryWithBody:
-    """Read a delivery, with its body."""
+    """Read a delivery, with its body.
+
+    What was sent at each attempt, and what has come of it.
+    """
     delivery = given.found[1]
     return DeliveryWithBody.of(delivery, body=Raw(delivery.body))
 

@@ -57,6 +57,7 @@ KEYED = {
     "PUT /v1/links/{identifier}/plans",
     "POST /v1/webhooks",
     "POST /v1/webhooks/{webhook_id}/rotate-secret",
+    "POST /v1/webhooks/{webhook_id}/redeliver",
     "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
 }
 DRY = {"true", "1", True}

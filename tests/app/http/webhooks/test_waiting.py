@@ -4,12 +4,14 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.webhooks.events import WAITERS, WAITING_OF_ONE_MAX, Waiters
+from app.http.webhooks.events import WAITERS, WAITING_OF_ONE_MAX, Waiter, Waiters
 from app.settings import HTTP_THREADS
 from tests.app.http.conftest import MakeService
 from tests.app.http.over_http import HOST, Answer, listeners, request, running, send
@@ -158,6 +160,29 @@ def test_a_request_that_waits_is_counted_once(server: Server, service: Service) 
     server.until_waiting(1)
     tenant.deposit("7.00")
     assert left(reader.answer()) in {before - 1, 999}  # Unless another minute has begun.
+
+
+def test_what_comes_between_the_read_and_the_wait_is_heard(make_service: MakeService) -> None:
+    service = make_service()
+    tenant, parts = service.tenant(), service.container
+    waiters = Waiters(parts)
+
+    def waiter(*types: str) -> Waiter:
+        context: Any = SimpleNamespace(organization_id=tenant.id, parts={WAITERS: waiters})
+        return Waiter(context, {"wait": WAIT_S, "types": types}, read_at)
+
+    parts.projector.catch_up()
+    read_at = parts.log.head()
+    other, late, told = waiter("link.failed"), waiter(), Event()
+    assert other.begin(lambda: None)
+    tenant.deposit("7.00")
+    parts.projector.catch_up()
+    wait_until(lambda: waiters._seen == parts.log.head())  # noqa: SLF001  # As above.
+    assert late.begin(told.set)
+    assert told.wait(WAIT_S)
+    for each in (late, other):
+        each.end(again=False)
+    wait_until(lambda: not waiters._looking)  # noqa: SLF001  # As above.
 
 
 def test_who_waits_is_answered_when_nobody_can_look(make_service: MakeService) -> None:
