@@ -157,6 +157,10 @@ def _low_at_once(event: Organization.LowBalanceThresholdSet) -> Facts | None:
     }
 
 
+def _nothing(_: object, __: EventContext) -> None:
+    """Tell nothing."""
+
+
 def _test(event: WebhookRequest.TestAsked, _: EventContext) -> Facts:
     return {"webhook_id": event.endpoint_id}
 
@@ -200,7 +204,7 @@ def type_of(event: Event) -> str | None:
 def message_of(recorded: Recorded, context: EventContext) -> WebhookMessage | None:
     """Return the message that an event causes; the same event always gives the same bytes."""
     event: Any = recorded.event
-    name, tell = _OF_KIND[type(event)]
+    name, tell = _OF_KIND.get(type(event), ("", _nothing))
     facts = tell(event, context)
     if facts is None:
         return None
