@@ -160,8 +160,9 @@ def test_events_are_pulled(net: Net) -> None:
         "wait=31",
         "wait=a",
         "webhook_id=a",
-        "after=&types=&webhook_id=&limit=1",
+        "after=&types=&limit=1",
         "limit=",
+        "webhook_id=",
         f"after={first['next']}&after={first['next']}",
     ):
         acme.get(f"{EVENTS}?{query}")

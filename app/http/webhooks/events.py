@@ -79,7 +79,7 @@ _NAMES = "|".join(re.escape(each) for each in (*TYPES, TEST))
 
 
 class EventQuery(Query):
-    """Which events; an empty parameter counts as absent."""
+    """Which events; an empty filter counts as absent."""
 
     after = Cursor(
         load_default=0,
