@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 def cursor_at(organization_id: UUID, position: int) -> str:
     """Return the cursor behind a position: version, position, and whose it is."""
     whose = derive_id("events", organization_id, position).bytes[:6]
-    return urlsafe_b64encode(b"\1" + position.to_bytes(8, "big") + whose).decode()
+    return urlsafe_b64encode(b"\1" + position.to_bytes(8, "big", signed=True) + whose).decode()
 
 
 class Cursor(Reads, fields.Field[int]):
@@ -59,7 +59,7 @@ class Cursor(Reads, fields.Field[int]):
     def read(self, value: Any) -> int:
         owner = request_context().organization_id
         if owner is not None and re.fullmatch(r"[A-Za-z0-9_-]{20}", value, re.ASCII):
-            position = int.from_bytes(urlsafe_b64decode(value)[1:9], "big")
+            position = int.from_bytes(urlsafe_b64decode(value)[1:9], "big", signed=True)
             if value == cursor_at(owner, position):
                 return position
         raise ValidationError(NOT_A_CURSOR)

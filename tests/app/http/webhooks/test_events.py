@@ -114,6 +114,8 @@ def test_a_cursor_is_of_one_organization_and_nobody_makes_one_up(
         reply = tenant.get(EVENTS, query_string={"after": text})
         assert [*fields_of(reply)] == ["after"], text
     assert [*fields_of(rival.get(EVENTS, query_string={"after": cursor}))] == ["after"]
+    for position in (-(2**63), 2**63 - 1):  # Made up by one who has read this.
+        assert read(tenant, after=cursor_at(tenant.id, position))["has_more"] is False
     twice = tenant.get(f"{EVENTS}?after={cursor}&after={cursor}")
     assert fields_of(twice) == {"after": ["Must be given once."]}
 
