@@ -1,5 +1,6 @@
 """Webhooks: where an organization is told what happens, and what it was told."""
 
+from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, get_args
 from uuid import UUID
@@ -218,12 +219,22 @@ class DeliveryQuery(PageQuery):
     )
 
 
+class _Since(TimeField):
+    """A moment in UTC, because an event keeps it."""
+
+    def read(self, value: Any) -> datetime:
+        try:
+            return super().read(value).astimezone(UTC)
+        except OverflowError:
+            raise ValidationError(NOT_A_TIME) from None
+
+
 class RedeliverBody(Schema):
     """What is to be told again."""
 
     example: ClassVar = {"since": "2026-11-21T00:00:00Z"}
 
-    since = TimeField(
+    since = _Since(
         required=True,
         metadata=described(
             "What was planned at this time or later; a date is its first instant, UTC.",
