@@ -1,10 +1,10 @@
 """Follows the log and plans webhook deliveries, at least once, whatever process dies."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from itertools import chain
+from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
@@ -13,45 +13,49 @@ from sqlalchemy import Connection
 from domain.aggregates import topics_but
 from domain.log.log import Place, Recorded, Stretch
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.messages import (
-    TEST,
-    EventContext,
-    WebhookMessage,
-    kinds_of,
-    message_of,
-    type_of,
-)
+from domain.webhooks.messages import TEST, kinds_of, type_of
 from domain.webhooks.ports import Delivery, message_id
 from projections.engine.consumer import Consumer, Source
 from projections.engine.positions import Position
 from projections.engine.read_model import Batch
 from projections.models.webhook_endpoints import WebhookEndpointRow, WebhookEndpoints
+from projections.models.webhook_messages import MessageRow, WebhookMessages
 from projections.stores.deliveries import Deliveries
 from workers.routes import Publisher, webhook_message
 
 # How far back it starts without a position; deliveries that it plans again have the same ids.
 BACK = timedelta(hours=72)
 BELLS_MAX = 1_000  # Messages. While so many wait, workers find due deliveries by themselves.
-ASKED = (WebhookRequest.TestAsked, WebhookRequest.RedeliveryAsked)
+ASKED = (
+    WebhookRequest.TestAsked,
+    WebhookRequest.RedeliveryAsked,
+    WebhookRequest.RedeliveriesAsked,
+)
 
 
 class WebhookPlanner(Consumer):
-    """Never passes the position of the endpoints' read model, so it misses no new endpoint."""
+    """Never passes the read models of endpoints and messages, so it misses none of them."""
 
     name = "webhooks"
     version = 1  # Raised with the tables of deliveries too; then it starts BACK in the past.
 
     def __init__(
-        self, source: Source, endpoints: WebhookEndpoints, plans: Deliveries, publisher: Publisher
+        self,
+        source: Source,
+        endpoints: WebhookEndpoints,
+        messages: WebhookMessages,
+        plans: Deliveries,
+        publisher: Publisher,
     ) -> None:
         super().__init__(source)
-        self._endpoints, self._plans, self._publisher = endpoints, plans, publisher
+        self._endpoints, self._messages = endpoints, messages
+        self._plans, self._publisher = plans, publisher
         self._changed_at = -1  # The next two are as of this change of an endpoint.
         self._told: dict[UUID, list[WebhookEndpointRow]] = {}
         self.unused = frozenset[str]()
         # Of the batch in hand.
         self._planned: Sequence[Delivery] = ()
-        self._again: Sequence[WebhookRequest.RedeliveryAsked] = ()
+        self._again: Sequence[tuple[Any, Sequence[UUID]]] = ()
 
     def start(self, lost: Position | None) -> Place | None:
         """Start BACK in the past."""
@@ -60,8 +64,10 @@ class WebhookPlanner(Consumer):
         return self.place_at(self._first_since(self._clock() - BACK))
 
     def read(self, after: int) -> Stretch:
-        """Read up to where the endpoints are known; where nobody is told, pass it unread."""
-        limit = self._positions.all(self._database).get(self._endpoints.name)
+        """Read up to where all is known; where nobody is told, pass it unread."""
+        known = self._positions.all(self._database)
+        places = [known.get(each.name) for each in (self._endpoints, self._messages)]
+        limit = min(filter(None, places), key=attrgetter("position")) if all(places) else None
         if limit is None or limit.stream_id is None or limit.position <= after:
             return Stretch((), 0, None, is_whole=True)
         self._learn()
@@ -72,44 +78,46 @@ class WebhookPlanner(Consumer):
 
     def prepare(self, rows: Sequence[Recorded]) -> bool:
         """Make the deliveries of a batch; return whether there is anything to store."""
-        now, context = self._clock(), EventContext(self._log)
-        made = (self._deliveries(each, context, now) for each in rows)
-        self._planned = [*chain.from_iterable(made)]
-        asked = (each.event for each in rows)
-        self._again = [each for each in asked if isinstance(each, WebhookRequest.RedeliveryAsked)]
+        wanted = [(each.position, found) for each in rows if (found := self._wanting(each))]
+        told: Mapping[int, MessageRow] = {}
+        if wanted:
+            told = self._messages.between(self._database, wanted[0][0] - 1, wanted[-1][0])
+        now = self._clock()
+        self._planned = [
+            _delivery(endpoint.id, told[position], now)
+            for position, endpoints in wanted
+            if position in told
+            for endpoint in endpoints
+        ]
+        asked = ((each.event, _asked_again(each.event)) for each in rows)
+        self._again = [(event, ids) for event, ids in asked if ids]
         return bool(self._planned or self._again)
 
     def follow(self, connection: Connection, batch: Batch) -> None:
         """Store the deliveries of the batch."""
         del batch
         self._plans.plan(connection, self._planned)
-        for each in self._again:
-            self._plans.reopen(connection, each.delivery_id, each.endpoint_id, self._clock())
+        for event, ids in self._again:
+            self._plans.reopen(connection, ids, event.endpoint_id, self._clock())
 
     def finish(self) -> None:
         """Tell workers of new deliveries; if the broker is away, the next beat finds these."""
         told = {each.endpoint_id: each.organization_id for each in self._planned}
-        told |= {each.endpoint_id: each.organization_id for each in self._again}
+        told |= {each.endpoint_id: each.organization_id for each, _ in self._again}
         with suppress(Exception):  # Whatever the broker raises.
             if told and self._publisher.backlog("webhook") < BELLS_MAX:
                 for endpoint_id, organization_id in told.items():
                     self._publisher.publish(webhook_message(organization_id, endpoint_id))
 
-    def _deliveries(
-        self, recorded: Recorded, context: EventContext, now: datetime
-    ) -> Iterable[Delivery]:
-        """Yield a delivery of an event for each endpoint that wants it."""
+    def _wanting(self, recorded: Recorded) -> Sequence[WebhookEndpointRow]:
+        """Return the endpoints that want the message of an event, if it has one."""
         event: Any = recorded.event
         name = type_of(event)
-        wanting = [
+        return [
             each
             for each in self._told.get(event.organization_id, ())
             if each.since < recorded.position and _wants(each, name, event)
         ]
-        message = message_of(recorded, context) if wanting else None
-        if message is not None:
-            for each in wanting:
-                yield _delivery(each.id, recorded, message, now)
 
     def _learn(self) -> None:
         """Read the endpoints again if one has changed."""
@@ -138,22 +146,29 @@ class WebhookPlanner(Consumer):
         return low
 
 
+def _asked_again(event: object) -> Sequence[UUID]:
+    match event:
+        case WebhookRequest.RedeliveryAsked():
+            return [event.delivery_id]
+        case WebhookRequest.RedeliveriesAsked():
+            return event.delivery_ids
+        case _:
+            return ()
+
+
 def _wants(endpoint: WebhookEndpointRow, name: str | None, event: Any) -> bool:
     if name == TEST:
         return bool(event.endpoint_id == endpoint.id)
     return name is not None and (endpoint.events is None or name in endpoint.events)
 
 
-def _delivery(
-    endpoint_id: UUID, recorded: Recorded, message: WebhookMessage, now: datetime
-) -> Delivery:
-    event = recorded.event
+def _delivery(endpoint_id: UUID, message: MessageRow, now: datetime) -> Delivery:
     return Delivery(
-        id=message_id(endpoint_id, event.originator_id, event.originator_version),
+        id=message_id(endpoint_id, message.stream_id, message.version),
         endpoint_id=endpoint_id,
         organization_id=message.organization_id,
         about=message.about,
-        position=recorded.position,
+        position=message.position,
         type=message.type,
         body=message.body,
         created_at=now,

@@ -128,6 +128,7 @@ from projections.models.unfinished import Unfinished
 from projections.models.usage import Usage
 from projections.models.wallets import Wallets
 from projections.models.webhook_endpoints import WebhookEndpoints
+from projections.models.webhook_messages import WebhookMessages
 from projections.stores.checkpoints import CheckpointStore
 from projections.stores.counters import Counters
 from projections.stores.deliveries import Deliveries
@@ -368,6 +369,7 @@ class Container:
     unfinished = made(Unfinished)
     fee_book = made(FeeBook)
     webhook_endpoints = made(WebhookEndpoints)
+    webhook_messages = made(WebhookMessages)
     erasures = made(Erasures)
 
     @property
@@ -376,7 +378,7 @@ class Container:
         kinds = {name: each.kind for name, each in parts if isinstance(each, made)}
         found = [getattr(self, name) for name in kinds if issubclass(kinds[name], ReadModel)]
         for model in found:
-            model.vault = self.vault
+            model.vault, model.log = self.vault, self.log
         return found
 
     waker = part(lambda c: c.persistence.waker(c.log.appended))
@@ -754,7 +756,10 @@ class Container:
         return self.make(Webhooks, key_id=lambda: self.webhook_key.newest().id)
 
     webhook_planner = made(
-        WebhookPlanner, endpoints="webhook_endpoints", plans="webhook_deliveries"
+        WebhookPlanner,
+        endpoints="webhook_endpoints",
+        messages="webhook_messages",
+        plans="webhook_deliveries",
     )
     webhook_signer = made(WebhookSigner, key="webhook_key.value")
 

@@ -49,6 +49,9 @@ def ensure(own: OwnTables) -> None:
                 if found != own.version and own.cheap:
                     metadata.drop_all(connection)
                 metadata.create_all(connection)
+                for table in metadata.tables.values():
+                    for index in table.indexes:  # A later release may have more of them.
+                        index.create(connection, checkfirst=True)
         if found != own.version:
             connection.execute(_VERSIONS.delete().where(_VERSIONS.c.name == own.name))
             connection.execute(_VERSIONS.insert().values(name=own.name, version=own.version))

@@ -44,6 +44,7 @@ from app.http.links import routes as links
 from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.server import Server
+from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
 from app.watch.tracing import tracing
@@ -171,6 +172,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     app = Edge(container, new_id)
     app.extensions[errors.OUTAGES] = errors.Outages(container)
     app.extensions[ended_jobs.PART] = ended_jobs.EndedJobs()
+    app.extensions[events.WAITERS] = events.Waiters(container)
     groups = (
         auth.blueprint,
         lookups.blueprint,
@@ -182,6 +184,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         deposits.blueprint,
         finance.blueprint,
         webhooks.blueprint,
+        events.blueprint,
         health.blueprint,
         # Elsewhere its paths are as unknown as any other.
         *(sandbox.GROUPS if container.settings.sandbox else ()),

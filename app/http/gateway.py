@@ -25,7 +25,7 @@ import msgspec
 
 from app.http.edge.oauth_errors import oauth_body_of
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
-from app.http.edge.replies import ReplyMeta, failure_body
+from app.http.edge.replies import LATER, ReplyMeta, failure_body
 from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
 from app.http.renewals import Renewals
 from app.settings import HTTP_THREADS
@@ -72,6 +72,19 @@ class Pending(Protocol):
         ...
 
 
+class Later(Protocol):
+    """What a reply may wait for, at most `wait_s`, without a thread."""
+
+    wait_s: float
+
+    def begin(self, tell: Callable[[], object]) -> bool:
+        """Have `tell` called when another answer is due, in any thread; False: do not wait."""
+        ...
+
+    def end(self, *, again: bool) -> None:
+        """Wait no longer; `again`: the request is answered anew."""
+
+
 # Given a request and its body; None: it is for a thread. Raises WouldWait, with nothing done.
 AtOnce = Callable[[Scope, bytes], Pending | Reply | None]
 
@@ -95,6 +108,7 @@ class Gateway:
         self._waiting: dict[Pending, float] = {}  # Since when each one waits for its outcome.
         self._begun: list[tuple[Pending, Future[None]]] = []  # In this round of the loop.
         self._told = deque[Future[None]]()  # Those whose outcome is there.
+        self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
         # By caller: the end of what a thread does because the loop would have had to wait.
         self._ahead: dict[bytes, Future[Any]] = {}
         self._base = {
@@ -127,13 +141,16 @@ class Gateway:
             if self._queue.qsize() >= WAITING_REQUESTS_MAX:
                 await self.refuse(UNAVAILABLE, scope, receive, send)
                 return
-            call = _Call(scope, body, send, self._replies)
-            self._queue.put(call)
+            call = self._call(scope, body, send)
             if caller is not None:
                 self._ahead.setdefault(caller, call.ended)
             reply = await call.ended
             if caller is not None and self._ahead.get(caller) is call.ended:
                 del self._ahead[caller]
+            until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
+            while call.later is not None and await self._wait(call.later, until_s):
+                call = self._call(scope, body, send)
+                reply = await call.ended
         if reply is not None:
             await _send(send, reply)
 
@@ -148,6 +165,33 @@ class Gateway:
         now_s = time.monotonic()
         for pending, since_s in [*self._waiting.items()]:
             pending.expire(now_s - since_s)
+
+    def end_waits(self) -> None:
+        """Send every reply that waits for news as it is, and let no other one wait."""
+        parked, self._parked = self._parked or (), None
+        for news in parked:
+            _settle(news, result=False)
+
+    def _call(self, scope: Scope, body: bytes, send: Send) -> "_Call":
+        call = _Call(scope, body, send, self._replies)
+        self._queue.put(call)
+        return call
+
+    async def _wait(self, later: Later, until_s: float) -> bool:
+        """Wait for news without a thread; tell whether there is any before `until_s`."""
+        if self._parked is None:
+            return False
+        loop = asyncio.get_running_loop()
+        news: Future[bool] = loop.create_future()
+        if not later.begin(partial(_soon, loop, partial(_settle, news, result=True))):
+            return False
+        self._parked.add(news)
+        await asyncio.wait([news], timeout=until_s - time.monotonic())
+        if self._parked is not None:
+            self._parked.discard(news)
+        is_new = news.done() and news.result()
+        later.end(again=is_new)
+        return is_new
 
     def stop(self) -> None:
         """End the threads, each after its present request."""
@@ -232,6 +276,7 @@ class _Call:
         self._headers: list[tuple[str, str]] = []
         self._has_begun = False
         self._until_s = float("inf")
+        self.later: Later | None = None
 
     def run(self, app: WSGIApplication, environ: dict[str, Any]) -> None:
         """Call the application; a reply that has begun and fails is cut short."""
@@ -250,6 +295,7 @@ class _Call:
         try:
             rest = filter(None, blocks)
             block = next(rest, b"")  # Only now must the application have called `_start`.
+            self.later = environ.get(LATER)
             bare = self.scope["method"] == "HEAD" or self._status in {204, 304}
             if bare or any(name.lower() == "content-length" for name, _ in self._headers):
                 return Reply(self._status, self._headers, b"".join([block, *rest]))

@@ -445,6 +445,14 @@ class Connection(HttpToolsProtocol):
         self._start_asgi_task(cycle, app)
 
 
+class _Uvicorn(uvicorn.Server):
+    """Uvicorn's, which at its end lets no reply wait for news."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        cast("Gateway", self.config.app).end_waits()
+        await super().shutdown(sockets)
+
+
 class Server:
     """Listens, and has requests answered until it is stopped; then ends within `finish_s`."""
 
@@ -470,7 +478,7 @@ class Server:
             timeout_notify=0,
             timeout_graceful_shutdown=cast("int", finish_s),
         )
-        self._uvicorn = uvicorn.Server(config)
+        self._uvicorn = _Uvicorn(config)
 
     def run(self) -> None:
         """Serve until `stop`; then finish what has begun.

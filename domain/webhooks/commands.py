@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
@@ -25,6 +26,8 @@ from domain.webhooks.endpoint import (
 from domain.webhooks.ports import message_id
 from domain.webhooks.signatures import Generation
 
+REDELIVERED_MAX = 500  # Of one request: their ids are kept for ever, in one event of 20 KB.
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -45,6 +48,13 @@ class Changes:
     description: str | UnsetType | None = UNSET
     events: Sequence[str] | UnsetType | None = UNSET
     enabled: bool | UnsetType = UNSET
+
+
+class Failed(NamedTuple):
+    """Failed deliveries of an endpoint: `find` returns up to so many that were planned `since`."""
+
+    since: datetime
+    find: Callable[[int], Sequence[UUID]]
 
 
 class Rotated(NamedTuple):
@@ -211,7 +221,7 @@ class Webhooks:
 
         def attempt() -> bool:
             endpoint = self.get(organization_id, endpoint_id)
-            earlier = self._earlier(endpoint, "redeliver", key, delivery_id)
+            earlier = self._earlier(endpoint, "redeliver", key, delivery_id=delivery_id)
             if earlier is not None:
                 return True
             endpoint.require_enabled()
@@ -222,12 +232,34 @@ class Webhooks:
 
         return retry_on_conflict(attempt)
 
-    def _earlier(
+    def redeliver_failed(
         self,
-        endpoint: WebhookEndpoint,
-        operation: str,
+        organization_id: UUID,
+        endpoint_id: UUID,
+        failed: Failed,
         key: str | None,
-        delivery_id: UUID | None = None,
+        cause: Cause,
+    ) -> tuple[WebhookRequest.RedeliveriesAsked, bool]:
+        """Ask for what has failed again, the oldest first; tell whether that is a replay."""
+
+        def attempt() -> tuple[WebhookRequest.RedeliveriesAsked, bool]:
+            endpoint = self.get(organization_id, endpoint_id)
+            earlier = self._earlier(endpoint, "redeliver_failed", key, since=failed.since)
+            if isinstance(earlier, WebhookRequest.RedeliveriesAsked):
+                return earlier, True
+            endpoint.require_enabled()
+            found = [*failed.find(REDELIVERED_MAX + 1)]
+            ids, has_more = found[:REDELIVERED_MAX], len(found) > REDELIVERED_MAX
+            facts = {"since": failed.since, "delivery_ids": ids, "has_more": has_more}
+            kind = WebhookRequest.RedeliveriesAsked
+            asked = self._ask(kind, endpoint, "redeliver_failed", key, cause, **facts)
+            self.log.append(asked)
+            return cast("WebhookRequest.RedeliveriesAsked", asked.asked), False
+
+        return retry_on_conflict(attempt)
+
+    def _earlier(
+        self, endpoint: WebhookEndpoint, operation: str, key: str | None, **given: object
     ) -> WebhookRequest.Event | None:
         """Return the earlier request with a key; raises IdempotencyKeyReused if it differs."""
         if key is None:
@@ -237,7 +269,8 @@ class Webhooks:
         if found is None:
             return None
         asked = found.asked
-        if (asked.endpoint_id, getattr(asked, "delivery_id", None)) != (endpoint.id, delivery_id):
+        same = {name: getattr(asked, name, None) for name in given}
+        if asked.endpoint_id != endpoint.id or same != given:
             raise IdempotencyKeyReused
         return asked
 

@@ -292,6 +292,18 @@ class WebhookRequest(Root):
         def apply(self, aggregate: "WebhookRequest") -> None:
             aggregate.asked = self
 
+    class RedeliveriesAsked(Event, Created):
+        """These have failed; all that had, of those planned `since`, unless they were too many."""
+
+        TOPIC = "webhook_request.redeliveries_asked"
+
+        since: datetime
+        delivery_ids: list[UUID]
+        has_more: bool
+
+        def apply(self, aggregate: "WebhookRequest") -> None:
+            aggregate.asked = self
+
     class RotationAsked(Event, Created):
         """Saved together with the rotation that it asked for."""
 
@@ -302,7 +314,7 @@ class WebhookRequest(Root):
         def apply(self, aggregate: "WebhookRequest") -> None:
             aggregate.asked = self
 
-    asked: TestAsked | RedeliveryAsked | RotationAsked
+    asked: TestAsked | RedeliveryAsked | RedeliveriesAsked | RotationAsked
 
     @classmethod
     def make(

@@ -265,7 +265,8 @@ class Consumer(ABC):
                 # The position first, so that who lost the race writes no rows.
                 self._positions.advance(connection, behind, last, caught_up_at)
                 for old, together in by_position(behind).items():
-                    batch = Batch([row for row in rows if row.position > old])
+                    new = [row for row in rows if row.position > old]
+                    batch = Batch(new, old, last.position)
                     for place in together:
                         self.members[place.name].follow(connection, batch)
             self._passed, self._moved_at = None, time.monotonic()

@@ -13,7 +13,7 @@ from sqlalchemy.schema import SchemaItem
 
 from domain.aggregates import topics_but
 from domain.log.aggregate import Event
-from domain.log.log import Recorded
+from domain.log.log import Log, Recorded
 from domain.personal import Vault
 
 Uses = tuple[type[Event], ...]
@@ -25,10 +25,13 @@ class Batch:
     """Events in the order of the log; each read model takes the kinds that it uses.
 
     `rows` has all of them, or the rows of the log where a consumer reads those as they are stored.
+    They are what there is after one position and up to another, where these are given.
     """
 
-    def __init__(self, rows: Sequence[Recorded]) -> None:
-        self.rows = rows
+    def __init__(
+        self, rows: Sequence[Recorded], after: int | None = None, until: int | None = None
+    ) -> None:
+        self.rows, self.after, self.until = rows, after, until
 
     @cached_property
     def _by_kind(self) -> Mapping[type, Sequence[Recorded]]:
@@ -61,7 +64,10 @@ class ReadModel(ABC):
     name: ClassVar[str]
     version: ClassVar[int] = 1
     uses: ClassVar[Uses]  # The kinds of events that it is given; it gets no others.
-    vault: Vault  # Opens what has to be searched; the container sets it.
+    # The container sets both. The first opens what has to be searched; in the second the events of
+    # a stream up to the one in hand may be read, which are the same at a rebuild.
+    vault: Vault
+    log: Log
 
     def __init__(self, generation: str = "") -> None:
         self.generation = generation
@@ -71,7 +77,8 @@ class ReadModel(ABC):
     def of(self, generation: str) -> Self:
         """Return the same model over the tables of another generation."""
         fresh = type(self)(generation)
-        fresh.__dict__.update({"vault": self.vault} if hasattr(self, "vault") else {})
+        lent = {"vault", "log"}
+        fresh.__dict__.update({n: part for n, part in vars(self).items() if n in lent})
         return fresh
 
     @abstractmethod

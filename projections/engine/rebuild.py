@@ -79,7 +79,7 @@ class Filling:
                 stretch = _read(log, self.last, until, self.fresh.values())
                 if stretch.last is None:
                     break
-                self._follow(Batch(stretch.events))
+                self._follow(_batch(stretch, self.last))
                 self.last = stretch.last
                 progress(self.last.position, until)
         except BaseException:
@@ -198,7 +198,7 @@ def _take_over(  # noqa: PLR0913  # Both sides of one rebuild.
             stretch = _read(log, last, goal, [fresh])
             if stretch.last is None:
                 break
-            fresh.follow(connection, Batch(stretch.events))
+            fresh.follow(connection, _batch(stretch, last))
             last = stretch.last
         _swap(connection, fresh)
         positions.begin(connection, model.name, model.version, last)
@@ -211,6 +211,12 @@ def _swap(connection: Connection, fresh: ReadModel) -> None:
         for old, new in names.items():
             connection.execute(text(f'DROP TABLE IF EXISTS "{old}"'))
             connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
+
+
+def _batch(stretch: Stretch, before: Place | None) -> Batch:
+    assert stretch.last is not None
+    after = before.position if before is not None else 0
+    return Batch(stretch.events, after, stretch.last.position)
 
 
 def _read(log: Log, last: Place | None, until: int, models: Iterable[ReadModel]) -> Stretch:

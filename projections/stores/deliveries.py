@@ -37,7 +37,7 @@ from domain.cause import AHEAD_MAX, lies_ahead
 from domain.webhooks.ports import Delivery, Sums
 from domain.webhooks.retries import Health
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import HotStatement, as_id
+from projections.engine.hot_reads import HotStatement, OneOf, as_id
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
 
@@ -73,6 +73,8 @@ class Deliveries:
         self._index("taken", columns.taken_until, of=columns.taken_until.is_not(None))
         # With the organization, so that counting many deliveries reads no rows.
         self._index("newest", columns.organization_id, columns.created_at, columns.id)
+        failed = columns.status == "failed"
+        self._index("failed", columns.organization_id, columns.created_at, columns.id, of=failed)
         Index("webhook_deliveries_by_age", columns.created_at)
         self._next = self._next_statement()
         self._due = HotStatement(self._due_statement())
@@ -101,12 +103,13 @@ class Deliveries:
         insert_new(connection, self._states, states)
 
     def reopen(
-        self, connection: Connection, delivery_id: UUID, endpoint_id: UUID, now: datetime
+        self, connection: Connection, ids: Sequence[UUID], endpoint_id: UUID, now: datetime
     ) -> None:
-        """Let a delivery be made again at once, with a fresh set of retries."""
-        this = and_(self._rows.c.id == delivery_id, self._rows.c.endpoint_id == endpoint_id)
+        """Let deliveries be made again at once, with a fresh set of retries."""
+        columns = self._rows.c
+        these = and_(OneOf(columns.id, "ids"), columns.endpoint_id == endpoint_id)
         values = {"status": "pending", "retries": 0, "next_attempt_at": to_micros(now)}
-        connection.execute(self._rows.update().where(this).values(values))
+        connection.execute(self._rows.update().where(these).values(values), {"ids": [*ids]})
 
     # What workers do.
 
@@ -278,11 +281,18 @@ class Deliveries:
     # What organizations and operators read.
 
     def page(
-        self, organization_id: UUID, endpoint_id: UUID, offset: int, limit: int
+        self,
+        organization_id: UUID,
+        endpoint_id: UUID,
+        offset: int,
+        limit: int,
+        status: str | None = None,
     ) -> tuple[list[Delivery], int]:
         """Return some deliveries of an endpoint, newest first, and how many there are in all."""
         columns = self._rows.c
         whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
+        if status is not None:
+            whose = and_(whose, columns.status == status)
         newest = select(*self._read).where(whose)
         newest = newest.order_by(columns.created_at.desc(), columns.id.desc())
         count = select(func.count()).select_from(self._rows).where(whose)
@@ -303,13 +313,22 @@ class Deliveries:
             row = connection.execute(select(*self._read).where(this)).one_or_none()
         return None if row is None else _delivery(row)
 
-    def failed(self, organization_id: UUID, endpoint_id: UUID) -> Sequence[UUID]:
-        """Return the failed deliveries of an endpoint, oldest first."""
+    def failed(
+        self,
+        organization_id: UUID,
+        endpoint_id: UUID,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> Sequence[UUID]:
+        """Return the failed deliveries of an endpoint, planned since a moment, oldest first."""
         columns = self._rows.c
         whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
         ids = select(columns.id).where(whose, columns.status == "failed")
+        if since is not None:
+            ids = ids.where(columns.created_at >= to_micros(since))
         with self._database.reading() as connection:
-            return connection.execute(ids.order_by(columns.position)).scalars().all()
+            found = connection.execute(ids.order_by(columns.position).limit(limit))
+            return found.scalars().all()
 
     def sums(self) -> dict[UUID, Sums]:
         """Count by endpoint. Only for operators, because it reads all rows."""

@@ -26,6 +26,7 @@ ROWS = (
     "lag",
     "link_creation",
     "step",
+    "feed",
     "growth",
     "size",
 )

@@ -66,6 +66,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "top-up": lambda it: it.change(it.a_link, add=[MORE]),
     "webhook": lambda it: it.webhook(),
     "list of webhooks": lambda it: it.get("/v1/webhooks"),
+    "page of events": lambda it: it.get("/v1/events"),
+    "page of two types": lambda it: it.get("/v1/events?types=wallet.deposited,job.finished"),
     "list of deliveries": lambda it: it.get(f"/v1/webhooks/{it.a_webhook}/deliveries"),
     "rename": lambda it: it.open("PATCH", it.path_of(it.a_link), json={"name": it.new_name()}),
     "end of a link": lambda it: it.open("DELETE", it.path_of(it.spare.pop())),

@@ -13,10 +13,11 @@ from tests.installation import migrated
 
 __all__ = ["crew", "migrated", "tally"]
 
-# The dispatcher passes the event. The planner: positions, the newest change of an endpoint, events;
-# a commit of two tables and the position; positions once more. The worker, for one delivery: a
-# commit of the choice, the endpoint's stream, a commit of the outcome; then it looks in vain.
-TOLD = "dispatcher 2/1, worker 9/3, planner 7/1"
+# The dispatcher passes the event. The planner: positions, the newest change of an endpoint, events
+# and their messages; a commit of two tables and the position; positions once more. The worker, for
+# one delivery: a commit of the choice, the endpoint's stream, a commit of the outcome; then it
+# looks in vain.
+TOLD = "dispatcher 2/1, worker 9/3, planner 8/1"
 # The positions and the newest change of an endpoint; nobody is told, so the log is not read.
 UNTOLD = "planner 2/0"
 

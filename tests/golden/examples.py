@@ -302,6 +302,14 @@ EVENTS: tuple[Event, ...] = (
         delivery_id=TRANSACTION,
         actor="os:ærø",
     ),
+    created(
+        WebhookRequest.RedeliveriesAsked,
+        "webhook_request",
+        **ASKED,
+        since=AT,
+        delivery_ids=[TRANSACTION, CHARGE],
+        has_more=True,
+    ),
     created(WebhookRequest.RotationAsked, "webhook_request", **ASKED, generation=2),
     created(
         Discontinuity.Noticed,

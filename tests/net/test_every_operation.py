@@ -107,6 +107,7 @@ def test_over_the_rate_limit(net: Net) -> None:
     assert own["rate_limit"] == 1
     bodies = {
         ("POST", "/v1/webhooks"): {"url": "https://hooks.example/"},
+        ("POST", "/v1/webhooks/{webhook_id}/redeliver"): {"since": "2026-03-01"},
         ("POST", "/v1/links"): {"plan_id": ids["plan_id"]},
         ("PATCH", "/v1/links/{identifier}"): {"name": None},
         ("PUT", "/v1/links/{identifier}/plans"): {"add": [ids["plan_id"]]},

@@ -5,6 +5,7 @@ from tests.net.test_plans import own_plans
 from tests.plan_files import plan
 
 PATH = "/v1/webhooks"
+EVENTS = "/v1/events"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 
 
@@ -135,6 +136,58 @@ def test_a_delivery_that_fails_is_repeated_and_sent_again_by_hand(
     acme.post(f"{one}/deliveries/{MISSING}/redeliver")
     net.run("webhooks", "redeliver", made["id"], told)
     receiver.record(net, "/down", 3, made["secret"])
+
+
+def test_events_are_pulled(net: Net) -> None:
+    acme, rival = net.partner("10.00"), net.partner(name="Rival")
+    acme.ask("PATCH", "/v1/account", {"low_balance_threshold": "9.995"})
+    acme.job("+14155552671", "+14155552672")
+    net.until(lambda: len(acme.data(EVENTS)["data"]) == 3)
+    first = acme.get(f"{EVENTS}?limit=2").data
+    rest = acme.get(f"{EVENTS}?limit=2&after={first['next']}").data
+    acme.get(f"{EVENTS}?after={rest['next']}")
+    acme.get(f"{EVENTS}?after={rest['next']}&wait=1&more=1")
+    acme.get(f"{EVENTS}?types=wallet.low_balance,job.finished,job.finished&limit=1")
+    made = acme.ask("POST", PATH, {"url": "https://hooks.example/a"}).data
+    acme.get(f"{EVENTS}?webhook_id={made['id']}&types=job.finished")
+    rival.get(f"{EVENTS}?after={first['next']}")
+    rival.get(f"{EVENTS}?webhook_id={made['id']}")
+    for query in (
+        "after=mine",
+        "types=job.finished,lost",
+        "limit=0",
+        "limit=1001",
+        "wait=31",
+        "wait=a",
+        "webhook_id=a",
+        "after=&types=&limit=1",
+        "limit=",
+        "webhook_id=",
+        f"after={first['next']}&after={first['next']}",
+    ):
+        acme.get(f"{EVENTS}?{query}")
+
+
+def test_deliveries_are_read_and_sent_again(net: Net, receiver: Receiver) -> None:
+    acme, rival = net.partner(), net.partner(name="Rival")
+    made = acme.ask("POST", PATH, {"url": f"{receiver.url}/again"}).data
+    one = f"{PATH}/{made['id']}"
+    told = acme.ask("POST", f"{one}/test").data["delivery_id"]
+    net.until(lambda: acme.data(f"{one}/deliveries?status=delivered")["data"])
+    for status in ("delivered", "failed", "lost", ""):
+        acme.get(f"{one}/deliveries?status={status}")
+    acme.get(f"{one}/deliveries/{told}")
+    acme.get(f"{one}/deliveries/{MISSING}")
+    rival.get(f"{one}/deliveries/{told}")
+    since = {"since": "2026-01-01"}
+    acme.post(f"{one}/redeliver", since, Idempotency_Key="k-1")
+    acme.post(f"{one}/redeliver", {"since": "2026-01-01T00:00:00Z"}, Idempotency_Key="k-1")
+    acme.post(f"{one}/redeliver", {"since": "2026-01-02"}, Idempotency_Key="k-1")
+    for body in ({}, {"since": "yesterday"}, {"since": 7}, {"since": "2026-01-01T00:00:00"}):
+        acme.post(f"{one}/redeliver", body)
+    rival.post(f"{one}/redeliver", since)
+    acme.ask("PATCH", one, {"enabled": False})
+    acme.post(f"{one}/redeliver", since)
 
 
 def test_a_redirect_is_no_delivery(net: Net, receiver: Receiver) -> None:

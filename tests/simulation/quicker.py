@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -29,7 +30,9 @@ def quicker() -> Iterator[None]:
 
 
 def _of(model: ReadModel, generation: str) -> ReadModel:
-    return _made(type(model), generation)
+    fresh = copy(_made(type(model), generation))
+    fresh.log = model.log
+    return fresh
 
 
 @cache

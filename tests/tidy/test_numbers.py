@@ -24,6 +24,7 @@ from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
+from app.http.webhooks import events
 from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
@@ -34,6 +35,7 @@ from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
 from domain.money import format_amount
 from domain.places import share_of
+from domain.webhooks.commands import REDELIVERED_MAX
 from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
 from projections.stores.counters import SIMULATED_AHEAD_MAX
@@ -160,6 +162,9 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",
     "webhooks of an organization": f"{ENDPOINTS_MAX}",
     "`per_page` of any list": f"{PER_PAGE_MAX}",
+    "`limit` of events": f"{events.LIMIT_MAX}",
+    "`wait` for events, in seconds": f"{events.WAIT_MAX_S}",
+    "deliveries sent again by one request": f"{REDELIVERED_MAX}, the oldest first",
     "groups of `/v1/usage`": f"{finance_routes.ROWS_MAX}",
     "`page` of any list": f"{PAGE_MAX}",
     "single lookups under way, in each process": f"{ON_THREADS_MAX}",
@@ -182,6 +187,9 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     ),
     "downloads of transactions and of the results of jobs, in each process": (
         f"{DOWNLOADS_OF_ONE_MAX} of {DOWNLOADS_MAX} places"
+    ),
+    "reads of events that wait, in each process": (
+        f"{events.WAITING_OF_ONE_MAX}, of {events.WAITING_MAX} in all"
     ),
     "wrong secrets of one client from one address": (
         f"{throttle.FAILURES_MAX} in {throttle.WINDOW // SECOND} s"

@@ -312,10 +312,10 @@ class Query(Schema):
     @pre_load
     def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Treat `?status=` as no filter."""
-        return {name: value for name, value in data.items() if value or name in PAGE_FIELDS}
+        return {name: value for name, value in data.items() if value or name in NO_FILTERS}
 
 
-PAGE_FIELDS = ("page", "per_page")  # Those of `PageQuery`.
+NO_FILTERS = ("page", "per_page", "limit", "wait", "webhook_id")  # What is no filter.
 
 KEY = r"^[!-~]{1,255}$"  # No header contains a line break, which `$` would accept.
 NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."

@@ -34,6 +34,7 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
 
+LATER = "app.later"  # Where the gateway finds what a reply may wait for.
 SCHEMA_REF = "#/components/schemas/{name}"
 OR_EMPTY: Final = {"const": ""}
 KNOWN: Final = "Known"  # Prefix of the schema with the known values of an open enumeration.
@@ -202,12 +203,14 @@ class Answer(Struct):
     """What an operation answers where that is more than data and 200.
 
     `data` may also be a whole reply with a `meta` of its own. `stale`: they are behind the log.
+    `later`: the gateway may wait for another answer, where it can do so without a thread.
     """
 
     data: object
     status: int = 200
     headers: Mapping[str, str] | None = None
     stale: bool = False
+    later: Any = None
 
 
 class Begun(Protocol[Result_co]):
@@ -248,6 +251,8 @@ def respond(answer: object, *, is_tagged: bool = False) -> Response:
         return conditional(answer)
     if isinstance(answer, Commit):
         answer = answer.answer(answer.run())
+    if isinstance(answer, Answer) and answer.later is not None:
+        request_context().environ[LATER] = answer.later
     return json_response(*written(answer))
 
 

@@ -1,17 +1,25 @@
 """Webhooks: where an organization is told what happens, and what it was told."""
 
+from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any, ClassVar, Final, get_args
 from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, post_load, validate
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
+from app.http.accounts.input import NOT_A_TIME
+from app.http.accounts.input import Moment as TimeField
 from app.http.edge.input import NOT_A_FLAG, Reads, described, parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
 from app.http.edge.replies import (
     DELIVERY_ID,
+    KNOWN,
+    LINK_ID,
+    OR_EMPTY,
+    SCHEMA_REF,
     WEBHOOK_ID,
     Answer,
     example,
@@ -22,16 +30,22 @@ from app.http.links.input import NoBody, name_field
 from app.http.webhooks import told
 from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
-from domain.webhooks.commands import Changes, Draft
+from domain.webhooks.commands import REDELIVERED_MAX, Changes, Draft, Failed
 from domain.webhooks.destination import NOT_HTTPS, URL_CHARS_MAX, NotAllowed, read_destination
 from domain.webhooks.endpoint import CHANGED, REGISTERED, Address, DisabledReason, WebhookEndpoint
 from domain.webhooks.messages import TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
+from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, means, one_of
+from workers.webhook_planner import WebhookPlanner
 
 TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
 STATUS: Final = one_of("DeliveryStatus", get_args(DeliveryStatus), MORE_MAY_COME)
+BODIES: Final = [
+    *({"$ref": SCHEMA_REF.format(name=each)} for each in told.message_schemas()),
+    {"type": "object"},  # More types may come.
+]
 REASON: Final = one_of("DisabledReason", get_args(DisabledReason), MORE_MAY_COME)
 
 
@@ -85,6 +99,15 @@ class Asked(Struct):
     delivery_id: Annotated[UUID, means("The delivery, which is also its `webhook-id`.")]
 
 
+class AskedAgain(Struct):
+    """Deliveries that are under way again."""
+
+    delivery_ids: Annotated[list[UUID], means("The deliveries, the oldest first.")]
+    has_more: Annotated[
+        bool, means(f"Whether more had failed than {REDELIVERED_MAX}; ask again for the others.")
+    ]
+
+
 class WebhookDelivery(Shape):
     """An event as it is told to one endpoint."""
 
@@ -111,6 +134,12 @@ class WebhookDelivery(Shape):
     created_at: Annotated[Moment, means("When it was planned (UTC).")]
     attempted_at: Annotated[Moment | None, means("When it was tried last (UTC).")]
     next_attempt_at: Annotated[Moment | None, means("When it is tried next (UTC).")]
+
+
+class DeliveryWithBody(WebhookDelivery, kw_only=True):
+    """A delivery with what is sent."""
+
+    body: Annotated[Any, means("The body of each attempt.", anyOf=BODIES)]
 
 
 class DeliveryPage(Page[WebhookDelivery]):
@@ -149,27 +178,69 @@ WITH_SECRET: Final = example(
 )
 REMOVED: Final = example("It is told nothing any more.", Removed(WEBHOOK_ID))
 ASKED: Final = example("It will be delivered within seconds.", Asked(DELIVERY_ID))
+ASKED_AGAIN: Final = example(
+    "They will be delivered within seconds.", AskedAgain([DELIVERY_ID], has_more=False)
+)
+_DELIVERY: Final = WebhookDelivery(
+    DELIVERY_ID,
+    "link.suspended",
+    "pending",
+    position=4715,
+    attempts=1,
+    response_status=503,
+    error=None,
+    duration_ms=112,
+    created_at="2026-11-21T03:04:05.100Z",
+    attempted_at="2026-11-21T03:04:05.300Z",
+    next_attempt_at="2026-11-21T03:04:10.300Z",
+)
+BODY: Final = {
+    "type": "link.suspended",
+    "timestamp": "2026-11-21T03:04:05.000Z",
+    "data": {"link_id": str(LINK_ID), "position": 4715},
+}
+DELIVERY: Final = example(
+    "The delivery, with what is sent.", DeliveryWithBody(**asdict(_DELIVERY), body=BODY)
+)
 DELIVERIES: Final = example(
     "A page of deliveries.",
-    DeliveryPage(
-        [
-            WebhookDelivery(
-                DELIVERY_ID,
-                "link.activated",
-                "pending",
-                position=4711,
-                attempts=1,
-                response_status=503,
-                error=None,
-                duration_ms=112,
-                created_at="2026-11-21T03:04:05.100Z",
-                attempted_at="2026-11-21T03:04:05.300Z",
-                next_attempt_at="2026-11-21T03:04:10.300Z",
-            )
-        ],
-        PageMeta(total=1, per_page=50, current_page=1, last_page=1),
-    ),
+    DeliveryPage([_DELIVERY], PageMeta(total=1, per_page=50, current_page=1, last_page=1)),
 )
+
+
+class DeliveryQuery(PageQuery):
+    """Which deliveries to list; an empty filter counts as absent."""
+
+    status = fields.String(
+        validate=validate.OneOf(get_args(DeliveryStatus)),
+        metadata=described(
+            "Only those.", **one_of(KNOWN + "DeliveryStatus", get_args(DeliveryStatus), OR_EMPTY)
+        ),
+    )
+
+
+class _Since(TimeField):
+    """A moment in UTC, because an event keeps it."""
+
+    def read(self, value: Any) -> datetime:
+        try:
+            return super().read(value).astimezone(UTC)
+        except OverflowError:
+            raise ValidationError(NOT_A_TIME) from None
+
+
+class RedeliverBody(Schema):
+    """What is to be told again."""
+
+    example: ClassVar = {"since": "2026-11-21T00:00:00Z"}
+
+    since = _Since(
+        required=True,
+        metadata=described(
+            "What was planned at this time or later; a date is its first instant, UTC.",
+            anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")],
+        ),
+    )
 
 
 NOT_A_TYPE = "Is no type of events."
@@ -317,7 +388,7 @@ def find_delivery(
         201,
         leads_to=link_to(
             "read_webhook change_webhook delete_webhook rotate_webhook_secret send_test_webhook "
-            "list_deliveries",
+            "list_deliveries redeliver_failed",
             webhook_id="/data/id",
         ),
     ),
@@ -439,7 +510,7 @@ def send_test_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries",
     resource=find_webhook,
-    query=PageQuery,
+    query=DeliveryQuery,
     reply=DELIVERIES,
     invalid={"per_page": "Must be a whole number from 1 to 100."},
 )
@@ -450,9 +521,49 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
     """
     query = given.query
     found, total = given.parts.webhook_deliveries.page(
-        caller.organization_id, given.found.id, **span_of(query)
+        caller.organization_id, given.found.id, status=query.get("status"), **span_of(query)
     )
     return show_page([*map(WebhookDelivery.of, found)], total, query)
+
+
+@blueprint.operation(
+    "GET /v1/webhooks/<webhook_id>/deliveries/<delivery_id>",
+    resource=find_delivery,
+    reply=DELIVERY,
+)
+def read_delivery(_: Caller, given: Given[tuple[WebhookEndpoint, Delivery]]) -> DeliveryWithBody:
+    """Read a delivery, with its body.
+
+    What was sent at each attempt, and what has come of it.
+    """
+    delivery = given.found[1]
+    return DeliveryWithBody.of(delivery, body=Raw(delivery.body))
+
+
+@blueprint.operation(
+    "POST /v1/webhooks/<webhook_id>/redeliver",
+    resource=find_webhook,
+    body=RedeliverBody,
+    key=True,
+    reply=Shown(ASKED_AGAIN, 202),
+    errors="WEBHOOK_DISABLED",
+    invalid={"since": NOT_A_TIME},
+)
+def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
+    """Tell an endpoint everything again that has failed.
+
+    The oldest first, each with the same `webhook-id` and body, and with the repeats of a first
+    delivery.
+    """
+    parts, owner, endpoint = given.parts, caller.organization_id, given.found
+    # So that what was asked for before does not seem to have failed.
+    wait_until_projected(parts.log, parts.views, parts.positions, [WebhookPlanner.name])
+    find = partial(parts.webhook_deliveries.failed, owner, endpoint.id, given.body["since"])
+    asked, replayed = parts.webhooks.redeliver_failed(
+        owner, endpoint.id, Failed(given.body["since"], find), given.key, given.cause()
+    )
+    headers = {"Location": f"{_location(endpoint.id)}/deliveries", **replay_headers(replayed)}
+    return Answer(AskedAgain(asked.delivery_ids, asked.has_more), 202, headers)
 
 
 @blueprint.operation(

@@ -105,6 +105,11 @@ def schemas() -> dict[str, Any]:
     return found
 
 
+def message_schemas() -> list[str]:
+    """Return the names of the schemas of all bodies."""
+    return [f"{_words(name)}Message" for name in _TOLD]
+
+
 def webhooks() -> dict[str, Any]:
     """Return how each type is sent, by its name."""
     headers = [

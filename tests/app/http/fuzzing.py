@@ -28,6 +28,7 @@ from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, MISSING, is_e164
 from app.http.sandbox import MISSING as NEEDED_HERE
 from app.http.sandbox import NOT_COVERED, NOT_OF_IT, NOT_SO, ONLY_ATTEMPTS, TOO_FAR, TOO_MUCH
+from app.http.webhooks.events import NOT_A_CURSOR, NOT_YOURS
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
 from domain.links.change_plans import NOT_THERE
@@ -139,6 +140,8 @@ PARAMETERS: Mapping[str, Any] = {
     "path.transaction_id": _of("transactions", OFTEN),
     "query.phone_number": _of("numbers", SOMETIMES),
     "query.country": _of("countries", OFTEN),
+    "query.after": _of("cursors", OFTEN),
+    "query.webhook_id": _of("webhooks", OFTEN),
     "body.phone_number": _of("numbers", SOMETIMES),
     "body.plan_id": _of("plans", OFTEN),
     "body.add[*]": _of("plans", OFTEN),
@@ -191,6 +194,7 @@ def _what_exists(buyer: Buyer) -> dict[str, list[str]]:
     webhook_id = buyer.webhook()
     return {
         "webhooks": [webhook_id],
+        "cursors": [buyer.get("/v1/events").json["data"]["next"]],
         "deliveries": [buyer.test_delivery(webhook_id)],
         "urls": ["https://hooks.example/a", "https://hooks.example:443/b?c"],
         "links": [*(link["id"] for link in links), links[0]["iccid"]],
@@ -260,6 +264,11 @@ def _leads_nowhere_public(refusal: Refusal) -> bool:
     return bool(refusal.messages) and refusal.messages <= set(URL_PROBLEMS)
 
 
+def _is_no_cursor_of_ours(refusal: Refusal) -> bool:
+    """A cursor has the form of the pattern and a checksum; an endpoint must be one's own."""
+    return bool(refusal.messages) and refusal.messages <= {NOT_A_CURSOR, NOT_YOURS}
+
+
 REFUSED_RIGHTLY: tuple[Callable[[Refusal], bool], ...] = (
     _key_has_another_request,
     _names_what_is_not_there,
@@ -268,6 +277,7 @@ REFUSED_RIGHTLY: tuple[Callable[[Refusal], bool], ...] = (
     _is_not_played_so,
     _number_stands_nowhere,
     _leads_nowhere_public,
+    _is_no_cursor_of_ours,
 )
 
 

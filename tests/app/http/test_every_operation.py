@@ -127,7 +127,7 @@ def test_what_can_cost_money_refuses_unknown_parameters(acme: Tenant, cases: lis
 
 def test_the_key_comes_behind_the_input(acme: Tenant, cases: list[Case]) -> None:
     keyed = [case for case in cases if case.operation.key]
-    assert len(keyed) == 7
+    assert len(keyed) == 8
     for case in keyed:
         for key in ("two words", "é", "x" * 256):
             headers = {"Idempotency-Key": key}
@@ -188,6 +188,7 @@ KEYED: Mapping[str, Callable[[Tenant, int], Any]] = {
     "create_link": lambda tenant, turn: {"plan_id": shop_of(tenant).plans[(FREE, BASIC)[turn]]},
     "change_link_plans": lambda tenant, turn: {"add": [shop_of(tenant).plans[(FREE, BASIC)[turn]]]},
     "create_webhook": lambda _, turn: {"url": f"https://hooks.example/{turn}"},
+    "redeliver_failed": lambda _, turn: {"since": f"2026-11-2{turn}"},
 }
 LIVE = {"usage_as_of", "response_time_ms", "timestamp", "request_id", "as_of"}
 
@@ -225,7 +226,7 @@ def test_a_key_gives_the_first_outcome_again(service: Service) -> None:
             other = ask(tenant, case, json=KEYED[operation.name](tenant, 1), headers=headers)
             assert code_of(other) == "IDEMPOTENCY_KEY_REUSED", case
         repeated += 1
-    assert repeated == 7
+    assert repeated == 8
     assert tenant.webhook() != webhook_of(tenant), "another key, or none, is another request"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from sqlalchemy import inspect, text
 
 from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import wait_until_ready
@@ -14,6 +15,7 @@ from domain.errors import WrongCurrency
 from projections.audit.auditor import verify
 from tests.installation import Installation, Process
 from tests.projections.histories import Life
+from tests.workers.webhooks.lab import Lab
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
@@ -55,6 +57,35 @@ def test_read_models_that_were_lost_are_made_from_the_log(
     again = process_of(processes, tmp_path)
     assert migrate(again) == [model.name for model in again.models]
     assert verify(again.log, again.views, again.positions, again.models).failures == []
+
+
+def test_an_upgrade_keeps_deliveries_and_makes_the_indexes_and_models_that_are_new(
+    tmp_path: Path, processes: list[Process]
+) -> None:
+    process = process_of(processes, tmp_path)
+    migrate(process)
+    owner = process.organization()
+    lab = Lab(process)
+    endpoint = lab.endpoint(owner)
+    process.accounts.deposit(owner, 1_000_000, "d-1", process.cause())
+    lab.plan()
+    planned, name = lab.deliveries(owner, endpoint), process.webhook_messages.name
+    with process.views.writing() as connection:  # As the release before has left it.
+        process.webhook_messages.metadata.drop_all(connection)
+        rows = process.positions.rows
+        connection.execute(rows.delete().where(rows.c.name == name))
+        connection.execute(text("DROP INDEX webhook_deliveries_failed"))
+    lab.plan()  # Nothing is planned, and nothing passed, while messages are unknown.
+    again = process_of(processes, tmp_path)
+    assert migrate(again) == [name]
+    with again.views.reading() as connection:
+        indexes = inspect(connection).get_indexes("webhook_deliveries")
+    assert "webhook_deliveries_failed" in {each["name"] for each in indexes}
+    after = Lab(again)
+    assert after.deliveries(owner, endpoint) == planned
+    again.accounts.deposit(owner, 1_000_000, "d-2", again.cause())
+    after.plan()
+    assert [each.type for each in after.deliveries(owner, endpoint)] == ["wallet.deposited"] * 2
 
 
 def test_threads_that_migrate_at_once_build_every_model_once(

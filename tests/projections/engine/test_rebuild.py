@@ -6,12 +6,14 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from sqlalchemy import Connection, select
 
 from app.processes.erasing import erase, find_months, find_stream
 from app.processes.migrate import migrate
+from domain.accounts.organization import Organization
 from domain.accounts.wallet import Adjustment
 from domain.finance.month import Month
 from domain.links.link import Link
@@ -43,8 +45,11 @@ def rebuild_them(process: Process) -> None:
 
 
 def end_books(process: Process) -> None:
-    """Register a webhook, propose an adjustment that must be approved, and close the month."""
+    """Register a webhook, fall below a threshold, propose an adjustment, and close the month."""
     owner, cause = process.organization("5.00"), replace(process.cause(), actor="operator:1")
+    low = partial(Organization.set_low_balance_threshold, threshold_micros=5_000_000, cause=cause)
+    process.accounts.change_organization(owner, low)
+    look_up(process, owner)
     process.webhooks.register(Draft(owner, "https://a.example/", None, None, None), cause)
     gift = Adjustment.make(owner, "gift", 2_000_000, "a gift", cause, needs_approval=True)
     month = month_of(cause.at)

@@ -120,8 +120,11 @@ def plan(process: Process, planner: WebhookPlanner) -> None:
 
 
 def planner_of(process: Process, bells: Bells | None = None) -> WebhookPlanner:
-    parts = process.webhook_endpoints, process.webhook_deliveries, bells or Bells()
-    return WebhookPlanner(process.source, *parts)
+    models, plans = (
+        (process.webhook_endpoints, process.webhook_messages),
+        process.webhook_deliveries,
+    )
+    return WebhookPlanner(process.source, *models, plans, bells or Bells())
 
 
 def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96) -> WebhookWork:

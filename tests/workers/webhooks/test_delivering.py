@@ -1,14 +1,17 @@
 """Deliveries are made in order, again after failures, until they end; nothing waits for them."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import pytest
 from sqlalchemy import event
 
+from domain.errors import IdempotencyKeyReused, WebhookDisabled
 from domain.money import parse_amount
-from domain.webhooks.commands import Changes
+from domain.webhooks import commands as webhook_commands
+from domain.webhooks.commands import Changes, Failed
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sent
 from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX
@@ -459,3 +462,72 @@ def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(
     clock.forward(hours=-1)
     lab.deliver()
     assert one(lab, owner, endpoint).status == "delivered"
+
+
+def deposit(process: Process, owner: UUID, reference: str) -> None:
+    process.accounts.deposit(owner, parse_amount("1.00"), reference, process.cause())
+
+
+def fail_all(process: Process) -> None:
+    store = process.webhook_deliveries
+    with process.views.writing() as connection:
+        connection.execute(store._rows.update().values(status="failed"))  # noqa: SLF001  # Instead of four days.
+
+
+@pytest.mark.any_database
+def test_what_has_failed_since_a_moment_is_told_again(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, commands = lab.process, lab.process.webhooks
+    for reference in ("a", "b", "c", "d"):
+        clock.forward(minutes=1)
+        deposit(process, owner, reference)
+        lab.settle()
+    since = clock.now - timedelta(minutes=2)
+    fail_all(process)
+    first, *told = [each.id for each in lab.deliveries(owner, endpoint)]
+    lab.sender.attempts.clear()
+    find = partial(process.webhook_deliveries.failed, owner, endpoint, since)
+    failed = Failed(since, find)
+    monkeypatch.setattr(webhook_commands, "REDELIVERED_MAX", 2)
+
+    def ask(key: str, failed: Failed = failed) -> tuple[list[UUID], bool, bool]:
+        asked, replayed = commands.redeliver_failed(owner, endpoint, failed, key, process.cause())
+        return asked.delivery_ids, asked.has_more, replayed
+
+    assert ask("k-1") == (told[:2], True, False)
+    assert ask("k-1") == (told[:2], True, True)
+    with pytest.raises(IdempotencyKeyReused):
+        ask("k-1", failed._replace(since=clock.now))
+    lab.settle()
+    assert ask("k-1") == (told[:2], True, True)
+    assert ask("k-2") == (told[2:], False, False)
+    lab.settle()
+    assert ask("k-3") == ([], False, False)
+    assert [each.id for each in lab.sender.attempts] == [str(each) for each in told]
+    assert {each.id for each in lab.deliveries(owner, endpoint) if each.status == "failed"} == {
+        first
+    }
+    commands.change(owner, endpoint, Changes(enabled=False), process.cause())
+    assert ask("k-1") == (told[:2], True, True)
+    with pytest.raises(WebhookDisabled):
+        ask("k-4")
+
+
+@pytest.mark.any_database
+def test_deliveries_are_listed_by_their_status(lab: Lab, owner: UUID, endpoint: UUID) -> None:
+    for reference in ("a", "b", "c"):
+        deposit(lab.process, owner, reference)
+    lab.settle()
+    fail_all(lab.process)
+    deposit(lab.process, owner, "d")
+    lab.settle()
+    store = lab.process.webhook_deliveries
+
+    def found(status: str) -> tuple[set[str], int]:
+        page, total = store.page(owner, endpoint, 0, 2, status)
+        return {each.status for each in page}, total
+
+    assert found("failed") == ({"failed"}, 3)
+    assert found("delivered") == ({"delivered"}, 1)
+    assert found("pending") == (set(), 0)

@@ -85,6 +85,9 @@ SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("send_test_webhook", "webhook_id"): webhook_of,
     ("list_deliveries", "webhook_id"): webhook_of,
     ("play_link", "identifier"): link_of,
+    ("redeliver_failed", "webhook_id"): webhook_of,
+    ("read_delivery", "webhook_id"): delivery_of,
+    ("read_delivery", "delivery_id"): delivery_of,
     ("redeliver", "webhook_id"): delivery_of,
     ("redeliver", "delivery_id"): delivery_of,
 }
@@ -94,6 +97,7 @@ BODIES: dict[str, Callable[[Tenant], dict[str, Any]]] = {
     "change_link_plans": lambda tenant: {"add": [shop_of(tenant).plans[FREE]]},
     "rename_link": lambda _: {"name": "Van 13"},
     "play_link": lambda _: {"action": "install"},
+    "redeliver_failed": lambda _: {"since": "2026-11-21T00:00:00Z"},
 }
 
 NUMBER = "+971508245915"
@@ -123,6 +127,7 @@ WITHOUT_ID: dict[str, Callable[[Tenant], dict[str, Any]]] = {
     "deposit_play_money": lambda _: {"json": {"amount": "5.00", "reference": str(uuid4())}},
     "move_clock": lambda _: {"json": {"hours": 1}},
     "script_failure": lambda _: {"json": {"operation": "lookup", "failure": None}},
+    "list_events": lambda _: {"query_string": {"types": "wallet.deposited"}},
     "number_lookup_health": lambda _: {},
     "livez": lambda _: {},
     "readyz": lambda _: {},

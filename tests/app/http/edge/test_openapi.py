@@ -35,6 +35,7 @@ BODIES = {
     "LinkBody",
     "LinkPlansBody",
     "PlayMoneyBody",
+    "RedeliverBody",
     "RenameBody",
     "WebhookBody",
     "WebhookChanges",
@@ -313,8 +314,8 @@ def test_links_lead_from_a_reply_to_an_operation(document: dict[str, Any]) -> No
             assert parameter["schema"]["examples"] == [value], "an example that leads elsewhere"
             followed.add(link["operationId"])
     needing = {name for name, (path, _) in named.items() if "parameters" in path}
-    # To redeliver takes two ids; what can be played is told only where it can be.
-    assert needing - followed == {"reactivate_link", "redeliver", "play_link"}
+    # To read or redeliver one delivery takes two ids; play is told only where it can be.
+    assert needing - followed == {"reactivate_link", "read_delivery", "redeliver", "play_link"}
 
 
 FILTERS = {"from", "to", "kind", "reference", "region", "country", "coverage_type"}

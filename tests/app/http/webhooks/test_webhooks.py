@@ -8,7 +8,7 @@ import pytest
 from app.bootstrap.known_keys import note_keys
 from app.security import keys
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant
+from tests.app.http.service import Service, Tenant, fields_of
 
 URL = "https://hooks.example/told"
 WEBHOOKS = "/v1/webhooks"
@@ -104,3 +104,17 @@ def test_a_process_with_another_key_signs_nothing_and_shows_no_secret(
     monkeypatch.setattr(keys, "BELIEVED_S", 0)
     parts.webhook_work.tell(tenant.id, webhook_id)
     assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
+
+
+def test_what_failed_since_a_moment_is_asked_for_in_any_zone(tenant: Tenant) -> None:
+    path = f"{WEBHOOKS}/{tenant.webhook()}/redeliver"
+    key = {"Idempotency-Key": "again"}
+    same = ("2026-01-01", "2026-01-01T02:00:00+02:00", "2025-12-31T22:57:57-01:02:03")
+    for index, since in enumerate(same):
+        reply = tenant.post(path, json={"since": since}, headers=key)
+        assert (reply.status_code, reply.json["data"]["delivery_ids"]) == (202, [])
+        assert ("Idempotency-Replayed" in reply.headers) == bool(index), since
+    for since in ("0001-01-01", "9999-12-31T23:59:59.999999Z"):
+        assert tenant.post(path, json={"since": since}).status_code == 202
+    for since in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-13-01", None):
+        assert [*fields_of(tenant.post(path, json={"since": since}))] == ["since"]

@@ -1,0 +1,283 @@
+"""Events to pull: all that webhooks of any type tell, in order, by a cursor that the client keeps.
+
+A read at the end may wait. What waits is on the loop of the server and holds no thread; one thread
+of each process, which runs only then, looks for news and wakes whoever they are for.
+"""
+
+import logging
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from threading import Event, Lock, Thread
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from marshmallow import ValidationError, fields
+from msgspec import Raw, Struct
+
+from app.bootstrap.container import Container
+from app.http.edge.input import Id, Query, Reads, WholeNumber, described
+from app.http.edge.operation import Given, Group
+from app.http.edge.replies import DELIVERY_ID, OR_EMPTY, Answer, example, note_age
+from app.http.edge.request import RequestContext, request_context
+from app.http.webhooks.routes import BODIES, BODY, NOT_A_TYPE
+from app.security.authorization import Caller
+from app.watch.trouble import log_place
+from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
+from domain.ids import derive_id
+from domain.places import Places
+from domain.webhooks.messages import TEST, TYPES
+from domain.webhooks.ports import message_id
+from projections.engine.consumer import PACE_S
+from projections.engine.follower import IDLE_S
+from projections.engine.shape import means
+
+LIMIT_MAX = 1_000  # Events of a page, which then has half a megabyte.
+WAIT_MAX_S = 30
+# Requests that wait in a process, and those of one organization; others are answered at once.
+WAITING_MAX, WAITING_OF_ONE_MAX = 1_000, 20
+WAITERS = "waiters"  # The key of `Waiters` among the extensions of the application.
+NOT_A_CURSOR = "Must be a `next` that your organization was given; leave it out to begin."
+NOT_FILLED = "The events are still being read from the log; try again."
+NOT_YOURS = "Is none of your endpoints."
+
+News = Mapping[int, Collection[str]]  # By the number of an organization: of which types.
+
+logger = logging.getLogger(__name__)
+
+
+def cursor_at(organization_id: UUID, position: int) -> str:
+    """Return the cursor behind a position: version, position, and whose it is."""
+    whose = derive_id("events", organization_id, position).bytes[:6]
+    return urlsafe_b64encode(b"\1" + position.to_bytes(8, "big", signed=True) + whose).decode()
+
+
+class Cursor(Reads, fields.Field[int]):
+    """A cursor of the caller; becomes its position."""
+
+    def read(self, value: Any) -> int:
+        owner = request_context().organization_id
+        if owner is not None and re.fullmatch(r"[A-Za-z0-9_-]{20}", value, re.ASCII):
+            position = int.from_bytes(urlsafe_b64decode(value)[1:9], "big", signed=True)
+            if value == cursor_at(owner, position):
+                return position
+        raise ValidationError(NOT_A_CURSOR)
+
+
+class TypeNames(Reads, fields.Field[Sequence[str]]):
+    """Types with commas between them; one that is named twice counts once."""
+
+    def read(self, value: Any) -> Sequence[str]:
+        named = dict.fromkeys(value.split(","))
+        if not {*named} <= {*TYPES, TEST}:
+            raise ValidationError(NOT_A_TYPE)
+        return [*named]
+
+
+_NAMES = "|".join(re.escape(each) for each in (*TYPES, TEST))
+
+
+class EventQuery(Query):
+    """Which events; an empty filter counts as absent."""
+
+    after = Cursor(
+        load_default=0,
+        metadata=described(
+            "The `next` of the page before; without it the first event is the oldest.",
+            anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
+        ),
+    )
+    types = TypeNames(
+        load_default=(),
+        metadata=described(
+            "Only of these types, with commas between them.",
+            type="string",
+            pattern=f"^(({_NAMES})(,({_NAMES}))*)?$",
+            examples=["link.activated,job.finished"],
+        ),
+    )
+    limit = WholeNumber(
+        LIMIT_MAX, load_default=100, metadata=described("How many events make a page.")
+    )
+    wait = WholeNumber(
+        WAIT_MAX_S,
+        lowest=0,
+        load_default=0,
+        metadata=described("How many seconds a read at the end waits for an event."),
+    )
+    webhook_id = Id(
+        metadata=described(
+            "An endpoint of yours, perhaps deleted: each `id` is then its `webhook-id` there."
+        )
+    )
+
+
+class PulledEvent(Struct):
+    """An event as a webhook tells it."""
+
+    id: Annotated[UUID, means("The event; with `webhook_id`, the `webhook-id` at that endpoint.")]
+    body: Annotated[Any, means("What a webhook has as its body.", anyOf=BODIES)]
+
+
+class EventPage(Struct):
+    """Events, the oldest first."""
+
+    data: list[PulledEvent]
+    next: Annotated[str, means("The `after` of the next read, also where there is no event.")]
+    has_more: Annotated[bool, means("Whether there are more by now.")]
+
+
+class Waiters:
+    """The requests that wait for news, and the thread that looks for these while there are any."""
+
+    def __init__(self, parts: Container) -> None:
+        self._parts = parts
+        self._places = Places(WAITING_MAX, WAITING_OF_ONE_MAX, beyond_share="", full="")
+        self._lock = Lock()
+        self._waiting: dict[Waiter, Callable[[], object]] = {}
+        self._looking = False
+        self._seen = 0  # The position up to which nobody who waits has missed anything.
+
+    def enter(self, waiter: "Waiter", tell: Callable[[], object]) -> bool:
+        """Let it wait until it is told; False if too many wait."""
+        with ExitStack() as stack, suppress(Refused):
+            stack.enter_context(self._places.place(waiter.organization_id))
+            with self._lock:
+                if not self._looking:
+                    Thread(target=self._run, name="events", daemon=True).start()
+                    self._looking = True
+                self._seen = min(self._seen, waiter.after) if self._waiting else waiter.after
+                self._waiting[waiter] = tell
+            waiter.held = stack.pop_all()
+            return True
+        return False
+
+    def leave(self, waiter: "Waiter") -> None:
+        """Let it wait no longer."""
+        waiter.held.close()
+        with self._lock:
+            self._waiting.pop(waiter, None)
+
+    def _run(self) -> None:
+        pause = Event()
+        while self._goes_on():
+            mark, is_behind = self._parts.waker.count, True
+            try:
+                is_behind = self._look()
+            except Exception as error:  # noqa: BLE001  # Those who wait get an answer all the same.
+                log_place(logger, error)
+                self._tell(None)
+            pause.wait(PACE_S)
+            if not is_behind:
+                self._parts.waker.wait(mark, IDLE_S)
+
+    def _goes_on(self) -> bool:
+        with self._lock:
+            self._looking = bool(self._waiting)
+            return self._looking
+
+    def _look(self) -> bool:
+        """Tell those for whom there is news; return whether more may come at once."""
+        parts, seen = self._parts, self._seen
+        model = parts.webhook_messages
+        place = parts.positions.all(parts.views).get(model.name)
+        if place is None:
+            return False
+        if place.position > seen:
+            self._tell(model.news(parts.views, seen, place.position), seen, place.position)
+        return place.position < parts.log.head()
+
+    def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
+        """Tell those whom it concerns, all if None, of the news between two positions."""
+        with self._lock:
+            found = [tell for it, tell in self._waiting.items() if news is None or it.wants(news)]
+            if self._seen == after:  # Else somebody has come who has seen less.
+                self._seen = until
+        for tell in found:
+            tell()
+
+
+class Waiter:
+    """One request at the end; `after` is the position up to which it has seen that there is none.
+
+    When it was told of news, a thread answers the request from scratch.
+    """
+
+    def __init__(self, context: RequestContext, query: dict[str, Any], after: int) -> None:
+        assert context.organization_id is not None
+        self.organization_id, self.after = context.organization_id, after
+        self.wait_s: float = query["wait"]
+        self.held = ExitStack()  # Its place.
+        self._types, self._context = query["types"], context
+        self._waiters: Waiters = context.parts[WAITERS]
+
+    def wants(self, news: News) -> bool:
+        found = news.get(self.organization_id.int, ())
+        return bool(found) and (not self._types or any(each in found for each in self._types))
+
+    def begin(self, tell: Callable[[], object]) -> bool:
+        """Wait for news; False if too many wait."""
+        return self._waiters.enter(self, tell)
+
+    def end(self, *, again: bool) -> None:
+        """Wait no longer; `again`: a thread will count the request once more."""
+        self._waiters.leave(self)
+        if again and self._context.admission is not None:
+            self._context.container.rate_limits.give_back(self.organization_id)
+
+
+blueprint = Group(
+    "Events",
+    __name__,
+    "webhooks",
+    description="What has happened, in order, for those who would rather ask than be told.",
+)
+
+EVENTS: Final = example(
+    "A page of events.",
+    EventPage([PulledEvent(DELIVERY_ID, BODY)], next="AQAAAAAAABJrd1Mog2qh", has_more=False),
+)
+
+
+@blueprint.operation(
+    "GET /v1/events",
+    query=EventQuery,
+    reply=EVENTS,
+    invalid={"after": NOT_A_CURSOR},
+)
+def list_events(caller: Caller, given: Given[None]) -> Answer:
+    """Read what has happened, oldest first.
+
+    Everything that a webhook of any type would tell, in the order of `data.position`, with the same
+    body, also of the time when you had no endpoint. Keep `next` with what you have worked on, and
+    give it as `after`: then you miss nothing, and get nothing twice. It holds for ever. At the end
+    a read answers at once with no event, or waits for one.
+    """
+    parts, owner, query = given.parts, caller.organization_id, given.query
+    model = parts.webhook_messages
+    place = parts.positions.all(parts.views).get(model.name)
+    if place is None or place.version != model.version:
+        raise ServiceUnavailable(NOT_FILLED)
+    endpoint_id = _endpoint(given.parts, owner, query.get("webhook_id"))
+    after, limit = query["after"], query["limit"]
+    rows = model.page(parts.views, owner, after, query["types"], limit + 1)
+    shown, has_more = rows[:limit], len(rows) > limit
+    note_age(parts, model.name)
+    events = [
+        PulledEvent(message_id(endpoint_id, each.stream_id, each.version), Raw(each.body))
+        for each in shown
+    ]
+    page = EventPage(events, cursor_at(owner, shown[-1].position if shown else after), has_more)
+    waits = query["wait"] and not events
+    return Answer(page, later=Waiter(request_context(), query, place.position) if waits else None)
+
+
+def _endpoint(parts: Container, owner: UUID, webhook_id: UUID | None) -> UUID:
+    """Return what ids are derived from: an endpoint, or the organization itself."""
+    if webhook_id is None:
+        return owner
+    try:
+        return parts.webhooks.owned(owner, webhook_id).id
+    except NotFound:
+        raise ValidationFailed({"webhook_id": [NOT_YOURS]}) from None

@@ -1,0 +1,160 @@
+"""Events over HTTP: all that is told, in order, with the bodies and ids of webhooks."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.http.webhooks.events import cursor_at
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.app.http.webhooks.test_webhooks import WEBHOOKS, deliveries
+
+EVENTS = "/v1/events"
+
+
+@pytest.fixture
+def tenant(service: Service) -> Tenant:
+    return service.tenant(balance="20.00")
+
+
+def read(tenant: Tenant, **query: object) -> Any:
+    tenant.service.container.projector.catch_up()
+    reply = tenant.get(EVENTS, query_string=query)
+    assert reply.status_code == 200, reply.text
+    return reply.json["data"]
+
+
+def pages(tenant: Tenant, **query: object) -> Iterator[Any]:
+    page = read(tenant, **query)
+    yield page
+    while page["has_more"]:
+        page = read(tenant, **query, after=page["next"])
+        yield page
+
+
+def types(page: Any) -> list[str]:
+    return [each["body"]["type"] for each in page["data"]]
+
+
+def test_what_happened_before_there_was_an_endpoint_is_there(tenant: Tenant) -> None:
+    tenant.deposit("5.00")
+    page = read(tenant)
+    assert types(page) == ["wallet.deposited"] * 2
+    assert [each["body"]["data"]["amount"] for each in page["data"]] == ["20.00", "5.00"]
+    assert not page["has_more"]
+    assert read(tenant, after=page["next"]) == {**page, "data": []}
+    tenant.deposit("6.00")
+    assert [
+        each["body"]["data"]["amount"] for each in read(tenant, after=page["next"])["data"]
+    ] == ["6.00"]
+
+
+def test_an_event_has_the_body_and_the_id_that_an_endpoint_is_told(
+    service: Service, tenant: Tenant
+) -> None:
+    parts, first = service.container, tenant.webhook()
+    second = tenant.webhook()
+    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "10.00"})
+    tenant.deposit("5.00")
+    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "100.00"})
+    tenant.post(f"{WEBHOOKS}/{first}/test")
+    parts.projector.catch_up()
+    while parts.webhook_planner.step():
+        pass
+    for webhook_id, missing in ((first, 1), (second, 2)):  # The first deposit, and the test.
+        told = {each["id"]: each for each in deliveries(tenant, webhook_id)}
+        shown = {each["id"]: each["body"] for each in read(tenant, webhook_id=webhook_id)["data"]}
+        assert told.keys() <= shown.keys()
+        assert len(shown) == len(told) + missing
+        for delivery_id in told:
+            one = tenant.get(f"{WEBHOOKS}/{webhook_id}/deliveries/{delivery_id}").json["data"]
+            kept = parts.webhook_deliveries.get(tenant.id, UUID(webhook_id), UUID(delivery_id))
+            assert kept is not None
+            assert json.loads(kept.body) == one["body"] == shown[delivery_id]
+    tenant.open("DELETE", f"{WEBHOOKS}/{second}")
+    assert {each["id"] for each in read(tenant, webhook_id=second)["data"]} >= told.keys()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+def test_pages_have_every_event_once_in_order(tenant: Tenant, limit: int) -> None:
+    for index in range(6):
+        tenant.deposit(f"{index + 1}.00")
+    found = [each for page in pages(tenant, limit=limit) for each in page["data"]]
+    assert found == read(tenant)["data"]
+    positions = [each["body"]["data"]["position"] for each in found]
+    assert positions == sorted({*positions})
+    assert len({each["id"] for each in found}) == 7
+
+
+def test_types_are_found_by_themselves_and_share_their_cursors(tenant: Tenant) -> None:
+    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "25.00"})
+    tenant.deposit("5.00")
+    low = read(tenant, types="wallet.low_balance,job.finished")
+    assert types(low) == ["wallet.low_balance"]
+    assert types(read(tenant, after=low["next"])) == ["wallet.deposited"]
+    both = read(tenant, types="wallet.low_balance,wallet.deposited", limit=2)
+    assert (types(both), both["has_more"]) == (["wallet.deposited", "wallet.low_balance"], True)
+    rest = read(tenant, types="wallet.low_balance,wallet.deposited", after=both["next"])
+    assert (types(rest), rest["has_more"]) == (["wallet.deposited"], False)
+    nothing = read(tenant, types="link.failed", after=both["next"])
+    assert nothing == {"data": [], "next": both["next"], "has_more": False}
+
+
+def test_a_cursor_is_of_one_organization_and_nobody_makes_one_up(
+    service: Service, tenant: Tenant
+) -> None:
+    rival = service.tenant()
+    cursor = read(tenant)["next"]
+    swapped = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
+    hostile = ("0", "1", "null", "é" * 20, "A" * 20, "A" * 21, "%00", cursor + "=", f" {cursor}")
+    for text in (*hostile, swapped, cursor.lower(), cursor_at(rival.id, 1)):
+        reply = tenant.get(EVENTS, query_string={"after": text})
+        assert [*fields_of(reply)] == ["after"], text
+    assert [*fields_of(rival.get(EVENTS, query_string={"after": cursor}))] == ["after"]
+    for position in (-(2**63), 2**63 - 1):  # Made up by one who has read this.
+        assert read(tenant, after=cursor_at(tenant.id, position))["has_more"] is False
+    twice = tenant.get(f"{EVENTS}?after={cursor}&after={cursor}")
+    assert fields_of(twice) == {"after": ["Must be given once."]}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("types", "lost"),
+        ("types", "link.failed,"),
+        ("types", "LINK.FAILED"),
+        ("limit", "0"),
+        ("limit", "1001"),
+        ("wait", "31"),
+        ("wait", "-1"),
+        ("wait", "0.5"),
+        ("webhook_id", "none"),
+        ("webhook_id", "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_name(tenant: Tenant, name: str, value: str) -> None:
+    service = tenant.service
+    service.container.projector.catch_up()
+    assert [*fields_of(tenant.get(EVENTS, query_string={name: value}))] == [name]
+
+
+def test_an_endpoint_of_another_organization_names_no_ids(service: Service, tenant: Tenant) -> None:
+    theirs = service.tenant().webhook()
+    service.container.projector.catch_up()
+    reply = tenant.get(EVENTS, query_string={"webhook_id": theirs})
+    assert [*fields_of(reply)] == ["webhook_id"]
+
+
+def test_until_the_log_was_read_once_nobody_is_told_that_nothing_happened(
+    make_service: MakeService,
+) -> None:
+    service = make_service()
+    tenant, parts = service.tenant(), service.container
+    with parts.views.writing() as connection:
+        mine = parts.positions.rows.c.name == parts.webhook_messages.name
+        connection.execute(parts.positions.rows.delete().where(mine))
+    reply = tenant.get(EVENTS)
+    assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")

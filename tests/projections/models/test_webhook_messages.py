@@ -1,0 +1,183 @@
+"""Messages are the same wherever a batch ends, whoever writes it, and whatever comes to nothing."""
+
+import json
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet
+from domain.money import format_amount, parse_amount
+from domain.webhooks.messages import TYPES, type_of
+from projections.engine.read_model import Batch
+from projections.engine.rebuild import rebuild_all
+from projections.engine.verify import differences
+from projections.models.webhook_messages import STORED, MessageRow, WebhookMessages
+from tests.installation import Installation, Process, numbers
+from tests.projections.histories import cancel_job, create_job, finish_job, look_up
+
+pytestmark = pytest.mark.any_database
+
+
+def set_threshold(process: Process, owner: UUID, amount: str | None) -> None:
+    micros = None if amount is None else parse_amount(amount)
+    process.accounts.change_organization(
+        owner, lambda it: it.set_low_balance_threshold(micros, process.cause())
+    )
+
+
+def live(process: Process, owner: UUID) -> None:
+    """Let balances fall below thresholds that come, move and go, and jobs end in each way."""
+    for amount in ("99.998", None, "99.962", "99.95"):
+        set_threshold(process, owner, amount)
+        for _ in range(3):
+            look_up(process, owner)
+    process.accounts.deposit(owner, parse_amount("1.00"), "more", process.cause())
+    finish_job(process, create_job(process, owner, numbers(3)))
+    cancel_job(process, owner, create_job(process, owner, numbers(3)))
+
+
+def low_balances(process: Process) -> Iterator[tuple[int, str]]:
+    """Yield where a balance fell below the threshold of that moment, read event by event."""
+    thresholds = dict[UUID, int | None]()
+    for position, event in process.log.read(0, 10_000):
+        if isinstance(event, Organization.LowBalanceThresholdSet):
+            thresholds[event.originator_id] = event.threshold_micros
+        elif isinstance(event, Wallet.Charged):
+            limit = thresholds.get(event.organization_id)
+            before = event.balance_micros + event.amount_micros
+            if limit is not None and event.balance_micros < limit <= before:
+                yield position, format_amount(event.balance_micros)
+
+
+def rows(process: Process) -> list[MessageRow]:
+    model = process.webhook_messages
+    with process.views.reading() as connection:
+        found = connection.execute(model.rows.select().order_by(model.rows.c.position)).all()
+    return [*map(STORED.read, found)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
+def test_a_batch_may_end_anywhere(
+    process: Process, organization_id: UUID, installation: Installation, size: int
+) -> None:
+    live(process, organization_id)
+    other = installation.process()
+    assert other.models
+    model, events = other.webhook_messages, other.log.read(0, 10_000)
+    for start in range(0, len(events), size):
+        part = events[start : start + size]
+        with other.views.writing() as connection:
+            model.follow(connection, Batch(part, part[0].position - 1, part[-1].position))
+    low = [(it.position, it.body) for it in rows(other) if it.type == "wallet.low_balance"]
+    told = [(position, json.loads(body)["data"]["balance"]) for position, body in low]
+    assert told == [*low_balances(process)]
+    assert len(told) == 3
+    kinds = {name for name, (kinds, _) in TYPES.items() if name != "wallet.low_balance"}
+    expected = [e.position for e in events if type_of(e.event) in kinds]
+    assert [it.position for it in rows(other) if it.type in kinds] == expected
+    process.projector.catch_up()
+    assert rows(process) == rows(other)
+
+
+def test_what_another_process_writes_meanwhile_counts(
+    process: Process, organization_id: UUID, installation: Installation
+) -> None:
+    other = installation.process()
+    process.projector.catch_up()
+    set_threshold(process, organization_id, "99.999")
+    other.projector.catch_up()
+    look_up(process, organization_id)
+    process.projector.catch_up()
+    set_threshold(process, organization_id, None)
+    process.projector.catch_up()
+    process.accounts.deposit(organization_id, parse_amount("1.00"), "more", process.cause())
+    other.projector.catch_up()
+    set_threshold(process, organization_id, "100.994")
+    process.projector.catch_up()
+    look_up(process, organization_id)
+    look_up(process, organization_id)
+    other.projector.catch_up()
+    low = [it.position for it in rows(process) if it.type == "wallet.low_balance"]
+    assert low == [position for position, _ in low_balances(process)]
+    assert len(low) == 2
+
+
+def test_what_was_rolled_back_does_not_count(process: Process, organization_id: UUID) -> None:
+    parts, model = (process.log, process.views, process.positions), process.webhook_messages
+    process.projector.catch_up()
+    place = process.positions.all(process.views)[model.name].position
+    look_up(process, organization_id)
+    set_threshold(process, organization_id, "99.999")
+
+    class Dies(Exception):
+        """Comes before the commit."""
+
+    def write() -> None:
+        with process.views.writing() as connection:
+            model.follow(connection, Batch(process.log.read(place, 10), place, process.log.head()))
+            raise Dies
+
+    with pytest.raises(Dies):
+        write()
+    process.projector.catch_up()
+    assert [it.type for it in rows(process)] == ["wallet.deposited"]
+    assert differences(*parts, model) == []
+
+
+def test_what_failed_does_not_count(process: Process, organization_id: UUID) -> None:
+    parts, model = (process.log, process.views, process.positions), process.webhook_messages
+    process.projector.catch_up()
+    place = process.positions.all(process.views)[model.name].position
+    look_up(process, organization_id)
+    set_threshold(process, organization_id, "99.999")
+    process.accounts.deposit(organization_id, parse_amount("1.00"), "more", process.cause())
+    events = process.log.read(place, 10)
+    twice = Batch([*events, events[-1]], place, events[-1].position)
+    with pytest.raises(IntegrityError), process.views.writing() as connection:
+        model.follow(connection, twice)
+    process.projector.catch_up()
+    assert [it.type for it in rows(process)] == ["wallet.deposited"] * 2
+    assert differences(*parts, model) == []
+
+
+def test_a_rebuild_gives_the_same_rows(process: Process, organization_id: UUID) -> None:
+    parts, model = (process.log, process.views, process.positions), process.webhook_messages
+    live(process, organization_id)
+    process.projector.catch_up()
+    before = rows(process)
+    rebuild_all(*parts, [model])
+    assert rows(process) == before
+    set_threshold(process, organization_id, "99.998")
+    look_up(process, organization_id)
+    process.projector.catch_up()
+    assert rows(process)[: len(before)] == before
+    assert differences(*parts, model) == []
+
+
+def test_what_is_told_changes_with_the_version() -> None:
+    """Else the rows of before would lack what a rebuild makes."""
+    told = sorted(f"{name} {kind.TOPIC}" for name, (kinds, _) in TYPES.items() for kind in kinds)
+    assert (WebhookMessages.version, told) == (
+        1,
+        [
+            "job.finished bulk_job.cancelled",
+            "job.finished bulk_job.finished",
+            "link.activated link.activated",
+            "link.ended link.ended",
+            "link.expiring link.expiry_near",
+            "link.failed link.provisioning_failed",
+            "link.installed link.installed",
+            "link.reactivated link.reactivated",
+            "link.suspended link.suspended",
+            "link.usage link.usage_reached",
+            "topup.completed link.plan_added",
+            "topup.failed plan_change.failed",
+            "wallet.deposited wallet.deposited",
+            "wallet.low_balance organization.low_balance_threshold_set",
+            "wallet.low_balance wallet.adjusted",
+            "wallet.low_balance wallet.charged",
+        ],
+    )
