@@ -72,7 +72,7 @@ def _facts(container: Container) -> dict[str, object]:
 def missing_broker(container: Container) -> str | None:
     """Say why the broker cannot be used; None when it answers."""
     try:
-        container.observed.queue_states()
+        container.observed.queues()
     except Exception as error:  # noqa: BLE001  # Any error counts. Its text may hold a password.
         return f"the broker cannot be reached ({type(error).__name__})"
     return None
