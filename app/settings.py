@@ -449,11 +449,6 @@ class Settings:
         return self.network_provider.split(",")
 
     @property
-    def lookup_cache_ttl(self) -> timedelta:
-        """How long an answer is kept."""
-        return timedelta(seconds=self.lookup_cache_ttl_s)
-
-    @property
     def lookup_providers(self) -> list[str]:
         """Who answers lookups, in the order in which they are asked."""
         return self.lookup_provider.split(",")

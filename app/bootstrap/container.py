@@ -543,7 +543,7 @@ class Container:
         settings = self.settings
         near = {each.name: timedelta(0) for each in self.bare_lookups if not each.remote}
         return AnswerRules(
-            cache_ttl=settings.lookup_cache_ttl,
+            cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
             pause=time.sleep,
             tell=self.metrics.looked_up,

@@ -18,7 +18,7 @@ def test_nothing_needs_to_be_set() -> None:
     assert DEFAULTS.database_path == Path("var/service.db")
     assert (DEFAULTS.host, DEFAULTS.port, DEFAULTS.currency) == ("127.0.0.1", 8080, "USD")
     assert (DEFAULTS.price_per_lookup_micros, DEFAULTS.sandbox) == (0, False)
-    assert DEFAULTS.lookup_cache_ttl == timedelta(days=1)
+    assert DEFAULTS.lookup_cache_ttl_s == 86_400
     assert DEFAULTS.public == DEFAULTS.iss == "http://127.0.0.1:8080"
 
 

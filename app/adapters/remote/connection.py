@@ -241,14 +241,12 @@ class Transport:
 def _pool(
     origin: Origin, context: ssl.SSLContext | None, kept: int, own: dict[str, Any]
 ) -> HTTPConnectionPool:
-    kind: type[HTTPConnection] = Plain
-    made = HTTPConnectionPool(origin.host, origin.port, maxsize=kept, retries=False)
+    kinds: tuple[type[HTTPConnectionPool], type[Plain]] = (HTTPConnectionPool, Plain)
+    tls: dict[str, Any] = {}
     if context is not None:
-        kind = Tls
-        made = HTTPSConnectionPool(
-            origin.host, origin.port, maxsize=kept, retries=False, ssl_context=context
-        )
-    made.ConnectionCls = type("Connection", (kind,), own)
+        kinds, tls = (HTTPSConnectionPool, Tls), {"ssl_context": context}
+    made = kinds[0](origin.host, origin.port, maxsize=kept, retries=False, **tls)
+    made.ConnectionCls = type("Connection", kinds[1:], own)
     return made
 
 
