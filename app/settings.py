@@ -455,7 +455,7 @@ class Settings:
 
     @property
     def lookup_cache_ttls(self) -> dict[str, timedelta]:
-        """How long answers are kept, by provider, where it is not `lookup_cache_ttl`."""
+        """How long answers are kept, by provider, where it is not `lookup_cache_ttl_s`."""
         ttls_s = _found(WHOLE, self.lookup_cache_ttls_s)
         return {name: timedelta(seconds=int(it["number"])) for name, it in ttls_s.items()}
 

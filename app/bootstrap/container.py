@@ -576,9 +576,8 @@ class Container:
 
     # Networks and links.
 
-    def guard_network(self, name: str) -> EsimNetwork:
+    def guard_network(self, bare: EsimNetwork) -> EsimNetwork:
         """Put a circuit breaker around a remote network; the simulated one fails on purpose."""
-        bare = NETWORKS[name](self)
         if not bare.remote:
             return bare
         circuit = CircuitBreaker(
@@ -588,13 +587,14 @@ class Container:
         return cast("EsimNetwork", GuardedNetwork(bare, circuit))
 
     # The network of imported plans that name none, which NETWORK_PROVIDER names first.
-    network = part(lambda c: c.guard_network(c.settings.networks[0]))
+    bare_network = part(lambda c: NETWORKS[c.settings.networks[0]](c))
+    network = part(lambda c: c.guard_network(c.bare_network))
 
     @part
     def networks(self) -> Networks:
         """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
-        more = {name: self.guard_network(name) for name in others}
+        more = {name: self.guard_network(NETWORKS[name](self)) for name in others}
         return Networks({first: self.network, **more}, self._is_drained, self.is_resting)
 
     @property

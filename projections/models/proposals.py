@@ -30,17 +30,15 @@ class Proposals(ReadModel):
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Add new proposals and remove decided ones; most are decided in a later batch."""
-        proposed: dict[UUID, int] = {}
-        decided: list[UUID] = []
-        for recorded in batch:
-            event = recorded.event
-            if isinstance(event, Adjustment.Proposed | Proposal.Made):
-                proposed[event.originator_id] = recorded.position
-            elif isinstance(event, self.uses) and proposed.pop(event.originator_id, None) is None:
-                decided.append(event.originator_id)
-        rows = [{"id": each, "position": position} for each, position in proposed.items()]
+        """Add what is new, then remove what is decided."""
+        new = (Adjustment.Proposed, Proposal.Made)
+        rows = [
+            {"id": event.originator_id, "position": position}
+            for position, event in batch
+            if isinstance(event, new)
+        ]
         insert_many(connection, self.rows, rows)
+        decided = [event.originator_id for _, event in batch if not isinstance(event, new)]
         if decided:
             connection.execute(self.rows.delete().where(self.rows.c.id.in_(decided)))
 
