@@ -11,15 +11,15 @@ from domain.log.log import Recorded
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel
 
+PROPOSED = (Adjustment.Proposed, Proposal.Made)
+DECIDED = (Adjustment.Approved, Adjustment.Rejected, Proposal.Approved, Proposal.Rejected)
+
 
 class Proposals(ReadModel):
     """A row for each thing that waits; the log has its facts."""
 
     name = "proposals"
-    uses = (
-        *(Adjustment.Proposed, Adjustment.Approved, Adjustment.Rejected),
-        *(Proposal.Made, Proposal.Approved, Proposal.Rejected),
-    )
+    uses = (*PROPOSED, *DECIDED)
 
     def build(self) -> Sequence[Table]:
         self.rows = self.table(
@@ -31,14 +31,13 @@ class Proposals(ReadModel):
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Add what is new, then remove what is decided."""
-        new = (Adjustment.Proposed, Proposal.Made)
         rows = [
             {"id": event.originator_id, "position": position}
             for position, event in batch
-            if isinstance(event, new)
+            if isinstance(event, PROPOSED)
         ]
         insert_many(connection, self.rows, rows)
-        decided = [event.originator_id for _, event in batch if not isinstance(event, new)]
+        decided = [event.originator_id for _, event in batch if isinstance(event, DECIDED)]
         if decided:
             connection.execute(self.rows.delete().where(self.rows.c.id.in_(decided)))
 
