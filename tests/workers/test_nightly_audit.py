@@ -63,6 +63,7 @@ def test_what_it_finds_is_logged_measured_and_said(
 ) -> None:
     with process.databases.keys.writing() as connection:
         connection.exec_driver_sql("UPDATE stored_events SET topic = 'x.y' WHERE rowid = 2")
+    clock.forward(hours=1)
     with caplog.at_level(logging.CRITICAL):
         process.nightly_audit.run()
     assert "audit: position 2" in caplog.text
