@@ -37,13 +37,14 @@ OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "o
 
 COST = re.compile(
     r"\s*(?P<provider>[a-z0-9_-]+)=(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?)"
-    r"(?: (?P<currency>[A-Z]{3}))?\s*",
+    rf"(?: (?P<currency>{'|'.join(CURRENCIES)}))?\s*",
     re.ASCII,
 )
 
 WHOLE = re.compile(r"\s*(?P<provider>[a-z0-9_-]+)=(?P<number>[0-9]+)\s*", re.ASCII)
 CONCURRENCY = 32  # Calls of a process at one provider, where no other number is set.
 
+OUR_HOSTS = {"localhost", "127.0.0.1"}
 ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
 
@@ -53,83 +54,88 @@ class WrongSetting(Exception):
 
 
 def _setting(
-    meaning: str, default: str, parse: Callable[[str], Any], *, secret: bool = False
+    meaning: str, default: str = "", parse: Callable[[str], Any] = str, *, secret: bool = False
 ) -> Any:
     metadata = {"meaning": meaning, "default": default, "parse": parse, "secret": secret}
     return field(metadata=metadata, repr=not secret)
 
 
-def _switch(text: str) -> bool:
-    if text.lower() in ON:
-        return True
-    if text.lower() in OFF:
-        return False
-    message = "must be true or false"
-    raise ValueError(message)
+def _must(be: str, is_so: Callable[[str], object]) -> Callable[[str], str]:
+    """Return a check: it returns no text, or one that `is_so`; for others it raises ValueError."""
 
-
-def _whole(lowest: int, highest: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        digits = text.isascii() and text.isdigit() and len(text) <= WHOLE_DIGITS_MAX
-        if not digits or not lowest <= int(text) <= highest:
-            message = f"must be a whole number from {lowest} to {highest}"
-            raise ValueError(message)
-        return int(text)
-
-    return parse
-
-
-def _one_of(*choices: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in choices:
-            message = f"must be one of: {', '.join(choices)}"
+    def check(text: str) -> str:
+        if text and not is_so(text):
+            message = f"must {be}"
             raise ValueError(message)
         return text
 
-    return parse
+    return check
+
+
+_true_or_false = _must("be true or false", lambda text: text.lower() in ON | OFF)
+
+
+def _switch(meaning: str, default: str = "false") -> Any:
+    return _setting(meaning, default, lambda text: _true_or_false(text).lower() in ON)
+
+
+def _whole(meaning: str, default: int, lowest: int, highest: int) -> Any:
+    return _setting(meaning, str(default), _whole_from(lowest, highest))
+
+
+def _whole_from(lowest: int, highest: int) -> Callable[[str], int]:
+    def fits(text: str) -> bool:
+        digits = text.isascii() and text.isdigit() and len(text) <= WHOLE_DIGITS_MAX
+        return digits and lowest <= int(text) <= highest
+
+    check = _must(f"be a whole number from {lowest} to {highest}", fits)
+    return lambda text: int(check(text))
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    return _must(f"be one of: {', '.join(choices)}", choices.__contains__)
+
+
+_sqlite = _must(
+    "be sqlite:/// followed by the path of a file, or postgresql://user@host/name",
+    lambda text: text.removeprefix("sqlite:///") not in {text, "", ":memory:"},
+)
 
 
 def _database(text: str) -> str:
-    if text.startswith(("postgresql://", "postgres://")):
-        return _postgresql(text)
-    path = text.removeprefix("sqlite:///")
-    if path in {text, "", ":memory:"}:
-        message = (
-            "must be sqlite:/// followed by the path of a file, or postgresql://user@host/name"
-        )
-        raise ValueError(message)
-    return text
+    is_postgresql = text.startswith(("postgresql://", "postgres://"))
+    return _postgresql(text) if is_postgresql else _sqlite(text)
 
 
-def _broker(text: str) -> str:
-    urls = [each.strip() for each in text.split(",")]
-    if text != "memory://" and not all(each.startswith(("amqp://", "amqps://")) for each in urls):
-        message = "must be memory://, or amqp://user@host/vhost (several comma-separated)"
-        raise ValueError(message)
-    return ",".join(urls)
-
-
-def _postgresql(text: str) -> str:
-    """Check the URL with the driver's parser; repeat nothing of it, as it may hold a password."""
+def _names_a_database(url: str) -> bool:
+    """Ask the driver's parser; no error of its is raised, as its text may hold a password."""
     from psycopg import ProgrammingError  # noqa: PLC0415  # SQLite does without the driver.
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415  # As above.
 
     try:
-        parts = conninfo_to_dict(text)
+        parts = conninfo_to_dict(url)
     except ProgrammingError:
-        parts = {}
-    if not any(parts.get(name) for name in ("host", "hostaddr", "port", "dbname", "service")):
-        message = "must be postgresql://user:password@host/name that the driver can read: "
-        hint = "known options only, and %, @, / and spaces of a password percent-encoded"
-        raise ValueError(message + hint)
-    return text
+        return False
+    return any(parts.get(name) for name in ("host", "hostaddr", "port", "dbname", "service"))
 
 
-def _url(text: str) -> str:
-    if text and not _is_plain_url(text):
-        message = "must be an http or https URL without query and fragment"
-        raise ValueError(message)
-    return text.rstrip("/")
+_postgresql = _must(
+    "be postgresql://user:password@host/name that the driver can read: "
+    "known options only, and %, @, / and spaces of a password percent-encoded",
+    _names_a_database,
+)
+_amqp = _must(
+    "be memory://, or amqp://user@host/vhost (several comma-separated)",
+    lambda text: all(each.strip().startswith(("amqp://", "amqps://")) for each in text.split(",")),
+)
+
+
+def _broker(text: str) -> str:
+    return text if text == "memory://" else _listed(_amqp(text))
+
+
+def _listed(text: str) -> str:
+    return ",".join(each.strip() for each in text.split(","))
 
 
 def _is_plain_url(text: str) -> bool:
@@ -143,45 +149,41 @@ def _is_plain_url(text: str) -> bool:
     return well_formed and plain and parts.scheme in {"http", "https"}
 
 
+_plain_url = _must("be an http or https URL without query and fragment", _is_plain_url)
+_safe_sink = _must(
+    "be a directory, or an https URL without query and fragment",
+    lambda url: not url.startswith("http://") or urlsplit(url).hostname in OUR_HOSTS,
+)
+_email = _must("be an e-mail address", EMAIL.fullmatch)
+_path = _must(
+    "be a path such as /bappy, of plain characters, that is not one of ours",
+    lambda text: PATH.fullmatch(text) and text.split("/")[1] not in OWN_SEGMENTS,
+)
+_no_token_path = _must(
+    "not be a path of the token operation", lambda path: path.split("/")[1:2] != ["auth"]
+)
+_currency = _must("be a currency code of ISO 4217, such as USD", CURRENCIES.__contains__)
+_once = _must("name each provider once", lambda text: len({*text.split(",")}) > text.count(","))
+
+
+def _url(text: str) -> str:
+    return _plain_url(text).rstrip("/")
+
+
 def _sink(text: str) -> str:
-    url = _url(text) if "://" in text else text
-    if url.startswith("http://") and urlsplit(url).hostname not in {"localhost", "127.0.0.1"}:
-        message = "must be a directory, or an https URL without query and fragment"
-        raise ValueError(message)
-    return url
-
-
-def _email(text: str) -> str:
-    if text and not EMAIL.fullmatch(text):
-        message = "must be an e-mail address"
-        raise ValueError(message)
-    return text
-
-
-def _path(text: str) -> str:
-    if not PATH.fullmatch(text) or text.split("/")[1] in OWN_SEGMENTS:
-        message = "must be a path such as /bappy, of plain characters, that is not one of ours"
-        raise ValueError(message)
-    return text
+    return _safe_sink(_url(text) if "://" in text else text)
 
 
 def _prefix(text: str) -> str:
-    path = text.rstrip("/")
-    if path.split("/")[1:2] == ["auth"]:
-        message = "must not be a path of the token operation"
-        raise ValueError(message)
-    return path and _path(path)
+    return _path(_no_token_path(text.rstrip("/")))
 
 
 def _token_paths(text: str) -> str:
     return ",".join(_path(each.strip()) for each in text.split(",") if each.strip())
 
 
-def _currency(text: str) -> str:
-    if text not in CURRENCIES:
-        message = "must be a currency code of ISO 4217, such as USD"
-        raise ValueError(message)
-    return text
+def _names(text: str) -> str:
+    return _once(_listed(text))
 
 
 def _amount(text: str) -> int:
@@ -192,52 +194,43 @@ def _amount(text: str) -> int:
         raise ValueError(message) from None
 
 
+def _found(pattern: re.Pattern[str], text: str) -> dict[str, re.Match[str]]:
+    """Return what a text says, by provider; what the pattern does not match is left out."""
+    found = [pattern.fullmatch(each) for each in text.split(",")]
+    return {each["provider"]: each for each in found if each is not None}
+
+
+def _by_provider(pattern: re.Pattern[str], form: str, text: str) -> str:
+    """Check what is set by provider; `_found` reads it."""
+    known = _found(pattern, text)
+    _must(f"be provider={form}", lambda _: len(known) > text.count(","))(text)
+    return ",".join(each[0].strip() for each in known.values())
+
+
 def _costs(text: str) -> str:
     """Check what a lookup costs by provider; `Settings.lookup_costs` reads it."""
-    found = [COST.fullmatch(each) for each in text.split(",")] if text else []
-    known = [each for each in found if each and each["currency"] in {None, *CURRENCIES}]
-    if len({each["provider"] for each in known}) < len(found):
-        message = "must be provider=amount, each provider once, such as offline=0, other=0.008 EUR"
-        raise ValueError(message)
-    return ",".join(each[0].strip() for each in known)
-
-
-def _names(text: str) -> str:
-    names = [each.strip() for each in text.split(",")]
-    if len({*names}) < len(names):
-        message = "must name each provider once"
-        raise ValueError(message)
-    return ",".join(names)
+    return _by_provider(
+        COST, "amount, each provider once, such as offline=0, other=0.008 EUR", text
+    )
 
 
 def _wholes(lowest: int, highest: int) -> Callable[[str], str]:
-    """Return a check of whole numbers by provider; `_by_provider` reads them."""
-    whole = _whole(lowest, highest)
+    whole = _whole_from(lowest, highest)
 
     def parse(text: str) -> str:
-        found = [WHOLE.fullmatch(each) for each in text.split(",")] if text else []
-        known = [each for each in found if each]
-        if len({each["provider"] for each in known}) < len(found):
-            message = "must be provider=number, each provider once, such as twilio=0, telnyx=60"
-            raise ValueError(message)
-        for each in known:
+        checked = _by_provider(
+            WHOLE, "number, each provider once, such as twilio=0, telnyx=60", text
+        )
+        for each in _found(WHOLE, checked).values():
             whole(each["number"])
-        return ",".join(each[0].strip() for each in known)
+        return checked
 
     return parse
 
 
-def _by_provider(text: str) -> dict[str, int]:
-    found = [WHOLE.fullmatch(each) for each in text.split(",")]
-    return {each["provider"]: int(each["number"]) for each in found if each is not None}
-
-
 def _file(text: str) -> Path | None:
-    path = Path(text) if text else None
-    if path is not None and not path.is_file():
-        message = f"must name a file that exists, not {text}"
-        raise ValueError(message)
-    return path
+    path = _must(f"name a file that exists, not {text}", os.path.isfile)(text)
+    return Path(path) if path else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,41 +241,36 @@ class Settings:
     finance_database_url: str = _setting(
         "how `finance` reaches the database, as a role that can only read; empty: DATABASE_URL",
         "",
-        lambda text: text and _database(text),
+        _database,
     )
     service_role: str = _setting(
-        "the role of the processes on PostgreSQL, which cannot change events; `migrate` sets it up",
-        "",
-        str,
+        "the role of the processes on PostgreSQL, which cannot change events; `migrate` sets it up"
     )
     broker_url: str = _setting("where messages wait for workers", "memory://", _broker)
-    quorum_queues: bool = _setting(
-        "whether RabbitMQ keeps the queues on several machines; queues that exist keep their kind",
-        "false",
-        _switch,
+    quorum_queues: bool = _switch(
+        "whether RabbitMQ keeps the queues on several machines; queues that exist keep their kind"
     )
-    host: str = _setting("the address that serve and web listen on", "127.0.0.1", str)
-    port: int = _setting("the port that serve and web listen on", "8080", _whole(0, 65_535))
+    host: str = _setting("the address that serve and web listen on", "127.0.0.1")
+    port: int = _whole("the port that serve and web listen on", 8080, 0, 65_535)
     public_url: str = _setting("how clients reach this service", "", _url)
     auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
     base_url: str = _setting("how clients reach /v1", "", _url)
     contact_email: str = _setting("whom partners ask; shown in the API's document", "", _email)
-    issuer: str = _setting("who issues statements: a name and address for their pages", "", str)
+    issuer: str = _setting("who issues statements: a name and address for their pages")
     path_prefix: str = _setting("a path that all is served below too, such as /bappy", "", _prefix)
     token_paths: str = _setting("further paths of the token operation", "", _token_paths)
-    request_read_s: int = _setting(
-        "how long the head and body of a request may take to come in", "10", _whole(1, 300)
+    request_read_s: int = _whole(
+        "how long the head and body of a request may take to come in", 10, 1, 300
     )
-    rate_limit_per_minute: int = _setting(
+    rate_limit_per_minute: int = _whole(
         "how many requests a minute an organization may send, unless it has a limit of its own; "
         "0: any number",
-        "0",
-        _whole(0, RATE_LIMIT_MAX),
+        0,
+        0,
+        RATE_LIMIT_MAX,
     )
-    trusted_proxies: int = _setting(
-        "how many proxies in front set X-Forwarded-For", "0", _whole(0, 16)
-    )
+    trusted_proxies: int = _whole("how many proxies in front set X-Forwarded-For", 0, 0, 16)
     lookup_provider: str = _setting(
         "who answers lookups; of several, the next is asked while one is unavailable",
         "offline",
@@ -296,11 +284,9 @@ class Settings:
         _costs,
     )
     currency: str = _setting("the one currency of this installation (ISO 4217)", "USD", _currency)
-    number_lookup_enabled: bool = _setting("whether lookups are on at all", "true", _switch)
-    lookup_cache_ttl_s: int = _setting(
-        "how long an answer of a remote provider is kept, 0 for never",
-        "86400",
-        _whole(0, 31_536_000),
+    number_lookup_enabled: bool = _switch("whether lookups are on at all", "true")
+    lookup_cache_ttl_s: int = _whole(
+        "how long an answer of a remote provider is kept, 0 for never", 86400, 0, 31_536_000
     )
     lookup_cache_ttls_s: str = _setting(
         "how long answers of single providers are kept, such as twilio=0, telnyx=3600",
@@ -312,22 +298,20 @@ class Settings:
         "",
         _wholes(1, 256),
     )
-    twilio_account_sid: str = _setting("our account at Twilio: AC and 32 digits", "", str)
-    twilio_api_key: str = _setting("the SID of an API key; empty: the account's own token", "", str)
+    twilio_account_sid: str = _setting("our account at Twilio: AC and 32 digits")
+    twilio_api_key: str = _setting("the SID of an API key; empty: the account's own token")
     twilio_auth_token: str = _setting(
-        "the token of the account, or the secret of TWILIO_API_KEY", "", str, secret=True
+        "the token of the account, or the secret of TWILIO_API_KEY", secret=True
     )
     twilio_lookups_url: str = _setting(
         "the base URL of Twilio's lookups", "https://lookups.twilio.com", _url
     )
     twilio_api_url: str = _setting("the base URL of its accounts", "https://api.twilio.com", _url)
-    telnyx_api_key: str = _setting("our API key at Telnyx", "", str, secret=True)
+    telnyx_api_key: str = _setting("our API key at Telnyx", secret=True)
     telnyx_url: str = _setting("the base URL of Telnyx's API", "https://api.telnyx.com/v2", _url)
-    bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 15_000))
-    job_items_open_max: int = _setting(
-        "how many numbers of an organization's jobs may be open at once",
-        "100000",
-        _whole(1_000, 100_000_000),
+    bulk_numbers_max: int = _whole("how many numbers a job may have", 1000, 1, 15_000)
+    job_items_open_max: int = _whole(
+        "how many numbers of an organization's jobs may be open at once", 100000, 1_000, 100_000_000
     )
     network_provider: str = _setting(
         "the networks that links run on, comma-separated; plans that name none get the first",
@@ -337,84 +321,78 @@ class Settings:
     network_base_plan: str = _setting(
         "the network's default base plan; without it no link can be created", "", str
     )
-    network_esim_product: str = _setting("the eSIM product to take; empty: any", "", str)
+    network_esim_product: str = _setting("the eSIM product to take; empty: any")
     esimgo_api_key: str = _setting(
-        "our API key at eSIM Go, which also signs what it sends", "", str, secret=True
+        "our API key at eSIM Go, which also signs what it sends", secret=True
     )
     esimgo_url: str = _setting(
         "the base URL of eSIM Go's API", "https://api.esim-go.com/v2.5", _url
     )
-    esimgo_refunds: bool = _setting(
-        "whether eSIM Go pays unused bundles back to our account; it does not by default",
-        "false",
-        _switch,
+    esimgo_refunds: bool = _switch(
+        "whether eSIM Go pays unused bundles back to our account; it does not by default"
     )
-    airalo_client_id: str = _setting("our client id at Airalo", "", str)
-    airalo_client_secret: str = _setting("its secret", "", str, secret=True)
+    airalo_client_id: str = _setting("our client id at Airalo")
+    airalo_client_secret: str = _setting("its secret", secret=True)
     airalo_url: str = _setting(
         "the base URL of Airalo's Partner API", "https://partners-api.airalo.com/v2", _url
     )
     bics_url: str = _setting("the API of the network bics", "https://sft.bics.com/api", _url)
-    bics_username: str = _setting("the user of the API of bics", "", str)
-    bics_password: str = _setting("its password", "", str, secret=True)
-    bics_roaming_profile: str = _setting("the roaming profile at bics of new endpoints", "", str)
-    bics_apn_group: str = _setting("the APN group at bics of new endpoints", "", str)
-    provisioning_deadline_s: int = _setting(
-        "how long creating a link or changing its plans may take", "15", _whole(1, 60)
+    bics_username: str = _setting("the user of the API of bics")
+    bics_password: str = _setting("its password", secret=True)
+    bics_roaming_profile: str = _setting("the roaming profile at bics of new endpoints")
+    bics_apn_group: str = _setting("the APN group at bics of new endpoints")
+    provisioning_deadline_s: int = _whole(
+        "how long creating a link or changing its plans may take", 15, 1, 60
     )
-    link_cancel_days: int = _setting(
+    link_cancel_days: int = _whole(
         "how long after its creation an unused link can be cancelled for its money, 0 for never",
-        "0",
-        _whole(0, 365),
+        0,
+        0,
+        365,
     )
-    readings_refresh_s: int = _setting(
+    readings_refresh_s: int = _whole(
         "how old the usage of a link may get before it is read in the background; 0: never read",
-        "900",
-        _whole(0, 86_400),
+        900,
+        0,
+        86_400,
     )
-    token_ttl_s: int = _setting("how long a token lives", "3600", _whole(120, 86_400))
+    token_ttl_s: int = _whole("how long a token lives", 3600, 120, 86_400)
     token_issuer: str = _setting("the issuer of tokens; empty: AUTH_URL", "", _url)
-    token_audience: str = _setting("the audience of tokens", "carrier-links", str)
+    token_audience: str = _setting("the audience of tokens", "carrier-links")
     token_algorithm: Literal["RS256", "ES256"] = _setting(
         "how tokens are signed", "RS256", _one_of("RS256", "ES256")
     )
     signing_keys: Path = _setting("the directory of the signing keys (mode 0700)", "var/keys", Path)
     secret_pepper: str = _setting(
-        "the key of secret hashes; empty: kept beside the signing keys", "", str, secret=True
+        "the key of secret hashes; empty: kept beside the signing keys", secret=True
     )
     adjustment_approval_above_micros: int = _setting(
         "of earlier releases: the limit is in the log now, see `operator approvals`", "0", _amount
     )
     operator_key: str = _setting(
         "the key of the operator who runs a command; better in a file: OPERATOR_KEY_FILE",
-        "",
-        str,
         secret=True,
     )
-    checkpoint_every_s: int = _setting(
-        "how often the log is signed for others to keep", "3600", _whole(60, 86_400)
+    checkpoint_every_s: int = _whole(
+        "how often the log is signed for others to keep", 3600, 60, 86_400
     )
-    checkpoint_lag_s: int = _setting(
-        "how old an event must be to be signed, where no standby is synchronous",
-        "60",
-        _whole(0, 86_400),
+    checkpoint_lag_s: int = _whole(
+        "how old an event must be to be signed, where no standby is synchronous", 60, 0, 86_400
     )
     checkpoint_sink: str = _setting(
         "where checkpoints are brought: a directory that others keep, or an https address",
         "",
         _sink,
     )
-    webhooks_allow_private: bool = _setting(
-        "whether webhooks may lead to private addresses, by http and to any port: for development",
-        "false",
-        _switch,
+    webhooks_allow_private: bool = _switch(
+        "whether webhooks may lead to private addresses, by http and to any port: for development"
     )
-    sandbox: bool = _setting("whether sandbox numbers and plans fail on demand", "false", _switch)
+    sandbox: bool = _switch("whether sandbox numbers and plans fail on demand")
     log_format: Literal["text", "json"] = _setting(
         "how log lines look", "text", _one_of("text", "json")
     )
-    web_workers: int = _setting("how many processes of `web` answer", "1", _whole(1, 64))
-    metrics_port: int = _setting("the port of /metrics, 0 for none", "0", _whole(0, 65_535))
+    web_workers: int = _whole("how many processes of `web` answer", 1, 1, 64)
+    metrics_port: int = _whole("the port of /metrics, 0 for none", 0, 0, 65_535)
     otel_exporter_otlp_endpoint: str = _setting(
         "where spans go, the URL of a collector (OTLP over HTTP); empty: nothing is traced",
         "",
@@ -471,35 +449,29 @@ class Settings:
         return self.network_provider.split(",")
 
     @property
-    def lookup_cache_ttl(self) -> timedelta:
-        """How long an answer is kept."""
-        return timedelta(seconds=self.lookup_cache_ttl_s)
-
-    @property
     def lookup_providers(self) -> list[str]:
         """Who answers lookups, in the order in which they are asked."""
         return self.lookup_provider.split(",")
 
     @property
     def lookup_cache_ttls(self) -> dict[str, timedelta]:
-        """How long answers are kept, by provider, where it is not `lookup_cache_ttl`."""
-        ttls_s = _by_provider(self.lookup_cache_ttls_s)
-        return {name: timedelta(seconds=ttl_s) for name, ttl_s in ttls_s.items()}
+        """How long answers are kept, by provider, where it is not `lookup_cache_ttl_s`."""
+        ttls_s = _found(WHOLE, self.lookup_cache_ttls_s)
+        return {name: timedelta(seconds=int(it["number"])) for name, it in ttls_s.items()}
 
     @property
     def lookups_at_once(self) -> dict[str, int]:
         """How many calls a process may have under way, by provider."""
         usual = dict.fromkeys(self.lookup_providers, CONCURRENCY)
-        return usual | _by_provider(self.lookup_concurrency)
+        told = _found(WHOLE, self.lookup_concurrency)
+        return usual | {name: int(each["number"]) for name, each in told.items()}
 
     @property
     def lookup_costs(self) -> dict[str, Cost]:
         """What a lookup costs, by provider; the cost of a missing one is not known."""
-        found = [COST.fullmatch(each) for each in self.cost_per_lookup.split(",")]
         return {
-            each["provider"]: Cost(parse_amount(each["amount"]), each["currency"] or self.currency)
-            for each in found
-            if each is not None
+            name: Cost(parse_amount(each["amount"]), each["currency"] or self.currency)
+            for name, each in _found(COST, self.cost_per_lookup).items()
         }
 
     def lookup_price_micros(self, own_micros: int | None) -> int:

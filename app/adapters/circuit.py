@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from math import inf
 from threading import Event, Lock, Thread
@@ -10,7 +11,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from app.adapters.remote.reply import Busy, OddRecord
-from domain.cost import ProviderBalance
 from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import (
@@ -33,6 +33,7 @@ R = TypeVar("R")
 _log = logging.getLogger("app.providers.circuit")  # The name that operators know.
 
 
+@dataclass(eq=False)
 class CircuitBreaker:
     """Opens after `failures_max` failures in a row, then fails fast until a probe succeeds.
 
@@ -45,28 +46,21 @@ class CircuitBreaker:
     thread.
     """
 
-    def __init__(  # noqa: PLR0913  # Rules of one thing, each with its usual value.
-        self,
-        kind: str,
-        name: str,
-        probe: Callable[[], object],
-        *,
-        failures_max: int = FAILURES_MAX,
-        open_s: float = OPEN_S,
-        patience_s: float = inf,
-    ) -> None:
-        assert failures_max > 0, failures_max
-        assert open_s > 0, open_s
-        self._called = f"{kind} {name}"
-        self._thread_name = f"{name}-probe"
-        self._probe = probe
-        self._failures_max = failures_max
-        self._open_s = open_s
-        self._patience_s = patience_s
-        self._lock = Lock()
-        self._failures = 0
-        self._prober: Thread | None = None  # The circuit is open while there is one.
-        self._closing = Event()
+    kind: str
+    name: str
+    probe: Callable[[], object]
+    _: KW_ONLY
+    failures_max: int = FAILURES_MAX
+    open_s: float = OPEN_S
+    patience_s: float = inf
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _failures: int = field(default=0, init=False)
+    _prober: Thread | None = field(default=None, init=False)  # There is one while it is open.
+    _closing: Event = field(default_factory=Event, init=False)
+
+    @property
+    def _called(self) -> str:
+        return f"{self.kind} {self.name}"
 
     def is_up(self) -> bool:
         """Tell whether calls are let through now."""
@@ -96,7 +90,7 @@ class CircuitBreaker:
             if not isinstance(error, ProviderError):
                 # Only the type is logged, because the text of an unknown error may hold the number.
                 _log.warning("%s raised %s", self._called, type(error).__name__)
-            self._note_failure(is_slow=time.monotonic() - began_s > self._patience_s)
+            self._note_failure(is_slow=time.monotonic() - began_s > self.patience_s)
             raise
         self._note_success()
         return answer
@@ -116,10 +110,10 @@ class CircuitBreaker:
 
     def _note_failure(self, *, is_slow: bool) -> None:
         with self._lock:
-            self._failures += self._failures_max if is_slow else 1
-            if self._failures < self._failures_max or self._prober is not None:
+            self._failures += self.failures_max if is_slow else 1
+            if self._failures < self.failures_max or self._prober is not None:
                 return
-            prober = Thread(target=self._probe_until_up, name=self._thread_name, daemon=True)
+            prober = Thread(target=self._probe_until_up, name=f"{self.name}-probe", daemon=True)
             try:
                 prober.start()
             except RuntimeError:
@@ -130,9 +124,9 @@ class CircuitBreaker:
         _log.warning("%s: circuit open", self._called)
 
     def _probe_until_up(self) -> None:
-        while not self._closing.wait(self._open_s):
+        while not self._closing.wait(self.open_s):
             try:
-                self._probe()
+                self.probe()
             except Exception as error:  # noqa: BLE001 - Whatever the error, the provider is not up.
                 _log.info("%s: probe raised %s", self._called, type(error).__name__)
                 continue
@@ -157,7 +151,7 @@ class GuardedLookup:
     ) -> None:
         self.name = inner.name
         self.remote = inner.remote
-        self.probe = inner.probe
+        self.probe, self.balance = inner.probe, inner.balance  # Whatever the circuit is.
         self._inner = inner
         self._circuit = circuit
         self._is_drained = is_drained
@@ -165,10 +159,6 @@ class GuardedLookup:
     def is_up(self) -> bool:
         """Tell whether calls are let through now."""
         return self._circuit.is_up() and not self._is_drained(self.name)
-
-    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return the balance of our account there; the circuit does not matter for this call."""
-        return self._inner.balance(timeout_s=timeout_s)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return what the provider answers."""

@@ -22,14 +22,14 @@ from eventsourcing.persistence import StoredEvent
 from sqlalchemy import Connection
 
 from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
-from app.adapters.databases import Persistence, persistence_at
+from app.adapters.databases import persistence_at
 from app.adapters.lookups.chain import ChainedLookup
 from app.adapters.lookups.offline import canonical_of
 from app.adapters.lookups.sandbox import NUMBERS as SANDBOX_NUMBERS
 from app.adapters.lookups.sandbox import SandboxLookup
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
-from app.adapters.remote.api import RemoteApi, RemoteRules
+from app.adapters.remote.api import Record, RemoteApi, RemoteRules
 from app.adapters.remote.transcript import Transcript
 from app.adapters.sinks import sink_at
 from app.adapters.webhooks.sender import HttpSender
@@ -196,13 +196,14 @@ class part(cached_property[T]):  # noqa: N801  # A decorator, as `property` is.
 class made(part[T]):  # noqa: N801  # As above.
     """A part of this class. Each of its parameters gets the part of the same name.
 
-    `named` says which part, or value of a part, a parameter gets otherwise. A test makes every
-    part and compares what it was given with the types of its parameters.
+    `named` says what a parameter gets otherwise: a part, or value of a part, by its path, or what
+    a function makes of the container. A test makes every part and compares what it was given with
+    the types of its parameters.
     """
 
-    def __init__(self, kind: type[T], **named: str) -> None:
-        paths = {name: attrgetter(path) for name, path in named.items()}
-        super().__init__(lambda c: c.make(kind, **{name: get(c) for name, get in paths.items()}))
+    def __init__(self, kind: type[T], **named: "str | Callable[[Container], Any]") -> None:
+        gets = {name: attrgetter(it) if isinstance(it, str) else it for name, it in named.items()}
+        super().__init__(lambda c: c.make(kind, **{name: get(c) for name, get in gets.items()}))
         self.kind = kind
 
 
@@ -222,15 +223,12 @@ class Container:
         self.clock = clock
         self.monotonic: Callable[[], float] = time.monotonic
         self.began = clock(), self.monotonic()
-        self.clock_check = ClockCheck(clock, self._server_time)
+        self.clock_check = ClockCheck(clock, lambda: self.views.server_time())  # noqa: PLW0108  # It opens a database.
         self.new_id = uuid4
         self.is_closed = False
         self.circuits: list[CircuitBreaker] = []
         self.remote_apis: list[RemoteApi] = []
-        self.transcript: Transcript | None = None
-
-    def _server_time(self) -> datetime | None:
-        return self.views.server_time()
+        self.record_call: Record | None = None
 
     def make(self, kind: Callable[..., T], **given: Any) -> T:
         """Make an object; a parameter that is not given gets the part of its name.
@@ -243,15 +241,10 @@ class Container:
 
     # The databases: the log, the read models, own stores, and keys beside the log.
 
-    @part
-    def persistence(self) -> Persistence:
-        settings = self.settings
-        return persistence_at(settings.database_url, self.role, settings.service_role)
-
-    @part
-    def log(self) -> Log:
-        """The event log; its tables are made by `migrate`."""
-        return self.open_log(create=False)
+    persistence = part(
+        lambda c: persistence_at(c.settings.database_url, c.role, c.settings.service_role)
+    )
+    log = part(lambda c: c.open_log(create=False))  # Its tables are made by `migrate`.
 
     def open_log(self, *, create: bool) -> Log:
         """Open the log, with new tables if `create`; metrics count what it appends."""
@@ -277,10 +270,8 @@ class Container:
 
     # Clocks, and whether this process may act.
 
-    @part
-    def shared_clock(self) -> Clock:
-        """The database server's clock, asked each time; this machine's where it has none."""
-        return lambda: self.views.server_time() or self.clock()
+    # The database server's clock, asked each time; this machine's where it has none.
+    shared_clock = part[Clock](lambda c: lambda: c.views.server_time() or c.clock())
 
     def checked_clock(self) -> datetime:
         """Tell the time to what refunds, or repeats a call; raises ClockOff if it is wrong."""
@@ -333,11 +324,10 @@ class Container:
 
         Raise the version of a set when its tables change; `ensure` says what happens then.
         """
-        plain = [self.lookup_cache.metadata, self.readings.metadata]
         keys, stores, told = self.vault, self.stores, self.webhook_deliveries
         checkpoints = self.checkpoint_store
         return [
-            OwnTables("stores", 2, stores, plain),
+            OwnTables("stores", 2, stores, [self.lookup_cache.metadata, self.readings.metadata]),
             OwnTables("counters", 1, stores, [self.counters.metadata]),
             OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
@@ -391,18 +381,15 @@ class Container:
     tree_keeper = made(TreeKeeper, tree="kept_tree")
     checkpoint_keys = made(CheckpointKeys, directory="settings.signing_keys")
 
-    @part
-    def checkpoints(self) -> Checkpoints:
-        settings = self.settings
-        return self.make(
-            Checkpoints,
-            database=self.views,
-            sign=self.checkpoint_keys.sign,
-            name=settings.checkpoint_origin,
-            every=timedelta(seconds=settings.checkpoint_every_s),
-            lag=self._checkpoint_lag,
-            sink=sink_at(settings.checkpoint_sink),
-        )
+    checkpoints = made(
+        Checkpoints,
+        database="views",
+        sign="checkpoint_keys.sign",
+        name="settings.checkpoint_origin",
+        every=lambda c: timedelta(seconds=c.settings.checkpoint_every_s),
+        lag="_checkpoint_lag",
+        sink=lambda c: sink_at(c.settings.checkpoint_sink),
+    )
 
     def _checkpoint_lag(self) -> timedelta:
         waits = self.views.waits_for_standby()
@@ -477,8 +464,9 @@ class Container:
 
         Call this before any provider is made.
         """
-        self.transcript = Transcript()
-        return self.transcript.exchanges
+        transcript = Transcript()
+        self.record_call = transcript.note
+        return transcript.exchanges
 
     def remote_api(
         self,
@@ -501,7 +489,7 @@ class Container:
                 rules=rules,
                 tell=self.metrics.called,
                 pace=partial(self.counters.take_turn, name),
-                record=None if self.transcript is None else self.transcript.note,
+                record=self.record_call,
             )
         except ValueError as error:
             message = f"the base URL of {name} {error}"
@@ -524,15 +512,12 @@ class Container:
     def lookups(self) -> list[LookupProvider]:
         """The providers of lookups in the order in which they are asked, each with a circuit."""
         *others, last = self.bare_lookups
-        patient = [(each, PATIENCE_S) for each in others] + [(last, inf)]
-        return [self._guarded(bare, patience_s) for bare, patience_s in patient]
+        return [*(self._guarded(each, PATIENCE_S) for each in others), self._guarded(last, inf)]
 
     def _guarded(self, bare: LookupProvider, patience_s: float) -> LookupProvider:
         circuit = CircuitBreaker("lookup provider", bare.name, bare.probe, patience_s=patience_s)
         self.circuits.append(circuit)
-        return GuardedLookup(
-            bare, circuit, lambda name: self.is_resting() or self._is_drained(name)
-        )
+        return GuardedLookup(bare, circuit, lambda it: self.is_resting() or self._is_drained(it))
 
     @part
     def provider(self) -> LookupProvider:
@@ -564,7 +549,7 @@ class Container:
         settings = self.settings
         near = {each.name: timedelta(0) for each in self.bare_lookups if not each.remote}
         return AnswerRules(
-            cache_ttl=settings.lookup_cache_ttl,
+            cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
             pause=time.sleep,
             tell=self.metrics.looked_up,
@@ -577,15 +562,12 @@ class Container:
 
     answers = part(lambda c: Answers(c.provider, c.lookup_cache, c.clock, c.answer_rules()))
 
-    @part
-    def single_lookup(self) -> SingleLookup:
-        has_slow_calls = self.provider.remote or self.settings.sandbox
-        return self.make(
-            SingleLookup,
-            leases=self.counters if has_slow_calls else None,
-            in_flight=InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
-            postponed=InFlight(),
-        )
+    single_lookup = made(
+        SingleLookup,
+        leases=lambda c: c.counters if c.provider.remote or c.settings.sandbox else None,
+        in_flight=lambda _: InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
+        postponed=lambda _: InFlight(),
+    )
 
     def count_open_items(self, organization_id: UUID) -> tuple[int, int]:
         with self.views.reading() as connection:
@@ -626,43 +608,39 @@ class Container:
         """Every network that links may run on: the configured ones first, then all others."""
         return dict.fromkeys([*self.settings.networks, *NETWORKS])
 
-    @part
-    def provisioning_rules(self) -> ProvisioningRules:
-        """The operator's settings about links."""
-        settings, deadline = self.settings, timedelta(seconds=self.settings.provisioning_deadline_s)
-        base_plan, product = settings.network_base_plan, settings.network_esim_product
-        return ProvisioningRules(base_plan, product, settings.currency, deadline)
-
-    @part
-    def waiting(self) -> Waiting:
-        """The places of requests that wait for the network; a gauge shows how many are taken."""
-        shown, networks = self.metrics.waiting.track_inprogress, len(self.settings.networks)
-        return Waiting(WAITING_MAX, shown, networks)
-
-    @part
-    def downloads(self) -> Places:
-        """The places of streamed replies, whose rows are still read while they are sent."""
-        return Places(
+    provisioning_rules = made(
+        ProvisioningRules,
+        base_plan="settings.network_base_plan",
+        product="settings.network_esim_product",
+        currency="settings.currency",
+        deadline=lambda c: timedelta(seconds=c.settings.provisioning_deadline_s),
+    )
+    waiting = made(  # A gauge shows how many requests wait for the network.
+        Waiting,
+        places=lambda _: WAITING_MAX,
+        shown="metrics.waiting.track_inprogress",
+        networks=lambda c: len(c.settings.networks),
+    )
+    # The places of streamed replies, whose rows are still read while they are sent.
+    downloads = part(
+        lambda c: Places(
             DOWNLOADS_MAX,
             DOWNLOADS_OF_ONE_MAX,
             beyond_share=DOWNLOADS_SHARE,
             full="Too many downloads are under way; try again.",
-            shown=self.metrics.downloads.track_inprogress,
+            shown=c.metrics.downloads.track_inprogress,
         )
-
-    @part
-    def link_ending(self) -> LinkEnding:
-        within = timedelta(days=self.settings.link_cancel_days)
-        return self.make(LinkEnding, cancel_within=within, clock=self.checked_clock)
-
-    @part
-    def link_readings(self) -> LinkReadings:
-        return self.make(LinkReadings, tells=self.settings.readings_refresh_s > 0)
+    )
+    link_ending = made(
+        LinkEnding,
+        cancel_within=lambda c: timedelta(days=c.settings.link_cancel_days),
+        clock="checked_clock",
+    )
+    link_readings = made(LinkReadings, tells=lambda c: c.settings.readings_refresh_s > 0)
 
     # What partners play in a sandbox; in any other installation nobody asks for it.
-    sandbox = part(lambda c: c.make(Sandbox, network=simulated(c), database=c.views))
+    sandbox = made(Sandbox, network=simulated, database="views")
     play = part(lambda c: c.sandbox.play if c.settings.sandbox else as_sold)
-
     failing = made(Failing, clock="checked_clock")
     link_create = made(
         LinkCreate, offers="known_plans.offer", rules="provisioning_rules", play="play"
@@ -672,17 +650,18 @@ class Container:
     )
     link_status = made(LinkStatusSwitch, clock="checked_clock")
     notifications = made(Notifications, reads="link_readings")
+    # Keeps usage and status of links fresh even if nobody reads them.
+    background_reading = made(
+        BackgroundReading,
+        database="views",
+        every=lambda c: timedelta(seconds=c.settings.readings_refresh_s),
+        lanes="_lanes",
+    )
 
-    @part
-    def background_reading(self) -> BackgroundReading:
-        """Keeps usage and status of links fresh even if nobody reads them."""
-        networks = [self.networks.of(name) for name in self.networks.names]
-        return self.make(
-            BackgroundReading,
-            database=self.views,
-            every=timedelta(seconds=self.settings.readings_refresh_s),
-            lanes={each.name: Lane(each.background_reads_per_s) for each in networks},
-        )
+    @property
+    def _lanes(self) -> Mapping[str, Lane]:
+        networks = self.networks
+        return {name: Lane(networks.of(name).background_reads_per_s) for name in networks.names}
 
     # The queues, and what fills them.
 
@@ -711,17 +690,11 @@ class Container:
         self.sweep.run(idle=timedelta(0), jobs_max=BOOT_JOBS_MAX)
         self.provisioning_sweep.run(everything=True, work_max=BOOT_JOBS_MAX)
 
-    @part
-    def dispatcher(self) -> Dispatcher:
-        given = {"sweep": self.sweep_everything, "around": tracing().dispatching}
-        return self.make(Dispatcher, **given)
+    dispatcher = made(Dispatcher, sweep="sweep_everything", around=lambda _: tracing().dispatching)
 
     # What workers do.
 
-    @part
-    def lookup_turns(self) -> LookupTurns:
-        return self.make(LookupTurns, database=self.views, threads=LOOKUP_THREADS)
-
+    lookup_turns = made(LookupTurns, database="views", threads=lambda _: LOOKUP_THREADS)
     provision_shares = part(lambda c: Shares(PROVISION_THREADS, len(c.settings.networks)))
     provisioning = made(LinkWork, shares="provision_shares", provisioning="_provisioning_of")
     plan_changes = made(PlanChangeWork, shares="provision_shares", plan_changes="_plan_changes_of")
@@ -745,16 +718,12 @@ class Container:
 
     # Webhooks.
 
-    @part
-    def webhook_key(self) -> WebhookKey:
-        """The keys that secrets of webhooks are derived from."""
-        noted = partial(self.notes.value, "webhook_key")
-        return WebhookKey(self.settings.signing_keys, self.clock, noted)
-
-    @part
-    def webhooks(self) -> Webhooks:
-        return self.make(Webhooks, key_id=lambda: self.webhook_key.newest().id)
-
+    webhook_key = made(  # The keys that secrets of webhooks are derived from.
+        WebhookKey,
+        directory="settings.signing_keys",
+        noted=lambda c: partial(c.notes.value, "webhook_key"),
+    )
+    webhooks = made(Webhooks, key_id=lambda c: lambda: c.webhook_key.newest().id)
     webhook_planner = made(
         WebhookPlanner,
         endpoints="webhook_endpoints",
@@ -762,31 +731,26 @@ class Container:
         plans="webhook_deliveries",
     )
     webhook_signer = made(WebhookSigner, key="webhook_key.value")
-
-    @part
-    def webhook_sender(self) -> HttpSender:
-        allow_private = self.settings.webhooks_allow_private
-        return HttpSender(allow_private=allow_private, tell=self.metrics.told)
-
-    @part
-    def webhook_work(self) -> WebhookWork:
-        return self.make(
-            WebhookWork,
-            send=self.webhook_sender.send,
-            sign=self.webhook_signer.sign,
-            can_sign=self.webhook_key.can_sign,
-            threads=WEBHOOK_THREADS,
-            is_doubted=self.cut_off.is_doubted,
-        )
+    webhook_sender = made(
+        HttpSender, allow_private="settings.webhooks_allow_private", tell="metrics.told"
+    )
+    webhook_work = made(
+        WebhookWork,
+        send="webhook_sender.send",
+        sign="webhook_signer.sign",
+        can_sign="webhook_key.can_sign",
+        threads=lambda _: WEBHOOK_THREADS,
+        is_doubted="cut_off.is_doubted",
+    )
 
     # Who may do what.
 
-    @part
-    def keys(self) -> KeyRing:
-        settings = self.settings
-        retire_after_s = settings.token_ttl_s + LEEWAY_S
-        return KeyRing(settings.signing_keys, settings.token_algorithm, self.clock, retire_after_s)
-
+    keys = made(
+        KeyRing,
+        directory="settings.signing_keys",
+        algorithm="settings.token_algorithm",
+        retire_after_s=lambda c: c.settings.token_ttl_s + LEEWAY_S,
+    )
     issuer = made(
         TokenIssuer,
         issuer="settings.iss",
@@ -794,13 +758,12 @@ class Container:
         ttl_s="settings.token_ttl_s",
     )
     verifier = made(TokenVerifier, issuer="settings.iss", audience="settings.token_audience")
-
-    @part
-    def pepper(self) -> Pepper:
-        """The peppers of client secrets and operator keys."""
-        settings, setting = self.settings, self.settings.secret_pepper.encode()
-        noted = partial(self.notes.value, "pepper")
-        return Pepper(settings.signing_keys, self.clock, noted, setting)
+    pepper = made(  # The peppers of client secrets and operator keys.
+        Pepper,
+        directory="settings.signing_keys",
+        in_use=lambda c: partial(c.notes.value, "pepper"),
+        setting=lambda c: c.settings.secret_pepper.encode(),
+    )
 
     @property
     def rings(self) -> Mapping[Kind, Ring[Any]]:

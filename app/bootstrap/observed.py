@@ -2,31 +2,23 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from math import inf, nan
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
-from prometheus_client.core import Metric
 from sqlalchemy import func, select, text
 
 from app.adapters.circuit import GuardedNetwork
 from app.watch.gauges import (
     AUDITING,
+    PROVIDER_GAUGES,
     WITH_BROKER,
     WORKING,
     Asker,
-    AuditState,
     ProcessName,
-    WebhookState,
+    Values,
     behind_s,
-    show_audit,
-    show_database,
-    show_followers,
-    show_providers,
-    show_queues,
-    show_readings,
-    show_webhooks,
-    show_work,
 )
 from domain.errors import ServiceUnavailable
 from domain.webhooks.endpoint import DisabledReason
@@ -61,21 +53,16 @@ class Observed:
         """Answer from the parts of another container from now on."""
         self._parts = parts
 
-    def askers(self, role: ProcessName) -> list[Asker[list[Metric]]]:
+    def askers(self, role: ProcessName) -> list[Asker[Values]]:
         """Return the questions of a process."""
-        parts: dict[str, Callable[[], list[Metric]]] = {
-            "followers": lambda: show_followers(self.follower_lags()),
-            "work": lambda: show_work(*self.ages()),
-        }
+        parts: dict[str, Callable[[], Values]] = {"followers": self.followers, "work": self.work}
         if role in WITH_BROKER:
-            parts["broker"] = lambda: show_queues(self.queue_states())
+            parts["broker"] = self.queues
         if role in AUDITING:
-            parts["audit"] = lambda: show_audit(self.audit_state())
-            parts["database"] = lambda: show_database(*self.database_load())
-            parts["readings"] = lambda: show_readings(self.reading_ages())
-            parts["webhooks"] = lambda: show_webhooks(self.webhook_state())
+            parts |= {"audit": self.audit, "database": self.database_load}
+            parts |= {"readings": self.readings, "webhooks": self.webhooks}
         if role in WORKING:
-            parts["provider"] = lambda: show_providers(self.providers_up())
+            parts["provider"] = self.providers_up
         return [Asker(name, ask) for name, ask in parts.items()]
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
@@ -84,96 +71,124 @@ class Observed:
         known = lags(parts.log, parts.views, parts.positions)
         return [(lag, behind_s(parts.log, lag, parts.clock())) for lag in known]
 
-    def ages(self) -> tuple[float, float, float]:
-        """Return the ages of the oldest job, of its last progress, and of the oldest link."""
+    def followers(self) -> Values:
+        found = self.follower_lags()
+        return {
+            "follower_lag_events": {lag.name: lag.events for lag, _ in found},
+            "follower_lag_seconds": {lag.name: s for lag, s in found if s is not None},
+            "follower_failed": {lag.name: float(lag.failure is not None) for lag, _ in found},
+        }
+
+    def work(self) -> Values:
         self._require_database()
         parts, now = self._parts, self._parts.clock()
         jobs = parts.jobs.jobs.c
         begun_at = select(func.min(jobs.created_at)).where(jobs.finished_at.is_(None))
         with parts.views.reading() as connection:
             idle = parts.jobs.unfinished(connection, now, 1)
-            job_at = connection.execute(begun_at).scalar_one()
+            job_at = from_micros(connection.execute(begun_at).scalar_one())
             link_at = parts.unfinished.oldest(connection)
-        return (
-            0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
-            max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
-            0.0 if link_at is None else (now - link_at).total_seconds(),
-        )
+        idle_s = _age_s(now, idle[0].moved_at) if idle else 0.0
+        return {
+            "oldest_unfinished_job_seconds": _age_s(now, job_at),
+            "oldest_unfinished_job_idle_seconds": max(0.0, idle_s),
+            "oldest_unfinished_link_seconds": _age_s(now, link_at),
+        }
 
-    def reading_ages(self) -> Mapping[str, float]:
+    def readings(self) -> Values:
         self._require_database()
         parts, now = self._parts, self._parts.clock()
-        if not parts.settings.readings_refresh_s:
-            return {}
-        oldest = parts.reading_turns.oldest(parts.networks.names)
-        return {name: (now - at).total_seconds() for name, at in oldest.items()}
+        oldest: Mapping[str, datetime] = {}
+        if parts.settings.readings_refresh_s:
+            oldest = parts.reading_turns.oldest(parts.networks.names)
+        return {"oldest_reading_seconds": {name: _age_s(now, at) for name, at in oldest.items()}}
 
-    def audit_state(self) -> AuditState:
+    def audit(self) -> Values:
+        """Return ages of audit, delivered checkpoint and backup, and what the audit has found.
+
+        Until there is a first one, the age is that of the log, so that an alert fires on none as
+        well. That of the checkpoint is NaN without a sink, so that none fires.
+        """
         self._require_database()
         parts, now = self._parts, self._parts.clock()
         first = parts.log.read(0, 1)
         begun_at = first[0].event.timestamp if first else now
         audit, backup = parts.notes.newest("audit"), parts.notes.newest("backup")
-        outside_s = None
+        outside_s = nan
         if parts.settings.checkpoint_sink:
             store = parts.checkpoint_store
             try:
                 kept = store.newest(delivered=True) or store.covering(0)
-                outside_at = kept.signed.checkpoint.at if kept else begun_at
-                outside_s = (now - outside_at).total_seconds()
+                outside_s = _age_s(now, kept.signed.checkpoint.at if kept else begun_at)
             except ChangedCheckpoint:
                 outside_s = inf  # A changed checkpoint does not tell what was delivered.
-        return AuditState(
-            age_s=(now - (audit.at if audit else begun_at)).total_seconds(),
-            failures=len(msgspec.json.decode(audit.value)["failures"]) if audit else 0,
-            outside_s=outside_s,
-            months_overdue=len(parts.month_end.overdue()),
-            backup_s=(now - (backup.at if backup else begun_at)).total_seconds(),
-        )
+        return {
+            "audit_failures": len(msgspec.json.decode(audit.value)["failures"]) if audit else 0,
+            "audit_age_seconds": _age_s(now, audit.at if audit else begun_at),
+            "checkpoint_outside_age_seconds": outside_s,
+            "months_overdue": len(parts.month_end.overdue()),
+            "backup_age_seconds": _age_s(now, backup.at if backup else begun_at),
+        }
 
-    def database_load(self) -> tuple[float, float, Mapping[str, int]]:
+    def database_load(self) -> Values:
         """Return the connections, how many there may be, and how far each standby is behind."""
         self._require_database()
+        used, most, behind = nan, nan, dict[str, float]()
         with self._parts.views.reading() as connection:
-            if connection.dialect.name != "postgresql":
-                return nan, nan, {}
-            used, most = connection.execute(text(CONNECTIONS)).one()
-            behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
-        return used, most, behind
+            if connection.dialect.name == "postgresql":
+                used, most = connection.execute(text(CONNECTIONS)).one()
+                behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
+        return {
+            "database_connections": used,
+            "database_connections_max": most,
+            "database_replication_lag_bytes": behind,
+        }
 
-    def webhook_state(self) -> WebhookState:
+    def webhooks(self) -> Values:
         self._require_database()
         parts = self._parts
         pending, since = parts.webhook_deliveries.backlog()
-        late_s = 0.0 if since is None else (parts.clock() - since).total_seconds()
         with parts.views.reading() as connection:
             rows = parts.webhook_endpoints.all(connection)
         disabled = Counter(each.disabled for each in rows if each.disabled is not None)
-        known = {reason: disabled[reason] for reason in get_args(DisabledReason)}
-        return WebhookState(pending, max(0.0, late_s), known)
+        return {
+            "webhook_deliveries_pending": pending,
+            "webhook_delivery_late_seconds": max(0.0, _age_s(parts.clock(), since)),
+            "webhook_endpoints_disabled": {
+                each: disabled[each] for each in get_args(DisabledReason)
+            },
+        }
 
-    def queue_states(self) -> list[tuple[str, int, int]]:
+    def queues(self) -> Values:
         try:
-            return self._queue_states()
+            return self._queues()
         except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
-            return self._queue_states()
+            return self._queues()
 
-    def _queue_states(self) -> list[tuple[str, int, int]]:
+    def _queues(self) -> Values:
         broker = self._parts.broker
-        return [(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
+        waiting, dead = dict[str, float](), dict[str, float]()
+        for name in QUEUES:
+            waiting[name], dead[name] = broker.backlog(name), broker.dead(name)
+        return {"queue_messages": waiting, "queue_dead_messages": dead}
 
-    def providers_up(self) -> Mapping[tuple[str, str], bool]:
+    def providers_up(self) -> Mapping[str, Mapping[str, float]]:
         parts = self._parts
-        found = {("lookup_provider_up", each.name): each.is_up() for each in parts.lookups}
+        lookups = {each.name: float(each.is_up()) for each in parts.lookups}
+        networks = dict[str, float]()
         for name in parts.networks.names:
             network = parts.networks.of(name)
-            is_up = not isinstance(network, GuardedNetwork) or network.is_up()
-            found["network_provider_up", name] = is_up
-        for _, name in [*found]:
-            found["provider_drained", name] = parts.drains.has(name)
-        return found
+            networks[name] = float(not isinstance(network, GuardedNetwork) or network.is_up())
+        drained = {name: float(parts.drains.has(name)) for name in (*lookups, *networks)}
+        found = (lookups, networks, drained)
+        return dict(zip(PROVIDER_GAUGES, found, strict=True))
 
     def _require_database(self) -> None:
         """Raise if there is no database, because opening a SQLite file would create it."""
         if not self._parts.persistence.exists():
             raise ServiceUnavailable
+
+
+def _age_s(now: datetime, at: datetime | None) -> float:
+    """Return for how long something lasts; 0 if there is nothing."""
+    return 0.0 if at is None else (now - at).total_seconds()

@@ -40,7 +40,7 @@ def ensure(own: OwnTables) -> None:
     """Create a set of tables in its present version."""
     with own.database.writing() as connection:
         _METADATA.create_all(connection)
-        found = _read(connection, own.name)
+        found = _read(connection).get(own.name)
         _refuse_newer(own, found)
         assert own.cheap or found in {None, own.version}, "an upgrade of these has to be written"
         names = [name for metadata in own.tables for name in metadata.tables]
@@ -64,10 +64,7 @@ def forget(connection: Connection, names: Sequence[str]) -> None:
 
 def is_current(own: OwnTables) -> bool:
     """Tell whether a set of tables has this version; raises NewerSchema for a later one."""
-    with own.database.reading() as connection:
-        if not inspect(connection).has_table(_VERSIONS.name):
-            return False
-        found = _read(connection, own.name)
+    found = versions(own.database).get(own.name)
     _refuse_newer(own, found)
     return found == own.version
 
@@ -85,9 +82,8 @@ def versions(database: Database) -> dict[str, int]:
     with database.reading() as connection:
         if not inspect(connection).has_table(_VERSIONS.name):
             return {}
-        return {row.name: row.version for row in connection.execute(select(_VERSIONS))}
+        return _read(connection)
 
 
-def _read(connection: Connection, name: str) -> int | None:
-    statement = select(_VERSIONS.c.version).where(_VERSIONS.c.name == name)
-    return connection.execute(statement).scalar_one_or_none()
+def _read(connection: Connection) -> dict[str, int]:
+    return {row.name: row.version for row in connection.execute(select(_VERSIONS))}

@@ -35,7 +35,7 @@ from projections.engine.shape import Moment, Shape
 from projections.models.jobs import JobCounts, row_of
 from projections.models.links import LinkRow
 from projections.models.timelines import TimelineEntry
-from projections.models.unfinished import ListedWork
+from projections.models.unfinished import UnfinishedWork
 from projections.models.webhook_endpoints import WebhookEndpointRow
 from workers.sweep import FOREVER
 
@@ -227,7 +227,7 @@ def _read_all(container: Container, organization_id: UUID | None) -> Iterator[Li
         before = rows[-1].position
 
 
-def _unfinished(container: Container, work: ListedWork) -> Facts:
+def _unfinished(container: Container, work: UnfinishedWork) -> Facts:
     """Return what has not ended, as the log has it; `link` is what `links show` takes."""
     log, link_id = container.log, work.id
     if work.kind == "plan_change":

@@ -2,6 +2,7 @@
 
 import logging
 
+from prometheus_client import Gauge
 from prometheus_client.registry import Collector
 
 from app.bootstrap.container import Container
@@ -11,9 +12,10 @@ from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, runs
 from app.processes.stopping import stop_on_signals
 from app.settings import WrongSetting
-from app.watch.clock_check import CLOCK_OFFSET, ClockOffset
 from app.watch.gauges import WITH_BROKER, ProcessName
 from app.watch.metrics_server import MetricsServer, Need, pages
+
+CLOCK_OFFSET = "clock_offset_seconds"
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +56,9 @@ def listen(
     if role in WITH_BROKER:
         needs["broker"] = lambda: missing_broker(lives.now)
     registry = container.metrics.registry(role, counted)
-    registry.register(ClockOffset(lambda: lives.now.clock_check))
+    about = "How far the clock of the database is ahead of that of this machine."
+    offset = Gauge(CLOCK_OFFSET, about, registry=registry)
+    offset.set_function(lambda: lives.now.clock_check.off_s)
     shown = pages(registry, needs, lambda: _facts(lives.now))
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
@@ -72,7 +76,7 @@ def _facts(container: Container) -> dict[str, object]:
 def missing_broker(container: Container) -> str | None:
     """Say why the broker cannot be used; None when it answers."""
     try:
-        container.observed.queue_states()
+        container.observed.queues()
     except Exception as error:  # noqa: BLE001  # Any error counts. Its text may hold a password.
         return f"the broker cannot be reached ({type(error).__name__})"
     return None

@@ -33,13 +33,17 @@ from projections.engine.rebuild import Progress, ignore_progress
 
 MANIFEST = "manifest.json"  # Written last: a directory without it is no backup.
 KEYS = "keys"
+DATABASE, SIGNING = "DATABASE_URL", "SIGNING_KEYS"
 Noted = Literal["pepper", "signing_keys", "webhook_key"]
 OTHER_PEPPER = "SECRET_PEPPER is not that of the backup: until it is, client secrets are refused"
 FORMAT = 1  # Raise it when older releases must not read new backups.
 
 
 class NoBackup(Exception):
-    """Raised with one line that says why a directory cannot be written or restored from."""
+    """Raised with one line that says where something cannot be written or restored, and why."""
+
+    def __init__(self, where: object, why: str) -> None:
+        super().__init__(f"{where}: {why}")
 
 
 class File(msgspec.Struct, frozen=True):
@@ -84,19 +88,16 @@ def _told(container: Container) -> Iterator[None]:
         yield
     except persistence.error as error:
         reason = str(error).partition("\n")[0]
-        message = f"DATABASE_URL: cannot use {persistence.place}: {reason}"
-        raise NoBackup(message) from error
+        raise NoBackup(DATABASE, f"cannot use {persistence.place}: {reason}") from error
 
 
 def back_up(container: Container, directory: Path) -> Manifest:
     """Make a backup, complete or not at all; the service may run meanwhile."""
     directory = directory.absolute()
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        message = f"{directory}: is not empty; name a directory that does not exist yet"
-        raise NoBackup(message)
+        raise NoBackup(directory, "is not empty; name a directory that does not exist yet")
     if not container.persistence.exists():
-        message = f"DATABASE_URL: there is no {container.persistence.place}"
-        raise NoBackup(message)
+        raise NoBackup(DATABASE, f"there is no {container.persistence.place}")
     directory.parent.mkdir(parents=True, exist_ok=True)
     name = f"{directory.name}.unfinished-"
     draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
@@ -147,8 +148,8 @@ def _copy_keys(container: Container, target: Path) -> None:
     ]
     for missing, subject, is_there in kept:
         if not is_there and _is_noted(container, subject):
-            message = f"SIGNING_KEYS: {settings.signing_keys}: holds no {missing}, which is in use"
-            raise NoBackup(message)
+            why = f"{settings.signing_keys}: holds no {missing}, which is in use"
+            raise NoBackup(SIGNING, why)
 
 
 def _is_noted(container: Container, subject: Noted) -> bool:
@@ -166,17 +167,15 @@ def restore(
     persistence = container.persistence
     _require_fit(container, directory, manifest)
     if (name := persistence.occupied()) is not None:
-        message = f"DATABASE_URL: {name} is there already; restore into an empty place"
-        raise NoBackup(message)
+        raise NoBackup(DATABASE, f"{name} is there already; restore into an empty place")
     _put_keys_back(manifest, directory, container.settings.signing_keys)
-    warnings = _warnings(container, manifest)
+    warnings = [] if manifest.secret_pepper == _fingerprint(container) else [OTHER_PEPPER]
     with _told(container):
         if not persistence.put_back(directory):
             return Restored(manifest, None, warnings)
     if not _holds(container.log, manifest):
-        place, position = persistence.place, manifest.position
-        message = f"{place}: the log is not that of the backup, or ends before position {position}"
-        raise NoBackup(message)
+        why = f"the log is not that of the backup, or ends before position {manifest.position}"
+        raise NoBackup(persistence.place, why)
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
     container.notes.replace("hold", HELD, container.clock())
@@ -191,40 +190,37 @@ def read_backup(directory: Path) -> Manifest:
         text = (directory / MANIFEST).read_bytes()
         known = msgspec.json.decode(text).get("format")
         if isinstance(known, int) and known > FORMAT:
-            raise NoBackup(_newer(directory, f"the format {known}"))
+            raise _newer(directory, f"the format {known}")
         manifest = msgspec.json.decode(text, type=Manifest)
     except FileNotFoundError:
-        message = f"{directory}: is no backup, or an unfinished one: it has no {MANIFEST}"
-        raise NoBackup(message) from None
+        why = f"is no backup, or an unfinished one: it has no {MANIFEST}"
+        raise NoBackup(directory, why) from None
     except (msgspec.MsgspecError, AttributeError):
-        message = f"{directory}: its {MANIFEST} cannot be read"
-        raise NoBackup(message) from None
+        raise NoBackup(directory, f"its {MANIFEST} cannot be read") from None
     for name, file in manifest.files.items():
         path = directory / name
         if not path.is_file() or _seal(path) != file:
-            message = f"{path}: is missing or not as it was written; use another backup"
-            raise NoBackup(message)
+            raise NoBackup(path, "is missing or not as it was written; use another backup")
     return manifest
 
 
 def _require_fit(container: Container, directory: Path, manifest: Manifest) -> None:
     """Refuse a backup of the other database system or of a newer release."""
     if manifest.engine != _engine(container):
-        message = f"DATABASE_URL: {directory} is a backup of {manifest.engine}"
-        raise NoBackup(message)
+        raise NoBackup(DATABASE, f"{directory} is a backup of {manifest.engine}")
     for name in newer_tables(container, manifest.tables):
-        raise NoBackup(_newer(directory, f"its tables of {name}"))
+        raise _newer(directory, f"its tables of {name}")
     with _told(container):
         topics = container.persistence.topics(directory)
     for topic in topics:
         try:
             class_of(topic, Event)
         except TopicError:
-            raise NoBackup(_newer(directory, f"the event {topic}")) from None
+            raise _newer(directory, f"the event {topic}") from None
 
 
-def _newer(directory: Path, what: str) -> str:
-    return f"{directory}: a newer release has made it: this one does not know {what}"
+def _newer(directory: Path, what: str) -> NoBackup:
+    return NoBackup(directory, f"a newer release has made it: this one does not know {what}")
 
 
 def _put_keys_back(manifest: Manifest, directory: Path, target: Path) -> None:
@@ -234,16 +230,11 @@ def _put_keys_back(manifest: Manifest, directory: Path, target: Path) -> None:
     for name in sorted(there):
         copy = directory / KEYS / name
         if name not in names or copy.read_bytes() != (target / name).read_bytes():
-            message = f"SIGNING_KEYS: {target / name} is there already; restore into an empty place"
-            raise NoBackup(message)
+            why = f"{target / name} is there already; restore into an empty place"
+            raise NoBackup(SIGNING, why)
     with locked(target):
         for name in names:
             write_file(target / name, (directory / KEYS / name).read_bytes())
-
-
-def _warnings(container: Container, manifest: Manifest) -> list[str]:
-    same = manifest.secret_pepper == _fingerprint(container)
-    return [] if same else [OTHER_PEPPER]
 
 
 def _fingerprint(container: Container) -> str | None:
@@ -265,8 +256,7 @@ def _holds(log: Log, manifest: Manifest) -> bool:
 
 
 def _engine(container: Container) -> Literal["sqlite", "postgresql"]:
-    is_file = container.settings.database_url.startswith("sqlite:")
-    return "sqlite" if is_file else "postgresql"
+    return "sqlite" if container.settings.is_on_files else "postgresql"
 
 
 def _files(directory: Path) -> list[Path]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
-from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +12,11 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.bootstrap.container import Container
+from app.bootstrap.observed import CONNECTIONS
 from domain.log.log import Log, Poisoned
 from projections.engine.database import from_micros, to_micros
 from projections.models.transactions import EVERYBODY, HOUR
+from workers.routes import QUEUES
 
 WINDOW = timedelta(days=7)  # The pace is that of the last so many days.
 WINDOW_MIN = timedelta(hours=1)  # A younger log has no pace.
@@ -180,18 +181,22 @@ def _data_directory(container: Container) -> Path | None:
 
 
 def _connections(container: Container) -> Iterator[Use]:
-    used, most, _ = container.observed.database_load()
-    if not isnan(used):
-        told = "of all clients; each process takes up to 13"
-        yield Use("connections", int(used), int(most), "connections", told=told)
+    if container.settings.is_on_files:
+        return
+    with container.views.reading() as connection:
+        used, most = connection.execute(text(CONNECTIONS)).one()
+    told = "of all clients; each process takes up to 13"
+    yield Use("connections", used, most, "connections", told=told)
 
 
 def _queues(container: Container) -> Iterator[Use]:
     if container.settings.has_own_broker:  # Those of another process.
         return
-    for name, messages, dead in container.observed.queue_states():
+    broker = container.broker
+    for name in QUEUES:
+        dead = broker.dead(name)
         told = f"{dead:,} given up" if dead else ""
-        yield Use(f"queue {name}", messages, None, "messages", told=told)
+        yield Use(f"queue {name}", broker.backlog(name), None, "messages", told=told)
 
 
 def _busiest(container: Container) -> Iterator[Use]:

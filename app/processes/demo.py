@@ -94,7 +94,7 @@ def _ensure_client(
 
 def credentials_file(settings: Settings) -> Path:
     """Return the file of the demo's credentials: beside the SQLite database, or else the keys."""
-    if settings.database_url.startswith("sqlite:"):
+    if settings.is_on_files:
         database = settings.database_path
         return database.with_name(f"{database.stem}-demo.json")
     return settings.signing_keys.with_name("service-demo.json")

@@ -1,10 +1,10 @@
 """Checks whether the settings and the installation are ready for production."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from app.bootstrap.container import Container
@@ -140,17 +140,18 @@ def _keys(container: Container) -> Iterator[Finding]:
     if notes.newest("signing_keys") and (missing := missing_keys(container)):
         yield Finding("keys", "fault", missing)
     if notes.newest("pepper"):
-        try:
-            container.pepper.newest()
-        except SigningKeysError as error:
-            yield Finding("keys", "fault", str(error))
+        yield from _of_keys(container.pepper.newest)
     if notes.newest("webhook_key"):
-        try:
-            container.webhook_key.require()
-        except SigningKeysError as error:
-            yield Finding("keys", "fault", str(error))
+        yield from _of_keys(container.webhook_key.require)
     with suppress(SigningKeysError):  # It was said above.
         yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
+
+
+def _of_keys(check: Callable[[], object]) -> Iterator[Finding]:
+    try:
+        check()
+    except SigningKeysError as error:
+        yield Finding("keys", "fault", str(error))
 
 
 def _operators(container: Container) -> Iterator[Finding]:
@@ -260,7 +261,7 @@ def _data(container: Container) -> Iterator[Finding]:
             "no backup is known: python -m app backup DIR (copies by other means are not seen)"
         )
         yield Finding("backup", "fault", message)
-    elif backup is not None and _is_old(backup.at, container.clock()):
+    elif backup is not None and container.clock() - backup.at > BACKUP_AGE_MAX:
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
     with container.views.reading() as connection:
@@ -288,9 +289,8 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
         if isinstance(kept, ChangedCheckpoint):
             yield Finding("checkpoints", "fault", str(kept))
             return
-    audit = container.observed.audit_state()
-    if audit.failures:
-        message = f"the last nightly audit found {audit.failures} failures: see audit verify"
+    if failures := container.observed.audit()["audit_failures"]:
+        message = f"the last nightly audit found {failures} failures: see audit verify"
         yield Finding("audit", "fault", message)
     if not container.settings.checkpoint_sink:
         message = "CHECKPOINT_SINK is not set: nobody outside can tell that the log was rewritten"
@@ -304,10 +304,6 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
             at = newest.signed.checkpoint.at
             message = f"the newest checkpoint that reached CHECKPOINT_SINK is of {at:%Y-%m-%d}"
             yield Finding("checkpoints", "fault", message)
-
-
-def _is_old(at: datetime, now: datetime) -> bool:
-    return now - at > BACKUP_AGE_MAX
 
 
 def _has_demo(container: Container) -> bool:

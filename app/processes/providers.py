@@ -121,7 +121,7 @@ def _check(container: Container, asked: Configured, transcripts: Path) -> Checke
     tried, unreadable = trials(name, transcripts) if provider.remote else ("in this process", None)
     drained = name in container.drains.look()
     gauge = "lookup_provider_up" if asked.kind == "lookups" else "network_provider_up"
-    is_closed = container.observed.providers_up()[gauge, name]
+    is_closed = container.observed.providers_up()[gauge][name]
     return Checked(
         provider=name,
         kind=asked.kind,

@@ -5,14 +5,11 @@ Nothing is corrected, because hosts keep time by NTP.
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Event
 from typing import NamedTuple
-
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from domain.cause import CLOCK_OFF_MAX, Clock
 from domain.errors import ClockOff
@@ -126,18 +123,3 @@ class ClockCheck:
 
 def _slip_s(wall_passed: timedelta, passed_s: float) -> float:
     return abs(wall_passed.total_seconds() - passed_s)
-
-
-CLOCK_OFFSET = "clock_offset_seconds"
-
-
-class ClockOffset(Collector):
-    """A gauge that shows the last comparison."""
-
-    def __init__(self, clock: Callable[[], ClockCheck]) -> None:
-        self._clock = clock
-
-    def collect(self) -> Iterator[Metric]:
-        """Return the gauge without asking anybody."""
-        about = "How far the clock of the database is ahead of that of this machine."
-        yield GaugeMetricFamily(CLOCK_OFFSET, about, self._clock().off_s)

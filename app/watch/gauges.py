@@ -5,11 +5,10 @@ time limit. A process shows only the gauges of its role.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from datetime import datetime
-from math import nan
+from itertools import starmap
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Generic, Literal, TypeVar
@@ -22,11 +21,55 @@ from projections.engine.positions import Lag
 
 ANSWER_S = 1.5  # How long a scrape waits for its answers, so that it ends within 2 s.
 
-PROVIDER_GAUGES = {
-    "lookup_provider_up": "0 while no lookup is let through to it.",
-    "network_provider_up": "0 while its circuit is open.",
-    "provider_drained": "1 while it gets no new work, by an operator's word.",
+# What each gauge says, and its label if it has one.
+GAUGES = {
+    "lookup_provider_up": ("0 while no lookup is let through to it.", "provider"),
+    "network_provider_up": ("0 while its circuit is open.", "provider"),
+    "provider_drained": ("1 while it gets no new work, by an operator's word.", "provider"),
+    "follower_lag_events": ("Events left to follow.", "name"),
+    "follower_lag_seconds": ("Since when it has not been at the end.", "name"),
+    "follower_failed": ("1 when it has stopped.", "name"),
+    "audit_failures": ("What the last nightly audit found.", ""),
+    "audit_age_seconds": ("Age of the last nightly audit.", ""),
+    "checkpoint_outside_age_seconds": (
+        "Age of the newest checkpoint that the sink has accepted.",
+        "",
+    ),
+    "months_overdue": ("Months to close.", ""),
+    "backup_age_seconds": ("Age of the last backup.", ""),
+    "database_connections": ("Connections of all clients.", ""),
+    "database_connections_max": ("How many there may be.", ""),
+    "database_replication_lag_bytes": (
+        "How far a standby is behind in replaying the log of the server.",
+        "standby",
+    ),
+    "oldest_reading_seconds": (
+        "Since when the link that has waited longest has no answer of its network.",
+        "network",
+    ),
+    "webhook_deliveries_pending": ("Deliveries that wait.", ""),
+    "webhook_delivery_late_seconds": (
+        "How late the delivery is that has waited longest for an endpoint that works.",
+        "",
+    ),
+    "webhook_endpoints_disabled": ("Endpoints that are told nothing.", "reason"),
+    "oldest_unfinished_job_seconds": ("Age of the oldest unfinished job.", ""),
+    "oldest_unfinished_job_idle_seconds": (
+        "Since when the longest idle unfinished job has not moved.",
+        "",
+    ),
+    "oldest_unfinished_link_seconds": (
+        "Age of the oldest unfinished link or change of its plans or status.",
+        "",
+    ),
+    "queue_messages": ("Messages that wait for a worker.", "queue"),
+    "queue_dead_messages": ("Messages that were given up.", "queue"),
+    "scrape_part_reached": ("0 when this part could not be asked at this scrape.", "part"),
 }
+PROVIDER_GAUGES = ("lookup_provider_up", "network_provider_up", "provider_drained")
+
+# What gauges show, by their names: a value, or one for each value of the label.
+Values = Mapping[str, float | Mapping[str, float]]
 
 T = TypeVar("T")
 
@@ -69,7 +112,7 @@ class Asker(Generic[T]):
 class ScrapedGauges(Collector):
     """Asks at each scrape; a gauge reports which questions had no answer in time."""
 
-    def __init__(self, askers: list[Asker[list[Metric]]]) -> None:
+    def __init__(self, askers: list[Asker[Values]]) -> None:
         self._askers = askers
 
     def describe(self) -> list[Metric]:
@@ -78,18 +121,22 @@ class ScrapedGauges(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the present values."""
-        reached = GaugeMetricFamily(
-            "scrape_part_reached",
-            "0 when this part could not be asked at this scrape.",
-            labels=["part"],
-        )
-        deadline = time.monotonic() + ANSWER_S
-        begun = [(asker.name, asker.begin()) for asker in self._askers]
-        for name, future in begun:
-            families = answer_of(future, deadline)
-            reached.add_metric([name], float(families is not None))
-            yield from families or ()
-        yield reached
+        deadline, reached = time.monotonic() + ANSWER_S, dict[str, float]()
+        for name, future in [(asker.name, asker.begin()) for asker in self._askers]:
+            values = answer_of(future, deadline)
+            reached[name] = float(values is not None)
+            yield from starmap(_family, (values or {}).items())
+        yield _family("scrape_part_reached", reached)
+
+
+def _family(name: str, shown: float | Mapping[str, float]) -> Metric:
+    told, label = GAUGES[name]
+    if not isinstance(shown, Mapping):
+        return GaugeMetricFamily(name, told, shown)
+    family = GaugeMetricFamily(name, told, labels=[label])
+    for each, value in shown.items():
+        family.add_metric([each], value)
+    return family
 
 
 def answer_of(future: "Future[T]", deadline: float) -> T | None:
@@ -108,131 +155,6 @@ WORKING: frozenset[ProcessName] = frozenset({"serve", "worker"})
 AUDITING: frozenset[ProcessName] = frozenset({"serve", "clock"})
 WITH_BROKER: frozenset[ProcessName] = frozenset({"serve", "worker", "dispatcher", "clock"})
 WITH_STANDBY: frozenset[ProcessName] = frozenset({"serve", "dispatcher", "projector", "clock"})
-
-
-@dataclass(frozen=True, slots=True)
-class AuditState:
-    """Ages of the last nightly audit, delivered checkpoint and backup, and what the audit found.
-
-    Until there is a first one, the age is that of the log, so that an alert fires on none as well.
-    `outside_s`, of the checkpoint, is None without a sink. `months_overdue` counts ended months
-    that should be closed by now.
-    """
-
-    age_s: float
-    failures: int
-    outside_s: float | None
-    months_overdue: int
-    backup_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookState:
-    """How many deliveries wait, how late the oldest to a sound endpoint is, what was disabled."""
-
-    pending: int
-    late_s: float
-    disabled: Mapping[str, int]
-
-
-def show_providers(up: Mapping[tuple[str, str], bool]) -> list[Metric]:
-    found: dict[str, GaugeMetricFamily] = {}
-    for (name, provider), is_up in up.items():
-        family = GaugeMetricFamily(name, PROVIDER_GAUGES[name], labels=["provider"])
-        found.setdefault(name, family).add_metric([provider], float(is_up))
-    return [*found.values()]
-
-
-def show_followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
-    events = GaugeMetricFamily("follower_lag_events", "Events left to follow.", labels=["name"])
-    seconds = GaugeMetricFamily(
-        "follower_lag_seconds", "Since when it has not been at the end.", labels=["name"]
-    )
-    failed = GaugeMetricFamily("follower_failed", "1 when it has stopped.", labels=["name"])
-    for lag, lag_s in lags:
-        events.add_metric([lag.name], lag.events)
-        failed.add_metric([lag.name], float(lag.failure is not None))
-        if lag_s is not None:
-            seconds.add_metric([lag.name], lag_s)
-    return [events, seconds, failed]
-
-
-def show_audit(state: AuditState) -> list[Metric]:
-    """Show the age of a checkpoint that nobody wants as NaN: no alert fires on it."""
-    outside_s = nan if state.outside_s is None else state.outside_s
-    outside = "Age of the newest checkpoint that the sink has accepted."
-    return [
-        GaugeMetricFamily("audit_failures", "What the last nightly audit found.", state.failures),
-        GaugeMetricFamily("audit_age_seconds", "Age of the last nightly audit.", state.age_s),
-        GaugeMetricFamily("checkpoint_outside_age_seconds", outside, outside_s),
-        GaugeMetricFamily("months_overdue", "Months to close.", state.months_overdue),
-        GaugeMetricFamily("backup_age_seconds", "Age of the last backup.", state.backup_s),
-    ]
-
-
-def show_database(used: float, most: float, lags: Mapping[str, int]) -> list[Metric]:
-    told = "How far a standby is behind in replaying the log of the server."
-    behind = GaugeMetricFamily("database_replication_lag_bytes", told, labels=["standby"])
-    for standby, lag in lags.items():
-        behind.add_metric([standby], lag)
-    return [
-        GaugeMetricFamily("database_connections", "Connections of all clients.", used),
-        GaugeMetricFamily("database_connections_max", "How many there may be.", most),
-        behind,
-    ]
-
-
-def show_readings(ages: Mapping[str, float]) -> list[Metric]:
-    told = "Since when the link that has waited longest has no answer of its network."
-    family = GaugeMetricFamily("oldest_reading_seconds", told, labels=["network"])
-    for network, age_s in ages.items():
-        family.add_metric([network], age_s)
-    return [family]
-
-
-def show_webhooks(state: WebhookState) -> list[Metric]:
-    disabled = GaugeMetricFamily(
-        "webhook_endpoints_disabled", "Endpoints that are told nothing.", labels=["reason"]
-    )
-    for reason, count in state.disabled.items():
-        disabled.add_metric([reason], count)
-    late = "How late the delivery is that has waited longest for an endpoint that works."
-    return [
-        GaugeMetricFamily("webhook_deliveries_pending", "Deliveries that wait.", state.pending),
-        GaugeMetricFamily("webhook_delivery_late_seconds", late, state.late_s),
-        disabled,
-    ]
-
-
-def show_work(job_s: float, job_idle_s: float, link_s: float) -> list[Metric]:
-    return [
-        GaugeMetricFamily(
-            "oldest_unfinished_job_seconds", "Age of the oldest unfinished job.", job_s
-        ),
-        GaugeMetricFamily(
-            "oldest_unfinished_job_idle_seconds",
-            "Since when the longest idle unfinished job has not moved.",
-            job_idle_s,
-        ),
-        GaugeMetricFamily(
-            "oldest_unfinished_link_seconds",
-            "Age of the oldest unfinished link or change of its plans or status.",
-            link_s,
-        ),
-    ]
-
-
-def show_queues(states: Iterable[tuple[str, int, int]]) -> list[Metric]:
-    waiting = GaugeMetricFamily(
-        "queue_messages", "Messages that wait for a worker.", labels=["queue"]
-    )
-    dead = GaugeMetricFamily(
-        "queue_dead_messages", "Messages that were given up.", labels=["queue"]
-    )
-    for name, messages, letters in states:
-        waiting.add_metric([name], messages)
-        dead.add_metric([name], letters)
-    return [waiting, dead]
 
 
 def behind_s(log: Log, lag: Lag, now: datetime) -> float | None:

@@ -9,9 +9,10 @@ import logging
 import platform
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
@@ -23,7 +24,7 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from app.watch.gauges import (
@@ -35,6 +36,7 @@ from app.watch.gauges import (
     Asker,
     ProcessName,
     ScrapedGauges,
+    Values,
 )
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
@@ -54,17 +56,10 @@ NEW = {
     "database_replication_lag_bytes",
 }
 
+Mode = Literal["all", "livesum"]  # How the values of several processes are added up.
+
 ROOMS = ("app", "domain", "projections", "workers")
 DIGITS = 12
-
-
-def build_info() -> GaugeMetricFamily:
-    """Return a gauge that is always 1; its labels say which code runs."""
-    family = GaugeMetricFamily(
-        "build_info", "Always 1; `release` is a digest of the code.", labels=["release", "python"]
-    )
-    family.add_metric([release(), platform.python_version()], 1)
-    return family
 
 
 def release(root: Path = Path(__file__).parents[2]) -> str:
@@ -77,6 +72,7 @@ def release(root: Path = Path(__file__).parents[2]) -> str:
 
 MICROS = 1_000_000
 KINDS = ("activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup")
+ITEM_ENDS = ("completed", "failed", "cancelled")
 STEPS_DONE = {PlanChange.PlanAdditionDone.TOPIC, PlanChange.PlanRemovalDone.TOPIC}
 
 logger = logging.getLogger(__name__)
@@ -108,23 +104,37 @@ _decode = msgspec.json.Decoder(_Facts).decode
 _decode_charge = msgspec.json.Decoder(_Charge).decode
 
 
+def _counter(name: str, text: str, labels: str = "", begun: Iterable[str] = ()) -> Counter:
+    """Make a counter; series that have `begun` are shown at 0, as a rate needs a first value."""
+    counter = Counter(name, text, labels.split(), registry=None)
+    for each in begun:
+        counter.labels(each)
+    return counter
+
+
+def _gauge(name: str, text: str, labels: str = "", *, mode: Mode = "all") -> Gauge:
+    return Gauge(name, text, labels.split(), registry=None, multiprocess_mode=mode)
+
+
 class EventCounters:
     """Counters of money and outcomes; called for every insert that succeeded, and never raises."""
 
     def __init__(self) -> None:
-        self._charges = _by("kind", "charges", "Charges.")
-        self._charged = _by("kind", "charges_amount", "Sum of charges, in CURRENCY.")
-        self._refunds = _by("kind", "refunds", "Refunds, by the kind of the charge.")
-        self._refunded = _by("kind", "refunds_amount", "Sum of refunds, in CURRENCY.")
-        self._links = _by("outcome", "links_provisioned", "Links whose creation has ended.")
-        self._changes = _by("outcome", "plan_changes", "Plan changes that have ended.")
-        self._items = _by("outcome", "bulk_items", "Items of bulk jobs that have ended.")
-        self._left_over = Counter(
-            "orders_left_over", "What we pay a network for and nobody has.", registry=None
-        )
-        self._jobs = Counter("bulk_jobs_finished", "Bulk jobs that have ended.", registry=None)
+        self._charges = _counter("charges", "Charges.", "kind", KINDS)
+        self._charged = _counter("charges_amount", "Sum of charges, in CURRENCY.", "kind", KINDS)
+        told = "Refunds, by the kind of the charge."
+        self._refunds = _counter("refunds", told, "kind", KINDS)
+        self._refunded = _counter("refunds_amount", "Sum of refunds, in CURRENCY.", "kind", KINDS)
+        told, ends = "Links whose creation has ended.", ("activated", "failed")
+        self._links = _counter("links_provisioned", told, "outcome", ends)
+        told, ends = "Plan changes that have ended.", ("finished", "failed")
+        self._changes = _counter("plan_changes", told, "outcome", ends)
+        told = "Items of bulk jobs that have ended."
+        self._items = _counter("bulk_items", told, "outcome", ITEM_ENDS)
+        told = "What we pay a network for and nobody has."
+        self._left_over = _counter("orders_left_over", told)
+        self._jobs = _counter("bulk_jobs_finished", "Bulk jobs that have ended.")
         self._rules = self._table()
-        self._begin_at_zero()
 
     @property
     def collectors(self) -> list[Collector]:
@@ -188,23 +198,6 @@ class EventCounters:
             ):
                 self._changes.labels("finished").inc()
 
-    def _begin_at_zero(self) -> None:
-        """Create every series at 0, because a rate needs a first value."""
-        for counter in (self._charges, self._charged, self._refunds, self._refunded):
-            for kind in KINDS:
-                counter.labels(kind)
-        for counter, outcomes in (
-            (self._links, ("activated", "failed")),
-            (self._changes, ("finished", "failed")),
-            (self._items, ("completed", "failed", "cancelled")),
-        ):
-            for outcome in outcomes:
-                counter.labels(outcome)
-
-
-def _by(label: str, name: str, text: str) -> Counter:
-    return Counter(name, text, [label], registry=None)
-
 
 STORES = ("lookup_cache", "leases", "network_readings", "provider_paces", "rate_limits")
 SOURCES = ("live", "cache", UNAVAILABLE)
@@ -219,7 +212,7 @@ class Metrics:
     """Counts from its creation on; `registry` selects the metrics that a process shows."""
 
     def __init__(
-        self, askers: Callable[[ProcessName], list[Asker[list[Metric]]]], places_max: int
+        self, askers: Callable[[ProcessName], list[Asker[Values]]], places_max: int
     ) -> None:
         """`askers` returns the questions of a process, which are asked at each scrape."""
         self._askers = askers
@@ -229,71 +222,38 @@ class Metrics:
         self._make_for_providers()
 
     def _make_for_http(self, places_max: int) -> None:
-        self._requests = Counter(
-            "http_requests", "Requests answered.", ["method", "route", "status"], registry=None
-        )
+        self._requests = _counter("http_requests", "Requests answered.", "method route status")
         self._seconds = Histogram(
             "http_request_duration_seconds", "Time to answer.", ["route"], registry=None
         )
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self.waiting = Gauge(
-            "http_waiting_places_in_use",
-            "Requests that wait for the network.",
-            registry=None,
-            multiprocess_mode="livesum",
-        )
-        self._places = Gauge(
-            "http_waiting_places",
-            "How many requests may wait for the network; beyond it they get 503.",
-            registry=None,
-            multiprocess_mode="livesum",
-        )
+        told = "Requests that wait for the network."
+        self.waiting = _gauge("http_waiting_places_in_use", told, mode="livesum")
+        told = "How many requests may wait for the network; beyond it they get 503."
+        self._places = _gauge("http_waiting_places", told, mode="livesum")
         self._places.set(places_max)
-        self.downloads = Gauge(
-            "http_downloads_in_progress",
-            "Tables that are being sent while they are read.",
-            registry=None,
-            multiprocess_mode="livesum",
-        )
+        told = "Tables that are being sent while they are read."
+        self.downloads = _gauge("http_downloads_in_progress", told, mode="livesum")
 
     def _make_for_work(self) -> None:
-        self._lookups = Counter(
-            "lookups",
-            "Numbers looked up, by where the answer came from.",
-            ["source"],
-            registry=None,
-        )
+        told = "Numbers looked up, by where the answer came from."
+        self._lookups = _counter("lookups", told, "source")
         self._by_source = {source: self._lookups.labels(source) for source in SOURCES}
-        self._store_errors = Counter(
-            "store_errors", "Errors of own stores that were done without.", ["store"], registry=None
-        )
-        for store in STORES:
-            self._store_errors.labels(store)
-        self._messages = Counter(
-            "messages_worked", "Messages worked on.", ["actor", "outcome"], registry=None
-        )
+        told = "Errors of own stores that were done without."
+        self._store_errors = _counter("store_errors", told, "store", STORES)
+        self._messages = _counter("messages_worked", "Messages worked on.", "actor outcome")
         self._message_seconds = Histogram(
             "message_duration_seconds", "Time to work on a message.", ["actor"], registry=None
         )
-        self._told = Counter(
-            "webhook_attempts",
-            "Attempts to tell an endpoint, by the class of its answer or why there was none.",
-            ["outcome"],
-            registry=None,
-        )
-        for outcome in ("2xx", "3xx", "4xx", "5xx", "timeout"):
-            self._told.labels(outcome)
-        self._active = Gauge(
-            "role_active", "1 in the copy that is active, 0 in a standby.", ["role"], registry=None
-        )
+        told = "Attempts to tell an endpoint, by the class of its answer or why there was none."
+        ends = ("2xx", "3xx", "4xx", "5xx", "timeout")
+        self._told = _counter("webhook_attempts", told, "outcome", ends)
+        told = "1 in the copy that is active, 0 in a standby."
+        self._active = _gauge("role_active", told, "role")
 
     def _make_for_providers(self) -> None:
-        self._calls = Counter(
-            "provider_calls",
-            "Calls to the APIs of providers, by how they ended.",
-            ["provider", "outcome"],
-            registry=None,
-        )
+        told = "Calls to the APIs of providers, by how they ended."
+        self._calls = _counter("provider_calls", told, "provider outcome")
         self._call_seconds = Histogram(
             "provider_call_duration_seconds",
             "Time of a call to a provider's API, repeats apart.",
@@ -301,18 +261,12 @@ class Metrics:
             registry=None,
             buckets=CALL_BUCKETS_S,
         )
-        self._fallovers = Counter(
-            "lookup_fallovers",
-            "Lookups that went on to the next provider, by the one that had not answered and why.",
-            ["provider", "reason"],
-            registry=None,
+        told = (
+            "Lookups that went on to the next provider, by the one that had not answered and why."
         )
-        self._balances = Gauge(
-            "provider_balance",
-            "What we have left at a provider, in its currency.",
-            ["provider"],
-            registry=None,
-        )
+        self._fallovers = _counter("lookup_fallovers", told, "provider reason")
+        told = "What we have left at a provider, in its currency."
+        self._balances = _gauge("provider_balance", told, "provider")
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         found = self._answered.get((method, route, status))
@@ -367,30 +321,28 @@ class Metrics:
         for collector in [counted] if counted is not None else self._counted(role):
             registry.register(collector)
         registry.register(ScrapedGauges(self._askers(role)))
-        registry.register(_Constant(build_info()))
+        told = "Always 1; `release` is a digest of the code."
+        code = Gauge("build_info", told, ["release", "python"], registry=registry)
+        code.labels(release(), platform.python_version()).set(1)
         ProcessCollector(registry=registry)
         return registry
 
     def _counted(self, role: ProcessName) -> list[Collector]:
-        http = [self._requests, self._seconds, self.waiting, self._places, self.downloads]
-        shown: list[Collector] = []
-        shown += http if role in ANSWERING else []
-        shown += (
-            [
-                self._lookups,
-                self._store_errors,
-                self._calls,
-                self._call_seconds,
-                self._fallovers,
-                *self._events.collectors,
-            ]
-            if role in DECIDING
-            else []
-        )
-        shown += [self._messages, self._message_seconds, self._told] if role in WORKING else []
-        shown += [self._active] if role in WITH_STANDBY else []
-        shown += [self._balances] if role in AUDITING else []
-        return shown
+        stores, calls = self._store_errors, [self._calls, self._call_seconds, self._fallovers]
+        shown: Mapping[frozenset[ProcessName], list[Collector]] = {
+            ANSWERING: [
+                self._requests,
+                self._seconds,
+                self.waiting,
+                self._places,
+                self.downloads,
+            ],
+            DECIDING: [self._lookups, stores, *calls, *self._events.collectors],
+            WORKING: [self._messages, self._message_seconds, self._told],
+            WITH_STANDBY: [self._active],
+            AUDITING: [self._balances],
+        }
+        return [each for roles, found in shown.items() if role in roles for each in found]
 
 
 class _BothNames(CollectorRegistry):
@@ -406,11 +358,3 @@ class _BothNames(CollectorRegistry):
             yield renamed
             if family.name not in NEW:
                 yield family
-
-
-class _Constant(Collector):
-    def __init__(self, family: Metric) -> None:
-        self._family = family
-
-    def collect(self) -> Iterator[Metric]:
-        yield self._family

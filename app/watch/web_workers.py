@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.values import MultiProcessValue
 
-from app.watch.gauges import PROVIDER_GAUGES
+from app.watch.gauges import GAUGES, PROVIDER_GAUGES
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # The library reads it when a worker imports it.
 PULSE_S = 1.0
@@ -74,15 +74,17 @@ def count_in(slot: int) -> None:
 class WorkerGauges:
     """The gauges of a `web` worker. A scrape reads only files, so they are written each second."""
 
-    def __init__(self, providers_up: Callable[[], Mapping[tuple[str, str], bool]]) -> None:
+    def __init__(self, providers_up: Callable[[], Mapping[str, Mapping[str, float]]]) -> None:
         self._providers_up = providers_up
         self._process = ProcessCollector(registry=None)
         self._cpu_s = 0.0
         alive = Gauge("web_workers", "Workers.", registry=None, multiprocess_mode="livesum")
         alive.set(1)
         self._up = {
-            name: Gauge(name, told, ["provider"], registry=None, multiprocess_mode="livemin")
-            for name, told in PROVIDER_GAUGES.items()
+            name: Gauge(
+                name, GAUGES[name][0], ["provider"], registry=None, multiprocess_mode="livemin"
+            )
+            for name in PROVIDER_GAUGES
         }
         self._memory = Gauge(
             "web_workers_resident_memory_bytes",
@@ -97,8 +99,9 @@ class WorkerGauges:
         Thread(target=self._run, name="gauges", daemon=True).start()
 
     def set(self) -> None:
-        for (name, provider), is_up in self._providers_up().items():
-            self._up[name].labels(provider).set(is_up)
+        for name, up in self._providers_up().items():
+            for provider, is_up in up.items():
+                self._up[name].labels(provider).set(is_up)
         now_s = time.process_time()
         self._cpu.inc(now_s - self._cpu_s)
         self._cpu_s = now_s

@@ -126,20 +126,12 @@ class OpenSlices(ReadModel):
 
     def _count(self, connection: Connection, changes: Counter[UUID]) -> None:
         columns = self.organizations.c
-        wanted = sorted(changes)
-        known: Counter[UUID] = Counter()
-        if wanted:
-            found = select(columns.organization_id, columns.open_count).where(
-                columns.organization_id.in_(wanted)
-            )
-            known.update({row.organization_id: row.open_count for row in connection.execute(found)})
-        rows = [
-            {"organization_id": each, "open_count": known[each] + changes[each]} for each in wanted
-        ]
-        upsert(connection, self.organizations, [row for row in rows if row["open_count"]])
-        gone = self.organizations.delete().where(columns.organization_id == bindparam("gone"))
-        empty = [{"gone": row["organization_id"]} for row in rows if not row["open_count"]]
-        execute_many(connection, gone, empty)
+        rows = [{"organization_id": each, "open_count": changes[each]} for each in sorted(changes)]
+        upsert(connection, self.organizations, rows, added=frozenset({"open_count"}))
+        empty = self.organizations.delete().where(
+            columns.organization_id == bindparam("owner"), columns.open_count == 0
+        )
+        execute_many(connection, empty, [{"owner": each} for each in changes])
 
 
 def _rows(recorded: Recorded) -> list[dict[str, Any]]:

@@ -11,15 +11,15 @@ from domain.log.log import Recorded
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel
 
+PROPOSED = (Adjustment.Proposed, Proposal.Made)
+DECIDED = (Adjustment.Approved, Adjustment.Rejected, Proposal.Approved, Proposal.Rejected)
+
 
 class Proposals(ReadModel):
     """A row for each thing that waits; the log has its facts."""
 
     name = "proposals"
-    uses = (
-        *(Adjustment.Proposed, Adjustment.Approved, Adjustment.Rejected),
-        *(Proposal.Made, Proposal.Approved, Proposal.Rejected),
-    )
+    uses = (*PROPOSED, *DECIDED)
 
     def build(self) -> Sequence[Table]:
         self.rows = self.table(
@@ -30,17 +30,14 @@ class Proposals(ReadModel):
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Add new proposals and remove decided ones; most are decided in a later batch."""
-        proposed: dict[UUID, int] = {}
-        decided: list[UUID] = []
-        for recorded in batch:
-            event = recorded.event
-            if isinstance(event, Adjustment.Proposed | Proposal.Made):
-                proposed[event.originator_id] = recorded.position
-            elif isinstance(event, self.uses) and proposed.pop(event.originator_id, None) is None:
-                decided.append(event.originator_id)
-        rows = [{"id": each, "position": position} for each, position in proposed.items()]
+        """Add what is new, then remove what is decided."""
+        rows = [
+            {"id": event.originator_id, "position": position}
+            for position, event in batch
+            if isinstance(event, PROPOSED)
+        ]
         insert_many(connection, self.rows, rows)
+        decided = [event.originator_id for _, event in batch if isinstance(event, DECIDED)]
         if decided:
             connection.execute(self.rows.delete().where(self.rows.c.id.in_(decided)))
 

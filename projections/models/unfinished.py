@@ -1,7 +1,6 @@
 """Links, plan changes and lost orders whose work has not ended, and when each is due again."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -35,17 +34,8 @@ IDLE = timedelta(seconds=2)  # A living worker has moved on by then.
 SOON = timedelta(seconds=1)  # When cleaning up after a failure is first due.
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedWork:
-    """An unfinished link or plan change, or a lost order."""
-
-    kind: Kind
-    id: UUID
-    due_at: datetime
-
-
-class ListedWork(NamedTuple):
-    """Work that has not ended, as operators list it."""
+class UnfinishedWork(NamedTuple):
+    """A link, plan change or lost order whose work has not ended."""
 
     kind: Kind
     id: UUID
@@ -127,14 +117,11 @@ class Unfinished(ReadModel):
             self.index("unfinished_by_due", "due_at", "id"),
         )
         columns = self.rows.c
-        # Built once: every batch with such events runs these, and the sweep runs the others each
+        # Built once: every batch with such events runs this, and the sweep runs the others each
         # second.
         self._gone = HotStatement(self.rows.delete().where(OneOf(columns.id, "ended")))
-        self._begun = HotStatement(
-            select(columns.id, columns.begun_at).where(OneOf(columns.id, "streams"))
-        )
-        each = select(columns.kind, columns.id, columns.due_at)
-        page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
+        self._all = select(columns.kind, columns.id, columns.begun_at, columns.due_at)
+        page = self._all.order_by(columns.due_at, columns.id).limit(bindparam("most"))
         self._overdue = HotStatement(page.where(columns.due_at <= bindparam("moment")))
         # A lost order may really wait for long, and loses nothing meanwhile.
         waits_long = columns.kind == "lost_order"
@@ -159,8 +146,7 @@ class Unfinished(ReadModel):
                 rows[stream_id] = {**_row(event, due_at), "begun_at": begun_at}
         if ended:
             run(connection, self._gone, ended=[*ended])
-        known = self._known(connection, rows)  # Ended streams are not known any more.
-        upsert(connection, self.rows, [row | known.get(row["id"], {}) for row in rows.values()])
+        upsert(connection, self.rows, [*rows.values()], kept=frozenset({"begun_at"}))
 
     def due(self, connection: Connection, now: datetime, limit: int) -> list[UnfinishedWork]:
         """Return the work that is due, the longest overdue first.
@@ -170,12 +156,10 @@ class Unfinished(ReadModel):
         found = _page(connection, self._overdue, now, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
 
-    def all(self, connection: Connection) -> list[ListedWork]:
+    def all(self, connection: Connection) -> list[UnfinishedWork]:
         """Return all work that has not ended, the oldest first."""
-        columns = self.rows.c
-        facts = (columns.kind, columns.id, columns.begun_at, columns.due_at)
-        rows = connection.execute(select(*facts).order_by(columns.begun_at, columns.id))
-        return [ListedWork(kind, id_, *map(from_micros, moments)) for kind, id_, *moments in rows]
+        ordered = self._all.order_by(self.rows.c.begun_at, self.rows.c.id)
+        return _read(connection.execute(ordered))
 
     def oldest(self, connection: Connection) -> datetime | None:
         """Return when the oldest unfinished work began."""
@@ -183,21 +167,15 @@ class Unfinished(ReadModel):
         begun_at: int | None = connection.execute(oldest).scalar_one()
         return from_micros(begun_at)
 
-    def _known(
-        self, connection: Connection, stream_ids: Collection[UUID]
-    ) -> dict[UUID, dict[str, int]]:
-        """Return when the streams of this batch began, for those that have a row."""
-        if not stream_ids:
-            return {}
-        found = run(connection, self._begun, streams=[*stream_ids])
-        return {as_id(stream_id): {"begun_at": begun_at} for stream_id, begun_at in found}
-
 
 def _page(
     connection: Connection, which: HotStatement, moment: datetime, limit: int
 ) -> list[UnfinishedWork]:
-    rows = run(connection, which, moment=to_micros(moment), most=limit)
-    return [UnfinishedWork(kind, as_id(id_), from_micros(due_at)) for kind, id_, due_at in rows]
+    return _read(run(connection, which, moment=to_micros(moment), most=limit))
+
+
+def _read(rows: Iterable[Sequence[Any]]) -> list[UnfinishedWork]:
+    return [UnfinishedWork(each[0], as_id(each[1]), *map(from_micros, each[2:])) for each in rows]
 
 
 def _row(event: Event, due_at: datetime) -> dict[str, Any]:

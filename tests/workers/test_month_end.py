@@ -130,7 +130,7 @@ def test_the_month_is_over_by_the_databases_clock_if_the_own_one_agrees(
     process.organization()
     del process.shared_clock  # That of the container, which asks the database.
     process.shared_clock = Container.shared_clock.__get__(process, Process)
-    process.clock_check = ClockCheck(clock, process._server_time)  # noqa: SLF001  # Its views are patched.
+    process.clock_check = ClockCheck(clock, lambda: process.views.server_time())  # noqa: PLW0108  # It is patched.
     for own, of_the_server, expected in (
         (DUE, DUE - MICROSECOND, []),
         (DUE + APART, DUE, []),

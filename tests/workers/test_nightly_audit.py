@@ -31,7 +31,7 @@ def process(installation: Installation, clock: SetClock) -> Process:
 
 def audited(process: Process) -> int | None:
     note = process.notes.newest("audit")
-    return None if note is None else process.observed.audit_state().failures
+    return None if note is None else process.observed.audit()["audit_failures"]
 
 
 def test_it_runs_once_a_night_from_two_o_clock_on(process: Process, clock: SetClock) -> None:
@@ -63,6 +63,7 @@ def test_what_it_finds_is_logged_measured_and_said(
 ) -> None:
     with process.databases.keys.writing() as connection:
         connection.exec_driver_sql("UPDATE stored_events SET topic = 'x.y' WHERE rowid = 2")
+    clock.forward(hours=1)
     with caplog.at_level(logging.CRITICAL):
         process.nightly_audit.run()
     assert "audit: position 2" in caplog.text
@@ -79,16 +80,19 @@ def test_the_age_of_the_proof_outside_is_measured_where_there_is_a_sink(
 ) -> None:
     installation.environment["CHECKPOINT_SINK"] = str(installation.directory)
     process = installation.process(clock)
-    assert process.observed.audit_state().outside_s == 0.0
+    assert process.observed.audit()["checkpoint_outside_age_seconds"] == 0.0
     clock.forward(hours=1)
     process.checkpoints.run()
     clock.forward(hours=1)
-    assert process.observed.audit_state().outside_s == timedelta(hours=1).total_seconds()
+    assert (
+        process.observed.audit()["checkpoint_outside_age_seconds"]
+        == timedelta(hours=1).total_seconds()
+    )
     assert "checkpoints" in {each.check for each in examine(process) if each.severity == "fault"}
     clock.forward(hours=1)
     process.checkpoints.make()
     process.checkpoints.deliver()
-    assert process.observed.audit_state().outside_s == 0.0
+    assert process.observed.audit()["checkpoint_outside_age_seconds"] == 0.0
     assert "checkpoints" not in {each.check for each in examine(process)}
 
 

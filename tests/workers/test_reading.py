@@ -213,7 +213,7 @@ def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -
     lab.clock.forward(hours=1)
     assert settle(lab) == 1
     assert settle(lab) == 0
-    assert lab.process.observed.reading_ages() == {"simulated": 0.0}
+    assert lab.process.observed.readings() == {"oldest_reading_seconds": {"simulated": 0.0}}
 
 
 @pytest.mark.any_database

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 from itertools import count
 from math import inf
 from threading import BoundedSemaphore, Event, Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -67,6 +67,15 @@ class RemoteRules:
     body_bytes_max: int = 1 << 20
     silence_s: float | None = None
     idle_s: float = 20.0
+
+
+class Parts(TypedDict, total=False):
+    """What a request has besides its method and path; `json` or `form` is its body."""
+
+    query: Query | None
+    json: object
+    form: Mapping[str, str] | None
+    headers: Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,22 +143,13 @@ class RemoteApi:
         self._tell, self._chance, self._record = tell, chance, record
         self._closing = Event()
 
-    def read(  # noqa: PLR0913  # The parts of a request.
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        json: object = None,
-        headers: Mapping[str, str] | None = None,
-        timeout_s: float,
-    ) -> Reply:
+    def read(self, method: str, path: str, *, timeout_s: float, **parts: Unpack[Parts]) -> Reply:
         """Send a read, and retry it if that may help; raises Unavailable.
 
         Returns any complete reply except 429, 408 and 5xx.
         """
         ends_s = time.monotonic() + timeout_s
-        request = self._request(method, path, query, json, None, headers)
+        request = self._request(method, path, **parts)
         for attempt in count(1):
             began_s = time.monotonic()
             found = self._try(request, ends_s, self._rules.read_turn_s, alone=False)
@@ -163,23 +163,13 @@ class RemoteApi:
                 raise self._error(found)
         raise AssertionError  # The loop has no end of its own.
 
-    def change(  # noqa: PLR0913  # The parts of a request.
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        json: object = None,
-        form: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        timeout_s: float,
-    ) -> Reply:
+    def change(self, method: str, path: str, *, timeout_s: float, **parts: Unpack[Parts]) -> Reply:
         """Send a change, at most once.
 
         Raises Unavailable if nothing was sent or the provider limits our calls. Raises
         OutcomeUnknown if the change was sent, and the reply is incomplete or is 5xx.
         """
-        request = self._request(method, path, query, json, form, headers)
+        request = self._request(method, path, **parts)
         found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
         if isinstance(found, Reply):
             return found
@@ -198,23 +188,15 @@ class RemoteApi:
     def _error(self, failed: _Failed) -> ProviderError:
         return failed.kind(f"the API of {self.name} {failed.meaning}")
 
-    def _request(  # noqa: PLR0913  # The parts of a request.
-        self,
-        method: str,
-        path: str,
-        query: Query | None,
-        json: object,
-        form: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-    ) -> Request:
+    def _request(self, method: str, path: str, **parts: Unpack[Parts]) -> Request:
         if not PATH.fullmatch(path) or "/../" in f"{path}/":
             message = "a path of a provider's API is not escaped"
             raise ValueError(message)
-        sent = {**self._headers, **(headers or {})}
-        body = None
-        if json is not None:
+        sent = {**self._headers, **(parts.get("headers") or {})}
+        body, query = None, parts.get("query")
+        if (json := parts.get("json")) is not None:
             body, sent["Content-Type"] = msgspec.json.encode(json), "application/json"
-        elif form is not None:
+        elif (form := parts.get("form")) is not None:
             body = urlencode(form).encode()
             sent["Content-Type"] = "application/x-www-form-urlencoded"
         if request_id := request_id_here():

@@ -109,17 +109,18 @@ class _TimedSocket:
         return io.BufferedReader(_TimedRead(raw, self))
 
 
-class _Bounded:
-    """The common part of plain and TLS connections; `resolve` has a deadline for its addresses."""
+class Plain(HTTPConnection):
+    """A connection without TLS, to a server on this machine or where http is allowed."""
 
-    resolve: Resolve
+    resolve: Resolve  # Has a deadline for the addresses.
     silence_s: float | None
     idle_s: float
     bytes_max: float = inf  # Read from one connection, heads included.
+    used_s = 0.0
 
-    def open_socket(self, port: int, options: Any, connect_s: float) -> socket.socket:
-        """Connect to the first address that answers, in `connect_s` altogether."""
-        ends_s = time.monotonic() + connect_s
+    def _new_conn(self) -> socket.socket:
+        """Connect to the first address that answers, within the time-out altogether."""
+        ends_s = time.monotonic() + cast("float", self.timeout)
         addresses = self.resolve(ends_s)
         if not addresses:
             message = "the name cannot be resolved"
@@ -129,22 +130,15 @@ class _Bounded:
             if left_s <= 0:
                 break
             try:
-                made = create_connection((address, port), left_s, socket_options=options)
+                made = create_connection(
+                    (address, self.port), left_s, socket_options=self.socket_options
+                )
             except OSError:
                 continue
             made.settimeout(max(ends_s - time.monotonic(), 0.001))  # The rest is for TLS.
             return made
         message = "no address answers"
         raise NotConnected(message)
-
-
-class Plain(_Bounded, HTTPConnection):
-    """A connection without TLS, to a server on this machine or where http is allowed."""
-
-    used_s = 0.0
-
-    def _new_conn(self) -> socket.socket:
-        return self.open_socket(self.port, self.socket_options, cast("float", self.timeout))
 
     def connect(self) -> None:
         """Connect, or raise NotConnected."""
@@ -241,14 +235,12 @@ class Transport:
 def _pool(
     origin: Origin, context: ssl.SSLContext | None, kept: int, own: dict[str, Any]
 ) -> HTTPConnectionPool:
-    kind: type[HTTPConnection] = Plain
-    made = HTTPConnectionPool(origin.host, origin.port, maxsize=kept, retries=False)
+    kinds: tuple[type[HTTPConnectionPool], type[Plain]] = (HTTPConnectionPool, Plain)
+    tls: dict[str, Any] = {}
     if context is not None:
-        kind = Tls
-        made = HTTPSConnectionPool(
-            origin.host, origin.port, maxsize=kept, retries=False, ssl_context=context
-        )
-    made.ConnectionCls = type("Connection", (kind,), own)
+        kinds, tls = (HTTPSConnectionPool, Tls), {"ssl_context": context}
+    made = kinds[0](origin.host, origin.port, maxsize=kept, retries=False, **tls)
+    made.ConnectionCls = type("Connection", kinds[1:], own)
     return made
 
 

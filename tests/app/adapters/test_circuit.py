@@ -151,20 +151,12 @@ def test_one_thread_probes_however_many_lookups_fail_at_once(make: Make) -> None
     assert len(probers()) == 1
 
 
-class FailsTogether:
+class FailsTogether(ScriptedLookup):
     """Refuses its calls when so many of them are under way, all in the same moment."""
 
-    name = "scripted"
-    remote = True
-
     def __init__(self, calls: int) -> None:
+        super().__init__()
         self.barrier = threading.Barrier(calls, timeout=PATIENCE_S)
-
-    def is_up(self) -> bool:
-        return True
-
-    def probe(self) -> None:
-        """Find it up."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
         self.barrier.wait()
@@ -184,21 +176,13 @@ def test_a_late_answer_does_not_close_an_open_circuit(make: Make) -> None:
     assert not breaker.is_up()
 
 
-class LateLookup:
+class LateLookup(ScriptedLookup):
     """Holds its first call back and refuses every other one."""
 
-    name = "scripted"
-    remote = True
-
     def __init__(self) -> None:
+        super().__init__()
         self.entered = threading.Event()
         self.release = threading.Event()
-
-    def is_up(self) -> bool:
-        return True
-
-    def probe(self) -> None:
-        """Find it up."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
         if self.entered.is_set():

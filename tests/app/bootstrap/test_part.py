@@ -6,7 +6,7 @@ from contextlib import suppress
 from inspect import signature
 from threading import Barrier, BrokenBarrierError, RLock
 from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -84,6 +84,8 @@ def fits(value: object, declared: Any) -> bool:
     """Tell whether a value may be of a type; only the names that a protocol has are compared."""
     if get_origin(declared) in {Union, UnionType}:
         return any(fits(value, each) for each in get_args(declared))
+    if get_origin(declared) is Literal:
+        return value in get_args(declared)
     kind = get_origin(declared) or declared
     if getattr(kind, "_is_protocol", False):
         needed = (name for name in vars(kind) if name == "__call__" or not name.startswith("_"))

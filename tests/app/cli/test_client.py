@@ -11,14 +11,6 @@ def hashes_of(shell: Shell, client_id: str) -> list[str]:
     return found
 
 
-def test_only_a_machine_to_machine_client_gets_deposits_and_only_by_name(shell: Shell) -> None:
-    deposits = ["--scope", "deposits"]
-    refusal = shell.refusal("client", "create", "--org", shell.new_organization(), *deposits)
-    assert "only a machine-to-machine client can have deposits" in refusal
-    assert shell.json("client", "create", "--m2m", *deposits)["scopes"] == ["deposits"]
-    assert "deposits" not in shell.json("client", "create", "--m2m")["scopes"]
-
-
 def test_the_secret_is_kept_as_its_hash_only(shell: Shell) -> None:
     made = shell.json("client", "create", "--m2m")
     container = shell.container()

@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.bootstrap.container import Container
-from app.watch.gauges import WebhookState
 from domain.cause import Cause, utc_now
 from domain.webhooks.commands import Changes, Draft
 from domain.webhooks.endpoint import WebhookRequest
@@ -123,20 +122,27 @@ def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(
     container, now = partners.container, utc_now()
     observed = container.observed
     container.projector.catch_up()
-    nothing = WebhookState(0, 0.0, {"asked": 0, "gone": 0, "failing": 0, "operator": 0})
-    assert observed.webhook_state() == nothing
+    assert observed.webhooks() == {
+        "webhook_deliveries_pending": 0,
+        "webhook_delivery_late_seconds": 0.0,
+        "webhook_endpoints_disabled": {"asked": 0, "gone": 0, "failing": 0, "operator": 0},
+    }
+
+    def late_s() -> Any:
+        return observed.webhooks()["webhook_delivery_late_seconds"]
+
     partners.plan(0, next_attempt_at=now - timedelta(minutes=10))
     partners.plan(1, next_attempt_at=now - timedelta(minutes=5))
     partners.plan(1, next_attempt_at=now - timedelta(days=3), status="delivered")
-    state = observed.webhook_state()
-    assert state.pending == 2
-    assert 600 <= state.late_s < 700
+    assert observed.webhooks()["webhook_deliveries_pending"] == 2
+    assert 600 <= late_s() < 700
     store = container.webhook_deliveries
     taken = store.take(partners.endpoints[0], now, 1)
     assert taken is not None
     store.settle(taken, taken.delivery, taken.health.after(now, is_success=False), now)
-    assert 300 <= observed.webhook_state().late_s < 400  # The first endpoint fails by itself.
+    assert 300 <= late_s() < 400  # The first endpoint fails by itself.
     changes, cause = Changes(enabled=False), Cause(now, "r")
     container.webhooks.change(partners.organizations[0], partners.endpoints[0], changes, cause)
     container.projector.catch_up()
-    assert observed.webhook_state().disabled == {"asked": 1, "gone": 0, "failing": 0, "operator": 0}
+    disabled = {"asked": 1, "gone": 0, "failing": 0, "operator": 0}
+    assert observed.webhooks()["webhook_endpoints_disabled"] == disabled

@@ -21,6 +21,7 @@ def test_a_process_that_waits_says_for_what_and_makes_nothing(tmp_path: Path) ->
         status, text = projector.get("/metrics")
         assert status == 200
         assert value_of(text, 'scrape_part_reached{part="followers"}') == 0
+        assert value_of(text, "clock_offset_seconds") == 0
         assert not (tmp_path / "var" / "service.db").exists()
         assert projector.stop() == 0
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from threading import Event
 
 import pytest
-from prometheus_client.core import GaugeMetricFamily, Metric
 
 from app.watch import gauges
-from app.watch.gauges import Asker, ScrapedGauges
+from app.watch.gauges import Asker, ScrapedGauges, Values
 
 SCRAPE_S_MAX = 2.0
+HERE: Values = {"audit_failures": 1.0}
 
 
 @pytest.fixture
@@ -17,10 +17,6 @@ def gate() -> Iterator[Event]:
     opened = Event()
     yield opened
     opened.set()
-
-
-def sample(name: str) -> list[Metric]:
-    return [GaugeMetricFamily(name, "One.", 1.0)]
 
 
 def values(collector: ScrapedGauges) -> dict[str, float]:
@@ -32,12 +28,16 @@ def values(collector: ScrapedGauges) -> dict[str, float]:
 
 
 def test_what_hangs_is_left_out_in_time_and_the_rest_is_there(gate: Event) -> None:
-    def hang() -> list[Metric]:
+    def hang() -> Values:
         gate.wait()
-        return sample("late")
+        return {"months_overdue": 1.0}
 
-    collector = ScrapedGauges([Asker("slow", hang), Asker("quick", lambda: sample("here"))])
-    assert values(collector) == {"here": 1, "slow": 0, "quick": 1}  # It ends, other than `hang`.
+    collector = ScrapedGauges([Asker("slow", hang), Asker("quick", lambda: HERE)])
+    assert values(collector) == {
+        "audit_failures": 1,
+        "slow": 0,
+        "quick": 1,
+    }  # It ends, other than `hang`.
     assert gauges.ANSWER_S < SCRAPE_S_MAX
 
 
@@ -62,13 +62,13 @@ def test_an_error_is_an_answer_and_the_next_question_is_asked(
     monkeypatch.setattr(gauges, "ANSWER_S", 10.0)
     down = [True]
 
-    def ask() -> list[Metric]:
+    def ask() -> Values:
         if down[0]:
             message = "away"
             raise ConnectionError(message)
-        return sample("here")
+        return HERE
 
     collector = ScrapedGauges([Asker("part", ask)])
     assert values(collector) == {"part": 0}
     down[0] = False
-    assert values(collector) == {"part": 1, "here": 1}
+    assert values(collector) == {"part": 1, "audit_failures": 1}

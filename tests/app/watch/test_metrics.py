@@ -166,6 +166,7 @@ def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None
     assert shown['charges_total{kind="bulk_lookup"}'] == 1
     assert shown['charges_amount_total{kind="bulk_lookup"}'] == pytest.approx(0.02)
     assert shown['charges_total{kind="lookup"}'] == 1
+    assert shown['charges_total{kind="topup"}'] == 0
     assert shown['refunds_total{kind="bulk_lookup"}'] == 1
     assert shown['refunds_amount_total{kind="bulk_lookup"}'] == pytest.approx(0.005)
     assert shown['bulk_items_total{outcome="completed"}'] == 3

@@ -34,17 +34,6 @@ def test_a_waiter_is_woken_in_its_own_process(process: Process) -> None:
     assert waiting.result()
 
 
-def test_a_waiter_is_woken_from_another_process(
-    installation: Installation, process: Process
-) -> None:
-    waker, other = warmed(process), installation.process()
-    with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(waker.wait, waker.count, PATIENCE_S)
-        register(other, 1)
-        assert seconds(waiting.result) < SOON_S
-    assert waiting.result()
-
-
 def test_every_waiter_is_woken_from_another_process(
     installation: Installation, process: Process
 ) -> None:

@@ -34,9 +34,14 @@ def test_a_batch_may_end_anywhere(
         hasty = create_job(process, organization_id, numbers(slice_count * SLICE_ITEMS))
         process.bulk_lookup.work(hasty, 1)
         cancel_job(process, organization_id, hasty)
+    done = process.organization()
+    process.bulk_lookup.work(create_job(process, done, numbers(1)), 0)
     other = installation.process()
     model, events = other.open_slices, other.log.read(0, 100)
     for start in range(0, len(events), size):
         with other.views.writing() as connection:
             model.follow(connection, Batch(events[start : start + size]))
     assert shown(other, organization_id) == ([Slice(job_id, 1)], SLICE_ITEMS)
+    with other.views.reading() as connection:
+        rows = connection.execute(model.organizations.select()).all()
+    assert [row.organization_id for row in rows] == [organization_id]  # Nothing is left of `done`.
