@@ -21,7 +21,7 @@ from app.http.edge.input import Id, Query, Reads, WholeNumber, described
 from app.http.edge.operation import Given, Group
 from app.http.edge.replies import DELIVERY_ID, OR_EMPTY, Answer, example, note_age
 from app.http.edge.request import RequestContext, request_context
-from app.http.webhooks.routes import BODIES, BODY, NOT_A_TYPE
+from app.http.webhooks.routes import BODIES, BODY
 from app.security.authorization import Caller
 from app.watch.trouble import log_place
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
@@ -40,6 +40,7 @@ WAITING_MAX, WAITING_OF_ONE_MAX = 1_000, 20
 WAITERS = "waiters"  # The key of `Waiters` among the extensions of the application.
 NOT_A_CURSOR = "Must be a `next` that your organization was given; leave it out to begin."
 NOT_FILLED = "The events are still being read from the log; try again."
+NOT_TYPES = f"Must be some of these, with commas between them: {', '.join([*TYPES, TEST])}."
 NOT_YOURS = "Is none of your endpoints."
 
 News = Mapping[int, Collection[str]]  # By the number of an organization: of which types.
@@ -71,7 +72,7 @@ class TypeNames(Reads, fields.Field[Sequence[str]]):
     def read(self, value: Any) -> Sequence[str]:
         named = dict.fromkeys(value.split(","))
         if not {*named} <= {*TYPES, TEST}:
-            raise ValidationError(NOT_A_TYPE)
+            raise ValidationError(NOT_TYPES)
         return [*named]
 
 
@@ -82,14 +83,14 @@ class EventQuery(Query):
     """Which events; an empty filter counts as absent."""
 
     after = Cursor(
-        load_default=0,
+        load_default=lambda: 0,
         metadata=described(
             "The `next` of the page before; without it the first event is the oldest.",
             anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
         ),
     )
     types = TypeNames(
-        load_default=(),
+        load_default=lambda: (),
         metadata=described(
             "Only of these types, with commas between them.",
             type="string",
