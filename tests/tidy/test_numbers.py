@@ -149,7 +149,9 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`add` and `remove` of a change of plans, together": f"{link_input.CHANGES_MAX} entries",
     "`search` of links": f"{link_input.SEARCH_CHARS_MAX} characters",
     "`reference` of transactions": f"{account_input.REFERENCE_CHARS_MAX} characters",
-    "`reference` of a deposit": f"{account_input.REFERENCE_CHARS_MAX} ASCII characters, spaces within too",
+    "`reference` of a deposit": (
+        f"{account_input.REFERENCE_CHARS_MAX} ASCII characters, spaces within too"
+    ),
     "`amount` of play money in a sandbox": format_amount(sandbox.DEPOSIT_MICROS_MAX),
     "`hours` in a sandbox": (
         f"{HOURS_MAX} in one request, {SIMULATED_AHEAD_MAX // sandbox.HOUR} in all"
