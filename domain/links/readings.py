@@ -38,6 +38,7 @@ READ_S = 5.0  # For all network reads of one request together.
 ERASED = "The activation code of this link has been erased."
 STATUS_KEPT = timedelta(seconds=60)
 ENDS_SOON = timedelta(hours=24)  # Partners are notified this long before a plan ends.
+LATE = timedelta(hours=24)  # Or so long after it, where nobody could read it before.
 # Too many requests wait; then the reply shows what was last seen.
 NO_PLACE = (RateLimited, ServiceUnavailable)
 
@@ -283,15 +284,15 @@ def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
 def note_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -> datetime | None:
     """Record used-up shares and plans that end soon; return when the next plan will end soon.
 
-    Expired plans are skipped. Returns None if no other plan has a known end. Nothing is recorded
-    for a link that has ended.
+    Plans that ended long ago are skipped. Returns None if no other plan has a known end. Nothing is
+    recorded for a link that has ended.
     """
     if not link.is_live:
         return None
     coming = []
     for plan in plans_of(link, usage, now):
         link.note_used(plan.activation.id, plan.percent_used, cause)
-        if plan.expires_at is None or plan.is_expired:
+        if plan.expires_at is None or (plan.is_expired and plan.expires_at + LATE <= now):
             continue
         if plan.expires_at - ENDS_SOON <= now:
             link.note_expiry_near(plan.activation.id, plan.expires_at, cause)

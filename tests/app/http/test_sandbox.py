@@ -115,7 +115,10 @@ def test_the_time_of_one_partner_is_nobody_elses(service: Service, acme: Buyer) 
     assert acme.link()["installed_at"] is None, "what is bought afterwards begins as usual"
 
 
-def test_webhooks_follow_though_nobody_reads_a_link(service: Service, acme: Buyer) -> None:
+@pytest.mark.parametrize("hours", [24 * 6 + 1, 24 * 7 + 12], ids=["its last day", "beyond its end"])
+def test_webhooks_follow_though_nobody_reads_a_link(
+    service: Service, acme: Buyer, hours: int
+) -> None:
     rival = buyer(service)
     urls = {each: f"https://hooks.example/{uuid4()}" for each in (acme, rival)}
 
@@ -125,7 +128,7 @@ def test_webhooks_follow_though_nobody_reads_a_link(service: Service, acme: Buye
     for tenant, url in urls.items():
         tenant.webhook(url)
         tenant.link()
-    advance(acme, 24 * 6 + 1)  # More than four fifths of a week: used up, and it ends in a day.
+    advance(acme, hours)  # Of a plan of a week.
     service.until(lambda: bool(told(rival)))
     wanted = {"link.activated": 1, "link.installed": 1, "link.usage": 3, "link.expiring": 1}
     service.until(lambda: told(acme) == wanted)

@@ -204,3 +204,16 @@ def test_the_status_of_a_reading_is_the_networks_while_it_can_be_asked(
     for status in ("suspended", "active", "suspended"):
         buyer.switch(link.id, status)  # type: ignore[arg-type]  # it is one
     assert shown == ["suspended", "active"]
+
+
+@pytest.mark.parametrize(("hours", "told"), [(6 * 24 + 12, 1), (7 * 24 + 12, 1), (9 * 24, 0)])
+def test_that_a_plan_ends_is_told_once_also_late_but_not_of_one_that_ended_long_ago(
+    buyer: Buyer, clock: SetClock, hours: int, told: int
+) -> None:
+    link = buyer.own("Europe", data_mb=1_000)
+    clock.forward(minutes=1)
+    read(buyer, link)  # It has been used.
+    clock.forward(hours=hours)  # Of the week that the plan lasts.
+    read(buyer, link)
+    read(buyer, link)
+    assert facts(buyer, link).count(Link.ExpiryNear.TOPIC) == told
