@@ -63,12 +63,9 @@ class Earned:
         """Return the costs in one currency."""
         return sum(micros for (its, _), micros in self.costs_micros.items() if its == currency)
 
-    def margin_micros(self, currency: str) -> int:
-        """Return revenue less refunds and less the costs in this currency."""
-        return self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
-
     def told(self, currency: str) -> dict[str, Any]:
         """Return the sums as people read them."""
+        left = self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
         others = sorted({its for its, _ in self.costs_micros} - {currency})
         return {
             "revenue": format_amount(self.revenue_micros),
@@ -79,7 +76,7 @@ class Earned:
                 {"amount": format_amount(self.cost_micros(its)), "currency": its} for its in others
             ],
             "unknown": self.unknown,
-            "margin": format_amount(self.margin_micros(currency)),
+            "margin": format_amount(left),
         }
 
 

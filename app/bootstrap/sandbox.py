@@ -32,7 +32,7 @@ from projections.stores.counters import Counters
 from projections.stores.reading_turns import ReadingTurns
 
 LOOKUP, PURCHASE = "lookup", "purchase"
-PLANS: Final = {each.removeprefix("sandbox-").replace("-", "_"): each.value for each in Fault}
+PLANS: Final = {each.name.lower(): each.value for each in Fault}
 # How each can be scripted to fail, and what always fails so: a number, a `provider_plan_id`.
 FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     LOOKUP: {each: lookups.NUMBER_OF.get(each) for each in lookups.FAILURES},

@@ -46,21 +46,9 @@ def examine(container: Container) -> list[Finding]:
         return [*found, Finding("database", "fault", missing)]
     if _has_demo(container):  # `serve --demo` sets one for itself.
         found = [each for each in found if each.check != "base plan"]
-    return [
-        *found,
-        *_hold(container),
-        *_keys(container),
-        *_operators(container),
-        *_approvals(container),
-        *_clock(container),
-        *_work(container),
-        *_webhooks(container),
-        *_months(container),
-        *_providers(container),
-        *_trials(container),
-        *_data(container),
-        *_checkpoints(container),
-    ]
+    checks = [_hold, _keys, _operators, _approvals, _clock, _work, _webhooks]
+    checks += [_months, _providers, _trials, _data, _checkpoints]
+    return [*found, *(each for check in checks for each in check(container))]
 
 
 def announce(container: Container) -> None:

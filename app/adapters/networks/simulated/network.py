@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
 
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from app.adapters.networks.simulated.calls import Call, Calls
@@ -414,4 +415,4 @@ class SimulatedNetwork:
 
 
 def _reachable_or_not(subscription: Subscription, fault: Fault | None) -> Subscription:
-    return subscription.cut_off() if fault is Fault.UNREACHABLE else subscription
+    return replace(subscription, unreachable=True) if fault is Fault.UNREACHABLE else subscription

@@ -176,7 +176,7 @@ class Subscription(Struct, frozen=True):
     meter_at: datetime
     status: LinkStatus = "active"
     stopped_at: datetime | None = None
-    unreachable: bool = False
+    unreachable: bool = False  # Every read fails.
     ahead: timedelta = timedelta(0)
     roams_in: str | None = None  # The country to which a sandbox has sent it.
 
@@ -195,10 +195,6 @@ class Subscription(Struct, frozen=True):
             for addon in settled.addons
         ]
         return replace(settled, addons=addons)
-
-    def cut_off(self) -> Self:
-        """Make every read of the endpoint fail."""
-        return replace(self, unreachable=True)
 
     def stopped(self, status: LinkStatus, now: datetime) -> Self:
         """Stop its traffic; its plans still expire."""
