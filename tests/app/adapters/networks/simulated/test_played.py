@@ -89,8 +89,10 @@ def test_a_plan_whose_end_was_passed_has_expired_and_not_before_it_was_bought(
 ) -> None:
     made = owned.create()
     owned.ahead = {MINE: timedelta(days=PLAN.validity_days + 30)}
-    [addon] = owned.usage(made).addons
+    usage = owned.usage(made)
+    [addon] = usage.addons
     assert (addon.remaining_mb, addon.expires_at) == (0.0, owned.clock.now)
+    assert usage.as_of == owned.clock.now
 
 
 def test_what_is_made_afterwards_begins_as_ever(owned: Owned) -> None:
