@@ -246,25 +246,6 @@ def test_a_network_that_has_forgotten_a_link_is_unavailable(service: Service, ac
 # What fails.
 
 
-def test_as_many_lookups_of_one_partner_fail_as_were_scripted(
-    service: Service, acme: Buyer
-) -> None:
-    rival = buyer(service)
-    assert script(acme, "lookup", "unavailable", attempts=3).status_code == 200
-    assert failing(rival) == []
-    client = service.app.test_client
-
-    def look_up(tenant: Tenant) -> int:
-        path = f"/number-lookup?phone_number=%2B{VALID[1:]}"
-        return client().post(path, headers=tenant.headers).status_code
-
-    with ThreadPoolExecutor(8) as threads:
-        found = [*threads.map(look_up, [acme, rival] * 8)]
-    assert Counter(found[::2]) == {503: 3, 200: 5}
-    assert Counter(found[1::2]) == {200: 8}
-    assert failing(acme) == []
-
-
 def test_an_item_of_a_job_makes_three_attempts(acme: Buyer) -> None:
     script(acme, "lookup", "malformed", attempts=2)
     assert acme.finished_job([VALID])["failed_count"] == 0
