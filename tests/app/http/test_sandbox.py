@@ -293,17 +293,6 @@ def test_a_purchase_fails_as_a_plan_of_the_sandbox_does(
         assert read["data"]["activations"][0]["plan_id"] == acme.plans[BASIC]
 
 
-def test_a_top_up_is_a_purchase_whose_first_plan_fails(acme: Buyer) -> None:
-    link = acme.link()
-    before = acme.balance()
-    script(acme, "purchase", "provider_error")
-    refused = acme.change(link, add=[MORE, BASIC])
-    assert code_of(refused) == "PROVISIONING_ERROR"
-    assert refused.json["error"]["details"]["added"] == []
-    assert (acme.balance(), failing(acme)) == (before, [])
-    assert acme.change(link, add=[MORE]).status_code == 200
-
-
 def test_a_purchase_that_has_lost_a_race_counts_once(service: Service, acme: Buyer) -> None:
     parts, link = service.container, acme.link()
     found = parts.log.get(Link, UUID(link["id"]))
