@@ -1,7 +1,7 @@
 """Calendar months in UTC, written `YYYY-MM`; text in this form sorts as time does."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 
 def first_instant(month: str) -> datetime:
@@ -14,6 +14,11 @@ def next_month(month: str) -> str:
     """Return the month that follows."""
     year, number = map(int, month.split("-"))
     return f"{year + number // 12:04d}-{number % 12 + 1:02d}"
+
+
+def last_day(month: str) -> date:
+    """Return the day on which a month ends."""
+    return (first_instant(next_month(month)) - timedelta(days=1)).date()
 
 
 def months_before(month: str, end: str) -> Iterator[str]:

@@ -61,7 +61,7 @@ class WebhookPlanner(Consumer):
         """Start BACK in the past."""
         del lost
         self._changed_at = -1
-        return self.place_at(self._first_since(self._clock() - BACK))
+        return self.place_at(self._log.position_before(self._clock() - BACK))
 
     def read(self, after: int) -> Stretch:
         """Read up to where all is known; where nobody is told, pass it unread."""
@@ -133,18 +133,6 @@ class WebhookPlanner(Consumer):
         self._told, self.unused = dict(told), topics_but([*kinds, *ASKED])
         self._changed_at = changed_at
 
-    def _first_since(self, moment: datetime) -> int:
-        """Return the position of the last event before a moment, by halving; 0 if there is none."""
-        low, high = 0, self._log.head()
-        while low < high:
-            middle = (low + high) // 2
-            rows = self._log.stored(middle, 1)
-            if rows and rows[0].timestamp < moment:
-                low = rows[0].position
-            else:
-                high = middle
-        return low
-
 
 def _asked_again(event: object) -> Sequence[UUID]:
     match event:
@@ -172,12 +160,5 @@ def _delivery(endpoint_id: UUID, message: MessageRow, now: datetime) -> Delivery
         type=message.type,
         body=message.body,
         created_at=now,
-        status="pending",
-        attempts=0,
-        retries=0,
         next_attempt_at=now,
-        attempted_at=None,
-        response_status=None,
-        duration_ms=None,
-        error=None,
     )

@@ -12,7 +12,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -25,7 +25,7 @@ from domain.errors import NotPossible
 from domain.finance.month import Month
 from domain.finance.statement import Months
 from domain.log.log import Log
-from domain.months import first_instant, next_month
+from domain.months import first_instant, last_day
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -121,13 +121,12 @@ def book(
             numbers[currency] += 1
             in_turn = f"{month}-{currency}-{numbers[currency]:06}"
             yield _booked(in_turn if single else f"{move.day}-{currency}", move, cents)
-    last = (first_instant(next_month(month)) - timedelta(days=1)).date()
     for opening, closing in balance.lines:
         if closing.account == WALLETS:
             its, text = closing.currency, f"Rounding of the wallets {month}"
             due = in_cents(closing.micros) - in_cents(opening.micros) - posted[its]
             if due:
-                move = Move(last, WALLETS, ROUNDING, its, 0, text)
+                move = Move(last_day(month), WALLETS, ROUNDING, its, 0, text)
                 yield _booked(f"{month}-rounding", move, due)
 
 
@@ -174,7 +173,7 @@ def parts(booked: Iterable[Booked], postings_max: int) -> Iterator[list[Booked]]
 def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
     """Write a booking batch: header 700, category 21, format 13, in code page 1252."""
     first = booked[0].day.replace(day=1)
-    last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    last = last_day(f"{first:%Y-%m}")
     begins = first.replace(month=its["year_begins"])
     begins = begins if begins <= first else begins.replace(year=first.year - 1)
     made = f"{made_at:%Y%m%d%H%M%S}{made_at.microsecond // 1000:03}"

@@ -63,12 +63,9 @@ class Earned:
         """Return the costs in one currency."""
         return sum(micros for (its, _), micros in self.costs_micros.items() if its == currency)
 
-    def margin_micros(self, currency: str) -> int:
-        """Return revenue less refunds and less the costs in this currency."""
-        return self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
-
     def told(self, currency: str) -> dict[str, Any]:
         """Return the sums as people read them."""
+        left = self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
         others = sorted({its for its, _ in self.costs_micros} - {currency})
         return {
             "revenue": format_amount(self.revenue_micros),
@@ -79,7 +76,7 @@ class Earned:
                 {"amount": format_amount(self.cost_micros(its)), "currency": its} for its in others
             ],
             "unknown": self.unknown,
-            "margin": format_amount(self.margin_micros(currency)),
+            "margin": format_amount(left),
         }
 
 
@@ -157,39 +154,30 @@ class Margin:
                     self._note(event, work)
 
     def _note(self, event: Event, work: Work) -> None:
-        row = self.rows[self._row_of_work(event, work)]
+        row = self.rows[self._row_of(event, work)]
         row.note(work)
         if self.by == "provider" and isinstance(event, BulkJob.ItemsCompleted):
             micros = work.count * self._providers.price_of(event)
             self.rows[None].revenue_micros -= micros
             row.revenue_micros += micros
 
-    def _row_of(self, entry: Wallet.Moved) -> str | None:
-        match self.by:
-            case "day":
-                return entry.timestamp.date().isoformat()
-            case "month":
-                return self.months.of(entry)
-            case "org":
-                return str(entry.organization_id)
-            case "plan":
-                return self._named(entry.metadata.get("plan_id"), entry.metadata.get("plan_name"))
-            case "provider":
-                return self._providers.of_entry(entry)
-
-    def _row_of_work(self, event: Event, work: Work) -> str | None:
-        match self.by:
-            case "day":
+    def _row_of(self, event: Event, work: Work | None = None) -> str | None:
+        """Return the row of an entry, or of work that an event records."""
+        match self.by, event:
+            case "day", _:
                 return event.timestamp.date().isoformat()
-            case "month":
+            case "month", _:
                 return self.months.of(event)
-            case "org":
-                return str(event.organization_id)  # type: ignore[attr-defined]  # all work is for one
-            case "plan":
-                plan = work.plan
-                return self._named(str(plan.plan_id), plan.name) if plan is not None else None
-            case "provider":
-                return work.provider
+            case "org", _:
+                return str(event.organization_id)  # type: ignore[attr-defined]  # all are of one
+            case "plan", Wallet.Moved(metadata=said):
+                return self._named(said.get("plan_id"), said.get("plan_name"))
+            case "provider", Wallet.Moved():
+                return self._providers.of_entry(event)
+        assert work is not None
+        if self.by == "provider":
+            return work.provider
+        return self._named(str(work.plan.plan_id), work.plan.name) if work.plan else None
 
     def _named(self, plan_id: str | None, name: str | None) -> str | None:
         if plan_id is not None and name is not None:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
 from domain.accounts.wallet import DEPOSIT, Wallet
@@ -32,7 +32,7 @@ SEPARATORS = (";", ",", "\t")
 Period = Literal["day", "month"]
 LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 
-Mark = Literal[".", ","]
+Mark = Literal["point", "comma"]
 Row = tuple[int, list[str]]  # The number of the line, from 1, and its values.
 _Key = tuple[str, int | None]  # A reference, with its amount if several owners share it.
 
@@ -53,17 +53,17 @@ class Layout:
     value: lines with another value are left out.
     """
 
-    reference: str
-    amount: str
-    currency_column: str | None
     currency: str
+    currency_column: str | None = None
+    reference: str = "reference"
+    amount: str = "amount"
     decimal: Mark | None = None  # None: the amounts of the file show it.
     encoding: str | None = None
     only: tuple[str, str] | None = None
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the head must have, in the order of the fields above."""
+        """The columns that the head must have, as `read_amounts` takes their values."""
         named = [self.reference, self.amount, self.currency_column, (self.only or (None,))[0]]
         return [each for each in named if each is not None]
 
@@ -151,14 +151,14 @@ def _check_width(rows: Sequence[Row], width: int) -> None:
 
 
 def _pattern(mark: Mark) -> re.Pattern[str]:
-    group = "," if mark == "." else "."
+    point, group = (".", ",") if mark == "point" else (",", ".")
     return re.compile(
         rf"(?P<sign>[-+−]?)(?P<whole>[1-9][0-9]{{0,2}}(?:['’ {group}][0-9]{{3}})+|[0-9]{{1,12}})"
-        rf"(?:{re.escape(mark)}(?P<fraction>[0-9]{{1,6}})0*)?(?P<end>-?)"
+        rf"(?:{re.escape(point)}(?P<fraction>[0-9]{{1,6}})0*)?(?P<end>-?)"
     )
 
 
-PATTERNS: dict[Mark, re.Pattern[str]] = {".": _pattern("."), ",": _pattern(",")}
+PATTERNS: dict[Mark, re.Pattern[str]] = {each: _pattern(each) for each in get_args(Mark)}
 
 
 def _micros(text: str, mark: Mark) -> int | None:
@@ -173,7 +173,7 @@ def _micros(text: str, mark: Mark) -> int | None:
 
 
 def _amounts(cells: Sequence[tuple[int, str]], layout: Layout) -> list[int]:
-    marks: list[Mark] = [".", ","] if layout.decimal is None else [layout.decimal]
+    marks = [*PATTERNS] if layout.decimal is None else [layout.decimal]
     readings = [[_micros(text, mark) for _, text in cells] for mark in marks]
     best, *other = sorted(readings, key=lambda reading: reading.count(None))
     wrong = [(cell, "is no amount") for cell, one in zip(cells, best, strict=True) if one is None]

@@ -5,6 +5,7 @@ of amounts. So the total is zero only if both agree.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -16,10 +17,12 @@ from domain.finance.month import Month
 from domain.finance.statement import Months
 from domain.log.aggregate import Event
 from domain.log.log import Log
+from domain.money import format_amount
 from projections.engine.read_model import Uses
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
 
+IN_MONTH = ("account", "currency", "opening", "movement", "closing")
 USES: Uses = (Wallet.Moved, *COSTLY)
 
 
@@ -95,6 +98,12 @@ class MonthBalance(NamedTuple):
         """What each account holds at the beginning and at the end, by currency and name."""
         before = {line[:2]: line.micros for line in self.opening.lines}
         return [(Posting(*it[:2], before.get(it[:2], 0)), it) for it in self.closing.lines]
+
+    def told(self) -> Iterator[dict[str, str]]:
+        """Yield the lines as people read them, by the names of `IN_MONTH`."""
+        for opening, closing in self.lines:
+            amounts = (opening.micros, closing.micros - opening.micros, closing.micros)
+            yield dict(zip(IN_MONTH, (*closing[:2], *map(format_amount, amounts)), strict=True))
 
 
 def month_balance(log: Log, month: str, progress: Progress = ignore_progress) -> MonthBalance:

@@ -4,16 +4,16 @@ All of it is stored where the simulated network, and what plays failures, look i
 reads, webhooks and the background reading follow by their ordinary ways.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from app.adapters.lookups import sandbox as lookups
-from app.adapters.networks.simulated.network import NETWORKS, Fault, SimulatedNetwork
+from app.adapters.networks.simulated.network import NETWORKS, Change, Fault, SimulatedNetwork
 from app.adapters.networks.simulated.subscription import NotCovered, Subscription
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
@@ -32,19 +32,17 @@ from projections.stores.counters import Counters
 from projections.stores.reading_turns import ReadingTurns
 
 LOOKUP, PURCHASE = "lookup", "purchase"
-PLANS: Final = {each.removeprefix("sandbox-").replace("-", "_"): each.value for each in Fault}
+PLANS: Final = {each.name.lower(): each.value for each in Fault}
 # How each can be scripted to fail, and what always fails so: a number, a `provider_plan_id`.
 FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     LOOKUP: {each: lookups.NUMBER_OF.get(each) for each in lookups.FAILURES},
-    PURCHASE: {**PLANS},
+    PURCHASE: PLANS,
 }
 ACTIONS: Final = ("install", "use", "roam", "suspend", "deactivate", "expire")
 HOURS_MAX: Final = 8_760  # A year, for one call.
 NEW_LINKS_MAX: Final = 100
 PURCHASES_KEPT: Final = 1_000  # One that has lost a race is decided anew within seconds.
 NOT_COVERED: Final = "No plan in use on this link works in this country."
-
-Change = Callable[[Subscription, datetime], Subscription]
 
 
 @dataclass(frozen=True)

@@ -535,7 +535,9 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
         given[:] = [new_operator_key(operator_id, urandom)]
         return container.secret_hasher.hash(given[0])
 
-    cause = session.new_cause(_who_begins(container))
+    # While there is none whose key would be needed, it is the user of the system.
+    alone = not container.settings.operator_key and not container.operators.managed()
+    cause = session.new_cause(user() if alone else None)
     made = container.operators.register(cause, name=name, may=may, key_for=key_for)
     return _with_key(made, given[0])
 
@@ -618,12 +620,6 @@ def approvals(session: Session, above: int | str | None) -> Facts:
         "proposal": None if proposal is None else proposal.id,
         "state": "set" if proposal is None else proposal.state,
     }
-
-
-def _who_begins(container: Container) -> str | None:
-    """Return the system's user while there is no operator whose key would be needed; else None."""
-    alone = not container.settings.operator_key and not container.operators.managed()
-    return user() if alone else None
 
 
 def _who_rotates(container: Container, operator_id: UUID, *, locked_out: bool) -> str | None:

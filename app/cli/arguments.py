@@ -18,7 +18,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 WORDS_MAX = 255
 
 _POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
-_MONTH = re.compile(r"(?P<year>[12][0-9]{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
+_MONTH = re.compile(r"[12][0-9]{3}-(?:0[1-9]|1[0-2])", re.ASCII)
 
 
 class Text(click.ParamType[Any, str]):
@@ -74,11 +74,6 @@ def _read_amount(value: str) -> int:
     return parse_amount(digits) * (1 if digits == value else -1)
 
 
-def _read_month(value: str) -> datetime:
-    match = matched(_MONTH, value)
-    return datetime(int(match["year"]), int(match["month"]), 1, tzinfo=UTC)
-
-
 def _read_moment(value: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
@@ -101,8 +96,10 @@ def _read_words(value: str) -> str:
 AT_LEAST_ZERO = Amount("an amount of at least 0", lambda micros: micros >= 0)
 ABOVE_ZERO = Amount("an amount above 0", lambda micros: micros > 0)
 NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
-# A calendar month (UTC), converted to its first instant.
-MONTH = Text("YYYY-MM", _read_month, "{!r} is not a month such as 2026-01")
+# A calendar month (UTC).
+MONTH = Text(
+    "YYYY-MM", lambda value: matched(_MONTH, value)[0], "{!r} is not a month such as 2026-01"
+)
 # A time with its offset; a date is its first instant in UTC.
 MOMENT = Text("time", _read_moment, "{!r} is not a date, or a time such as 2026-01-31T08:00:00Z")
 # A position of the log, or a moment.

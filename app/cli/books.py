@@ -53,7 +53,6 @@ from app.processes.month_folder import Made, make_folder
 from domain.accounts.organization import Organization
 from domain.log.log import Log
 from domain.money import format_amount
-from domain.months import month_of
 from projections.audit.export import Export
 from projections.engine.rebuild import Progress
 from projections.engine.shape import Shape, amount_of
@@ -86,8 +85,8 @@ def statement(  # noqa: PLR0913  # Its options.
     session: Session,
     *,
     organization_id: UUID | None,
-    month: datetime | None,
-    every: datetime | None,
+    month: str | None,
+    every: str | None,
     form: str | None,
     out: Path | None,
 ) -> Said | Facts | bytes | None:
@@ -98,11 +97,11 @@ def statement(  # noqa: PLR0913  # Its options.
     ORG-YYYY-MM.json or of the --format, in one pass through the log.
     """
     if every is not None and out is not None and organization_id is None:
-        return _write_all(session, month_of(every), out, form)
+        return _write_all(session, every, out, form)
     if every is not None or organization_id is None or month is None:
         misuse(ONE_OR_ALL)
     if form is not None and not session.as_json:
-        text = _as_sent(session.container, _one(session, organization_id, month_of(month)), form)
+        text = _as_sent(session.container, _one(session, organization_id, month), form)
         if out is None:
             return text
         with written(out) as target:
@@ -110,7 +109,7 @@ def statement(  # noqa: PLR0913  # Its options.
         return None
     if form is not None or out is not None:
         misuse(ONE_OR_ALL)
-    facts = msgspec.to_builtins(_one(session, organization_id, month_of(month)))
+    facts = msgspec.to_builtins(_one(session, organization_id, month))
     lines = facts["lines"]
     return Said(facts, [{**facts, "lines": len(lines)}, *(["", lines] if lines else [])])
 
@@ -213,15 +212,14 @@ def _line(row: Mapping[str, Any]) -> str:
     help="What each row is about.",
 )
 @month_option("Of a month, by the cut-off of the statements.")
-def margin(session: Session, *, by: By, month: datetime | None) -> Said:
+def margin(session: Session, *, by: By, month: str | None) -> Said:
     """Tell what was earned: revenue, refunds, costs of providers, and what is left.
 
     Left is the margin in the currency of the wallets, of which other costs and those that are not
     known have yet to be taken. `unknown` counts the latter.
     """
     container = session.container
-    wanted = month_of(month) if month is not None else None
-    found = margin_of(container.log, by, session.watch("Adding up"), wanted)
+    found = margin_of(container.log, by, session.watch("Adding up"), month)
     currency = found.currency or container.settings.currency
     rows, total = [*found.told(currency)], found.total.told(currency)
     last = [{**dict.fromkeys(rows[0]), by: "total", **total}] if rows else []
@@ -232,7 +230,7 @@ def margin(session: Session, *, by: By, month: datetime | None) -> Said:
 @audit.command("trial-balance", right=None)
 @at_option
 @month_option("Of a month, by the cut-off of the statements.")
-def trial_balance(session: Session, *, at: datetime | int | None, month: datetime | None) -> Said:
+def trial_balance(session: Session, *, at: datetime | int | None, month: str | None) -> Said:
     """Show every account with what it holds; exits with 1 when a currency does not sum to zero.
 
     Wallets are owed to the organizations, and are the sum of the balances that their newest entries
@@ -249,10 +247,10 @@ def trial_balance(session: Session, *, at: datetime | int | None, month: datetim
         found = add_up(log, at, progress)
         lines, unknown = [*map(_account, found.lines)], found.unknown
     else:
-        its = month_balance(log, month_of(month), progress)
+        its = month_balance(log, month, progress)
         found, unknown = its.closing, its.closing.unknown - its.opening.unknown
-        lines = [_account_in_month(*each) for each in its.lines]
-        facts = {"month": month_of(month), "final": its.is_final}
+        lines = [*its.told()]
+        facts = {"month": month, "final": its.is_final}
     differences = [_money(micros, each) for each, micros in found.differences.items() if micros]
     session.ok = not differences
     facts |= {"ok": session.ok, "position": found.position}
@@ -264,16 +262,6 @@ def _account(line: Posting) -> Facts:
     debit, credit = max(line.micros, 0), max(-line.micros, 0)
     amounts = {"debit": format_amount(debit), "credit": format_amount(credit)}
     return {"account": line.account, "currency": line.currency, **amounts}
-
-
-def _account_in_month(opening: Posting, closing: Posting) -> Facts:
-    return {
-        "account": closing.account,
-        "currency": closing.currency,
-        "opening": format_amount(opening.micros),
-        "movement": format_amount(closing.micros - opening.micros),
-        "closing": format_amount(closing.micros),
-    }
 
 
 def _read_only(value: str) -> tuple[str, str]:
@@ -315,7 +303,7 @@ def reconcile(
     file: IO[bytes],
     provider: str | None,
     deposits: bool,
-    month: datetime | None,
+    month: str | None,
     **given: Any,
 ) -> Said:
     """Compare a CSV file of references and amounts with the log; `-` is the standard input.
@@ -330,34 +318,21 @@ def reconcile(
     if deposits == (provider is not None):
         misuse(ONE_OF_BOTH)
     known = INVOICES.get(provider or "", {})
-    options: Facts = {n: known.get(n) if value is None else value for n, value in given.items()}
-    data = file.read(FILE_BYTES_MAX + 1)
-    wanted = month_of(month) if month is not None else None
     container, progress = session.container, session.watch("Reading")
-    layout = _layout(container.settings.currency, **options)
+    named = {name: value for name, value in given.items() if value}
+    options: Facts = {"currency": container.settings.currency, **known, **named}
+    by = options.pop("by", None)
+    data = file.read(FILE_BYTES_MAX + 1)
     try:
-        theirs = read_amounts(data, layout)
+        theirs = read_amounts(data, Layout(**options))
         if provider is None:
-            found = reconcile_deposits(container.log, theirs, wanted, progress)
+            found = reconcile_deposits(container.log, theirs, month, progress)
         else:
-            by = options["by"]
-            found = reconcile_costs(container.log, theirs, provider, by, wanted, progress)
+            found = reconcile_costs(container.log, theirs, provider, by, month, progress)
     except WrongFile as wrong:
         raise Refusals(wrong.lines) from wrong
     session.ok = found.ok
     return _reconciled(found)
-
-
-def _layout(own: str, **options: Any) -> Layout:
-    return Layout(
-        reference=options["reference"] or "reference",
-        amount=options["amount"] or "amount",
-        currency_column=options["currency_column"],
-        currency=options["currency"] or own,
-        decimal={None: None, "point": ".", "comma": ","}[options["decimal"]],
-        encoding=options["encoding"],
-        only=options["only"],
-    )
 
 
 def _reconciled(found: Reconciliation) -> Said:
@@ -464,15 +439,15 @@ def _export_events(
 
 @months.command("close", right="audit")
 @click.argument("month", metavar="YYYY-MM", type=MONTH)
-def close(session: Session, month: datetime) -> Facts:
+def close(session: Session, month: str) -> Facts:
     """Close a month that has ended, for ever, where the clock does not.
 
     The clock closes no month, and charges no fee, when the installation seems to have been dead for
     more than a day. Look at the time first: this says that it is right, so both go on.
     """
     cause = session.cause
-    session.container.month_end.close(month_of(month), cause)
-    return {"month": month_of(month), "closed_at": cause.at}
+    session.container.month_end.close(month, cause)
+    return {"month": month, "closed_at": cause.at}
 
 
 @months.command("folder", right=None, on="any log")
@@ -481,7 +456,7 @@ def close(session: Session, month: datetime) -> Facts:
 @click.option(
     "--accounts", type=click.File("rb"), help="What your bookkeeping calls our accounts (JSON)."
 )
-def folder(session: Session, month: datetime, directory: Path, accounts: IO[bytes] | None) -> Made:
+def folder(session: Session, month: str, directory: Path, accounts: IO[bytes] | None) -> Made:
     """Put into DIR what finance sends, books and keeps of a closed month.
 
     A statement for each organization, numbered without gaps; the journal for DATEV, Xero and
@@ -496,6 +471,6 @@ def folder(session: Session, month: datetime, directory: Path, accounts: IO[byte
     if not container.settings.issuer:
         warn("ISSUER is not set, so the statements do not say who sends them")
     progress = session.watch("Making")
-    made = make_folder(container, month_of(month), called, directory, progress)
+    made = make_folder(container, month, called, directory, progress)
     session.ok = made.ok
     return made

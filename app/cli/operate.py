@@ -18,7 +18,7 @@ from app.cli.output import Said, warn
 from app.cli.root import one_line
 from app.cli.session import Session, refuse
 from app.processes import erasing
-from app.processes.backup import Manifest, back_up, restore
+from app.processes.backup import back_up, restore
 from app.processes.capacity import Use, capacity, in_mb
 from app.processes.doctor import examine
 from app.processes.erasing import Wanted, erase
@@ -29,7 +29,7 @@ from app.security.ring import ListedKey, Ring
 from domain.accounts.operator_acts import OperatorAct
 from domain.cause import Cause
 from domain.errors import NotFound
-from domain.months import month_of, next_month
+from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
 from projections.audit.tree_keeper import TreeKeeper
 from projections.engine.positions import lags
@@ -338,12 +338,13 @@ def erase_data(
     if dry_run:
         return [*_pieces(found)]
     _require_separable(found)
-    erased_keys, forgotten = erase(container, found, cause, before, organization_id)
+    until = None if before is None else first_instant(before)
+    erased_keys, forgotten = erase(container, found, cause, until, organization_id)
     return {
         **(
             {"names_in_clear": sum(each.names_in_clear for each in found)}
             if before is None
-            else {"before": month_of(before)}
+            else {"before": before}
         ),
         "organization": organization_id,
         "erased_keys": erased_keys,
@@ -372,10 +373,9 @@ def _find(
 ) -> list[Wanted]:
     match chosen:
         case "before":
-            end, present = month_of(wanted), month_of(container.clock())
-            if end > next_month(present):
-                refuse(f"--before {end} is after the month that follows the present one")
-            return erasing.find_months(container, end, organization_id, begin_anew=begin_anew)
+            if wanted > next_month(month_of(container.clock())):
+                refuse(f"--before {wanted} is after the month that follows the present one")
+            return erasing.find_months(container, wanted, organization_id, begin_anew=begin_anew)
         case "number":
             assert organization_id is not None
             return [erasing.find_number(container, organization_id, wanted)]
@@ -481,18 +481,11 @@ def backup(session: Session, directory: Path) -> Said:
             f"\nNow copy the database itself:\n\n{dump}\n",
             f"Its way back, into an empty database, and then `restore`:\n\n{back}",
         ]
-    if not _note_backup(container, manifest):
-        warn("`doctor` will not know of this backup: run migrate")
-    return Said({**facts, "commands": commands}, [facts, *beside])
-
-
-def _note_backup(container: Container, manifest: Manifest) -> bool:
-    """Tell `doctor` of the backup; False where there is no table for it."""
     try:
         container.notes.replace("backup", str(manifest.position), manifest.made_at)
-    except SQLAlchemyError:
-        return False
-    return True
+    except SQLAlchemyError:  # There is no table for it.
+        warn("`doctor` will not know of this backup: run migrate")
+    return Said({**facts, "commands": commands}, [facts, *beside])
 
 
 @installation.command("hold", right="keys")

@@ -8,12 +8,13 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import MsgspecError
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.bootstrap.container import Container
 from app.bootstrap.observed import CONNECTIONS
-from domain.log.log import Log, Poisoned
+from domain.log.log import Poisoned
 from projections.engine.database import from_micros, to_micros
 from projections.models.transactions import EVERYBODY, HOUR
 from workers.routes import QUEUES
@@ -81,19 +82,6 @@ def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
     return Capacity(uses, pace)
 
 
-def position_at(log: Log, moment: datetime) -> int:
-    """Return the position of the last event before a moment; 0: there is none."""
-    low, high = 0, log.head()
-    while low < high:
-        middle = (low + high) // 2
-        found = log.read(middle, 1)
-        if found and found[0].event.timestamp < moment:
-            low = found[0].position
-        else:
-            high = middle
-    return low
-
-
 def in_mb(size: int) -> str:
     """Return bytes for people to read."""
     return f"{size / 1e6:,.1f} MB"
@@ -128,24 +116,23 @@ def _size(path: Path) -> int:
 def _pace(container: Container, whole: int) -> Pace | None:
     log, now = container.log, container.clock()
     try:
-        first = log.read(0, 1)
-        since = max(now - WINDOW, first[0].event.timestamp) if first else now
+        first = log.stored(0, 1)
+        since = max(now - WINDOW, first[0].timestamp) if first else now
         if now - since < WINDOW_MIN:
             return None
-        events = log.head() - position_at(log, since)
-    except Poisoned:  # `doctor` tells of it.
+        events = log.head() - log.position_before(since)
+    except (Poisoned, MsgspecError):  # `doctor` tells of it.
         return None
     days = (now - since) / timedelta(days=1)
     return Pace(round(days, 2), round(events / days), round(events / days * whole / log.head()))
 
 
 def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int | None) -> Use:
-    seen = None if disk_bytes is not None else _disk_of(container)
-    if seen is None and disk_bytes is None:
+    seen = _disk_of(container) if disk_bytes is None else (whole, disk_bytes)
+    if seen is None:
         told = "the disk of the database cannot be seen from here: add --disk GB"
         return Use("disk", whole, None, "bytes", told=told)
-    used, of = (whole, disk_bytes) if seen is None else seen
-    assert of is not None
+    used, of = seen
     if used >= of:
         return Use("disk", used, of, "bytes", container.clock(), "is full")
     if pace is None or not pace.bytes_a_day:

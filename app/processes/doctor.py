@@ -41,26 +41,14 @@ class Finding:
 
 def examine(container: Container) -> list[Finding]:
     """Return everything that is not ready; checks that need a missing database are left out."""
-    found = [*_settings(container.settings), *_parts(container)]
+    found = [*_settings(container.settings), *_tried("settings", container.check_settings)]
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
     if _has_demo(container):  # `serve --demo` sets one for itself.
         found = [each for each in found if each.check != "base plan"]
-    return [
-        *found,
-        *_hold(container),
-        *_keys(container),
-        *_operators(container),
-        *_approvals(container),
-        *_clock(container),
-        *_work(container),
-        *_webhooks(container),
-        *_months(container),
-        *_providers(container),
-        *_trials(container),
-        *_data(container),
-        *_checkpoints(container),
-    ]
+    checks = [_hold, _keys, _operators, _approvals, _clock, _work, _webhooks]
+    checks += [_months, _providers, _trials, _data, _checkpoints]
+    return [*found, *(each for check in checks for each in check(container))]
 
 
 def announce(container: Container) -> None:
@@ -128,11 +116,11 @@ def _settings(settings: Settings) -> Iterator[Finding]:
         yield Finding("public url", "advice", message)
 
 
-def _parts(container: Container) -> Iterator[Finding]:
+def _tried(name: str, call: Callable[[], object]) -> Iterator[Finding]:
     try:
-        container.check_settings()
-    except WrongSetting as error:
-        yield Finding("settings", "fault", str(error))
+        call()
+    except (SigningKeysError, WrongSetting) as error:
+        yield Finding(name, "fault", str(error))
 
 
 def _keys(container: Container) -> Iterator[Finding]:
@@ -140,18 +128,11 @@ def _keys(container: Container) -> Iterator[Finding]:
     if notes.newest("signing_keys") and (missing := missing_keys(container)):
         yield Finding("keys", "fault", missing)
     if notes.newest("pepper"):
-        yield from _of_keys(container.pepper.newest)
+        yield from _tried("keys", container.pepper.newest)
     if notes.newest("webhook_key"):
-        yield from _of_keys(container.webhook_key.require)
+        yield from _tried("keys", container.webhook_key.require)
     with suppress(SigningKeysError):  # It was said above.
         yield from (Finding("keys", "fault", lost) for lost in lost_keys(container))
-
-
-def _of_keys(check: Callable[[], object]) -> Iterator[Finding]:
-    try:
-        check()
-    except SigningKeysError as error:
-        yield Finding("keys", "fault", str(error))
 
 
 def _operators(container: Container) -> Iterator[Finding]:
@@ -239,7 +220,7 @@ def _trials(container: Container) -> Iterator[Finding]:
         return
     try:
         checked = check(container)
-    except WrongSetting:  # `_parts` reports it.
+    except WrongSetting:  # `examine` reports it.
         return
     for each in checked:
         if each.problem is not None:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
@@ -28,7 +28,7 @@ import msgspec
 from app.books.journal import FORMS, Accounts, book, daily, moves_of, parts
 from app.books.margin import margin_of
 from app.books.statements import statements_of
-from app.books.trial_balance import MonthBalance, month_balance
+from app.books.trial_balance import IN_MONTH, MonthBalance, month_balance
 from app.bootstrap.container import Container
 from app.http.edge.media import TEMPLATES, csv_blocks
 from app.http.finance import page
@@ -36,8 +36,7 @@ from app.http.finance.replies import Statement, show_statement
 from domain.accounts.organization import Organization
 from domain.errors import NotPossible
 from domain.finance.month import Month, month_id
-from domain.money import format_amount
-from domain.months import first_instant, next_month
+from domain.months import last_day
 from projections.audit.checkpoint import SignedCheckpoint, verifier_key
 from projections.audit.export import Export, Subtrees
 from projections.engine.reader import read_events
@@ -167,7 +166,7 @@ class _Month:
     def _send(self, number: str, shown: Statement, name: str) -> None:
         """Write one statement: a page to print, a table, and what the verifier compares."""
         issuer, file = self.container.settings.issuer, f"statements/{number}"
-        first, last = f"{self.month}-01", _last_day(self.month)
+        first, last = f"{self.month}-01", last_day(self.month).isoformat()
         numbered = f"No. {number}, from {first} to {last} (UTC)"
         html = page.statement_page(shown, name, issuer, numbered)
         note = " ".join(str(shown.checkpoint).split())
@@ -183,13 +182,8 @@ class _Month:
 
     def _balance(self, balance: MonthBalance) -> str:
         """Write the trial balance; return whether it sums to zero in each currency."""
-        rows = (
-            (closing.account, closing.currency, *(_plain(format_amount(each)) for each in amounts))
-            for opening, closing in balance.lines
-            for amounts in [(opening.micros, closing.micros - opening.micros, closing.micros)]
-        )
-        head = ("account", "currency", "opening", "movement", "closing")
-        self._put("trial-balance.csv", csv_blocks(head, rows))
+        rows = ([*map(_plain, row.values())] for row in balance.told())
+        self._put("trial-balance.csv", csv_blocks(IN_MONTH, rows))
         self.ok = not any(balance.closing.differences.values())
         if self.ok:
             return "ok       the accounts of each currency sum to zero\n"
@@ -279,10 +273,6 @@ class _Month:
         self._put("index.html", [shown.encode()])
         sums = [f"{digest}  {name}\n".encode() for name, digest in sorted(self._sums.items())]
         self._put(SUMS, sums)
-
-
-def _last_day(month: str) -> str:
-    return (first_instant(next_month(month)) - timedelta(days=1)).date().isoformat()
 
 
 def _plain(value: Any) -> Any:

@@ -345,6 +345,18 @@ class Log(Application[UUID]):
         self._see(stored[-1].position if stored else 0)
         return stored
 
+    def position_before(self, moment: datetime) -> int:
+        """Return the position of the last event before a moment, by halving; 0 if there is none."""
+        low, high = 0, self.head()
+        while low < high:
+            middle = (low + high) // 2
+            rows = self.stored(middle, 1)
+            if rows and rows[0].timestamp < moment:
+                low = rows[0].position
+            else:
+                high = middle
+        return low
+
     def follow(
         self,
         after: int,

@@ -42,14 +42,14 @@ class Delivery(NamedTuple):
     type: str
     body: bytes
     created_at: datetime
-    status: DeliveryStatus
-    attempts: int
-    retries: int
-    next_attempt_at: datetime | None
-    attempted_at: datetime | None
-    response_status: int | None
-    duration_ms: int | None
-    error: str | None
+    status: DeliveryStatus = "pending"
+    attempts: int = 0
+    retries: int = 0
+    next_attempt_at: datetime | None = None
+    attempted_at: datetime | None = None
+    response_status: int | None = None
+    duration_ms: int | None = None
+    error: str | None = None
 
 
 class Sums(NamedTuple):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import UUID
 
-from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LookupProvider, NumberFacts
 from domain.provider_errors import NotAnswered, Unavailable
 
@@ -59,14 +58,11 @@ class SandboxLookup:
         self.remote = inner.remote
         self.is_up = inner.is_up
         self.probe = inner.probe
+        self.balance = inner.balance
         self._inner = inner
         self._count = count
         self._sleep = sleep
         self._scripted = scripted
-
-    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return what our account holds at `inner`."""
-        return self._inner.balance(timeout_s=timeout_s)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Play what is scripted, or a sandbox number, or return what `inner` answers."""

@@ -9,12 +9,12 @@ from app.books.margin import By, Earned, margin_of
 from app.books.reconcile import deposits_of
 from app.books.statements import statements_of
 from app.books.trial_balance import TrialBalance, month_balance, trial_balance
-from domain.accounts.wallet import SANDBOX_DEPOSIT, Wallet, wallet_id
+from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.finance.month import Month
 from domain.months import first_instant, months_before
 from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
 from tests.projections.a_year import Year
-from tests.projections.histories import Life, create_job, finish_job, forge, look_up
+from tests.projections.histories import Life, create_job, finish_job, look_up
 from tests.projections.link_steps import LinkSteps
 from tests.workers.fees import moment
 
@@ -134,18 +134,6 @@ def test_a_closed_month_ties_to_its_statements(installation: Installation) -> No
     may = sums(trial_balance(process.log, first_instant("2026-06")))
     june = {line[:2]: line.micros for line, _ in found.lines}
     assert may["Liabilities:Wallets", "USD"] == june["Liabilities:Wallets", "USD"] + 5_000
-
-
-def test_a_balance_that_was_rewritten_does_not_sum_to_zero(process: Process) -> None:
-    acme = process.organization("1.00")
-    look_up(process, acme)
-    before = trial_balance(process.log)
-    newest = process.log.history(wallet_id(acme))[-1]
-    assert isinstance(newest, Wallet.Charged)
-    forged = {**vars(newest), "originator_version": 4, "sequence": 3, "balance_micros": 900_000}
-    forge(process, Wallet.Charged(**forged))
-    assert trial_balance(process.log).differences == {"USD": 90_000}
-    assert trial_balance(process.log, before.position).differences == {"USD": 0}
 
 
 def test_accounts_are_as_they_were_at_a_moment(installation: Installation) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from app.books.reconcile import FILE_BYTES_MAX, Layout, WrongFile, read_amounts
 
-LAYOUT = Layout("reference", "amount", None, "USD")
+LAYOUT = Layout("USD")
 
 
 def amounts(text: str, layout: Layout = LAYOUT) -> list[int]:
@@ -98,8 +98,8 @@ def test_the_whole_file_decides_what_a_point_is() -> None:
     assert amounts(column("1.234", "4.50")) == [1_234_000, 4_500_000]
     told = "line 3, column amount: '1.234' can be read in two ways; --decimal says which"
     assert wrong(column("2", "1.234").encode()) == [told]
-    assert amounts(column("1.234"), replace(LAYOUT, decimal=".")) == [1_234_000]
-    assert amounts(column("1.234"), replace(LAYOUT, decimal=",")) == [1_234_000_000]
+    assert amounts(column("1.234"), replace(LAYOUT, decimal="point")) == [1_234_000]
+    assert amounts(column("1.234"), replace(LAYOUT, decimal="comma")) == [1_234_000_000]
 
 
 def test_a_decimal_comma_that_makes_two_values_of_one_is_noticed() -> None:

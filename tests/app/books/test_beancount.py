@@ -132,17 +132,6 @@ def test_one_micro_unit_more_or_less_is_refused(process: Process) -> None:
     assert loaded(text[: asserted.start(1)] + more + text[asserted.end(1) :])[1]
 
 
-def test_tools_show_every_decimal(tmp_path: Path) -> None:
-    """As `bean-query` does: with as many decimals as most amounts of a currency have."""
-    with closing(Installation(tmp_path, like=sqlite_seed())) as made:
-        process = made.process()
-        acme = process.organization("521.835368")
-        look_up(process, acme)
-        look_up(process, acme)
-        _, _, options = loader.load_string(ledger_of(process.log))
-    assert options["dcontext"].build().format(Decimal("521.835368"), "USD") == "521.835368"
-
-
 def test_a_part_is_a_ledger_that_begins_with_what_there_was(process: Process) -> None:
     head = process.log.head()
     with process.views.reading() as connection:

@@ -13,6 +13,8 @@ from tests.tidy.source import ROOT
 
 WHOLE: dict[str, Any] = json.loads(DEFAULT.read_bytes())
 CODES = WHOLE["xero"]["accounts"]
+LETTERS = "must be 1 to 10 letters and digits"
+NAMED = "must be a name that begins with a letter or digit"
 
 
 def lines(given: Any) -> list[str]:
@@ -22,19 +24,24 @@ def lines(given: Any) -> list[str]:
     return refused.value.lines
 
 
+def changed(program: str, **changes: Any) -> dict[str, Any]:
+    """Return the default with other facts of a program, or another code for an account."""
+    its = {**WHOLE[program], **changes}
+    if "Income" in changes:
+        its["accounts"] = {**its["accounts"], "Income": its.pop("Income")}
+    return {**WHOLE, program: its}
+
+
 def with_codes(**changes: Any) -> dict[str, Any]:
     codes = {name: code for name, code in {**CODES, **changes}.items() if code is not ...}
     return {"postings": "daily", "xero": {"tax_rate": "Tax Exempt", "accounts": codes}}
 
 
 def test_an_account_of_datev_is_at_most_one_digit_longer_than_its_length() -> None:
-    datev = {**WHOLE["datev"], "accounts": {**WHOLE["datev"]["accounts"], "Income": "42001"}}
-    assert read_account_file(json.dumps({**WHOLE, "datev": datev}).encode())["datev"] == datev
-    datev["accounts"]["Income"] = "420012"
-    rule = (
-        "the file: datev.accounts.Income: must have at most 5 digits: account_length, or one more"
-    )
-    assert lines({**WHOLE, "datev": datev}) == [rule]
+    longest = changed("datev", Income="42001")
+    assert read_account_file(json.dumps(longest).encode()) == longest
+    rule = "datev.accounts.Income: must have at most 5 digits: account_length, or one more"
+    assert lines(changed("datev", Income="420012")) == [f"the file: {rule}"]
 
 
 def test_the_default_is_a_file_that_can_be_read() -> None:
@@ -72,63 +79,39 @@ def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
         ),
         ({**WHOLE, "sage": {}}, ["sage: is unknown"]),
         ({**WHOLE, "xero": {"tax_rate": "x"}}, ["xero.accounts: is missing"]),
-        (
-            {**WHOLE, "xero": {"tax_rate": "=1", "accounts": CODES}},
-            ["xero.tax_rate: must be a name that begins with a letter or digit"],
-        ),
-        (
-            {
-                **WHOLE,
-                "quickbooks": {"date": "DD/MM/YYYY", "accounts": {**CODES, "Income": "a\ud800"}},
-            },
-            ["quickbooks.accounts.Income: must be a name that begins with a letter or digit"],
-        ),
-        (
-            {**WHOLE, "xero": {"tax_rate": "x", "accounts": []}},
-            ["xero.accounts: must be an object"],
-        ),
+        (changed("xero", tax_rate="=1"), [f"xero.tax_rate: {NAMED}"]),
+        (changed("quickbooks", Income="a\ud800"), [f"quickbooks.accounts.Income: {NAMED}"]),
+        (changed("xero", accounts=[]), ["xero.accounts: must be an object"]),
         (with_codes(Income=...), ["xero.accounts.Income: is missing"]),
         (
             with_codes(**{"Rounding": CODES["Liabilities:Wallets"], "Liabilities:Wallets": 1}),
-            ["xero.accounts.'Liabilities:Wallets': must be 1 to 10 letters and digits"],
+            [f"xero.accounts.'Liabilities:Wallets': {LETTERS}"],
         ),
         (
             with_codes(Rounding=CODES["Liabilities:Wallets"]),
             ["xero.accounts.Rounding: must not be that of a liability"],
         ),
-        (
-            with_codes(Incom="200"),
-            ["xero.accounts.Incom: is unknown"],
-        ),
+        (with_codes(Incom="200"), ["xero.accounts.Incom: is unknown"]),
         *(
-            (
-                with_codes(Income=code),
-                ["xero.accounts.Income: must be 1 to 10 letters and digits"],
-            )
+            (with_codes(Income=code), [f"xero.accounts.Income: {LETTERS}"])
             for code in (200, None, "", "=1", "12345678901", "20\n")
         ),
         (
-            {**WHOLE, "datev": {**WHOLE["datev"], "consultant": 1000, "year_begins": 13}},
+            changed("datev", consultant=1000, year_begins=13),
             [
                 "datev.consultant: must be a whole number from 1001 to 9999999",
                 "datev.year_begins: must be a whole number from 1 to 12",
             ],
         ),
         (
-            {
-                **WHOLE,
-                "datev": {
-                    **WHOLE["datev"],
-                    "accounts": {**WHOLE["datev"]["accounts"], "Income": "00"},
-                },
-            },
+            changed("datev", Income="00"),
             ["datev.accounts.Income: must be 1 to 9 digits, and not all 0"],
         ),
         (
-            {**WHOLE, "quickbooks": {"date": "YYYY-MM-DD", "accounts": {**CODES, "Income": "-x"}}},
+            changed("quickbooks", date="YYYY-MM-DD", Income="-x"),
             [
                 "quickbooks.date: must be one of: MM/DD/YYYY, DD/MM/YYYY",
-                "quickbooks.accounts.Income: must be a name that begins with a letter or digit",
+                f"quickbooks.accounts.Income: {NAMED}",
             ],
         ),
     ],

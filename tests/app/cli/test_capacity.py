@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from app.processes import capacity as capacities
-from app.processes.capacity import SOON, Capacity, Use, capacity, position_at
+from app.processes.capacity import SOON, Capacity, Use, capacity
 from tests.app.cli.shell import Shell
 from tests.installation import Installation, Process, SetClock, postgresql_only
 from tests.projections.histories import look_up
@@ -39,7 +39,7 @@ def use(found: Capacity, what: str) -> Use:
 def test_the_pace_is_that_of_the_last_seven_days(aged: Process, clock: SetClock) -> None:
     found = capacity(aged)
     assert found.pace is not None
-    since = position_at(aged.log, clock.now - 7 * DAY)
+    since = aged.log.position_before(clock.now - 7 * DAY)
     assert found.pace.days == 7
     assert found.pace.events_a_day == round((aged.log.head() - since) / 7)
     assert 0 < since < aged.log.head()
@@ -51,7 +51,7 @@ def test_a_position_is_found_by_its_time(aged: Process) -> None:
     events = aged.log.read(0, 1000)
     for each in events:
         earlier = [one.position for one in events if one.event.timestamp < each.event.timestamp]
-        assert position_at(aged.log, each.event.timestamp) == max(earlier, default=0)
+        assert aged.log.position_before(each.event.timestamp) == max(earlier, default=0)
 
 
 def test_all_tables_are_counted_each_in_its_part(aged: Process) -> None:

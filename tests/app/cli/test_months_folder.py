@@ -64,11 +64,6 @@ def test_no_clock_zone_language_or_order_of_chance_is_in_it(closed: Shell, tmp_p
     assert closed.json("months", "folder", MONTH, tmp_path / "there")["unchanged"] is True
 
 
-def test_without_an_issuer_it_warns(closed: Shell, tmp_path: Path) -> None:
-    result = closed.having(ISSUER="").run("months", "folder", MONTH, tmp_path / "books")
-    assert result.stderr.startswith("Warning: ISSUER is not set")
-
-
 def test_it_ends_with_1_when_the_verifier_says_nothing(
     closed: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,13 +18,6 @@ def test_hours_are_above_0_and_at_most_a_year(shell: Shell, hours: str) -> None:
     assert "HOURS" in sandbox.refusal("sandbox", "advance", "--", hours, status=2)
 
 
-def test_it_is_never_more_than_ten_years_ahead(shell: Shell) -> None:
-    sandbox = shell.having(SANDBOX="true")
-    for _ in range(10):
-        sandbox.run("sandbox", "advance", "8760")
-    assert "ten years" in sandbox.refusal("sandbox", "advance", "1")
-
-
 def test_play_money_needs_no_right_and_both_audits_accept_it(shell: Shell, tmp_path: Path) -> None:
     sandbox, out = shell.having(SANDBOX="true"), tmp_path / "log.jsonl"
     organization = sandbox.new_organization()

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
@@ -132,9 +133,6 @@ def test_it_holds_by_the_word_of_the_verifier(trade: Trade, made: Made) -> None:
 def test_each_statement_is_counted_from_the_export(trade: Trade, made: Made) -> None:
     counted, index = trade.recount(), table(made.out / "index.csv")
     assert [row["organization"] for row in index] == counted.statements
-    assert [row["number"] for row in index] == [
-        f"{MONTH}-{number:06}" for number in range(1, len(counted.statements) + 1)
-    ]
     for row in index:
         owner, file = row["organization"], made.out / "statements" / row["number"]
         kinds = counted.kinds.get(owner, {})
@@ -338,58 +336,17 @@ def test_on_each_day_an_account_holds_in_cents_what_the_export_gives(
 
 # The expressions that DATEV publishes for the fields, quotation marks included: of the header
 # (developer.datev.de, DATEV-Format, header), and of the first 14 of a booking batch.
-TEXT = "[\\w.\\-/ ]"
 DAY = r"20\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"
-HEADER = [
-    '"EXTF"',
-    "700",
-    "21",
-    '"Buchungsstapel"',
-    "13",
-    DAY + r"(2[0-3]|[01]\d)[0-5]\d[0-5]\d\d{3}",
-    "",
-    r'"\w{0,2}"',
-    r'"\w{0,25}"',
-    r'"\w{0,25}"',
-    r"\d{4,7}",
-    r"\d{1,5}",
-    DAY,
-    "[4-8]",
-    DAY,
-    DAY,
-    f'"{TEXT}{{0,30}}"',
-    '"([A-Z]{2}){0,2}"',
-    "[12]",
-    "(0|30|40|50|64)",
-    "[01]",
-    '"[A-Z]{3}"',
-    "",
-    '""',
-    "",
-    "",
-    r'"(\d{2}){0,2}"',
-    r"\d*",
-    "",
-    '""',
-    r'".{0,16}"',
-]
+HEADER = (
+    rf'"EXTF";700;21;"Buchungsstapel";13;{DAY}(2[0-3]|[01]\d)[0-5]\d[0-5]\d\d{{3}};;"\w{{0,2}}";'
+    rf'"\w{{0,25}}";"\w{{0,25}}";\d{{4,7}};\d{{1,5}};{DAY};[4-8];{DAY};{DAY};"[\w.\-/ ]{{0,30}}";'
+    r'"([A-Z]{2}){0,2}";[12];(0|30|40|50|64);[01];"[A-Z]{3}";;"";;;"(\d{2}){0,2}";\d*;;"";".{0,16}"'
+).split(";")
 ACCOUNT = r"(?!0{1,9}$)\d{1,9}"
-FIELDS = [
-    r"(?!0{1,10},00)\d{1,10},\d{2}",
-    '"[SH]"',
-    '"[A-Z]{3}"',
-    "",
-    "",
-    "",
-    ACCOUNT,
-    ACCOUNT,
-    "",
-    r"(0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2])",
-    r'"[\w$%\-/]{0,36}"',
-    "",
-    "",
-    '".{0,60}"',
-]
+FIELDS = (
+    rf'(?!0{{1,10}},00)\d{{1,10}},\d{{2}};"[SH]";"[A-Z]{{3}}";;;;{ACCOUNT};{ACCOUNT};;'
+    r'(0[1-9]|[12]\d|3[01])(0[1-9]|1[0-2]);"[\w$%\-/]{0,36}";;;".{0,60}"'
+).split(";")
 
 
 def test_datev_can_read_each_field(own: Path) -> None:
@@ -537,18 +494,25 @@ def files_of(directory: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.fixture
-def shop(installation: Installation) -> Trade:
-    """One organization that has bought a few lookups; its month is closed, but not signed."""
+@contextmanager
+def february(installation: Installation) -> Iterator[Trade]:
+    """An installation whose February is closed afterwards, but not signed."""
     installation.environment["CHECKPOINT_LAG_S"] = "0"
     clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
     process = installation.process(clock)
-    owner = process.organization("1.00")
-    for _ in range(3):
-        look_up(process, owner)
+    yield Trade(process, installation.directory)
     clock.forward(days=10)
     process.month_end.run()
-    return Trade(process, installation.directory)
+
+
+@pytest.fixture
+def shop(installation: Installation) -> Trade:
+    """One organization that has bought a few lookups; its month is closed, but not signed."""
+    with february(installation) as trade:
+        owner = trade.process.organization("1.00")
+        for _ in range(3):
+            look_up(trade.process, owner)
+    return trade
 
 
 def test_a_month_that_no_checkpoint_covers_yet_is_refused(shop: Trade) -> None:
@@ -589,14 +553,10 @@ def test_a_checkpoint_within_a_commit_is_no_fault(shop: Trade) -> None:
 def test_a_month_without_an_entry_has_no_statement_and_no_posting(
     installation: Installation,
 ) -> None:
-    installation.environment["CHECKPOINT_LAG_S"] = "0"
-    clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
-    process = installation.process(clock)
-    process.organization("0")
-    clock.forward(days=10)
-    process.month_end.run()
-    sign(process)
-    empty = Trade(process, installation.directory).make("empty")
+    with february(installation) as trade:
+        trade.process.organization("0")
+    sign(trade.process)
+    empty = trade.make("empty")
     assert (empty.statements, empty.ok) == (0, True)
     assert [path.name for path in (empty.out / "journal").iterdir()] == ["accounts.json"]
     assert (empty.out / "index.csv").read_text().count("\n") == 1
@@ -606,7 +566,8 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     sign(shop.process)
     rows = shop.process.log.stored(0, 1_000)
     entry = next(row for row in rows if row.topic == "wallet.deposited")
-    column = "notification_id" if is_postgresql(shop.process) else "rowid"
+    on_server = shop.process.vault.database.engine.dialect.name == "postgresql"
+    column = "notification_id" if on_server else "rowid"
     run_on_log(
         shop.process,
         f"UPDATE {{table}} SET state = ? WHERE {column} = ? RETURNING {column}",  # noqa: S608  # Both names are ours.
@@ -623,22 +584,13 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
 
 @pytest.mark.any_database
 def test_play_money_is_not_booked_as_a_deposit(installation: Installation) -> None:
-    installation.environment["CHECKPOINT_LAG_S"] = "0"
-    clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
-    process = installation.process(clock)
-    owner, played = process.organization("0"), 5_000_000
-    process.accounts.book_deposit(owner, played, "mine", process.cause(), SANDBOX_DEPOSIT)
-    clock.forward(days=10)
-    process.month_end.run()
-    sign(process)
-    trade = Trade(process, installation.directory)
+    with february(installation) as trade:
+        owner, cause = trade.process.organization("0"), trade.process.cause()
+        trade.process.accounts.book_deposit(owner, 5_000_000, "mine", cause, SANDBOX_DEPOSIT)
+    sign(trade.process)
     with pytest.raises(NotPossible, match="postings to Assets:Sandbox-deposits"):
         trade.make("refused")
     assert not (trade.home / "refused").exists()
     xero = {**ACCOUNTS["xero"], "accounts": {**ACCOUNTS["xero"]["accounts"], PLAY_MONEY: "699"}}
     made = trade.make("named", {**ACCOUNTS, "datev": None, "quickbooks": None, "xero": xero})
     assert (made.statements, made.ok) == (1, True)
-
-
-def is_postgresql(process: Process) -> bool:
-    return process.vault.database.engine.dialect.name == "postgresql"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 from uuid import UUID
 
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from app.adapters.networks.simulated.calls import Call, Calls
@@ -103,39 +104,16 @@ class Fault(StrEnum):
     UNREACHABLE = "sandbox-unreachable"
 
 
+_FAULTS = {fault.value: fault for fault in Fault}
+# These have no effect on the network.
+_REFUSED: Final = {
+    Fault.NO_ENDPOINT: (NoEndpoint, "an answer without an id"),
+    Fault.PROVIDER_ERROR: (Unavailable, "a network that fails"),
+    Fault.NO_ESIM: (Rejected, "a plan that no eSIM can carry"),
+}
 # An endpoint, the present moment by its clock, and how far that is ahead of ours.
 Present = tuple[Subscription, datetime, timedelta]
-_FAULTS = {fault.value: fault for fault in Fault}
-
-
-def fault_of(plan: ProviderPlan) -> Fault | None:
-    """Return the fault that a plan asks for; None for a plan that works."""
-    return _FAULTS.get(plan.provider_plan_id)
-
-
-def refuse(fault: Fault | None) -> None:
-    """Raise the error of a fault that has no effect on the network; ignore other faults."""
-    match fault:
-        case Fault.NO_ENDPOINT:
-            message = "the sandbox plays an answer without an id"
-            raise NoEndpoint(message)
-        case Fault.PROVIDER_ERROR:
-            message = "the sandbox plays a network that fails"
-            raise Unavailable(message)
-        case Fault.NO_ESIM:
-            message = "the sandbox plays a plan that no eSIM can carry"
-            raise Rejected(message)
-        case _:
-            return
-
-
-def comes_at(fault: Fault | None, now: datetime, late: timedelta) -> datetime:
-    """Return the moment from which the effect of a call that begins now can be seen.
-
-    The effect is stored at once with that moment, so that it appears even if the process of the
-    call has died.
-    """
-    return now + late if fault is Fault.SLOW else now
+Change = Callable[[Subscription, datetime], Subscription]
 
 
 class SimulatedNetwork:
@@ -237,7 +215,13 @@ class SimulatedNetwork:
         with self._calls.changing(timeout_s) as call:
             kept = self._kept(call, iccid, reference)
             now, ahead = self._time(call, owner)
-            made = kept or self._make(call.connection, iccid, plan, reference, now, ahead)
+            made = kept
+            if made is None:
+                since = self._comes_at(fault, now)
+                made = begin(self._identifiers, iccid, reference, plan, since, ahead)
+                made = _reachable_or_not(made, fault)
+                self._inventory.mark(call.connection, iccid, is_free=False)
+                self._inventory.insert(call.connection, made)
         self._reply(call, fault, made.created_at - ahead, is_new=kept is None)
         return made.endpoint()
 
@@ -281,7 +265,7 @@ class SimulatedNetwork:
             if kept and (kept.removed or kept.provider_plan_id != plan.provider_plan_id):
                 message = "this reference was used for another plan, or its plan was removed"
                 raise Rejected(message)
-            since = comes_at(fault, now, self.settles_after)
+            since = self._comes_at(fault, now)
             addon = kept or addon_of(self._identifiers, endpoint_id, reference, plan, since)
             if kept is None:
                 after = before.with_addon(addon)
@@ -292,7 +276,7 @@ class SimulatedNetwork:
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Take a plan off an endpoint; if there is no endpoint, the plan is gone too."""
         with suppress(NoSuchEndpoint):
-            self._change(endpoint_id, timeout_s, lambda it, now: it.without_addon(addon_id, now))
+            self.play(endpoint_id, lambda it, now: it.without_addon(addon_id, now), timeout_s)
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Compute the usage at this moment; nothing is written."""
@@ -308,21 +292,22 @@ class SimulatedNetwork:
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic; plans that have started still expire."""
-        self._change(endpoint_id, timeout_s, lambda it, now: it.stopped("suspended", now))
+        self.play(endpoint_id, lambda it, now: it.stopped("suspended", now), timeout_s)
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Let traffic flow again."""
-        self._change(endpoint_id, timeout_s, lambda it, now: it.resumed(now))
+        self.play(endpoint_id, Subscription.resumed, timeout_s)
 
     def deactivate(self, endpoint_id: str) -> None:
         """Make an endpoint inactive; a network does this by itself, so it is not in the port."""
-        self._change(endpoint_id, OPERATOR_TIMEOUT_S, lambda it, now: it.stopped("inactive", now))
+        self.play(endpoint_id, lambda it, now: it.stopped("inactive", now))
 
-    def play(
-        self, endpoint_id: str, change: Callable[[Subscription, datetime], Subscription]
-    ) -> None:
-        """Let happen what only a device or a network does; for a sandbox, so not in the port."""
-        self._change(endpoint_id, OPERATOR_TIMEOUT_S, change)
+    def play(self, endpoint_id: str, change: Change, timeout_s: float = OPERATOR_TIMEOUT_S) -> None:
+        """Change an endpoint; not in the port, because a sandbox plays what only a device does."""
+        owner = self._owner(endpoint_id, timeout_s)
+        with self._calls.changing(timeout_s) as call:
+            before, now, _ = self._present(call, endpoint_id, owner)
+            self._inventory.update(call.connection, change(before, now))
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the activation code of an eSIM, whether it is in use or free."""
@@ -337,7 +322,7 @@ class SimulatedNetwork:
         )
 
     def _fault_of(self, plan: ProviderPlan) -> Fault | None:
-        return fault_of(plan) if self._sandbox else None
+        return _FAULTS.get(plan.provider_plan_id) if self._sandbox else None
 
     def _accept(self, plan: ProviderPlan) -> Fault | None:
         """Refuse a plan that cannot be sold; return the fault that a sandbox plan asks for."""
@@ -345,7 +330,10 @@ class SimulatedNetwork:
             message = "a plan needs data and a validity that ends"
             raise Rejected(message)
         fault = self._fault_of(plan)
-        refuse(fault)
+        if fault in _REFUSED:
+            kind, what = _REFUSED[fault]
+            message = f"the sandbox plays {what}"
+            raise kind(message)
         return fault
 
     def _kept(self, call: Call, iccid: str, reference: str) -> Subscription | None:
@@ -366,22 +354,13 @@ class SimulatedNetwork:
             raise Rejected(message)
         return kept
 
-    def _make(  # noqa: PLR0913  # Whose, what and when.
-        self,
-        connection: Connection,
-        iccid: str,
-        plan: ProviderPlan,
-        reference: str,
-        now: datetime,
-        ahead: timedelta,
-    ) -> Subscription:
-        fault = self._fault_of(plan)
-        since = comes_at(fault, now, self.settles_after)
-        made = begin(self._identifiers, iccid, reference, plan, since, ahead)
-        made = _reachable_or_not(made, fault)
-        self._inventory.mark(connection, iccid, is_free=False)
-        self._inventory.insert(connection, made)
-        return made
+    def _comes_at(self, fault: Fault | None, now: datetime) -> datetime:
+        """Return the moment from which the effect of a call that begins now can be seen.
+
+        The effect is stored at once with that moment, so that it appears even if the process of the
+        call has died.
+        """
+        return now + self.settles_after if fault is Fault.SLOW else now
 
     def _owner(self, endpoint_id: str, timeout_s: float) -> UUID | None:
         """Return whose an endpoint is, before a connection is held: the log may be asked."""
@@ -434,17 +413,6 @@ class SimulatedNetwork:
             message = "the sandbox plays a network that cannot be reached"
             raise Unavailable(message)
 
-    def _change(
-        self,
-        endpoint_id: str,
-        timeout_s: float,
-        change: Callable[[Subscription, datetime], Subscription],
-    ) -> None:
-        owner = self._owner(endpoint_id, timeout_s)
-        with self._calls.changing(timeout_s) as call:
-            before, now, _ = self._present(call, endpoint_id, owner)
-            self._inventory.update(call.connection, change(before, now))
-
 
 def _reachable_or_not(subscription: Subscription, fault: Fault | None) -> Subscription:
-    return subscription.cut_off() if fault is Fault.UNREACHABLE else subscription
+    return replace(subscription, unreachable=True) if fault is Fault.UNREACHABLE else subscription

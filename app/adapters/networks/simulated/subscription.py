@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Final, Self
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from app.adapters.networks.simulated.identifiers import Identifiers, msisdn_of
 from domain.links.network import (
@@ -33,7 +34,7 @@ CYCLE_S: Final = (1_200.0, 3_600.0)
 CONNECTED_SHARE: Final = 0.9
 
 
-class Habits(msgspec.Struct, frozen=True):
+class Habits(Struct, frozen=True):
     """What a device does unless it is stopped; its traffic is steady.
 
     Its cycles begin with its first use, or anew at `reached_at`.
@@ -78,7 +79,7 @@ def habits_of(
     )
 
 
-class Addon(msgspec.Struct, frozen=True):
+class Addon(Struct, frozen=True):
     """A data plan on an endpoint, in MB; its validity starts when it is first used.
 
     With an `added_at` in the future it takes effect late, and is not listed yet. A removed plan is
@@ -139,16 +140,16 @@ def advance(
 
 def _use(addon: Addon, begin: datetime, until: datetime, mb_per_s: float) -> tuple[Addon, datetime]:
     """Use one plan from a moment on; return it and the moment at which it could carry no more."""
-    started = msgspec.structs.replace(addon, started_at=addon.started_at or begin)
+    started = replace(addon, started_at=addon.started_at or begin)
     assert started.expires_at is not None
     end = min(until, started.expires_at)
     left_mb = addon.data_mb - addon.used_mb
     spent_mb = (end - begin).total_seconds() * mb_per_s
     if spent_mb < left_mb:
         used_mb = min(addon.used_mb + spent_mb, float(addon.data_mb))
-        return msgspec.structs.replace(started, used_mb=used_mb), end
+        return replace(started, used_mb=used_mb), end
     emptied = begin + timedelta(seconds=left_mb / mb_per_s)
-    used = msgspec.structs.replace(started, used_mb=float(addon.data_mb))
+    used = replace(started, used_mb=float(addon.data_mb))
     return used, min(emptied, end)
 
 
@@ -156,7 +157,7 @@ class NotCovered(Rejected):
     """Raised for a country in which the plan in use does not work."""
 
 
-class Subscription(msgspec.Struct, frozen=True):
+class Subscription(Struct, frozen=True):
     """An eSIM in use. Usage is stored as of `meter_at`; later usage is computed when asked for.
 
     There is no traffic from `stopped_at` on, which is None while the endpoint is active. Stored
@@ -175,34 +176,30 @@ class Subscription(msgspec.Struct, frozen=True):
     meter_at: datetime
     status: LinkStatus = "active"
     stopped_at: datetime | None = None
-    unreachable: bool = False
+    unreachable: bool = False  # Every read fails.
     ahead: timedelta = timedelta(0)
     roams_in: str | None = None  # The country to which a sandbox has sent it.
 
     def with_addon(self, addon: Addon) -> Self:
         """Add a plan; it is used after the plans that were there before it."""
         addons = sorted([*self.addons, addon], key=lambda each: each.added_at)
-        return msgspec.structs.replace(self, addons=addons)
+        return replace(self, addons=addons)
 
     def without_addon(self, addon_id: str, now: datetime) -> Self:
         """Remove a plan with its remaining data; a plan that is not there is no error."""
         settled = self._settled(now)
         addons = [
-            msgspec.structs.replace(addon, removed=True)
+            replace(addon, removed=True)
             if addon.addon_id == addon_id and addon.is_listed(now)
             else addon
             for addon in settled.addons
         ]
-        return msgspec.structs.replace(settled, addons=addons)
-
-    def cut_off(self) -> Self:
-        """Make every read of the endpoint fail."""
-        return msgspec.structs.replace(self, unreachable=True)
+        return replace(settled, addons=addons)
 
     def stopped(self, status: LinkStatus, now: datetime) -> Self:
         """Stop its traffic; its plans still expire."""
         settled = self._settled(now)
-        return msgspec.structs.replace(settled, status=status, stopped_at=self.stopped_at or now)
+        return replace(settled, status=status, stopped_at=self.stopped_at or now)
 
     def resumed(self, now: datetime) -> Self:
         """Let traffic flow again; if the stop prevented the first use, it happens now."""
@@ -211,22 +208,17 @@ class Subscription(msgspec.Struct, frozen=True):
         habits = self.habits
         if habits.first_used_at > self.stopped_at:
             later = max(habits.first_used_at, now)
-            habits = msgspec.structs.replace(habits, first_used_at=later)
-        return msgspec.structs.replace(
-            self,
-            status="active",
-            stopped_at=None,
-            meter_at=max(self.meter_at, now),
-            habits=habits,
-        )
+            habits = replace(habits, first_used_at=later)
+        meter_at = max(self.meter_at, now)
+        return replace(self, status="active", stopped_at=None, meter_at=meter_at, habits=habits)
 
     # What a sandbox lets happen. Nothing that has happened is undone, so each may be repeated.
 
     def installed(self, now: datetime) -> Self:
         """Install the eSIM on its device."""
         at = min(self.habits.installed_at, now)
-        habits = msgspec.structs.replace(self.habits, installed_at=at)
-        return msgspec.structs.replace(self, habits=habits)
+        habits = replace(self.habits, installed_at=at)
+        return replace(self, habits=habits)
 
     def used(self, now: datetime, addon_id: str | None, percent: int) -> Self:
         """Use up a part of a plan; None: of the plan in use."""
@@ -246,8 +238,8 @@ class Subscription(msgspec.Struct, frozen=True):
         if not covered or country not in known or country not in (covered[-1] or known):
             message = "the plan in use does not work in this country"
             raise NotCovered(message)
-        habits = msgspec.structs.replace(there.habits, reached_at=now)
-        return msgspec.structs.replace(there, habits=habits, roams_in=country)
+        habits = replace(there.habits, reached_at=now)
+        return replace(there, habits=habits, roams_in=country)
 
     def _in_use(
         self,
@@ -268,18 +260,15 @@ class Subscription(msgspec.Struct, frozen=True):
             return self
         plan = next((it for it in meant if it.remaining_mb(now) > 0), meant[0])
         started_at, used = plan.started_at or now, used_mb(plan)
-        begun = msgspec.structs.replace(plan, started_at=started_at, used_mb=used)
+        begun = replace(plan, started_at=started_at, used_mb=used)
         if ends_at is not None and begun.expires_at is not None:
-            begun = msgspec.structs.replace(begun, ends_at=min(begun.expires_at, ends_at))
+            begun = replace(begun, ends_at=min(begun.expires_at, ends_at))
         addons = [begun if it is plan else it for it in settled.addons]
         habits = settled.installed(now).habits
-        first = min(habits.first_used_at, now)
-        return msgspec.structs.replace(
-            settled,
-            habits=msgspec.structs.replace(habits, first_used_at=first),
-            addons=addons,
-            meter_at=max(settled.meter_at, now),
-            stopped_at=settled.stopped_at and now,
+        habits = replace(habits, first_used_at=min(habits.first_used_at, now))
+        meter_at, stopped_at = max(settled.meter_at, now), settled.stopped_at and now
+        return replace(
+            settled, habits=habits, addons=addons, meter_at=meter_at, stopped_at=stopped_at
         )
 
     def addon(self, reference: str) -> Addon | None:
@@ -361,7 +350,7 @@ class Subscription(msgspec.Struct, frozen=True):
         if until <= since:
             return self
         addons = advance(self.addons, since, until, self.habits.mb_per_s)
-        return msgspec.structs.replace(self, addons=addons, meter_at=until)
+        return replace(self, addons=addons, meter_at=until)
 
 
 def begin(  # noqa: PLR0913  # Who, what and when.

@@ -23,7 +23,6 @@ from domain.links.network import Endpoint, NetworkStatus, ProviderPlan, Usage
 from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide
 
 MINE = UUID("00000000-0000-4000-8000-000000000001")
-OTHERS = UUID("00000000-0000-4000-8000-000000000002")
 PLAN = ProviderPlan("eu-1gb-7d", data_mb=1_000, validity_days=7, countries=("FR", "DE"))
 HOUR = timedelta(hours=1)
 Change = Callable[[Subscription, datetime], Subscription]
@@ -49,9 +48,9 @@ class Owned:
     def _ahead(self, owner: UUID | None, _: Connection) -> timedelta:
         return self.ahead.get(owner, timedelta(0))
 
-    def create(self, owner: UUID = MINE, plan: ProviderPlan = PLAN) -> Endpoint:
+    def create(self, plan: ProviderPlan = PLAN) -> Endpoint:
         [esim, *_] = self.network.available_esims(plan, None, "", page=0, timeout_s=TIMEOUT_S)
-        self.owners[esim.iccid] = owner
+        self.owners[esim.iccid] = MINE
         given = (esim.iccid, plan, "base", f"link-{esim.iccid}")
         return self.network.create_endpoint(*given, timeout_s=TIMEOUT_S)
 
@@ -85,21 +84,29 @@ def roam(country: str) -> Change:
     return lambda it, now: it.roaming(now, country, NETWORKS)
 
 
-def test_the_links_of_each_age_by_a_clock_of_their_own(owned: Owned) -> None:
-    mine, others = owned.create(), owned.create(OTHERS)
-    owned.ahead = {MINE: 24 * 8 * HOUR}
-    assert owned.usage(mine).addons[0].remaining_mb == 0
-    assert owned.usage(others).addons[0].used_mb == 0
-    fresh = owned.create()
-    assert owned.usage(fresh).installed_at is None, "what is made afterwards begins as ever"
-
-
-def test_an_installation_is_no_use_and_happens_once(owned: Owned) -> None:
+def test_a_plan_whose_end_was_passed_has_expired_and_not_before_it_was_bought(
+    owned: Owned,
+) -> None:
     made = owned.create()
-    first = owned.play(made, Subscription.installed)
-    assert (first.installed_at, first.first_used_at) == (owned.clock.now, None)
-    owned.clock.forward(seconds=1)
-    assert owned.play(made, Subscription.installed).installed_at == first.installed_at
+    owned.ahead = {MINE: timedelta(days=PLAN.validity_days + 30)}
+    usage = owned.usage(made)
+    [addon] = usage.addons
+    assert (addon.remaining_mb, addon.expires_at) == (0.0, owned.clock.now)
+    assert usage.as_of == owned.clock.now
+
+
+def test_what_is_made_afterwards_begins_as_ever(owned: Owned) -> None:
+    owned.ahead = {MINE: 240 * HOUR}
+    made, created_at = owned.create(), owned.clock()
+    fresh = owned.usage(made)
+    assert (fresh.installed_at, fresh.addons[0].used_mb) == (None, 0.0)
+    owned.clock.now += HOUR
+    usage = owned.usage(made)
+    assert usage.installed_at is not None
+    assert timedelta(seconds=30) <= usage.installed_at - created_at <= timedelta(seconds=90)
+    assert usage.addons[0].expires_at is not None
+    validity = timedelta(days=PLAN.validity_days)
+    assert usage.addons[0].expires_at - validity - created_at <= timedelta(seconds=180)
 
 
 def test_a_plan_is_used_to_a_part_and_its_traffic_goes_on(owned: Owned) -> None:
@@ -126,16 +133,6 @@ def test_of_several_plans_the_one_in_use_is_meant_unless_one_is_named(owned: Own
     owned.play(made, end(timedelta(0)))  # The first, which was used up.
     ended = owned.usage(made)
     assert owned.play(made, use(100)) == ended, "there is nothing left to use"
-
-
-def test_a_plan_ends_sooner_and_never_later(owned: Owned) -> None:
-    made = owned.create()
-    for within, wanted in ((24, 24), (48, 24), (2, 2)):
-        [addon] = owned.play(made, end(within * HOUR)).addons
-        assert addon.expires_at == owned.clock.now + wanted * HOUR
-        assert addon.remaining_mb > 0
-    owned.clock.forward(hours=2)
-    assert owned.usage(made).addons[0].remaining_mb == 0
 
 
 def test_a_device_roams_where_its_plan_works_and_is_connected_there(owned: Owned) -> None:
