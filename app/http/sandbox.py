@@ -18,7 +18,7 @@ from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
 from app.http.edge.input import Id, Reads, described
-from app.http.edge.operation import Given, Group, Shown
+from app.http.edge.operation import Given, Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
 from app.http.links.finding import find_link, show_read
 from app.http.links.replies import LINK
@@ -45,13 +45,14 @@ ALLOWED = {**NEEDED, "use": {"percent", "activation_id"}, "expire": {"hours", "a
 Operation = Annotated[
     str, means("What fails.", **one_of("SandboxOperation", FAILURES, MORE_MAY_COME))
 ]
+Way = Annotated[str, means("How.", example="unavailable")]
 
 
 class Playable(Struct):
     """A way in which something can fail."""
 
     operation: Operation
-    failure: Annotated[str, means("How.", example="unavailable")]
+    failure: Way
     always: Annotated[
         str | None,
         means(
@@ -61,11 +62,7 @@ class Playable(Struct):
     ]
 
 
-PLAYABLE: Final = [
-    Playable(operation, failure, always)
-    for operation, ways in FAILURES.items()
-    for failure, always in ways.items()
-]
+PLAYABLE: Final = [Playable(of, *way) for of, ways in FAILURES.items() for way in ways.items()]
 WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 
 
@@ -93,7 +90,7 @@ def _above_zero_and_not_too_much(micros: int) -> None:
 class PlayMoneyBody(Schema):
     """How much play money, and a reference of your own."""
 
-    example: ClassVar = {"amount": "50.00", "reference": "tests-4711"}
+    example: ClassVar = {name: deposits.EXAMPLE.data[name] for name in ("amount", "reference")}
 
     amount = Money(
         required=True,
@@ -194,7 +191,7 @@ class Scripted(Struct):
     """What fails next."""
 
     operation: Operation
-    failure: Annotated[str, means("How.", example="unavailable")]
+    failure: Way
     attempts_left: Annotated[int | None, means("How many times yet. Null: every time.", example=1)]
     until: Annotated[Moment | None, means("When that ends (UTC). Null: with the last attempt.")]
 
@@ -208,10 +205,7 @@ class Sandbox(Struct):
     actions: Annotated[list[str], means("What can happen to a link.", example=[*ACTIONS])]
 
 
-STATE: Final = example(
-    "The sandbox.",
-    Sandbox(24, [Scripted("lookup", "unavailable", 1, None)], PLAYABLE[:1], [*ACTIONS]),
-)
+STATE: Final = example("The sandbox.", Sandbox)
 
 blueprint = Group(
     "Sandbox",
@@ -228,14 +222,9 @@ GROUPS = (blueprint, money)
 @money.operation(
     "POST /v1/sandbox/deposits",
     body=PlayMoneyBody,
-    reply=[
-        Shown(deposits.EXAMPLE, 201),
-        Shown(
-            deposits.EXAMPLE, 200, "The deposit that an earlier request with the reference made."
-        ),
-    ],
+    reply=deposits.REPLIES,
     errors="BILLING_NOT_CONFIGURED",
-    invalid={"amount": "The deposit with this reference has another amount."},
+    invalid=deposits.OTHER_AMOUNT,
 )
 def deposit_play_money(caller: Caller, given: Given[None]) -> Answer:
     """Add play money to your wallet.
@@ -311,6 +300,5 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
 
 def _state_of(parts: Container, owner: UUID) -> Sandbox:
     found = parts.counters.scripted_failures(owner, [*FAILURES])
-    following = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
-    ahead = parts.counters.simulated_ahead(owner)
-    return Sandbox(ahead // HOUR, following, PLAYABLE, [*ACTIONS])
+    scripted = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
+    return Sandbox(parts.counters.simulated_ahead(owner) // HOUR, scripted, PLAYABLE, [*ACTIONS])

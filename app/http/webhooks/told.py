@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Meta
+
 from app.http.edge.problems import CODES
 from app.http.edge.replies import SCHEMA_REF
 from domain.errors import NETWORK_REASONS
-from projections.engine.shape import MORE_MAY_COME, one_of
+from projections.engine.shape import MORE_MAY_COME, id_of, means, one_of
 from projections.models.jobs import STATUSES
 
 _TEXT: Final = {"type": "string"}
@@ -98,16 +100,19 @@ def schemas() -> dict[str, Any]:
         pairs = [each.partition("=")[::2] for each in f"{fields} position".split()]
         told = {given: _FIELDS[meant or given] for given, meant in pairs}
         data = {given: {"description": words, **kind} for given, (kind, words) in told.items()}
-        facts, message = f"{_words(name)}Facts", f"{_words(name)}Message"
+        facts = f"{_words(name)}Facts"
         whole = {"type": _TEXT | {"enum": [name]}, "timestamp": _MOMENT, "data": _ref(facts)}
         found[facts] = _object(f"What it is about: {about}", data)
-        found[message] = _object(about, whole)
+        found[f"{_words(name)}Message"] = _object(about, whole)
     return found
 
 
-def message_schemas() -> list[str]:
-    """Return the names of the schemas of all bodies."""
-    return [f"{_words(name)}Message" for name in _TOLD]
+def body(says: str) -> Meta:
+    """Return what the document says of a field that has the body of any type."""
+    known = [_ref(f"{_words(name)}Message") for name in _TOLD]
+    facts = {"link_id": id_of("link"), "position": 4715}
+    shown = {"type": "link.suspended", "timestamp": "2026-11-21T03:04:05.000Z", "data": facts}
+    return means(says, anyOf=[*known, {"type": "object"}], example=shown)  # More types may come.
 
 
 def webhooks() -> dict[str, Any]:
