@@ -16,8 +16,6 @@ _COUNT: Final = {"type": "integer"}
 _ID: Final = {"type": "string", "format": "uuid"}
 _IDS: Final = {"type": "array", "items": _ID}
 _MOMENT: Final = {"type": "string", "format": "date-time"}
-_STATUS: Final = _TEXT | one_of("JobStatus", STATUSES, MORE_MAY_COME)
-_CODE: Final = _TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME)
 _REASON: Final = _TEXT | one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME)
 _END: Final = _TEXT | one_of("EndReason", ["cancelled", "ended"], MORE_MAY_COME)
 _NULL: Final = {"type": "null"}
@@ -28,7 +26,7 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "balance": (_TEXT, "The balance after it."),
     "cancelled_count": (_COUNT, "Items that were cancelled."),
     "change_id": (_ID, "The change of plans."),
-    "code": (_CODE, "The code that a reply has."),
+    "code": (_TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME), "The code that a reply has."),
     "completed_count": (_COUNT, "Items with a result."),
     "currency": (_TEXT, "ISO 4217."),
     "entry_or_null": (
@@ -47,14 +45,13 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "reason": ({"anyOf": [_REASON, _NULL]}, "Why the network did not do it."),
     "refund_transaction_id": ({"anyOf": [_ID, _NULL]}, "What gives the price back."),
     "refund_transaction_ids": (_IDS, "What gives the prices back."),
-    "status": (_STATUS, "How the job ended."),
+    "status": (_TEXT | one_of("JobStatus", STATUSES, MORE_MAY_COME), "How the job ended."),
     "threshold": (_TEXT, "The `low_balance_threshold`."),
     "total_count": (_COUNT, "Items of the job."),
     "transaction_id": (_ID, "The entry in the wallet."),
     "webhook_id": (_ID, "The endpoint."),
     "why": (_END, "What was asked for."),
 }
-_ENTRY: Final = "transaction_id amount balance currency"
 # What has happened, and the fields of `data`; `reason=why`: it is called `reason`, but is that one.
 _TOLD: Final[Mapping[str, tuple[str, str]]] = {
     "job.finished": (
@@ -78,14 +75,17 @@ _TOLD: Final[Mapping[str, tuple[str, str]]] = {
         "The balance is low.",
         "transaction_id=entry_or_null amount=amount_or_null balance currency threshold",
     ),
-    "wallet.deposited": ("The wallet was paid into.", _ENTRY),
+    "wallet.deposited": ("The wallet was paid into.", "transaction_id amount balance currency"),
     "webhook.test": ("You have asked for a test.", "webhook_id"),
 }
-_HEADERS: Final = {
-    "webhook-id": "The delivery; a repeat has the same one.",
-    "webhook-timestamp": "When it was sent, in seconds since 1970.",
-    "webhook-signature": "A signature, or two with a space between.",
-}
+_HEADERS: Final = [
+    {"in": "header", "name": name, "required": True, "description": about, "schema": _TEXT}
+    for name, about in {
+        "webhook-id": "The delivery; a repeat has the same one.",
+        "webhook-timestamp": "When it was sent, in seconds since 1970.",
+        "webhook-signature": "A signature, or two with a space between.",
+    }.items()
+]
 _RESPONSES: Final = {
     "2XX": {"description": "You have taken it."},
     "410": {"description": "You want no more: the endpoint is disabled."},
@@ -117,10 +117,6 @@ def body(says: str) -> Meta:
 
 def webhooks() -> dict[str, Any]:
     """Return how each type is sent, by its name."""
-    headers = [
-        {"in": "header", "name": name, "required": True, "description": about, "schema": _TEXT}
-        for name, about in _HEADERS.items()
-    ]
     return {
         name: {
             "post": {
@@ -129,7 +125,7 @@ def webhooks() -> dict[str, Any]:
                 "summary": about,
                 "description": "We send it to your endpoint, signed (Standard Webhooks).",
                 "security": [],
-                "parameters": headers,
+                "parameters": _HEADERS,
                 "requestBody": {
                     "required": True,
                     "content": {"application/json": {"schema": _ref(f"{_words(name)}Message")}},
