@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, fields
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVE
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
-from app.http.edge.input import Id, Reads, described
+from app.http.edge.input import Id, Reads, choice, described
 from app.http.edge.operation import Given, Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
 from app.http.links.finding import find_link, show_read
@@ -69,8 +69,8 @@ WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 class Count(Reads, fields.Integer):
     """A whole number between two bounds, and no text or flag that could be read as one."""
 
-    def __init__(self, lowest: int, highest: int, **kwargs: Any) -> None:
-        metadata = {**kwargs.pop("metadata"), "minimum": lowest, "maximum": highest}
+    def __init__(self, lowest: int, highest: int, says: str, **kwargs: Any) -> None:
+        metadata = described(says, minimum=lowest, maximum=highest)
         super().__init__(metadata=metadata, **kwargs)
         self.range = range(lowest, highest + 1)
         self.wanted = f"Must be a whole number from {lowest} to {highest}."
@@ -110,7 +110,7 @@ class ClockBody(Schema):
 
     example: ClassVar = {"hours": 24}
 
-    hours = Count(1, HOURS_MAX, required=True, metadata=described("How many hours pass."))
+    hours = Count(1, HOURS_MAX, "How many hours pass.", required=True)
 
 
 class ActionBody(Schema):
@@ -118,14 +118,8 @@ class ActionBody(Schema):
 
     example: ClassVar = {"action": "use", "percent": 80}
 
-    action = fields.String(
-        required=True,
-        validate=validate.OneOf(ACTIONS),
-        metadata=described("What happens.", **one_of("SandboxAction", ACTIONS)),
-    )
-    percent = Count(
-        1, 100, metadata=described("Of `use`, and needed there: how much of the plan is used then.")
-    )
+    action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
+    percent = Count(1, 100, "Of `use`, and needed there: how much of the plan is used then.")
     country_code = Country(
         metadata=described(
             "Of `roam`, and needed there: where the device is then.",
@@ -133,9 +127,7 @@ class ActionBody(Schema):
             examples=["FR"],
         )
     )
-    hours = Count(
-        0, HOURS_MAX, metadata=described("Of `expire`: in how many hours at the latest; else now.")
-    )
+    hours = Count(0, HOURS_MAX, "Of `expire`: in how many hours at the latest; else now.")
     activation_id = Id(
         metadata=described("Of `use` and `expire`: which plan; else the one in use.")
     )
@@ -154,11 +146,7 @@ class FailureBody(Schema):
 
     example: ClassVar = {"operation": "lookup", "failure": "unavailable", "attempts": 1}
 
-    operation = fields.String(
-        required=True,
-        validate=validate.OneOf([*FAILURES]),
-        metadata=described("What fails.", **one_of(KNOWN + "SandboxOperation", FAILURES)),
-    )
+    operation = choice(FAILURES, "What fails.", KNOWN + "SandboxOperation", required=True)
     failure = fields.String(
         required=True,
         allow_none=True,
@@ -169,13 +157,9 @@ class FailureBody(Schema):
         ),
     )
     attempts = Count(
-        1,
-        ATTEMPTS_MAX,
-        metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
+        1, ATTEMPTS_MAX, "How many attempts; 1 if neither this nor `minutes` is given."
     )
-    minutes = Count(
-        1, MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
-    )
+    minutes = Count(1, MINUTES_MAX, "For how long; all attempts, unless these are counted.")
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:

@@ -51,10 +51,9 @@ class Groups(Reads, fields.Field[Sequence[Dimension]]):
 
     def read(self, value: Any) -> Sequence[Dimension]:
         named = value.split(",")
-        found = [each for each in DIMENSIONS if each in named]
         if len(named) > GROUPS_MAX or not {*named} <= {*DIMENSIONS}:
             raise ValidationError(NOT_GROUPS)
-        return sorted(found, key=named.index)
+        return [*dict.fromkeys(named)]
 
 
 class UsageQuery(Query):
