@@ -81,8 +81,7 @@ class Count(Reads, fields.Integer):
         return int(value)
 
 
-def _above_zero_and_not_too_much(micros: int) -> None:
-    deposits.above_zero(micros)
+def _not_too_much(micros: int) -> None:
     if micros > DEPOSIT_MICROS_MAX:
         raise ValidationError(TOO_MUCH)
 
@@ -94,7 +93,7 @@ class PlayMoneyBody(Schema):
 
     amount = Money(
         required=True,
-        validate=_above_zero_and_not_too_much,
+        validate=[deposits.above_zero, _not_too_much],
         metadata=described(
             f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}.",
             pattern=deposits.ABOVE_ZERO,

@@ -115,18 +115,10 @@ def test_a_checkpoint_is_shown_on_the_page_as_text(
 
 
 @pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"from": "2026-1-1"}, "from"),
-        ({"to": "20260101"}, "to"),
-        ({"to": "2026-01-01T00:00:00Z"}, "to"),
-        ({"group_by": "day,"}, "group_by"),
-    ],
+    "query", ["to=2026-1-1", "to=20260101", "to=2026-01-01T00", "group_by=day,"]
 )
-def test_a_wrong_question_about_usage_is_refused(
-    tenant: Tenant, query: dict[str, str], field: str
-) -> None:
-    assert [*fields_of(tenant.get(USAGE, query_string=query))] == [field]
+def test_a_wrong_question_about_usage_is_refused(tenant: Tenant, query: str) -> None:
+    assert [*fields_of(tenant.get(f"{USAGE}?{query}"))] == [query.partition("=")[0]]
 
 
 def test_more_groups_than_a_reply_holds_are_refused(

@@ -109,12 +109,7 @@ def test_a_cursor_is_of_one_organization_and_nobody_makes_one_up(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("types", "link.failed,"),
-        ("types", "LINK.FAILED"),
-        ("wait", "-1"),
-        ("wait", "0.5"),
-    ],
+    [("types", "link.failed,"), ("types", "LINK.FAILED"), ("wait", "-1"), ("wait", "0.5")],
 )
 def test_what_cannot_be_is_refused_by_its_name(tenant: Tenant, name: str, value: str) -> None:
     service = tenant.service
