@@ -1,6 +1,6 @@
 """Health: whether lookups can be served, and the probes for process managers."""
 
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from flask import Response
 from msgspec import UNSET, Struct, UnsetType, to_builtins
@@ -115,15 +115,15 @@ def readyz() -> Response:
     see the same, and old reads beat none.
     """
     away, no_keys = _missing_log(), missing_keys(container())
-    found = _read_models() if away is None else _ReadModels(is_migrated=False, failed=[], why=away)
+    failed, old = _read_models() if away is None else ([], away)
     wrong_clock = container().clock_check.reason()
-    missing = [each for each in (found.why, no_keys, wrong_clock) if each is not None]
+    missing = [each for each in (old, no_keys, wrong_clock) if each is not None]
     readiness = Readiness(
         ok=not missing,
         database=away is None,
-        migrated=found.is_migrated,
+        migrated=old is None,
         missing=missing,
-        failed_read_models=found.failed,
+        failed_read_models=failed,
         signing_keys=no_keys is None,
         held=container().hold.known or UNSET,
         clock_offset_seconds=round(container().clock_check.off_s, 3),
@@ -140,22 +140,15 @@ def _missing_log() -> str | None:
         return outages().note(error)
 
 
-class _ReadModels(NamedTuple):
-    """Whether all are built by this version, which ones have stopped, and `why` not all are."""
-
-    is_migrated: bool
-    failed: list[str]
-    why: str | None
-
-
-def _read_models() -> _ReadModels:
+def _read_models() -> tuple[list[str], str | None]:
+    """Return which ones have stopped, and why not all are built by this version, if so."""
     parts = container()
     try:
         known = parts.positions.all(parts.views)
     except Exception as error:  # noqa: BLE001 - Most likely a table is missing.
-        return _ReadModels(is_migrated=False, failed=[], why=outages().note(error))
+        return [], outages().note(error)
     places = [known.get(model.name) for model in parts.models]
     versions = [model.version for model in parts.models]
     is_migrated = [place.version for place in places if place is not None] == versions
     failed = [place.name for place in places if place is not None and place.failure]
-    return _ReadModels(is_migrated, failed, None if is_migrated else NOT_MIGRATED)
+    return failed, None if is_migrated else NOT_MIGRATED

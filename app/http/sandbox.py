@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, fields
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 
@@ -17,8 +17,8 @@ from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVE
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
-from app.http.edge.input import Id, Reads, described
-from app.http.edge.operation import Given, Group, Shown
+from app.http.edge.input import Id, Reads, choice, described
+from app.http.edge.operation import Given, Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
 from app.http.links.finding import find_link, show_read
 from app.http.links.replies import LINK
@@ -45,13 +45,14 @@ ALLOWED = {**NEEDED, "use": {"percent", "activation_id"}, "expire": {"hours", "a
 Operation = Annotated[
     str, means("What fails.", **one_of("SandboxOperation", FAILURES, MORE_MAY_COME))
 ]
+Way = Annotated[str, means("How.", example="unavailable")]
 
 
 class Playable(Struct):
     """A way in which something can fail."""
 
     operation: Operation
-    failure: Annotated[str, means("How.", example="unavailable")]
+    failure: Way
     always: Annotated[
         str | None,
         means(
@@ -61,19 +62,15 @@ class Playable(Struct):
     ]
 
 
-PLAYABLE: Final = [
-    Playable(operation, failure, always)
-    for operation, ways in FAILURES.items()
-    for failure, always in ways.items()
-]
+PLAYABLE: Final = [Playable(of, *way) for of, ways in FAILURES.items() for way in ways.items()]
 WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 
 
 class Count(Reads, fields.Integer):
     """A whole number between two bounds, and no text or flag that could be read as one."""
 
-    def __init__(self, lowest: int, highest: int, **kwargs: Any) -> None:
-        metadata = {**kwargs.pop("metadata"), "minimum": lowest, "maximum": highest}
+    def __init__(self, lowest: int, highest: int, says: str, **kwargs: Any) -> None:
+        metadata = described(says, minimum=lowest, maximum=highest)
         super().__init__(metadata=metadata, **kwargs)
         self.range = range(lowest, highest + 1)
         self.wanted = f"Must be a whole number from {lowest} to {highest}."
@@ -84,8 +81,7 @@ class Count(Reads, fields.Integer):
         return int(value)
 
 
-def _above_zero_and_not_too_much(micros: int) -> None:
-    deposits.above_zero(micros)
+def _not_too_much(micros: int) -> None:
     if micros > DEPOSIT_MICROS_MAX:
         raise ValidationError(TOO_MUCH)
 
@@ -93,11 +89,11 @@ def _above_zero_and_not_too_much(micros: int) -> None:
 class PlayMoneyBody(Schema):
     """How much play money, and a reference of your own."""
 
-    example: ClassVar = {"amount": "50.00", "reference": "tests-4711"}
+    example: ClassVar = {name: deposits.EXAMPLE.data[name] for name in ("amount", "reference")}
 
     amount = Money(
         required=True,
-        validate=_above_zero_and_not_too_much,
+        validate=[deposits.above_zero, _not_too_much],
         metadata=described(
             f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}.",
             pattern=deposits.ABOVE_ZERO,
@@ -113,7 +109,7 @@ class ClockBody(Schema):
 
     example: ClassVar = {"hours": 24}
 
-    hours = Count(1, HOURS_MAX, required=True, metadata=described("How many hours pass."))
+    hours = Count(1, HOURS_MAX, "How many hours pass.", required=True)
 
 
 class ActionBody(Schema):
@@ -121,14 +117,8 @@ class ActionBody(Schema):
 
     example: ClassVar = {"action": "use", "percent": 80}
 
-    action = fields.String(
-        required=True,
-        validate=validate.OneOf(ACTIONS),
-        metadata=described("What happens.", **one_of("SandboxAction", ACTIONS)),
-    )
-    percent = Count(
-        1, 100, metadata=described("Of `use`, and needed there: how much of the plan is used then.")
-    )
+    action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
+    percent = Count(1, 100, "Of `use`, and needed there: how much of the plan is used then.")
     country_code = Country(
         metadata=described(
             "Of `roam`, and needed there: where the device is then.",
@@ -136,9 +126,7 @@ class ActionBody(Schema):
             examples=["FR"],
         )
     )
-    hours = Count(
-        0, HOURS_MAX, metadata=described("Of `expire`: in how many hours at the latest; else now.")
-    )
+    hours = Count(0, HOURS_MAX, "Of `expire`: in how many hours at the latest; else now.")
     activation_id = Id(
         metadata=described("Of `use` and `expire`: which plan; else the one in use.")
     )
@@ -157,11 +145,7 @@ class FailureBody(Schema):
 
     example: ClassVar = {"operation": "lookup", "failure": "unavailable", "attempts": 1}
 
-    operation = fields.String(
-        required=True,
-        validate=validate.OneOf([*FAILURES]),
-        metadata=described("What fails.", **one_of(KNOWN + "SandboxOperation", FAILURES)),
-    )
+    operation = choice(FAILURES, "What fails.", KNOWN + "SandboxOperation", required=True)
     failure = fields.String(
         required=True,
         allow_none=True,
@@ -172,13 +156,9 @@ class FailureBody(Schema):
         ),
     )
     attempts = Count(
-        1,
-        ATTEMPTS_MAX,
-        metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
+        1, ATTEMPTS_MAX, "How many attempts; 1 if neither this nor `minutes` is given."
     )
-    minutes = Count(
-        1, MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
-    )
+    minutes = Count(1, MINUTES_MAX, "For how long; all attempts, unless these are counted.")
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -194,7 +174,7 @@ class Scripted(Struct):
     """What fails next."""
 
     operation: Operation
-    failure: Annotated[str, means("How.", example="unavailable")]
+    failure: Way
     attempts_left: Annotated[int | None, means("How many times yet. Null: every time.", example=1)]
     until: Annotated[Moment | None, means("When that ends (UTC). Null: with the last attempt.")]
 
@@ -208,10 +188,7 @@ class Sandbox(Struct):
     actions: Annotated[list[str], means("What can happen to a link.", example=[*ACTIONS])]
 
 
-STATE: Final = example(
-    "The sandbox.",
-    Sandbox(24, [Scripted("lookup", "unavailable", 1, None)], PLAYABLE[:1], [*ACTIONS]),
-)
+STATE: Final = example("The sandbox.", Sandbox)
 
 blueprint = Group(
     "Sandbox",
@@ -228,14 +205,9 @@ GROUPS = (blueprint, money)
 @money.operation(
     "POST /v1/sandbox/deposits",
     body=PlayMoneyBody,
-    reply=[
-        Shown(deposits.EXAMPLE, 201),
-        Shown(
-            deposits.EXAMPLE, 200, "The deposit that an earlier request with the reference made."
-        ),
-    ],
+    reply=deposits.REPLIES,
     errors="BILLING_NOT_CONFIGURED",
-    invalid={"amount": "The deposit with this reference has another amount."},
+    invalid=deposits.OTHER_AMOUNT,
 )
 def deposit_play_money(caller: Caller, given: Given[None]) -> Answer:
     """Add play money to your wallet.
@@ -311,6 +283,5 @@ def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
 
 def _state_of(parts: Container, owner: UUID) -> Sandbox:
     found = parts.counters.scripted_failures(owner, [*FAILURES])
-    following = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
-    ahead = parts.counters.simulated_ahead(owner)
-    return Sandbox(ahead // HOUR, following, PLAYABLE, [*ACTIONS])
+    scripted = [Scripted(of, how, left, time_or_null(until)) for of, how, left, until in found]
+    return Sandbox(parts.counters.simulated_ahead(owner) // HOUR, scripted, PLAYABLE, [*ACTIONS])

@@ -35,6 +35,11 @@ class Deposit(Shape):
 
 
 EXAMPLE: Final = example("The deposit.", Deposit)
+REPLIES: Final = [
+    Shown(EXAMPLE, 201),
+    Shown(EXAMPLE, 200, "The deposit that an earlier request with the reference made."),
+]
+OTHER_AMOUNT: Final = {"amount": "The deposit with this reference has another amount."}
 
 
 def above_zero(micros: int) -> None:
@@ -73,12 +78,9 @@ blueprint = Group(
     "POST /v1/deposits",
     who=authenticate_machine,
     body=DepositBody,
-    reply=[
-        Shown(EXAMPLE, 201),
-        Shown(EXAMPLE, 200, "The deposit that an earlier request with the reference made."),
-    ],
+    reply=REPLIES,
     errors="BILLING_NOT_CONFIGURED",
-    invalid={"amount": "The deposit with this reference has another amount."},
+    invalid=OTHER_AMOUNT,
 )
 def make_deposit(client_id: str, given: Given[None]) -> Answer:
     """Book a payment.

@@ -153,10 +153,12 @@ def described(description: str, **more: Any) -> dict[str, Any]:
     return {"description": description, **more}
 
 
-def choice(values: Collection[str], says: str, name: str, **more: Any) -> fields.String:
-    """Return a field for one of these values or none; the document gives this choice a name."""
-    about = described(says, **one_of(name, values, OR_EMPTY), **more)
-    return fields.String(validate=validate.OneOf(values), metadata=about)
+def choice(
+    values: Collection[str], says: str, name: str, *, required: bool = False, **more: Any
+) -> fields.String:
+    """Return a field for one of these values, or none; the document gives this choice a name."""
+    about = described(says, **one_of(name, values, *([] if required else [OR_EMPTY])), **more)
+    return fields.String(required=required, validate=validate.OneOf(values), metadata=about)
 
 
 class Plain(Schema):

@@ -13,7 +13,6 @@ from hashlib import blake2b
 from http import HTTPStatus
 from types import new_class
 from typing import Annotated, Any, Final, Generic, Protocol, TypeVar
-from uuid import UUID
 
 import msgspec
 from flask import Response
@@ -25,7 +24,7 @@ from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, VALIDATION, Problem
 from app.http.edge.request import container, current_request, request_context, unknown_parameters
 from projections.engine.freshness import wait_until_projected
-from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, id_of, means, one_of
+from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
 Data = TypeVar("Data")
 Details = TypeVar("Details")
@@ -188,10 +187,6 @@ def _type_of_reply(name: str, says: str, of: Any, meta: type[ReplyMeta]) -> type
     fields = {} if meta is ReplyMeta else {"meta": meta}
     parts = {"__doc__": says, "__module__": __name__, "__annotations__": fields}
     return new_class(name, (Reply[of],), {"kw_only": True}, lambda body: body.update(parts))
-
-
-# In examples that are told as a whole.
-LINK_ID, WEBHOOK_ID, DELIVERY_ID = (UUID(id_of(each)) for each in ("link", "webhook", "delivery"))
 
 
 def time_or_null(moment: datetime | None) -> str | None:

@@ -11,6 +11,7 @@ from flask import Response
 from app.http.edge.media import HTML, TEMPLATES
 from app.http.finance.replies import Statement, StatementLine
 from domain.money import format_amount, parse_amount
+from projections.models.transactions import KINDS
 
 STYLE = (Path(__file__).parent / "statement.css").read_text("utf-8")
 STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
@@ -24,17 +25,8 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 COLUMNS = ("month", "currency", "item", "count", "debit", "credit", "balance")
-KIND_NAMES = {
-    "activation": "Activation",
-    "topup": "Top-up",
-    "refund": "Refund",
-    "monthly_link_fee": "Monthly fee",
-    "lookup": "Lookup",
-    "bulk_lookup": "Bulk lookup",
-    "deposit": "Deposit",
-    "sandbox_deposit": "Sandbox deposit",
-    "adjustment": "Adjustment",
-}
+KIND_NAMES = {each: each.replace("_", " ").capitalize() for each in KINDS}
+KIND_NAMES |= {"topup": "Top-up", "monthly_link_fee": "Monthly fee"}
 
 
 def statement_rows(statement: Statement) -> Iterator[Sequence[object]]:

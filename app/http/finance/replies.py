@@ -63,7 +63,12 @@ class Statement(StatementSummary, kw_only=True):
 
 def show_summary(entry: statement.Statement, *, is_final: bool) -> StatementSummary:
     """Return a month as the list shows it."""
-    return StatementSummary.of(entry, final=is_final, **_balances(entry))
+    return StatementSummary.of(
+        entry,
+        final=is_final,
+        opening_balance=format_amount(entry.opening_micros),
+        closing_balance=format_amount(entry.closing_micros),
+    )
 
 
 def show_statement(
@@ -72,23 +77,15 @@ def show_statement(
     """Return a statement as partners and auditors see it; only a final one has a checkpoint."""
     lines = sorted(entry.lines.items(), key=lambda each: KINDS.index(each[0]))
     return Statement.of(
+        show_summary(entry, is_final=is_final),
         entry,
-        final=is_final,
         lines=[StatementLine.of(line, kind=kind) for kind, line in lines],
         first_sequence=entry.sequences[0],
         last_sequence=entry.sequences[1],
         first_position=entry.positions[0],
         last_position=entry.positions[1],
         checkpoint=checkpoint if is_final else None,
-        **_balances(entry),
     )
-
-
-def _balances(entry: statement.Statement) -> Mapping[str, str]:
-    return {
-        "opening_balance": format_amount(entry.opening_micros),
-        "closing_balance": format_amount(entry.closing_micros),
-    }
 
 
 class UsageSum(Struct):

@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from flask import Response
 from marshmallow import ValidationError, fields
+from msgspec import convert
 
+from app.http.edge.examples import example_of
 from app.http.edge.input import Query, Reads, described
-from app.http.edge.media import CSV, HTML, csv_reply, preferred
+from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
 from app.http.edge.replies import OR_EMPTY, Answer, example, wait_for
 from app.http.edge.request import container
@@ -49,10 +51,9 @@ class Groups(Reads, fields.Field[Sequence[Dimension]]):
 
     def read(self, value: Any) -> Sequence[Dimension]:
         named = value.split(",")
-        found = [each for each in DIMENSIONS if each in named]
         if len(named) > GROUPS_MAX or not {*named} <= {*DIMENSIONS}:
             raise ValidationError(NOT_GROUPS)
-        return sorted(found, key=named.index)
+        return [*dict.fromkeys(named)]
 
 
 class UsageQuery(Query):
@@ -76,10 +77,8 @@ class UsageQuery(Query):
 
 ROWS_MAX = 10_000  # Of one reply: thirty years by day, or a year of thirty plans.
 TOO_MANY = f"These are more than {ROWS_MAX:,} groups: ask for fewer days, or group otherwise."
-TABLE: Final = (
-    f"{','.join(COLUMNS)}\r\n2026-11,USD,opening_balance,,,,100.00\r\n"
-    "2026-11,USD,bulk_lookup,2,12.50,0.00,\r\n2026-11,USD,closing_balance,,,,87.50\r\n"
-)
+_ROWS: Final = statement_rows(convert(example_of(replies.Statement), replies.Statement))
+TABLE: Final = b"".join(csv_blocks(COLUMNS, _ROWS)).decode()
 
 blueprint = Group(
     "Statements",

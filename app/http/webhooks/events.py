@@ -10,7 +10,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from threading import Event, Lock, Thread
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID
 
 from marshmallow import ValidationError, fields
@@ -19,9 +19,9 @@ from msgspec import Raw, Struct
 from app.bootstrap.container import Container
 from app.http.edge.input import Id, Query, Reads, WholeNumber, described
 from app.http.edge.operation import Given, Group
-from app.http.edge.replies import DELIVERY_ID, OR_EMPTY, Answer, example, note_age
+from app.http.edge.replies import OR_EMPTY, Answer, example, note_age
 from app.http.edge.request import RequestContext, request_context
-from app.http.webhooks.routes import BODIES, BODY
+from app.http.webhooks import told
 from app.security.authorization import Caller
 from app.watch.trouble import log_place
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
@@ -40,7 +40,8 @@ WAITING_MAX, WAITING_OF_ONE_MAX = 1_000, 20
 WAITERS = "waiters"  # The key of `Waiters` among the extensions of the application.
 NOT_A_CURSOR = "Must be a `next` that your organization was given; leave it out to begin."
 NOT_FILLED = "The events are still being read from the log; try again."
-NOT_TYPES = f"Must be some of these, with commas between them: {', '.join([*TYPES, TEST])}."
+ALL = (*TYPES, TEST)
+NOT_TYPES = f"Must be some of these, with commas between them: {', '.join(ALL)}."
 NOT_YOURS = "Is none of your endpoints."
 
 News = Mapping[int, Collection[str]]  # By the number of an organization: of which types.
@@ -71,12 +72,12 @@ class TypeNames(Reads, fields.Field[Sequence[str]]):
 
     def read(self, value: Any) -> Sequence[str]:
         named = dict.fromkeys(value.split(","))
-        if not {*named} <= {*TYPES, TEST}:
+        if not {*named} <= {*ALL}:
             raise ValidationError(NOT_TYPES)
         return [*named]
 
 
-_NAMES = "|".join(re.escape(each) for each in (*TYPES, TEST))
+_NAMES = "|".join(map(re.escape, ALL))
 
 
 class EventQuery(Query):
@@ -118,14 +119,20 @@ class PulledEvent(Struct):
     """An event as a webhook tells it."""
 
     id: Annotated[UUID, means("The event; with `webhook_id`, the `webhook-id` at that endpoint.")]
-    body: Annotated[Any, means("What a webhook has as its body.", anyOf=BODIES)]
+    body: Annotated[Any, told.body("What a webhook has as its body.")]
 
 
 class EventPage(Struct):
     """Events, the oldest first."""
 
     data: list[PulledEvent]
-    next: Annotated[str, means("The `after` of the next read, also where there is no event.")]
+    next: Annotated[
+        str,
+        means(
+            "The `after` of the next read, also where there is no event.",
+            example="AQAAAAAAABJrd1Mog2qh",
+        ),
+    ]
     has_more: Annotated[bool, means("Whether there are more by now.")]
 
 
@@ -235,16 +242,11 @@ blueprint = Group(
     description="What has happened, in order, for those who would rather ask than be told.",
 )
 
-EVENTS: Final = example(
-    "A page of events.",
-    EventPage([PulledEvent(DELIVERY_ID, BODY)], next="AQAAAAAAABJrd1Mog2qh", has_more=False),
-)
-
 
 @blueprint.operation(
     "GET /v1/events",
     query=EventQuery,
-    reply=EVENTS,
+    reply=example("A page of events.", EventPage),
     invalid={"after": NOT_A_CURSOR},
 )
 def list_events(caller: Caller, given: Given[None]) -> Answer:

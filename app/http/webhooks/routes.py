@@ -11,20 +11,11 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import NOT_A_FLAG, Reads, described, parse_id
+from app.http.edge.examples import example_of
+from app.http.edge.input import NOT_A_FLAG, Reads, choice, described, parse_id
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import Page, PageMeta, PageQuery, show_page, span_of
-from app.http.edge.replies import (
-    DELIVERY_ID,
-    KNOWN,
-    LINK_ID,
-    OR_EMPTY,
-    SCHEMA_REF,
-    WEBHOOK_ID,
-    Answer,
-    example,
-    replay_headers,
-)
+from app.http.edge.paging import Page, PageQuery, show_page, span_of
+from app.http.edge.replies import KNOWN, Answer, example, replay_headers
 from app.http.edge.request import container, reached
 from app.http.links.input import NoBody, name_field
 from app.http.webhooks import told
@@ -32,20 +23,24 @@ from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
 from domain.webhooks.commands import REDELIVERED_MAX, Changes, Draft, Failed
 from domain.webhooks.destination import NOT_HTTPS, URL_CHARS_MAX, NotAllowed, read_destination
-from domain.webhooks.endpoint import CHANGED, REGISTERED, Address, DisabledReason, WebhookEndpoint
+from domain.webhooks.endpoint import CHANGED, REGISTERED, DisabledReason, WebhookEndpoint
 from domain.webhooks.messages import TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
 from projections.engine.freshness import wait_until_projected
-from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, means, one_of
+from projections.engine.shape import (
+    MORE_MAY_COME,
+    Moment,
+    Shape,
+    format_time,
+    id_of,
+    means,
+    one_of,
+)
 from workers.webhook_planner import WebhookPlanner
 
 TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
 STATUS: Final = one_of("DeliveryStatus", get_args(DeliveryStatus), MORE_MAY_COME)
-BODIES: Final = [
-    *({"$ref": SCHEMA_REF.format(name=each)} for each in told.message_schemas()),
-    {"type": "object"},  # More types may come.
-]
 REASON: Final = one_of("DisabledReason", get_args(DisabledReason), MORE_MAY_COME)
 
 
@@ -53,8 +48,10 @@ class Webhook(Shape):
     """An endpoint that is told what happens."""
 
     id: Annotated[UUID, means("The endpoint.")]
-    url: Annotated[str, means("Where it is.", format="uri")]
-    description: Annotated[str | None, means("Your words for it.")]
+    url: Annotated[
+        str, means("Where it is.", format="uri", example="https://hooks.partner.example")
+    ]
+    description: Annotated[str | None, means("Your words for it.", example="Production")]
     events: Annotated[
         list[Annotated[str, means(**TYPE)]] | None,
         means("The types that it is told of; null: all, also later ones."),
@@ -70,9 +67,6 @@ class Webhook(Shape):
     created_at: Annotated[Moment, means("When it was registered (UTC).")]
 
 
-_SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA="  # noqa: S105  # An example.
-
-
 class WebhookWithSecret(Webhook, kw_only=True):
     """An endpoint with its secret."""
 
@@ -80,7 +74,7 @@ class WebhookWithSecret(Webhook, kw_only=True):
         str,
         means(
             "What its signatures are verified with. It is shown only now.",
-            example=_SECRET,
+            example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA=",
             pattern="^whsec_[A-Za-z0-9+/]{43}=$",
         ),
     ]
@@ -102,7 +96,9 @@ class Asked(Struct):
 class AskedAgain(Struct):
     """Deliveries that are under way again."""
 
-    delivery_ids: Annotated[list[UUID], means("The deliveries, the oldest first.")]
+    delivery_ids: Annotated[
+        list[UUID], means("The deliveries, the oldest first.", example=[id_of("delivery")])
+    ]
     has_more: Annotated[
         bool, means(f"Whether more had failed than {REDELIVERED_MAX}; ask again for the others.")
     ]
@@ -111,8 +107,8 @@ class AskedAgain(Struct):
 class WebhookDelivery(Shape):
     """An event as it is told to one endpoint."""
 
-    id: Annotated[UUID, means("The `webhook-id` of each attempt.")]
-    type: Annotated[str, means("What happened.", **TYPE)]
+    id: Annotated[UUID, means("The `webhook-id` of each attempt.", example=id_of("delivery"))]
+    type: Annotated[str, means("What happened.", **TYPE, example="link.suspended")]
     status: Annotated[
         str,
         means(
@@ -121,102 +117,48 @@ class WebhookDelivery(Shape):
             **STATUS,
         ),
     ]
-    position: Annotated[int, means("The `data.position` of its body.")]
+    position: Annotated[int, means("The `data.position` of its body.", example=4715)]
     attempts: Annotated[int, means("How often it was tried.")]
     response_status: Annotated[
-        int | None, means("What was answered last; null: nothing.", example=200)
+        int | None, means("What was answered last; null: nothing.", example=503)
     ]
     error: Annotated[
         str | None,
         means("Why there was no answer, such as `timeout` or `tls_failed`.", example="timeout"),
     ]
-    duration_ms: Annotated[int | None, means("How long the last attempt took.")]
+    duration_ms: Annotated[int | None, means("How long the last attempt took.", example=112)]
     created_at: Annotated[Moment, means("When it was planned (UTC).")]
     attempted_at: Annotated[Moment | None, means("When it was tried last (UTC).")]
-    next_attempt_at: Annotated[Moment | None, means("When it is tried next (UTC).")]
+    next_attempt_at: Annotated[
+        Moment | None,
+        means("When it is tried next (UTC).", example="2026-11-21T03:04:10.300Z"),
+    ]
 
 
 class DeliveryWithBody(WebhookDelivery, kw_only=True):
     """A delivery with what is sent."""
 
-    body: Annotated[Any, means("The body of each attempt.", anyOf=BODIES)]
+    body: Annotated[Any, told.body("The body of each attempt.")]
 
 
 class DeliveryPage(Page[WebhookDelivery]):
     """Deliveries."""
 
 
-def show_webhook(endpoint: WebhookEndpoint, address: Address) -> Webhook:
-    """Return an endpoint as partners see it."""
-    disabled = endpoint.disabled
-    return Webhook.of(
-        endpoint,
-        address,
-        enabled=disabled is None,
-        disabled_reason=None if disabled is None else disabled.reason,
-        created_at=format_time(endpoint.created_on),
-    )
-
-
-_ENDPOINT: Final = Webhook(
-    id=WEBHOOK_ID,
-    url="https://hooks.partner.example/carrier",
-    description="Production",
-    events=["link.activated", "job.finished"],
-    enabled=True,
-    disabled_reason=None,
-    created_at="2026-11-21T03:04:05.100Z",
-)
-WEBHOOK: Final = example("The endpoint.", _ENDPOINT)
-WEBHOOKS: Final = example(
-    "All endpoints, oldest first.", [_ENDPOINT], "WebhookListReply", of=list[Webhook]
-)
+WEBHOOK: Final = example("The endpoint.", Webhook, disabled_reason=None)
 WITH_SECRET: Final = example(
     "The endpoint with its secret, which is shown only now.",
-    WebhookWithSecret(**asdict(_ENDPOINT), secret=_SECRET),
+    WebhookWithSecret,
     "WebhookSecretReply",
+    disabled_reason=None,
 )
-REMOVED: Final = example("It is told nothing any more.", Removed(WEBHOOK_ID))
-ASKED: Final = example("It will be delivered within seconds.", Asked(DELIVERY_ID))
-ASKED_AGAIN: Final = example(
-    "They will be delivered within seconds.", AskedAgain([DELIVERY_ID], has_more=False)
-)
-_DELIVERY: Final = WebhookDelivery(
-    DELIVERY_ID,
-    "link.suspended",
-    "pending",
-    position=4715,
-    attempts=1,
-    response_status=503,
-    error=None,
-    duration_ms=112,
-    created_at="2026-11-21T03:04:05.100Z",
-    attempted_at="2026-11-21T03:04:05.300Z",
-    next_attempt_at="2026-11-21T03:04:10.300Z",
-)
-BODY: Final = {
-    "type": "link.suspended",
-    "timestamp": "2026-11-21T03:04:05.000Z",
-    "data": {"link_id": str(LINK_ID), "position": 4715},
-}
-DELIVERY: Final = example(
-    "The delivery, with what is sent.", DeliveryWithBody(**asdict(_DELIVERY), body=BODY)
-)
-DELIVERIES: Final = example(
-    "A page of deliveries.",
-    DeliveryPage([_DELIVERY], PageMeta(total=1, per_page=50, current_page=1, last_page=1)),
-)
+ASKED: Final = example("It will be delivered within seconds.", Asked)
 
 
 class DeliveryQuery(PageQuery):
     """Which deliveries to list; an empty filter counts as absent."""
 
-    status = fields.String(
-        validate=validate.OneOf(get_args(DeliveryStatus)),
-        metadata=described(
-            "Only those.", **one_of(KNOWN + "DeliveryStatus", get_args(DeliveryStatus), OR_EMPTY)
-        ),
-    )
+    status = choice(get_args(DeliveryStatus), "Only those.", KNOWN + "DeliveryStatus")
 
 
 class _Since(TimeField):
@@ -259,13 +201,6 @@ def check_url(url: str) -> None:
 class Types(Reads, fields.List[str]):
     """A list of types, each once."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        known = fields.String(
-            validate=validate.OneOf([*TYPES], error=NOT_A_TYPE),
-            metadata=one_of("WebhookEventType", TYPES),
-        )
-        super().__init__(known, **kwargs)
-
     def read(self, value: Any) -> list[Any]:
         if value == [] or (isinstance(value, list) and len(value) > len(TYPES)):
             raise ValidationError(NO_TYPE if not value else {len(TYPES): [TWICE]})
@@ -285,63 +220,58 @@ class Flag(Reads, fields.Boolean):
         return value
 
 
-def _url(*, required: bool) -> fields.String:
-    about = (
-        "Where we POST to: an `https` URL with the port 443 whose name leads to public addresses "
-        "alone, in plain ASCII, without user and fragment."
-    )
-    return fields.String(
-        required=required,
+class WebhookBody(Schema):
+    """The endpoint to register."""
+
+    example: ClassVar = {name: WEBHOOK.data[name] for name in ("url", "events", "description")}
+
+    url = fields.String(
+        required=True,
         validate=check_url,
         # The schema cannot say what is public.
-        metadata=described(about, format="uri", maxLength=URL_CHARS_MAX),
+        metadata=described(
+            "Where we POST to: an `https` URL with the port 443 whose name leads to public "
+            "addresses alone, in plain ASCII, without user and fragment.",
+            format="uri",
+            maxLength=URL_CHARS_MAX,
+        ),
+    )
+    events = Types(
+        fields.String(
+            validate=validate.OneOf([*TYPES], error=NOT_A_TYPE),
+            metadata=one_of("WebhookEventType", TYPES),
+        ),
+        allow_none=True,
+        metadata=described(
+            "The types to be told of; null: all, also those that are added later.",
+            minItems=1,
+            uniqueItems=True,
+        ),
+    )
+    description = name_field(
+        "Your own words for it, without control characters; empty or null: none."
     )
 
-
-def _events() -> Types:
-    about = "The types to be told of; null: all, also those that are added later."
-    rules = {"minItems": 1, "uniqueItems": True}
-    return Types(allow_none=True, metadata=described(about, **rules))
-
-
-_DESCRIPTION = "Your own words for it, without control characters; empty or null: none."
-
-
-class _Body(Schema):
     @post_load
     def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Treat an empty description as none."""
         return data | ({"description": None} if data.get("description") == "" else {})
 
 
-class WebhookBody(_Body):
-    """The endpoint to register."""
-
-    example: ClassVar = {
-        "url": WEBHOOK.data.url,
-        "events": WEBHOOK.data.events,
-        "description": WEBHOOK.data.description,
-    }
-
-    url = _url(required=True)
-    events = _events()
-    description = name_field(_DESCRIPTION)
-
-
-class WebhookChanges(_Body):
+class WebhookChanges(WebhookBody):
     """What is to change of an endpoint; what is left out stays."""
 
     may_be_absent = True
     example: ClassVar = {"enabled": True}
 
-    url = _url(required=False)
-    events = _events()
-    description = name_field(_DESCRIPTION)
     enabled = Flag(
         metadata=described(
             "Whether it is told what happens. What happened meanwhile is not made up for."
         )
     )
+
+    def __init__(self) -> None:
+        super().__init__(partial=True)
 
 
 blueprint = Group(
@@ -367,16 +297,13 @@ def find_any_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
     return container().webhooks.owned(caller.organization_id, parse_id(webhook_id))
 
 
-def find_delivery(
-    caller: Caller, webhook_id: str, delivery_id: str
-) -> tuple[WebhookEndpoint, Delivery]:
+def find_delivery(caller: Caller, webhook_id: str, delivery_id: str) -> Delivery:
     """Return a delivery of an endpoint of the caller, or raise NotFound."""
-    endpoint = find_webhook(caller, webhook_id)
-    wanted = parse_id(delivery_id)
-    found = container().webhook_deliveries.get(caller.organization_id, endpoint.id, wanted)
+    owner, endpoint = caller.organization_id, find_webhook(caller, webhook_id)
+    found = container().webhook_deliveries.get(owner, endpoint.id, parse_id(delivery_id))
     if found is None:
         raise NotFound
-    return endpoint, found
+    return found
 
 
 @blueprint.operation(
@@ -417,16 +344,19 @@ def create_webhook(caller: Caller, given: Given[None]) -> Answer:
 
 @blueprint.operation(
     "GET /v1/webhooks",
-    reply=Shown(WEBHOOKS, leads_to=link_to("read_webhook", webhook_id="/data/0/id")),
+    reply=Shown(
+        example(
+            "All endpoints, oldest first.", [WEBHOOK.data], "WebhookListReply", of=list[Webhook]
+        ),
+        leads_to=link_to("read_webhook", webhook_id="/data/0/id"),
+    ),
 )
 def list_webhooks(caller: Caller, given: Given[None]) -> list[Webhook]:
     """List your endpoints, oldest first.
 
     All of them: there are at most 10. No secret is shown.
     """
-    webhooks = given.parts.webhooks
-    known = [(each, webhooks.address(each)) for each in webhooks.all(caller.organization_id)]
-    return [show_webhook(each, address) for each, address in known if address is not None]
+    return [*filter(None, map(_shown, given.parts.webhooks.all(caller.organization_id)))]
 
 
 @blueprint.operation("GET /v1/webhooks/<webhook_id>", resource=find_webhook, reply=WEBHOOK)
@@ -435,7 +365,7 @@ def read_webhook(_: Caller, given: Given[WebhookEndpoint]) -> Webhook:
 
     Whether it is told anything, and why it is not. Its secret is not shown.
     """
-    return _shown(given.found)
+    return _known(given.found)
 
 
 @blueprint.operation(
@@ -456,10 +386,14 @@ def change_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Webhook:
     changed = given.parts.webhooks.change(
         caller.organization_id, given.found.id, changes, given.cause()
     )
-    return _shown(changed)
+    return _known(changed)
 
 
-@blueprint.operation("DELETE /v1/webhooks/<webhook_id>", resource=find_any_webhook, reply=REMOVED)
+@blueprint.operation(
+    "DELETE /v1/webhooks/<webhook_id>",
+    resource=find_any_webhook,
+    reply=example("It is told nothing any more.", Removed, id=id_of("webhook")),
+)
 def delete_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Removed:
     """Delete an endpoint.
 
@@ -504,14 +438,16 @@ def send_test_webhook(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     Whatever types it is told of. It is sent once; what came of it stands in the deliveries.
     """
     made = given.parts.webhooks.test(caller.organization_id, given.found.id, given.cause())
-    return _asked(given.found, made)
+    return _asked(given.found.id, Asked(made))
 
 
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries",
     resource=find_webhook,
     query=DeliveryQuery,
-    reply=DELIVERIES,
+    reply=example(
+        "A page of deliveries.", DeliveryPage, data=[example_of(WebhookDelivery, error=None)]
+    ),
     invalid={"per_page": "Must be a whole number from 1 to 100."},
 )
 def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[WebhookDelivery]:
@@ -529,15 +465,14 @@ def list_deliveries(caller: Caller, given: Given[WebhookEndpoint]) -> Page[Webho
 @blueprint.operation(
     "GET /v1/webhooks/<webhook_id>/deliveries/<delivery_id>",
     resource=find_delivery,
-    reply=DELIVERY,
+    reply=example("The delivery, with what is sent.", DeliveryWithBody, error=None),
 )
-def read_delivery(_: Caller, given: Given[tuple[WebhookEndpoint, Delivery]]) -> DeliveryWithBody:
+def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
     """Read a delivery, with its body.
 
     What was sent at each attempt, and what has come of it.
     """
-    delivery = given.found[1]
-    return DeliveryWithBody.of(delivery, body=Raw(delivery.body))
+    return DeliveryWithBody.of(given.found, body=Raw(given.found.body))
 
 
 @blueprint.operation(
@@ -545,7 +480,7 @@ def read_delivery(_: Caller, given: Given[tuple[WebhookEndpoint, Delivery]]) -> 
     resource=find_webhook,
     body=RedeliverBody,
     key=True,
-    reply=Shown(ASKED_AGAIN, 202),
+    reply=Shown(example("They will be delivered within seconds.", AskedAgain, has_more=False), 202),
     errors="WEBHOOK_DISABLED",
     invalid={"since": NOT_A_TIME},
 )
@@ -555,15 +490,14 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     The oldest first, each with the same `webhook-id` and body, and with the repeats of a first
     delivery.
     """
-    parts, owner, endpoint = given.parts, caller.organization_id, given.found
+    parts, owner, at = given.parts, caller.organization_id, given.found.id
     # So that what was asked for before does not seem to have failed.
     wait_until_projected(parts.log, parts.views, parts.positions, [WebhookPlanner.name])
-    find = partial(parts.webhook_deliveries.failed, owner, endpoint.id, given.body["since"])
+    find = partial(parts.webhook_deliveries.failed, owner, at, given.body["since"])
     asked, replayed = parts.webhooks.redeliver_failed(
-        owner, endpoint.id, Failed(given.body["since"], find), given.key, given.cause()
+        owner, at, Failed(given.body["since"], find), given.key, given.cause()
     )
-    headers = {"Location": f"{_location(endpoint.id)}/deliveries", **replay_headers(replayed)}
-    return Answer(AskedAgain(asked.delivery_ids, asked.has_more), 202, headers)
+    return _asked(at, AskedAgain(asked.delivery_ids, asked.has_more), replayed=replayed)
 
 
 @blueprint.operation(
@@ -574,37 +508,50 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     reply=Shown(ASKED, 202),
     errors="WEBHOOK_DISABLED",
 )
-def redeliver(caller: Caller, given: Given[tuple[WebhookEndpoint, Delivery]]) -> Answer:
+def redeliver(caller: Caller, given: Given[Delivery]) -> Answer:
     """Tell an endpoint something again.
 
     With the same `webhook-id` and body, whether it was accepted or not, and with the repeats of a
     first delivery.
     """
-    endpoint, delivery = given.found
+    at, delivery_id = given.found.endpoint_id, given.found.id
     replayed = given.parts.webhooks.redeliver(
-        caller.organization_id, endpoint.id, delivery.id, given.key, given.cause()
+        caller.organization_id, at, delivery_id, given.key, given.cause()
     )
-    return _asked(endpoint, delivery.id, replayed=replayed)
+    return _asked(at, Asked(delivery_id), replayed=replayed)
 
 
 def _location(webhook_id: UUID) -> str:
     return f"{reached(container().settings.base)}/v1/webhooks/{webhook_id}"
 
 
-def _asked(endpoint: WebhookEndpoint, delivery_id: UUID, *, replayed: bool = False) -> Answer:
-    headers = {"Location": f"{_location(endpoint.id)}/deliveries", **replay_headers(replayed)}
-    return Answer(Asked(delivery_id), 202, headers)
+def _asked(webhook_id: UUID, asked: Struct, *, replayed: bool = False) -> Answer:
+    headers = {"Location": f"{_location(webhook_id)}/deliveries", **replay_headers(replayed)}
+    return Answer(asked, 202, headers)
 
 
-def _shown(endpoint: WebhookEndpoint) -> Webhook:
-    address = container().webhooks.address(endpoint)
-    if address is None:  # It was erased.
+def _shown(endpoint: WebhookEndpoint) -> Webhook | None:
+    """Return an endpoint as partners see it; None if it was erased."""
+    address, disabled = container().webhooks.address(endpoint), endpoint.disabled
+    if address is None:
+        return None
+    return Webhook.of(
+        endpoint,
+        address,
+        enabled=disabled is None,
+        disabled_reason=None if disabled is None else disabled.reason,
+        created_at=format_time(endpoint.created_on),
+    )
+
+
+def _known(endpoint: WebhookEndpoint) -> Webhook:
+    if (shown := _shown(endpoint)) is None:
         raise NotFound
-    return show_webhook(endpoint, address)
+    return shown
 
 
 def _with_secret(endpoint: WebhookEndpoint, generation: Generation) -> WebhookWithSecret:
     secret = container().webhook_signer.secret(endpoint.id, generation)
     if secret is None:  # Asked for again after its key was revoked.
         raise NotFound(KEY_REVOKED)
-    return WebhookWithSecret(**asdict(_shown(endpoint)), secret=secret)
+    return WebhookWithSecret(**asdict(_known(endpoint)), secret=secret)

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import Meta
+
 from app.http.edge.problems import CODES
 from app.http.edge.replies import SCHEMA_REF
 from domain.errors import NETWORK_REASONS
-from projections.engine.shape import MORE_MAY_COME, one_of
+from projections.engine.shape import MORE_MAY_COME, id_of, means, one_of
 from projections.models.jobs import STATUSES
 
 _TEXT: Final = {"type": "string"}
@@ -14,8 +16,6 @@ _COUNT: Final = {"type": "integer"}
 _ID: Final = {"type": "string", "format": "uuid"}
 _IDS: Final = {"type": "array", "items": _ID}
 _MOMENT: Final = {"type": "string", "format": "date-time"}
-_STATUS: Final = _TEXT | one_of("JobStatus", STATUSES, MORE_MAY_COME)
-_CODE: Final = _TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME)
 _REASON: Final = _TEXT | one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME)
 _END: Final = _TEXT | one_of("EndReason", ["cancelled", "ended"], MORE_MAY_COME)
 _NULL: Final = {"type": "null"}
@@ -26,7 +26,7 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "balance": (_TEXT, "The balance after it."),
     "cancelled_count": (_COUNT, "Items that were cancelled."),
     "change_id": (_ID, "The change of plans."),
-    "code": (_CODE, "The code that a reply has."),
+    "code": (_TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME), "The code that a reply has."),
     "completed_count": (_COUNT, "Items with a result."),
     "currency": (_TEXT, "ISO 4217."),
     "entry_or_null": (
@@ -45,14 +45,13 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "reason": ({"anyOf": [_REASON, _NULL]}, "Why the network did not do it."),
     "refund_transaction_id": ({"anyOf": [_ID, _NULL]}, "What gives the price back."),
     "refund_transaction_ids": (_IDS, "What gives the prices back."),
-    "status": (_STATUS, "How the job ended."),
+    "status": (_TEXT | one_of("JobStatus", STATUSES, MORE_MAY_COME), "How the job ended."),
     "threshold": (_TEXT, "The `low_balance_threshold`."),
     "total_count": (_COUNT, "Items of the job."),
     "transaction_id": (_ID, "The entry in the wallet."),
     "webhook_id": (_ID, "The endpoint."),
     "why": (_END, "What was asked for."),
 }
-_ENTRY: Final = "transaction_id amount balance currency"
 # What has happened, and the fields of `data`; `reason=why`: it is called `reason`, but is that one.
 _TOLD: Final[Mapping[str, tuple[str, str]]] = {
     "job.finished": (
@@ -76,14 +75,17 @@ _TOLD: Final[Mapping[str, tuple[str, str]]] = {
         "The balance is low.",
         "transaction_id=entry_or_null amount=amount_or_null balance currency threshold",
     ),
-    "wallet.deposited": ("The wallet was paid into.", _ENTRY),
+    "wallet.deposited": ("The wallet was paid into.", "transaction_id amount balance currency"),
     "webhook.test": ("You have asked for a test.", "webhook_id"),
 }
-_HEADERS: Final = {
-    "webhook-id": "The delivery; a repeat has the same one.",
-    "webhook-timestamp": "When it was sent, in seconds since 1970.",
-    "webhook-signature": "A signature, or two with a space between.",
-}
+_HEADERS: Final = [
+    {"in": "header", "name": name, "required": True, "description": about, "schema": _TEXT}
+    for name, about in {
+        "webhook-id": "The delivery; a repeat has the same one.",
+        "webhook-timestamp": "When it was sent, in seconds since 1970.",
+        "webhook-signature": "A signature, or two with a space between.",
+    }.items()
+]
 _RESPONSES: Final = {
     "2XX": {"description": "You have taken it."},
     "410": {"description": "You want no more: the endpoint is disabled."},
@@ -98,24 +100,23 @@ def schemas() -> dict[str, Any]:
         pairs = [each.partition("=")[::2] for each in f"{fields} position".split()]
         told = {given: _FIELDS[meant or given] for given, meant in pairs}
         data = {given: {"description": words, **kind} for given, (kind, words) in told.items()}
-        facts, message = f"{_words(name)}Facts", f"{_words(name)}Message"
+        facts = f"{_words(name)}Facts"
         whole = {"type": _TEXT | {"enum": [name]}, "timestamp": _MOMENT, "data": _ref(facts)}
         found[facts] = _object(f"What it is about: {about}", data)
-        found[message] = _object(about, whole)
+        found[f"{_words(name)}Message"] = _object(about, whole)
     return found
 
 
-def message_schemas() -> list[str]:
-    """Return the names of the schemas of all bodies."""
-    return [f"{_words(name)}Message" for name in _TOLD]
+def body(says: str) -> Meta:
+    """Return what the document says of a field that has the body of any type."""
+    known = [_ref(f"{_words(name)}Message") for name in _TOLD]
+    facts = {"link_id": id_of("link"), "position": 4715}
+    shown = {"type": "link.suspended", "timestamp": "2026-11-21T03:04:05.000Z", "data": facts}
+    return means(says, anyOf=[*known, {"type": "object"}], example=shown)  # More types may come.
 
 
 def webhooks() -> dict[str, Any]:
     """Return how each type is sent, by its name."""
-    headers = [
-        {"in": "header", "name": name, "required": True, "description": about, "schema": _TEXT}
-        for name, about in _HEADERS.items()
-    ]
     return {
         name: {
             "post": {
@@ -124,7 +125,7 @@ def webhooks() -> dict[str, Any]:
                 "summary": about,
                 "description": "We send it to your endpoint, signed (Standard Webhooks).",
                 "security": [],
-                "parameters": headers,
+                "parameters": _HEADERS,
                 "requestBody": {
                     "required": True,
                     "content": {"application/json": {"schema": _ref(f"{_words(name)}Message")}},

@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Iterator
-from datetime import timedelta
 from decimal import Decimal
 from html import unescape
 from pathlib import Path
@@ -16,7 +15,6 @@ from app.books.statements import statements_of
 from app.http.edge.media import csv_blocks
 from app.http.finance import routes
 from app.http.finance.replies import show_statement
-from domain.cause import Cause
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
 from tests.seeds import sqlite_seed
@@ -75,13 +73,6 @@ def test_http_says_what_the_log_alone_says(tenant: Tenant) -> None:
         assert told == to_builtins(shown, str_keys=True)
 
 
-def test_a_month_that_is_none_has_no_statement(tenant: Tenant, closed_books: Service) -> None:
-    for month in ("2025-12", "2026-04", "2026-13", "2026-1", "now", "2026-01-01"):
-        reply = tenant.get(f"{STATEMENTS}/{month}")
-        assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
-    assert data(closed_books.tenant(balance=None), STATEMENTS) == []
-
-
 def test_a_month_that_no_text_of_a_database_holds_is_not_there(service: Service) -> None:
     reply = service.tenant(balance=None).get(f"{STATEMENTS}/%00")
     assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
@@ -124,20 +115,10 @@ def test_a_checkpoint_is_shown_on_the_page_as_text(
 
 
 @pytest.mark.parametrize(
-    ("query", "field"),
-    [
-        ({"from": "2026-1-1"}, "from"),
-        ({"to": "20260101"}, "to"),
-        ({"to": "2026-01-01T00:00:00Z"}, "to"),
-        ({"group_by": "day,kind,plan"}, "group_by"),
-        ({"group_by": "week"}, "group_by"),
-        ({"group_by": "day,"}, "group_by"),
-    ],
+    "query", ["to=2026-1-1", "to=20260101", "to=2026-01-01T00", "group_by=day,"]
 )
-def test_a_wrong_question_about_usage_is_refused(
-    tenant: Tenant, query: dict[str, str], field: str
-) -> None:
-    assert [*fields_of(tenant.get(USAGE, query_string=query))] == [field]
+def test_a_wrong_question_about_usage_is_refused(tenant: Tenant, query: str) -> None:
+    assert [*fields_of(tenant.get(f"{USAGE}?{query}"))] == [query.partition("=")[0]]
 
 
 def test_more_groups_than_a_reply_holds_are_refused(
@@ -161,16 +142,6 @@ def test_all_transactions_come_as_one_table(
     assert [row["id"] for row in rows] == [each["id"] for each in listed]
     some = tenant.get("/v1/transactions", headers=accept, query_string={"kind": "deposit"})
     assert len(some.text.splitlines()) == 2
-
-
-def test_a_cell_that_could_be_a_formula_is_defused(closed_books: Service) -> None:
-    tenant, parts = closed_books.tenant(), closed_books.container
-    cause = Cause(parts.clock() + timedelta(seconds=1), "test")
-    parts.accounts.adjust(tenant.id, 1_000_000, "=HYPERLINK(1)", cause, reference="@1")
-    parts.projector.catch_up()
-    reply = tenant.get("/v1/transactions", headers={"Accept": "text/csv"})
-    (row, _) = csv.DictReader(io.StringIO(reply.text))
-    assert (row["description"], row["reference_id"]) == ("'=HYPERLINK(1)", "'@1")
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t=", "\r=", "\n=", "\uff1d", "\uff20"])

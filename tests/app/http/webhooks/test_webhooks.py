@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from app.bootstrap.container import Container
 from app.bootstrap.known_keys import note_keys
 from app.security import keys
 from tests.app.http.conftest import MakeService
@@ -25,10 +26,26 @@ def create(tenant: Tenant, key: str = "", **body: Any) -> Any:
 
 
 def deliveries(tenant: Tenant, webhook_id: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = tenant.get(f"{WEBHOOKS}/{webhook_id}/deliveries").json["data"][
-        "data"
-    ]
-    return found
+    page = tenant.get(f"{WEBHOOKS}/{webhook_id}/deliveries").json["data"]
+    return list(page["data"])
+
+
+def due(tenant: Tenant) -> UUID:
+    """Return an endpoint that has a delivery to be sent."""
+    parts, webhook_id = tenant.service.container, tenant.webhook()
+    parts.projector.catch_up()
+    parts.webhook_planner.step()
+    tenant.post(f"{WEBHOOKS}/{webhook_id}/test")
+    parts.projector.catch_up()
+    while parts.webhook_planner.step():
+        pass
+    return UUID(webhook_id)
+
+
+def forget_key(parts: Container) -> None:
+    """Be as a process that has not read it yet."""
+    for name in ("webhook_key", "webhook_signer", "webhook_work", "webhooks"):
+        parts.__dict__.pop(name, None)
 
 
 def test_without_the_key_of_webhooks_nothing_is_registered_or_rotated(
@@ -38,8 +55,7 @@ def test_without_the_key_of_webhooks_nothing_is_registered_or_rotated(
     tenant = service.tenant()
     webhook_id = tenant.webhook()
     (service.container.settings.signing_keys / "webhook-key").unlink()
-    for name in ("webhook_key", "webhook_signer", "webhooks"):
-        del service.container.__dict__[name]  # As in a process that has not read it yet.
+    forget_key(service.container)
     assert create(tenant).status_code == 503
     assert tenant.post(f"{WEBHOOKS}/{webhook_id}/rotate-secret").status_code == 503
     assert [each["id"] for each in tenant.get(WEBHOOKS).json["data"]] == [webhook_id]
@@ -52,18 +68,10 @@ def test_a_worker_without_the_key_holds_nothing_back_from_one_that_has_it(
 ) -> None:
     service = make_service()
     tenant, parts = service.tenant(), service.container
-    webhook_id = UUID(tenant.webhook())
-    parts.projector.catch_up()
-    parts.webhook_planner.step()
-    tenant.post(f"{WEBHOOKS}/{webhook_id}/test")
-    parts.projector.catch_up()
-    while parts.webhook_planner.step():
-        pass
-    key = parts.settings.signing_keys / "webhook-key"
+    webhook_id, key = due(tenant), parts.settings.signing_keys / "webhook-key"
     value = key.read_bytes()
     key.unlink()
-    for name in ("webhook_key", "webhook_signer", "webhooks"):
-        del parts.__dict__[name]  # As in a process that has not read it yet.
+    forget_key(parts)
     for _ in range(5):
         parts.webhook_work.tell(tenant.id, webhook_id)
     assert caplog.text.count("no webhook is sent") == 1
@@ -79,18 +87,10 @@ def test_a_process_with_another_key_signs_nothing_and_shows_no_secret(
     service = make_service()
     tenant, parts = service.tenant(), service.container
     note_keys(parts)
-    webhook_id = UUID(tenant.webhook())
-    parts.projector.catch_up()
-    parts.webhook_planner.step()
-    tenant.post(f"{WEBHOOKS}/{webhook_id}/test")
-    parts.projector.catch_up()
-    while parts.webhook_planner.step():
-        pass
-    key = parts.settings.signing_keys / "webhook-key"
+    webhook_id, key = due(tenant), parts.settings.signing_keys / "webhook-key"
     value = key.read_bytes()
     key.write_bytes(b"0" * 64)
-    for name in ("webhook_key", "webhook_signer", "webhook_work", "webhooks"):
-        parts.__dict__.pop(name, None)  # As in a process with a directory of its own.
+    forget_key(parts)
     for _ in range(3):
         parts.webhook_work.tell(tenant.id, webhook_id)
         assert create(tenant).status_code == 503
