@@ -28,16 +28,19 @@ class Noting:
 
 def remembered(register: Register) -> Register:
     """Return what registers blueprints likewise, but makes no document that it has made before."""
-    made: list[tuple[dict[str, object], Documents]] = []
+    made: list[tuple[list[str], dict[str, object], Documents]] = []
 
     def again(app: Flask, settings: Settings, blueprints: Sequence[Group]) -> Documents:
-        for read, documents in made:
-            if all(getattr(settings, name) == value for name, value in read.items()):
+        names = [each.name for each in blueprints]  # A sandbox has more.
+        for known, read, documents in made:
+            if known == names and all(
+                getattr(settings, name) == value for name, value in read.items()
+            ):
                 _register_only(app, blueprints)
                 return documents
         noting = Noting(settings)
-        made.append((noting.read, register(app, noting, blueprints)))
-        return made[-1][1]
+        made.append((names, noting.read, register(app, noting, blueprints)))
+        return made[-1][2]
 
     return again
 

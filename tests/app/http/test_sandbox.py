@@ -16,6 +16,7 @@ from domain.errors import IncompleteNetworkAnswer
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import ChangeRequest
 from domain.links.link import Link
+from projections.audit.auditor import check_log
 from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
@@ -58,13 +59,34 @@ def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(
     make_service: MakeService,
 ) -> None:
     service = make_service(SANDBOX="false", PATH_PREFIX="/below")
-    tenant = service.tenant()
-    assert not [rule for rule in service.app.url_map.iter_rules() if "sandbox" in rule.rule]
+    tenant, sent = service.tenant(), {"X-Request-Id": "one"}
+    of_all = {each.line.split()[1] for group in sandbox.GROUPS for each in group.operations}
+    paths = [each.replace("<identifier>", MISSING) for each in of_all]
+    assert len(paths) == 5
+
+    def answer(method: str, path: str, headers: dict[str, str], data: bytes | None) -> Any:
+        kind = "application/json" if data else None
+        reply = service.client.open(
+            path, method=method, headers={**sent, **headers}, data=data, content_type=kind
+        )
+        body = json.loads(reply.data) if reply.data else None
+        for name in ("timestamp", "response_time_ms"):
+            (body or {"meta": {}})["meta"].pop(name, None)
+        told = {name: value for name, value in reply.headers.items() if name != "Content-Length"}
+        return reply.status_code, told, body
+
     for prefix in ("", "/below"):
-        for method in METHODS:
-            reply = tenant.open(method, prefix + SANDBOX)
-            assert (reply.status_code, "Allow" in reply.headers) == (404, False), method
-        assert SANDBOX not in service.client.get(f"{prefix}/openapi.json").text
+        for path in paths:
+            for method in METHODS:
+                for headers in ({}, tenant.headers):
+                    for data in (None, b"{", b'{"hours": 1}'):
+                        given = (headers, data)
+                        found = answer(method, prefix + path, *given)
+                        unknown = path.replace("sandbox", "nothing")
+                        assert found == answer(method, prefix + unknown, *given), (method, path)
+                        assert found[0] == 404, (method, path)
+    for document in ("/openapi.json", "/below/openapi.json"):
+        assert SANDBOX not in service.client.get(document).text
     assert SANDBOX in make_service().client.get("/openapi.json").text
 
 
