@@ -8,21 +8,6 @@ from domain.provider_errors import Rejected
 from tests.app.adapters.networks.simulated.links import Link, only
 from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, SimulatedSide
 
-VALIDITY = timedelta(days=PLAN.validity_days)
-
-
-def test_a_device_is_installed_and_then_used(link: Link) -> None:
-    assert (link.after(seconds=29).installed_at, link.now.first_used_at) == (None, None)
-
-    usage = link.after(seconds=181)
-
-    assert usage.installed_at is not None
-    assert usage.first_used_at is not None
-    assert 30 <= (usage.installed_at - link.made_at).total_seconds() <= 90
-    assert 60 <= (usage.first_used_at - link.made_at).total_seconds() <= 180
-    assert only(usage).expires_at == usage.first_used_at + VALIDITY
-    assert usage.as_of == link.side.clock()
-
 
 def test_looking_changes_nothing(link: Link, side: SimulatedSide) -> None:
     def rows() -> object:
