@@ -24,7 +24,6 @@ from tests.domain.build_links import (
 from tests.story import Story
 
 CHARGE = derive_id("transaction", LINK)
-REFUND = derive_id("cancellation", CHARGE)
 
 
 def a_link(*steps: LinkStep, price: str = "4.00") -> Story[Link]:

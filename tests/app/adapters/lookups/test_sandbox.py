@@ -98,18 +98,3 @@ def test_sandbox_numbers_never_reach_the_provider(sandbox: Sandbox) -> None:
     sandbox.ask("+15005550002")
 
     assert sandbox.provider.calls == 0
-
-
-@pytest.mark.parametrize(
-    ("phone_number", "expected"),
-    [
-        ("+15005550001", True),
-        ("+15005550004", True),
-        ("+15005550000", False),
-        ("+15005550005", False),
-        ("+150055500011", False),
-        ("15005550001", False),
-    ],
-)
-def test_the_four_numbers_are_the_sandbox(phone_number: str, *, expected: bool) -> None:
-    assert (phone_number in NUMBERS) is expected
