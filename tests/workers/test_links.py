@@ -77,15 +77,6 @@ def test_a_call_that_never_ends_well_ends_at_the_deadline_with_the_money_back(
     check(lab)
 
 
-def test_an_endpoint_whose_reply_was_lost_is_adopted_and_not_made_again(lab: Lab) -> None:
-    arm(lab.network, "create_endpoint", FAULTS["unknown, done"])
-    link = lab.create()
-    assert link.stage is Stage.ACTIVE
-    assert lab.network.count("create_endpoint") == 1
-    assert [plan.addon_id for plan in link.current_activations] == [link.addon_id]
-    check(lab)
-
-
 def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
     lab: Lab,
 ) -> None:

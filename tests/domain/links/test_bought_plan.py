@@ -30,37 +30,6 @@ def addon(addon_id: str, plan: str = "eu-5gb-30d") -> AddonUsage:
     return AddonUsage(addon_id, plan, 0.0, 5_000.0)
 
 
-def test_an_addon_with_a_known_id_is_that_activation_whatever_else_is_there() -> None:
-    first, second = activation("a-1"), activation("a-2")
-    addons = [addon("a-2"), addon("a-1")]
-    assert match_addons([first, second], addons) == (
-        {first.id: addons[1], second.id: addons[0]},
-        [],
-    )
-
-
-def test_an_activation_without_a_known_addon_gets_one_of_its_plan() -> None:
-    unknown = activation(None, "us-1gb-7d")
-    addons = [addon("a-1"), addon("a-2", "us-1gb-7d")]
-    assert match_addons([unknown], addons) == ({unknown.id: addons[1]}, [addons[0]])
-
-
-def test_a_known_addon_is_never_given_to_an_older_activation_of_the_same_plan() -> None:
-    unknown, known = activation(None, minute=0), activation("a-1", minute=1)
-    addons = [addon("a-1"), addon("a-2")]
-    matched, new = match_addons([unknown, known], addons)
-    assert matched == {known.id: addons[0], unknown.id: addons[1]}
-    assert new == []
-
-
-def test_of_several_unknown_ones_the_oldest_purchase_comes_first() -> None:
-    late, early = activation(None, minute=2), activation(None, minute=1)
-    addons = [addon("a-1"), addon("a-2"), addon("a-3")]
-    matched, new = match_addons([late, early], addons)
-    assert matched == {early.id: addons[0], late.id: addons[1]}
-    assert new == [addons[2]]
-
-
 def test_a_removed_activation_still_accounts_for_its_own_addon_and_for_no_other() -> None:
     removed, unknown = activation("a-1", removed=True), activation(None, removed=True)
     addons = [addon("a-1"), addon("a-2")]

@@ -30,18 +30,6 @@ def refusal(buyer: Buyer, plan_id: UUID) -> Refused:
     return refused.value
 
 
-def test_a_link_is_what_was_bought_whatever_becomes_of_the_plan(buyer: Buyer) -> None:
-    buyer.hire()
-    plan_id = buyer.sell("Europe", data_mb=2_500, validity_days=9)
-    link, _ = buyer.create(plan_id)
-    bought = link.requested.plan
-    assert (bought.plan_id, bought.provider_plan_id, bought.name) == (plan_id, "europe", "Europe")
-    assert (bought.price_micros, bought.data_mb, bought.validity_days) == (4_000_000, 2_500, 9)
-    assert bought.countries == ["DE"]
-    [activation] = link.current_activations
-    assert (activation.plan, activation.bought_at) == (bought, link.activated_at)
-
-
 def test_a_price_is_paid_from_the_moment_on_at_which_it_takes_effect(new_buyer: NewBuyer) -> None:
     clock = SetClock()
     buyer = new_buyer("20.00", clock=clock)

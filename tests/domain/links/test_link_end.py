@@ -5,34 +5,25 @@ from datetime import timedelta
 
 import pytest
 
-from domain.accounts.paid_price import GivenBack
 from domain.accounts.refund_by_hand import HandRefund
 from domain.errors import NotPossible, RateLimited
 from domain.ids import derive_id
 from domain.links.link import RENAMES_MAX, EndKind, Link
-from domain.links.plan_change import PlanChange
 from tests.domain.build import cause
 from tests.domain.build_links import (
     ACTIVE,
-    CHANGE,
     DEADLINE,
     LINK,
     LinkStep,
-    addition_done,
     bought,
-    change_failed,
     change_opened,
-    finished,
-    new_change,
     new_link,
     seen,
-    started,
     status_requested,
 )
-from tests.story import Story, fact
+from tests.story import Story
 
 CHARGE = derive_id("transaction", LINK)
-REFUND = derive_id("cancellation", CHARGE)
 
 
 def a_link(*steps: LinkStep, price: str = "4.00") -> Story[Link]:
@@ -45,12 +36,6 @@ def end_requested(kind: EndKind) -> LinkStep:
 
 def ended(link: Link) -> None:
     link.end([], cause(12))
-
-
-def topup(index: int) -> tuple[str, GivenBack]:
-    """A charge of the change, and all of its 2.00 back."""
-    charge = derive_id("transaction", derive_id("activation", CHANGE, index))
-    return str(charge), GivenBack(2_000_000, derive_id("cancellation", charge), charge)
 
 
 def test_the_same_name_again_is_no_event() -> None:
@@ -70,20 +55,6 @@ def test_a_link_is_renamed_only_so_often_a_day_so_that_its_stream_stays_short() 
     assert tomorrow.date() == at.date() + timedelta(days=1)
     link.rename("Van", replace(cause(7), at=tomorrow))
     assert (link.name, link.renames) == ("Van", (tomorrow.date(), 1))
-
-
-def test_a_link_of_a_network_that_ends_none_ends_without_an_intent() -> None:
-    a_link().when(ended).then(fact(Link.Ended, reason="ended", refunds=[]), is_live=False)
-
-
-def test_a_cancelled_link_gives_back_no_more_than_is_left() -> None:
-    def by_hand(link: Link) -> None:
-        link.refund_by_hand(HandRefund(CHARGE, "t-1", "a complaint", 1_500_000, {}), cause(4))
-
-    back = GivenBack(2_500_000, REFUND, CHARGE)
-    a_link(by_hand, end_requested("cancel")).when(ended).then(
-        fact(Link.Ended, reason="cancelled", refunds=[back])
-    )
 
 
 def test_nothing_is_refunded_by_hand_while_an_end_is_open() -> None:
@@ -112,21 +83,3 @@ def test_nothing_is_begun_on_an_ended_link(later: LinkStep) -> None:
 
 def test_an_open_end_hides_a_status_that_it_may_itself_have_caused() -> None:
     a_link(end_requested("end")).when(seen("suspended")).then(status="active")
-
-
-def test_a_change_gives_back_what_is_left_of_its_top_ups() -> None:
-    (_, first), (_, second) = topup(0), topup(1)
-    steps = (started(), addition_done, started(), addition_done, finished)
-    change = Story(new_change("2.00", "2.00")).given(*steps)
-    change.when(lambda it: it.give_back(cause(12))).then(
-        fact(PlanChange.Returned, refunds=[first, second])
-    )
-    assert change.aggregate.left() == []
-
-
-def test_a_change_gives_back_nothing_twice() -> None:
-    _, first = topup(0)
-    steps = (started(), addition_done, started(), change_failed(), finished)
-    Story(new_change("2.00", "2.00")).given(*steps).when(lambda it: it.give_back(cause(12))).then(
-        fact(PlanChange.Returned, refunds=[first])
-    ).when(lambda it: it.give_back(cause(13))).then()

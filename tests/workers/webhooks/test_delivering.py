@@ -89,15 +89,6 @@ def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_give
     assert sum(DELAYS, timedelta()) > timedelta(days=3)
 
 
-@pytest.mark.any_database
-@pytest.mark.parametrize("status", [300, 302, 404, 429, 503, None])
-def test_only_a_2xx_is_a_success(lab: Lab, owner: UUID, endpoint: UUID, status: int | None) -> None:
-    lab.sender.answers = [Sent(status, None, 5)]
-    happen(lab, owner, "a")
-    lab.work.tell(owner, endpoint)
-    assert one(lab, owner, endpoint).status == "pending"
-
-
 def test_410_disables_at_once_and_cancels_what_waits(lab: Lab, owner: UUID, endpoint: UUID) -> None:
     other = lab.endpoint(owner)
     lab.plan()
@@ -512,22 +503,3 @@ def test_what_has_failed_since_a_moment_is_told_again(
     assert ask("k-1") == (told[:2], True, True)
     with pytest.raises(WebhookDisabled):
         ask("k-4")
-
-
-@pytest.mark.any_database
-def test_deliveries_are_listed_by_their_status(lab: Lab, owner: UUID, endpoint: UUID) -> None:
-    for reference in ("a", "b", "c"):
-        deposit(lab.process, owner, reference)
-    lab.settle()
-    fail_all(lab.process)
-    deposit(lab.process, owner, "d")
-    lab.settle()
-    store = lab.process.webhook_deliveries
-
-    def found(status: str) -> tuple[set[str], int]:
-        page, total = store.page(owner, endpoint, 0, 2, status)
-        return {each.status for each in page}, total
-
-    assert found("failed") == ({"failed"}, 3)
-    assert found("delivered") == ({"delivered"}, 1)
-    assert found("pending") == (set(), 0)

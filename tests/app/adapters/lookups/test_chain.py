@@ -11,7 +11,7 @@ from app.adapters.circuit import CircuitBreaker, GuardedLookup
 from app.adapters.lookups.chain import ChainedLookup
 from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
-from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
+from tests.contracts.scripted_lookup import VALID_MOBILE, Fault, ScriptedLookup
 from tests.installation import CountingProvider
 from tests.log_lines import said_by
 
@@ -32,38 +32,8 @@ def second() -> Rival:
     return Rival()
 
 
-@pytest.fixture
-def chain(first: ScriptedLookup, second: Rival) -> ChainedLookup:
-    return ChainedLookup([first, second])
-
-
 def ask(provider: LookupProvider, number: str = VALID_MOBILE) -> Found:
     return provider.look_up(ORGANIZATION, number)
-
-
-def test_the_first_that_answers_is_the_only_one_asked(
-    chain: ChainedLookup, first: ScriptedLookup, second: Rival
-) -> None:
-    assert ask(chain).provider == "scripted"
-    assert not ask(chain, NOT_VALID).facts.valid
-    assert (first.calls, second.calls) == (2, 0)
-
-
-@pytest.mark.parametrize("fault", [Fault.TIMES_OUT, Fault.MALFORMED, Fault.REFUSES])
-def test_the_next_is_asked_when_one_is_unavailable(
-    chain: ChainedLookup, first: ScriptedLookup, fault: Fault
-) -> None:
-    first.play(fault)
-    assert [ask(chain).provider for _ in range(2)] == ["rival", "scripted"]
-
-
-def test_an_outage_of_all_is_an_outage(
-    chain: ChainedLookup, first: ScriptedLookup, second: Rival
-) -> None:
-    first.play(Fault.TIMES_OUT)
-    second.play(Fault.REFUSES)
-    with pytest.raises(Unavailable):
-        ask(chain)
 
 
 def test_a_lookup_that_falls_over_is_counted_and_an_outage_is_logged_once_a_minute(
