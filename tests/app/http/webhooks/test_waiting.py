@@ -107,6 +107,7 @@ def test_it_is_answered_when_its_time_is_over(server: Server, service: Service) 
     assert amounts(send(server.port, request(after, tenant)).json()["data"]) == ["7.00"]
 
 
+@pytest.mark.any_database  # On PostgreSQL in `make soak`.
 def test_five_hundred_who_wait_hold_no_thread_and_end_with_the_server(service: Service) -> None:
     tenants = [service.tenant() for _ in range(CROWD)]
     with ExitStack() as stack:
