@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import closing
 
+from app.adapters.sqlite.database import SqliteFiles
 from app.bootstrap.container import Container
 from projections.engine.sql_views import detached
-from tests.bench.engine import on_postgres
 from tests.bench.history import append_jobs, append_lookups
 from tests.bench.installation import installation, new_organization
 from tests.bench.measure import medians, rate
-from tests.bench.peers.plain_rows import PlainRows
+from tests.bench.peers.plain_rows import PlainFileRows, PlainRows
 from tests.bench.row import Aim, Row
 
 EVENTS = 20_000
@@ -19,17 +19,22 @@ REPEATS = 5
 
 
 def measure() -> Iterator[Row]:
-    if not on_postgres():
-        return
     with installation() as container:
         _fill_log(container)
         _project(container)
-        tables = [table.name for model in container.models for table in model.tables]
-        with closing(PlainRows(container.settings.database_url, tables)) as rows:
+        with closing(_rows_of(container)) as rows:
             ours, limit = medians(
                 lambda: _project(container), lambda: rows.rate(EVENTS), repeats=REPEATS
             )
     yield Row("projecting into all read models", ours, limit, "events/s", Aim(ratio_min=0.5))
+
+
+def _rows_of(container: Container) -> PlainRows | PlainFileRows:
+    """Return the rows of all read models as they are now."""
+    if isinstance(container.persistence, SqliteFiles):
+        return PlainFileRows(container.persistence.beside_the_log("views"))
+    tables = [table.name for model in container.models for table in model.tables]
+    return PlainRows(container.settings.database_url, tables)
 
 
 def _fill_log(container: Container) -> None:
