@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from domain.errors import IncompleteNetworkAnswer, ProvisioningError
-from domain.links.link import Stage
+from domain.links.link import Link, Stage
 from domain.links.network import Endpoint
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
@@ -89,6 +89,19 @@ def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
     link = lab.work(link.id)
     assert (link.stage, link.attempts) == (Stage.ACTIVE, 2)
     assert lab.network.count("create_endpoint") == 2
+
+
+@pytest.mark.parametrize("fault", [None, "unknown, done"])
+def test_an_event_tells_of_an_endpoint_whose_reply_was_lost(lab: Lab, fault: str | None) -> None:
+    if fault is not None:
+        arm(lab.network, "create_endpoint", FAULTS[fault])
+    link = lab.create()
+    (created,) = [
+        event
+        for _, event in lab.process.log.read(0, 1_000)
+        if isinstance(event, Link.EndpointCreated)
+    ]
+    assert (created.originator_id, created.adopted) == (link.id, fault is not None)
 
 
 def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(lab: Lab) -> None:

@@ -204,12 +204,16 @@ def test_the_last_bundle_of_an_esim_that_nobody_has_installed_is_left(
 def test_what_was_used_or_has_another_bundle_is_not_taken_back(
     network: EsimGo, server: EsimGoServer
 ) -> None:
-    used, topped_up, doubled = orders = [bought(network) for _ in range(3)]
+    used, topped_up, doubled, replaced = orders = [bought(network) for _ in range(4)]
     server.use(used.iccid, MB)
     network.add_plan(topped_up.iccid, OTHER_PLAN, "change-1", timeout_s=TIMEOUT_S)
     network.add_plan(doubled.iccid, PLAN, "change-2", timeout_s=TIMEOUT_S)
+    (own,) = network.usage(replaced.iccid, timeout_s=TIMEOUT_S).addons
+    server.install(replaced.iccid)
+    network.remove_plan(replaced.iccid, own.addon_id, timeout_s=TIMEOUT_S)
+    network.add_plan(replaced.iccid, OTHER_PLAN, "change-3", timeout_s=TIMEOUT_S)
 
-    assert [network.take_back(each, timeout_s=TIMEOUT_S) for each in orders] == [False] * 3
+    assert [network.take_back(each, timeout_s=TIMEOUT_S) for each in orders] == [False] * 4
 
     assert server.held == {each.iccid for each in orders}
 
