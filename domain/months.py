@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 
 def first_instant(month: str) -> datetime:
@@ -10,6 +11,7 @@ def first_instant(month: str) -> datetime:
     return datetime(int(year), int(number), 1, tzinfo=UTC)
 
 
+@lru_cache(maxsize=128)  # Each entry asks for the month that follows the last closed one.
 def next_month(month: str) -> str:
     """Return the month that follows."""
     year, number = map(int, month.split("-"))

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet
 from domain.log.log import Recorded
 from domain.webhooks.endpoint import WebhookRequest
 from domain.webhooks.messages import EventContext, kinds_of, message_of
@@ -97,6 +98,8 @@ class WebhookMessages(ReadModel):
             if isinstance(event, Organization.LowBalanceThresholdSet):
                 changed[event.originator_id] = event.threshold_micros
                 self._known[event.originator_id.int] = event.threshold_micros
+            elif type(event) is Wallet.Charged and event.organization_id.int not in self._known:
+                continue  # Nearly all events: a charge where no balance is too low.
             message = message_of(recorded, context)
             if message is not None:
                 place, told = recorded.place, message._asdict()
