@@ -86,6 +86,7 @@ def test_the_broker_is_the_virtual_host_that_the_page_makes() -> None:
     ("command", "role"),
     [
         (["migrate"], "carrier_owner"),
+        (["backup", "/backups/monday"], "carrier_owner"),
         (["restore", "/backups/monday"], "carrier_owner"),
         (["audit", "import", "log.jsonl"], "carrier_owner"),
         (["audit", "verify"], "carrier"),
