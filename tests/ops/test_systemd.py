@@ -23,7 +23,7 @@ INSTANCES = {
 }
 # Stands in for the interpreter of the checkout: says how it is called, and with which settings.
 PYTHON = """#!/bin/sh
-echo "$@ $DATABASE_URL $SERVICE_ROLE $SIGNING_KEYS"
+echo "$@ $DATABASE_URL $SERVICE_ROLE $SIGNING_KEYS $OPERATOR_KEY$OPERATOR_KEY_FILE"
 """
 
 
@@ -68,11 +68,25 @@ def test_the_keys_are_where_the_unit_lets_them_be_written() -> None:
     ]
 
 
+def test_a_process_is_started_again_however_often_it_ends() -> None:
+    """By default systemd gives up for ever after five starts within 10 s."""
+    assert "\nStartLimitIntervalSec=0\n" in UNIT.partition("[Service]")[0]
+    assert "\nRestart=always\nRestartSec=1\n" in UNIT
+
+
+def test_the_broker_is_the_virtual_host_that_the_page_makes() -> None:
+    page = (ROOT / "docs" / "deployment.md").read_text("utf-8")
+    (host,) = re.findall(r"^rabbitmqctl add_vhost (\w+)$", page, re.MULTILINE)
+    environment = (SYSTEMD / "environment").read_text("utf-8")
+    assert re.findall(r"^BROKER_URL='amqp://[^/]*/(.*)'$", environment, re.MULTILINE) == [host]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
 @pytest.mark.parametrize(
     ("command", "role"),
     [
         (["migrate"], "carrier_owner"),
+        (["backup", "/backups/monday"], "carrier_owner"),
         (["restore", "/backups/monday"], "carrier_owner"),
         (["audit", "import", "log.jsonl"], "carrier_owner"),
         (["audit", "verify"], "carrier"),
@@ -82,6 +96,21 @@ def test_the_keys_are_where_the_unit_lets_them_be_written() -> None:
 def test_a_command_has_the_environment_of_the_processes(
     checkout: Path, command: list[str], role: str
 ) -> None:
+    url = f"postgresql://{role}:PASSWORD@db/carrier"
+    told = ["-m", "app", *command, url, "carrier", "/var/lib/carrier-links/keys"]
+    assert run_command(checkout, *command) == told
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_the_file_of_an_operators_key_need_not_be_open_to_the_service(checkout: Path) -> None:
+    file = checkout / "key"
+    file.write_text("ok_operator\n")
+    file.chmod(0o600)
+    assert run_command(checkout, "doctor", OPERATOR_KEY_FILE="key")[-1] == "ok_operator"
+
+
+def run_command(checkout: Path, *command: str, **environment: str) -> list[str]:
+    """Run `carrier-links` in the checkout, and return what it has given to the interpreter."""
     for name in ("environment", "environment.owner"):
         shutil.copy(SYSTEMD / name, checkout)
     script = (SYSTEMD / "carrier-links").read_text("utf-8")
@@ -90,11 +119,10 @@ def test_a_command_has_the_environment_of_the_processes(
     script = re.sub(r"(--re[ug]id)=carrier-links", r"\1=0", script)
     done = subprocess.run(
         ["/bin/sh", "-c", script, "carrier-links", *command],
-        env={"PATH": os.environ["PATH"]},
+        env={"PATH": os.environ["PATH"], **environment},
+        cwd=checkout,
         capture_output=True,
         text=True,
         check=True,
     )
-    url = f"postgresql://{role}:PASSWORD@db/carrier"
-    told = ["-m", "app", *command, url, "carrier", "/var/lib/carrier-links/keys"]
-    assert done.stdout.split() == told
+    return done.stdout.split()
