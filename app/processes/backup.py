@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -117,10 +117,7 @@ def _fill(container: Container, draft: Path) -> Manifest:
     manifest = Manifest(
         made_at=container.clock(),
         engine=_engine(container),
-        position=end.position,
-        stream_id=end.stream_id,
-        stream_version=end.stream_version,
-        state_sha256=end.state_sha256,
+        **asdict(end),
         tables=table_versions(container),
         secret_pepper=_fingerprint(container),
         files={str(path.relative_to(draft)): _seal(path) for path in _files(draft)},

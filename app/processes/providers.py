@@ -152,5 +152,4 @@ def trials(name: str, transcripts: Path) -> tuple[str, str | None]:
 def _text(balance: ProviderBalance | None) -> str | None:
     if balance is None:
         return None
-    sign = "-" if balance.amount_micros < 0 else ""
-    return f"{sign}{format_amount(abs(balance.amount_micros))} {balance.currency}"
+    return f"{format_amount(balance.amount_micros)} {balance.currency}"
