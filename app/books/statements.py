@@ -8,9 +8,11 @@ from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import Months, Statement
 from domain.log.log import Log
+from domain.money import format_amount
 from domain.months import next_month
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
+from projections.engine.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,11 @@ def statements_of(
     return MonthsStatements(month, closed_at, found)
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(Shape):
     """What a wallet held after the entry at a position."""
 
-    organization_id: UUID
-    balance_micros: int
+    organization: UUID
+    balance: str
     currency: str
     position: int
 
@@ -91,5 +92,5 @@ def balance_of(
         if isinstance(at, datetime) and event.timestamp > at:
             break
         micros = event.balance_micros if isinstance(event, Wallet.Moved) else 0
-        found = Balance(organization_id, micros, event.currency, position)
+        found = Balance(organization_id, format_amount(micros), event.currency, position)
     return found

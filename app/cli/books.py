@@ -25,7 +25,7 @@ from app.books.reconcile import (
     reconcile_costs,
     reconcile_deposits,
 )
-from app.books.statements import MonthsStatements, balance_of, statements_of
+from app.books.statements import Balance, MonthsStatements, balance_of, statements_of
 from app.books.trial_balance import month_balance
 from app.books.trial_balance import trial_balance as add_up
 from app.bootstrap.container import Container
@@ -55,7 +55,7 @@ from domain.log.log import Log
 from domain.money import format_amount
 from projections.audit.export import Export
 from projections.engine.rebuild import Progress
-from projections.engine.shape import Shape, amount_of
+from projections.engine.shape import amount_of
 from projections.models.transactions import COLUMNS
 
 Facts = dict[str, Any]
@@ -153,17 +153,10 @@ def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
     return page.statement_page(shown, name, issuer).encode()
 
 
-class _Balance(Shape):
-    organization: UUID
-    balance: str
-    currency: str
-    position: int
-
-
 @audit.command("balance", right=None, on="any log")
 @organization_argument
 @at_option
-def balance(session: Session, organization_id: UUID, at: datetime | int | None) -> _Balance:
+def balance(session: Session, organization_id: UUID, at: datetime | int | None) -> Balance:
     """Tell what a wallet holds, or held, by its entries in the log.
 
     `position` is that of the last entry that counts. An entry that is dated before the one ahead
@@ -173,7 +166,7 @@ def balance(session: Session, organization_id: UUID, at: datetime | int | None) 
     found = balance_of(session.container.log, organization_id, at, session.watch("Reading"))
     if found is None:
         refuse(NO_WALLET)
-    return _Balance.of(found)
+    return found
 
 
 @audit.command("replay", right=None, on="any log")
