@@ -56,7 +56,7 @@ class Revoked(msgspec.Struct, frozen=True):
     revoked_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Key:
     """A key pair; `kid` is half of its RFC 7638 thumbprint, so it never names another key.
 

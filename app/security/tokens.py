@@ -10,6 +10,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -65,19 +66,10 @@ class _Proven:
     claims: Claims
 
 
-class _PreparedKeys:
-    """The keys as python-jose needs them; parsing a key costs a hundred signatures."""
-
-    def __init__(self) -> None:
-        self._by_kid: dict[str, Any] = {}
-
-    def get(self, key: Key, material: object) -> Any:
-        prepared = self._by_kid.get(key.kid)
-        if prepared is None:
-            if len(self._by_kid) >= _PREPARED_MAX:
-                self._by_kid.clear()
-            prepared = self._by_kid[key.kid] = jwk.construct(material, key.algorithm)
-        return prepared
+@lru_cache(_PREPARED_MAX)
+def _prepared(key: Key, *, to_sign: bool = False) -> Any:
+    """Return a key as python-jose needs it; parsing one costs a hundred signatures."""
+    return jwk.construct(key.private_key if to_sign else key.public_key, key.algorithm)
 
 
 @dataclass(eq=False)
@@ -90,7 +82,6 @@ class TokenIssuer:
     ttl_s: int
     clock: Clock
     new_id: Callable[[], UUID] = uuid4
-    _prepared: _PreparedKeys = field(default_factory=_PreparedKeys, init=False)
 
     def issue(self, client_id: str, organization_id: UUID | None, scopes: Sequence[str]) -> str:
         """Return a signed token; without an organization its claim is left out."""
@@ -109,7 +100,7 @@ class TokenIssuer:
         if organization_id is not None:
             claims["organization"] = str(organization_id)
         headers = {"kid": key.kid, "typ": TYPE}
-        signing = self._prepared.get(key, key.private_key)
+        signing = _prepared(key, to_sign=True)
         return str(jwt.encode(claims, signing, algorithm=key.algorithm, headers=headers))
 
 
@@ -121,7 +112,6 @@ class TokenVerifier:
     issuer: str
     audience: str
     clock: Clock
-    _prepared: _PreparedKeys = field(default_factory=_PreparedKeys, init=False)
     _proven: dict[str, _Proven] = field(default_factory=dict, init=False)
 
     def verify(self, token: str) -> Claims:
@@ -159,7 +149,7 @@ class TokenVerifier:
         header, payload = _open(token)
         key = self._key_of(_parse(header))
         try:
-            jws.verify(token, self._prepared.get(key, key.public_key), [key.algorithm])
+            jws.verify(token, _prepared(key), [key.algorithm])
         except JWSError:
             raise Unauthorized(WRONG_SIGNATURE) from None
         claims = _parse(payload)
