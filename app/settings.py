@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from domain.cost import Cost
+from domain.errors import ForOperator
 from domain.money import CURRENCIES, format_amount, parse_amount
 
 DEMO = {  # Defaults of `serve --demo` for settings that are unset.
@@ -43,7 +44,7 @@ ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
 
 
-class WrongSetting(Exception):
+class WrongSetting(ForOperator):
     """Raised with one line that names the setting and says what it should be."""
 
 

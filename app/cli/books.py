@@ -20,7 +20,6 @@ from app.books.reconcile import (
     Ours,
     Reconciliation,
     Theirs,
-    WrongFile,
     read_amounts,
     reconcile_costs,
     reconcile_deposits,
@@ -42,8 +41,8 @@ from app.cli.arguments import (
 )
 from app.cli.import_files import read_account_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Named, Refusals, Said, in_parts, show_stream, warn, written
-from app.cli.session import Session, refuse
+from app.cli.output import Named, Said, in_parts, show_stream, warn, written
+from app.cli.session import Session
 from app.http.edge.media import csv_blocks
 from app.http.finance import page
 from app.http.finance.replies import Statement, show_statement
@@ -51,6 +50,7 @@ from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
 from app.processes.month_folder import Made, make_folder
 from domain.accounts.organization import Organization
+from domain.errors import refuse
 from domain.log.log import Log
 from domain.money import format_amount
 from projections.audit.export import Export
@@ -316,14 +316,11 @@ def reconcile(
     options: Facts = {"currency": container.settings.currency, **known, **named}
     by = options.pop("by", None)
     data = file.read(FILE_BYTES_MAX + 1)
-    try:
-        theirs = read_amounts(data, Layout(**options))
-        if provider is None:
-            found = reconcile_deposits(container.log, theirs, month, progress)
-        else:
-            found = reconcile_costs(container.log, theirs, provider, by, month, progress)
-    except WrongFile as wrong:
-        raise Refusals(wrong.lines) from wrong
+    theirs = read_amounts(data, Layout(**options))
+    if provider is None:
+        found = reconcile_deposits(container.log, theirs, month, progress)
+    else:
+        found = reconcile_costs(container.log, theirs, provider, by, month, progress)
     session.ok = found.ok
     return _reconciled(found)
 

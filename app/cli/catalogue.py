@@ -26,7 +26,7 @@ from app.cli.arguments import (
 from app.cli.import_files import FILE_BYTES_MAX, read_plan_file
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, in_parts, written
-from app.cli.session import Session, refuse
+from app.cli.session import Session
 from app.processes import providers as checks
 from app.processes.smoke import Smoked, Step, smoke
 from domain.catalogue.commands import Catalogue, Imported
@@ -34,6 +34,7 @@ from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
 from domain.catalogue.supplied import Supplied
 from domain.catalogue.syncing import Markup, Synced, SyncRules
 from domain.cause import Cause
+from domain.errors import refuse
 from domain.money import format_amount
 from projections.engine.shape import Shape
 from projections.models.plans import PlanRow
