@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -124,8 +125,8 @@ Tell = Callable[[str, str, float], None]  # Actor, outcome, seconds.
 class EachMessage(Middleware):
     """Hears when the work on a message ends, however it does."""
 
-    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None: ...
 
     def after_process_message(
         self,
