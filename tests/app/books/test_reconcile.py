@@ -49,7 +49,7 @@ def test_lines_of_one_reference_are_added_up() -> None:
     assert (found.ok, found.matched) == (True, 1)
     with pytest.raises(FileRefused) as refused:
         reconcile([theirs("a"), theirs("a", line=3, currency="EUR")], [])
-    assert refused.value.lines == ("line 3: line 2 has this reference in USD",)
+    assert refused.value.lines == ["line 3: line 2 has this reference in USD"]
 
 
 def test_only_what_is_of_the_month_is_missed_there() -> None:
