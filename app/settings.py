@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from domain.cost import Cost
+from domain.errors import ForOperator
 from domain.money import CURRENCIES, format_amount, parse_amount
 
 DEMO = {  # Defaults of `serve --demo` for settings that are unset.
@@ -35,13 +36,7 @@ EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "openapi.json"}
 
-COST = re.compile(
-    r"\s*(?P<provider>[a-z0-9_-]+)=(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?)"
-    rf"(?: (?P<currency>{'|'.join(CURRENCIES)}))?\s*",
-    re.ASCII,
-)
-
-WHOLE = re.compile(r"\s*(?P<provider>[a-z0-9_-]+)=(?P<number>[0-9]+)\s*", re.ASCII)
+COST = rf"[0-9]{{1,12}}(?:\.[0-9]{{1,6}})?(?: (?:{'|'.join(CURRENCIES)}))?"
 CONCURRENCY = 32  # Calls of a process at one provider, where no other number is set.
 
 OUR_HOSTS = {"localhost", "127.0.0.1"}
@@ -49,7 +44,7 @@ ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
 
 
-class WrongSetting(Exception):
+class WrongSetting(ForOperator):
     """Raised with one line that names the setting and says what it should be."""
 
 
@@ -194,38 +189,29 @@ def _amount(text: str) -> int:
         raise ValueError(message) from None
 
 
-def _found(pattern: re.Pattern[str], text: str) -> dict[str, re.Match[str]]:
-    """Return what a text says, by provider; what the pattern does not match is left out."""
-    found = [pattern.fullmatch(each) for each in text.split(",")]
-    return {each["provider"]: each for each in found if each is not None}
+def _by_provider(
+    value: str, form: str, check: Callable[[str], object] = str
+) -> Callable[[str], dict[str, str]]:
+    """Return what reads a value for each provider; `check` refuses those that have the form."""
+    pattern = re.compile(rf"\s*([a-z0-9_-]+)=({value})\s*", re.ASCII)
 
-
-def _by_provider(pattern: re.Pattern[str], form: str, text: str) -> str:
-    """Check what is set by provider; `_found` reads it."""
-    known = _found(pattern, text)
-    _must(f"be provider={form}", lambda _: len(known) > text.count(","))(text)
-    return ",".join(each[0].strip() for each in known.values())
-
-
-def _costs(text: str) -> str:
-    """Check what a lookup costs by provider; `Settings.lookup_costs` reads it."""
-    return _by_provider(
-        COST, "amount, each provider once, such as offline=0, other=0.008 EUR", text
-    )
-
-
-def _wholes(lowest: int, highest: int) -> Callable[[str], str]:
-    whole = _whole_from(lowest, highest)
-
-    def parse(text: str) -> str:
-        checked = _by_provider(
-            WHOLE, "number, each provider once, such as twilio=0, telnyx=60", text
-        )
-        for each in _found(WHOLE, checked).values():
-            whole(each["number"])
-        return checked
+    def parse(text: str) -> dict[str, str]:
+        found = {it[1]: it[2] for it in map(pattern.fullmatch, text.split(",")) if it}
+        rule = f"be provider={form}"
+        _must(rule, lambda _: len(found) > text.count(","))(text)
+        for each in found.values():
+            check(each)
+        return found
 
     return parse
+
+
+_costs = _by_provider(COST, "amount, each provider once, such as offline=0, other=0.008 EUR")
+
+
+def _wholes(lowest: int, highest: int) -> Callable[[str], dict[str, str]]:
+    form = "number, each provider once, such as twilio=0, telnyx=60"
+    return _by_provider("[0-9]+", form, _whole_from(lowest, highest))
 
 
 def _file(text: str) -> Path | None:
@@ -278,7 +264,7 @@ class Settings:
     )
     mcc_mnc_file: Path | None = _setting("an own table of MCC/MNC codes (CSV)", "", _file)
     price_per_lookup_micros: int = _setting("what a lookup costs", "0", _amount)
-    cost_per_lookup: str = _setting(
+    cost_per_lookup: Mapping[str, str] = _setting(
         "what providers take for a lookup, such as offline=0, other=0.008 EUR; others: not known",
         "",
         _costs,
@@ -288,12 +274,12 @@ class Settings:
     lookup_cache_ttl_s: int = _whole(
         "how long an answer of a remote provider is kept, 0 for never", 86400, 0, 31_536_000
     )
-    lookup_cache_ttls_s: str = _setting(
+    lookup_cache_ttls_s: Mapping[str, str] = _setting(
         "how long answers of single providers are kept, such as twilio=0, telnyx=3600",
         "",
         _wholes(0, 31_536_000),
     )
-    lookup_concurrency: str = _setting(
+    lookup_concurrency: Mapping[str, str] = _setting(
         "how many calls a process has under way at a provider, such as telnyx=16; others: 32",
         "",
         _wholes(1, 256),
@@ -456,23 +442,19 @@ class Settings:
     @property
     def lookup_cache_ttls(self) -> dict[str, timedelta]:
         """How long answers are kept, by provider, where it is not `lookup_cache_ttl_s`."""
-        ttls_s = _found(WHOLE, self.lookup_cache_ttls_s)
-        return {name: timedelta(seconds=int(it["number"])) for name, it in ttls_s.items()}
+        return {name: timedelta(seconds=int(s)) for name, s in self.lookup_cache_ttls_s.items()}
 
     @property
     def lookups_at_once(self) -> dict[str, int]:
         """How many calls a process may have under way, by provider."""
         usual = dict.fromkeys(self.lookup_providers, CONCURRENCY)
-        told = _found(WHOLE, self.lookup_concurrency)
-        return usual | {name: int(each["number"]) for name, each in told.items()}
+        return usual | {name: int(calls) for name, calls in self.lookup_concurrency.items()}
 
     @property
     def lookup_costs(self) -> dict[str, Cost]:
         """What a lookup costs, by provider; the cost of a missing one is not known."""
-        return {
-            name: Cost(parse_amount(each["amount"]), each["currency"] or self.currency)
-            for name, each in _found(COST, self.cost_per_lookup).items()
-        }
+        told = {name: each.partition(" ") for name, each in self.cost_per_lookup.items()}
+        return {n: Cost(parse_amount(it[0]), it[2] or self.currency) for n, it in told.items()}
 
     def lookup_price_micros(self, own_micros: int | None) -> int:
         """Return what a lookup costs an organization: its own price, or that of all."""
@@ -587,6 +569,8 @@ def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straig
         return format_amount(value)
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dict):
+        return ",".join(f"{provider}={each}" for provider, each in value.items())
     return "" if value is None else str(value)
 
 

@@ -17,12 +17,13 @@ Refused
     ├── InstallationHeld
     └── ClockOff
 Conflict          another writer was first on our own stream: reload and decide anew
-NotPossible       an operator asked for something that another fact forbids
-└── WrongCurrency CURRENCY is not the currency of the log
+ForOperator       one line tells an operator why something cannot be done
+└── NotPossible   an operator asked for something that another fact forbids
+    └── WrongCurrency
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 from uuid import UUID
 
 from domain.money import format_amount
@@ -457,8 +458,16 @@ class Conflict(Exception):
         self.stream_id = stream_id
 
 
-class NotPossible(Exception):
+class ForOperator(Exception):
+    """Raised with the one line that tells an operator why something cannot be done."""
+
+
+class NotPossible(ForOperator):
     """Raised when an operator's command contradicts a fact of the log; its text says which."""
+
+
+def refuse(message: str) -> NoReturn:
+    raise NotPossible(message)
 
 
 class WrongCurrency(NotPossible):

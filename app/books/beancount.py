@@ -14,7 +14,7 @@ from app.books.reader import Selection
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
-from domain.finance.statement import statement_month
+from domain.finance.statement import Months
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
 from domain.money import MICROS
@@ -35,7 +35,6 @@ class _Book:
 
     account: str
     currency: str
-    month: str = ""  # The statement month of the newest entry.
     written: str = ""  # The statement month of the newest entry that was written.
     balance_micros: int = 0
 
@@ -48,41 +47,41 @@ class Ledger:
     _books: dict[UUID, _Book] = field(default_factory=dict)
     _names: dict[UUID, str] = field(default_factory=dict)
     _opened: set[str] = field(default_factory=set)
-    _closed: str = ""
+    _months: Months = field(default_factory=Months)
 
     def add(self, recorded: Recorded) -> Iterator[str]:
         """Yield what an event adds to the ledger."""
         position, event = recorded
+        month = self._months.of(event)
         match event:
             case Month.Closed():
-                self._closed = event.month
+                pass
             case Organization.Registered():
                 self._names[event.originator_id] = event.name
             case Wallet.Moved():
-                yield from self._move(position, event)
+                yield from self._move(position, event, month)
             case _:
                 if self.selection.wants(event.organization_id, event.timestamp, position):  # type: ignore[attr-defined]  # all work is for one
-                    yield from self._work(position, event)
+                    yield from self._work(position, event, month)
 
     def end(self) -> Iterator[str]:
         """Yield the assertions of the newest month of each wallet."""
         for book in self._books.values():
             yield from _asserted(book)
 
-    def _move(self, position: int, entry: Wallet.Moved) -> Iterator[str]:
+    def _move(self, position: int, entry: Wallet.Moved, month: str) -> Iterator[str]:
         organization_id = entry.organization_id
         book = self._books.get(organization_id)
         if book is None:
             account = f"{WALLETS}:{str(organization_id).upper()}"
             book = self._books[organization_id] = _Book(account, entry.currency)
-        book.month = statement_month(entry.timestamp, book.month, self._closed)
         if not self.selection.wants(organization_id, entry.timestamp, position):
             return
-        if book.month > book.written:
+        if month > book.written:
             yield from _asserted(book)
-        book.written = book.month
+        book.written = month
         other, currency, micros = opposite = opposite_of(entry)
-        day, before = _day(entry.timestamp, book.month), entry.balance_micros - micros
+        day, before = _day(entry.timestamp, month), entry.balance_micros - micros
         yield from self._open(book.account, self._names.get(organization_id))
         yield from self._open(other)
         if before != book.balance_micros:
@@ -97,8 +96,8 @@ class Ledger:
         yield _transaction(day, entry.description, more, _of_wallet(book, opposite), opposite)
         book.balance_micros = entry.balance_micros
 
-    def _work(self, position: int, event: Event) -> Iterator[str]:
-        day = _day(event.timestamp, statement_month(event.timestamp, "", self._closed))
+    def _work(self, position: int, event: Event, month: str) -> Iterator[str]:
+        day = _day(event.timestamp, month)
         for work in work_of(event):
             postings = postings_of(work)
             if work.cost is None or not postings:

@@ -27,9 +27,8 @@ from projections.engine.rebuild import Progress, ignore_progress
 
 By = Literal["day", "month", "org", "plan", "provider"]
 
-MONEY: Uses = (Wallet.Charged, Wallet.Refunded, *COSTLY)
+MONEY: Uses = (Wallet.Moved, Month.Closed, *COSTLY)
 BESIDES: dict[By, Uses] = {  # Further events that decide the row of an entry.
-    "month": (Month.Closed, Wallet.Moved),
     "org": (Organization.Registered,),
     "provider": (Link.Began, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
 }
@@ -119,7 +118,7 @@ class Providers:
 
 
 class Margin:
-    """The rows of a report; give it every event of `uses` in order.
+    """The rows of a report; give it every event that counts in order, with its month.
 
     A job is paid before any provider answers. When a provider answers items, their revenue moves to
     its row. A closed month never changes: entries, and work too, count in the month of a statement.
@@ -127,47 +126,41 @@ class Margin:
 
     def __init__(self, by: By, provider_of_lookup: Callable[[UUID], str | None]) -> None:
         self.by = by
-        self.uses: Uses = (*MONEY, *BESIDES.get(by, ()))
         self.rows: defaultdict[str | None, Earned] = defaultdict(Earned)
         self.names: dict[str, str] = {}  # Of organizations or plans.
         self.currency: str | None = None  # Of the wallets.
         self._providers = Providers(provider_of_lookup)
-        self.months = Months()
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event, month: str) -> None:
         if self.by == "provider":
             self._providers.see(event)
         match event:
             case Wallet.Charged():
                 self.currency = event.currency
-                self.rows[self._row_of(event)].revenue_micros += event.amount_micros
+                self.rows[self._row_of(event, month)].revenue_micros += event.amount_micros
             case Wallet.Refunded():
-                self.rows[self._row_of(event)].refunds_micros += event.amount_micros
-            case Wallet.Moved():
-                self._row_of(event)  # Later entries are of no earlier month.
-            case Month.Closed():
-                self.months.of(event)  # Later events are of no earlier month.
+                self.rows[self._row_of(event, month)].refunds_micros += event.amount_micros
             case Organization.Registered():
                 self.names[str(event.originator_id)] = event.name
             case _:
                 for work in work_of(event):
-                    self._note(event, work)
+                    self._note(event, month, work)
 
-    def _note(self, event: Event, work: Work) -> None:
-        row = self.rows[self._row_of(event, work)]
+    def _note(self, event: Event, month: str, work: Work) -> None:
+        row = self.rows[self._row_of(event, month, work)]
         row.note(work)
         if self.by == "provider" and isinstance(event, BulkJob.ItemsCompleted):
             micros = work.count * self._providers.price_of(event)
             self.rows[None].revenue_micros -= micros
             row.revenue_micros += micros
 
-    def _row_of(self, event: Event, work: Work | None = None) -> str | None:
+    def _row_of(self, event: Event, month: str, work: Work | None = None) -> str | None:
         """Return the row of an entry, or of work that an event records."""
         match self.by, event:
             case "day", _:
                 return event.timestamp.date().isoformat()
             case "month", _:
-                return self.months.of(event)
+                return month
             case "org", _:
                 return str(event.organization_id)  # type: ignore[attr-defined]  # all are of one
             case "plan", Wallet.Moved(metadata=said):
@@ -209,13 +202,11 @@ def margin_of(
         lookup = log.find(NumberLookup, stream_id)
         return lookup.answer.provider if lookup is not None else None
 
-    margin = Margin(by, provider_of_lookup)
-    months = margin.months
-    uses: Uses = margin.uses if month is None else (*margin.uses, Wallet.Moved, Month.Closed)
-    for _, event in read_events(log, uses, progress):
-        its = None if month is None else months.of(event)
-        if its == month or isinstance(event, REFERRED):
-            margin.add(event)
+    margin, months = Margin(by, provider_of_lookup), Months()
+    for _, event in read_events(log, (*MONEY, *BESIDES.get(by, ())), progress):
+        its = months.of(event)
+        if month in {None, its} or isinstance(event, REFERRED):
+            margin.add(event, its)
         if month is not None and months.closed >= month:
             break
     return margin

@@ -19,6 +19,7 @@ from typing import Literal, get_args
 
 from app.books.postings import COSTLY, LEFT_OVER, work_of
 from domain.accounts.wallet import DEPOSIT, Wallet
+from domain.catalogue.file_errors import FileRefused
 from domain.log.log import Log
 from domain.money import AMOUNT_MICROS_MAX, MICROS
 from domain.months import month_of
@@ -35,14 +36,6 @@ LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 Mark = Literal["point", "comma"]
 Row = tuple[int, list[str]]  # The number of the line, from 1, and its values.
 _Key = tuple[str, int | None]  # A reference, with its amount if several owners share it.
-
-
-class WrongFile(Exception):
-    """Raised with a line for each reason why a file cannot be read."""
-
-    def __init__(self, *lines: str) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = lines
 
 
 @dataclass(frozen=True)
@@ -79,10 +72,9 @@ class Theirs:
 
 
 def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
-    """Read every line that has a reference or an amount; raises WrongFile with all reasons."""
+    """Read every line that has a reference or an amount; raises FileRefused with all reasons."""
     if len(data) > FILE_BYTES_MAX:
-        message = f"the file is larger than {FILE_BYTES_MAX} bytes"
-        raise WrongFile(message)
+        raise FileRefused([f"the file is larger than {FILE_BYTES_MAX} bytes"])
     rows, places = _body(_text(data, layout.encoding), layout)
     found: list[tuple[int, list[str]]] = []
     for line, row in rows:
@@ -108,7 +100,7 @@ def _text(data: bytes, encoding: str | None) -> str:
         message = f"there is no encoding {encoding}"
     except UnicodeDecodeError as error:
         message = f"is not {error.encoding}: see byte {error.start}; --encoding names another one"
-    raise WrongFile(message)
+    raise FileRefused([message])
 
 
 def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
@@ -121,8 +113,7 @@ def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
             if set(wanted) <= set(head):
                 _check_width(rows[index + 1 :], len(head))
                 return rows[index + 1 :], [head.index(each) for each in wanted]
-    message = f"no line has the columns {', '.join(map(repr, layout.columns))}"
-    raise WrongFile(message)
+    raise FileRefused([f"no line has the columns {', '.join(map(repr, layout.columns))}"])
 
 
 def _plain(name: str) -> str:
@@ -135,8 +126,7 @@ def _rows(text: str, separator: str) -> list[Row]:
     try:
         return [(reader.line_num, row) for row in reader]
     except csv.Error as error:
-        message = f"line {reader.line_num}: {error}"
-        raise WrongFile(message) from None
+        raise FileRefused([f"line {reader.line_num}: {error}"]) from None
 
 
 def _check_width(rows: Sequence[Row], width: int) -> None:
@@ -147,7 +137,7 @@ def _check_width(rows: Sequence[Row], width: int) -> None:
         if any(row[width:])
     ]
     if lines:
-        raise WrongFile(*lines[:TOLD_MAX])
+        raise FileRefused(lines[:TOLD_MAX])
 
 
 def _pattern(mark: Mark) -> re.Pattern[str]:
@@ -184,7 +174,7 @@ def _amounts(cells: Sequence[tuple[int, str]], layout: Layout) -> list[int]:
     if wrong:
         place = f"column {layout.amount}"
         told = [f"line {line}, {place}: {text[:40]!r} {why}" for (line, text), why in wrong]
-        raise WrongFile(*told[:TOLD_MAX])
+        raise FileRefused(told[:TOLD_MAX])
     return [micros for micros in best if micros is not None]
 
 
@@ -262,10 +252,8 @@ def _by_reference(theirs: Iterable[Theirs], shared: Container[str]) -> dict[_Key
         key = _key_of(each, shared)
         before = found.get(key)
         if before is not None and before.currency != each.currency:
-            message = (
-                f"line {each.line}: line {before.line} has this reference in {before.currency}"
-            )
-            raise WrongFile(message)
+            first = f"line {before.line} has this reference in {before.currency}"
+            raise FileRefused([f"line {each.line}: {first}"])
         if before is not None:
             micros = before.amount_micros + each.amount_micros
             found[key] = replace(before, amount_micros=micros)
@@ -308,7 +296,7 @@ def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours
 
 
 def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
-    """Replace the times that lines have as reference by their day or month; raises WrongFile.
+    """Replace the times that lines have as reference by their day or month; raises FileRefused.
 
     Lines without an amount are left out: some providers list the days without use too.
     """
@@ -322,7 +310,7 @@ def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
             if each.amount_micros:
                 found.append(replace(each, reference=day[: LENGTHS[period]]))
     if wrong:
-        raise WrongFile(*wrong[:TOLD_MAX])
+        raise FileRefused(wrong[:TOLD_MAX])
     return found
 
 

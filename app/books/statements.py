@@ -1,17 +1,18 @@
 """Statements and balances from the log alone, in one pass, with one statement for each wallet."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
-from domain.finance.statement import Statement, statement_month
+from domain.finance.statement import Months, Statement
 from domain.log.log import Log
+from domain.money import format_amount
 from domain.months import next_month
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress, ignore_progress
+from projections.engine.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,58 +39,37 @@ def statements_of(
 
     `wanted` names an organization if only its statement is. Reading ends where the month is closed.
     """
-    book, closed_at = _Book(month), None
+    newest, past = dict[UUID, Statement](), set[UUID]()  # Past: with an entry in a later month.
+    months, closed_at = Months(), None
     for position, event in read_events(log, (Wallet.Moved, Month.Closed), progress):
+        its = months.of(event)
         if isinstance(event, Month.Closed):
-            book.closed = event.month
-            if book.closed >= month:
+            if its >= month:
                 closed_at = position
                 break
         elif isinstance(event, Wallet.Moved) and wanted in (None, event.organization_id):
-            book.enter(position, event)
-    return MonthsStatements(month, closed_at, [*book.statements()])
+            owner = event.organization_id
+            if its > month:
+                past.add(owner)
+                continue
+            if owner not in newest or newest[owner].month < its:
+                newest[owner] = Statement.begin(its, event)
+            newest[owner].enter(position, event)
+    # A wallet without entries has a statement only once the month has begun.
+    has_begun = bool(months.closed) and month <= next_month(months.closed)
+    found = [
+        each if each.month == month else each.empty_in(month)
+        for owner, each in newest.items()
+        if each.month == month or has_begun or owner in past
+    ]
+    return MonthsStatements(month, closed_at, found)
 
 
-class _Book:
-    """The newest statement of each wallet, up to a month."""
-
-    def __init__(self, month: str) -> None:
-        self.closed = ""
-        self._month = month
-        # By int, because UUIDs are hashed by slow Python code.
-        self._newest: dict[int, Statement] = {}
-        self._past = set[int]()  # Wallets that have an entry in a later month.
-
-    def enter(self, position: int, entry: Wallet.Moved) -> None:
-        owner = entry.organization_id.int
-        if owner in self._past:
-            return
-        newest = self._newest.get(owner)
-        previous = newest.month if newest is not None else ""
-        month = statement_month(entry.timestamp, previous, self.closed)
-        if month > self._month:
-            self._past.add(owner)
-            return
-        if newest is None or month > previous:
-            newest = self._newest[owner] = Statement.begin(month, entry)
-        newest.enter(position, entry)
-
-    def statements(self) -> Iterator[Statement]:
-        """Yield the statements of the month; wallets without entries only once it has begun."""
-        has_begun = bool(self.closed) and self._month <= next_month(self.closed)
-        for newest in self._newest.values():
-            if newest.month == self._month:
-                yield newest
-            elif has_begun or newest.organization_id.int in self._past:
-                yield newest.empty_in(self._month)
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(Shape):
     """What a wallet held after the entry at a position."""
 
-    organization_id: UUID
-    balance_micros: int
+    organization: UUID
+    balance: str
     currency: str
     position: int
 
@@ -112,5 +92,5 @@ def balance_of(
         if isinstance(at, datetime) and event.timestamp > at:
             break
         micros = event.balance_micros if isinstance(event, Wallet.Moved) else 0
-        found = Balance(organization_id, micros, event.currency, position)
+        found = Balance(organization_id, format_amount(micros), event.currency, position)
     return found

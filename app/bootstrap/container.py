@@ -310,7 +310,7 @@ class Container:
     kept_tree = made(KeptTree)
 
     def faults_of(self, store: str) -> Faults:
-        place, count = self.persistence.place, self.metrics.store_failed
+        place, count = self.persistence.place, partial(self.metrics.count, "store_errors")
         return Faults(store, lambda error: trouble_of(error, place), count)
 
     lookup_cache = part(lambda c: SqlLookupCache(c.stores, c.faults_of("lookup_cache")))
@@ -523,7 +523,8 @@ class Container:
     def provider(self) -> LookupProvider:
         """Answers lookups; the failures that a sandbox plays never open a circuit."""
         first, *others = self.lookups
-        provider = ChainedLookup(self.lookups, self.metrics.fell_over) if others else first
+        fell_over = partial(self.metrics.count, "lookup_fallovers")
+        provider = ChainedLookup(self.lookups, fell_over) if others else first
         if not self.settings.sandbox:
             return provider
         counters = self.counters
@@ -552,7 +553,7 @@ class Container:
             cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
             pause=time.sleep,
-            tell=self.metrics.looked_up,
+            tell=lambda source, count: self.metrics.count("lookups", source, by=count),
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
             concurrency=max(settings.lookups_at_once.values()),
@@ -732,7 +733,9 @@ class Container:
     )
     webhook_signer = made(WebhookSigner, key="webhook_key.value")
     webhook_sender = made(
-        HttpSender, allow_private="settings.webhooks_allow_private", tell="metrics.told"
+        HttpSender,
+        allow_private="settings.webhooks_allow_private",
+        tell=lambda c: partial(c.metrics.count, "webhook_attempts"),
     )
     webhook_work = made(
         WebhookWork,

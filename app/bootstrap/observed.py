@@ -66,8 +66,7 @@ class Observed:
         return [Asker(name, ask) for name, ask in parts.items()]
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
-        self._require_database()
-        parts = self._parts
+        parts = self._opened()
         known = lags(parts.log, parts.views, parts.positions)
         return [(lag, behind_s(parts.log, lag, parts.clock())) for lag in known]
 
@@ -80,8 +79,7 @@ class Observed:
         }
 
     def work(self) -> Values:
-        self._require_database()
-        parts, now = self._parts, self._parts.clock()
+        parts, now = self._opened(), self._parts.clock()
         jobs = parts.jobs.jobs.c
         begun_at = select(func.min(jobs.created_at)).where(jobs.finished_at.is_(None))
         with parts.views.reading() as connection:
@@ -96,8 +94,7 @@ class Observed:
         }
 
     def readings(self) -> Values:
-        self._require_database()
-        parts, now = self._parts, self._parts.clock()
+        parts, now = self._opened(), self._parts.clock()
         oldest: Mapping[str, datetime] = {}
         if parts.settings.readings_refresh_s:
             oldest = parts.reading_turns.oldest(parts.networks.names)
@@ -109,8 +106,7 @@ class Observed:
         Until there is a first one, the age is that of the log, so that an alert fires on none as
         well. That of the checkpoint is NaN without a sink, so that none fires.
         """
-        self._require_database()
-        parts, now = self._parts, self._parts.clock()
+        parts, now = self._opened(), self._parts.clock()
         first = parts.log.read(0, 1)
         begun_at = first[0].event.timestamp if first else now
         audit, backup = parts.notes.newest("audit"), parts.notes.newest("backup")
@@ -132,9 +128,8 @@ class Observed:
 
     def database_load(self) -> Values:
         """Return the connections, how many there may be, and how far each standby is behind."""
-        self._require_database()
         used, most, behind = nan, nan, dict[str, float]()
-        with self._parts.views.reading() as connection:
+        with self._opened().views.reading() as connection:
             if connection.dialect.name == "postgresql":
                 used, most = connection.execute(text(CONNECTIONS)).one()
                 behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
@@ -145,8 +140,7 @@ class Observed:
         }
 
     def webhooks(self) -> Values:
-        self._require_database()
-        parts = self._parts
+        parts = self._opened()
         pending, since = parts.webhook_deliveries.backlog()
         with parts.views.reading() as connection:
             rows = parts.webhook_endpoints.all(connection)
@@ -183,10 +177,11 @@ class Observed:
         found = (lookups, networks, drained)
         return dict(zip(PROVIDER_GAUGES, found, strict=True))
 
-    def _require_database(self) -> None:
-        """Raise if there is no database, because opening a SQLite file would create it."""
+    def _opened(self) -> "Container":
+        """Return the parts; raise without a database, because opening a SQLite file makes it."""
         if not self._parts.persistence.exists():
             raise ServiceUnavailable
+        return self._parts
 
 
 def _age_s(now: datetime, at: datetime | None) -> float:

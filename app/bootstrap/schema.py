@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
 
+from domain.errors import ForOperator
 from projections.engine.database import Database
 from projections.engine.sql_views import detached
 
@@ -17,7 +18,7 @@ _VERSIONS = Table(
 )
 
 
-class NewerSchema(Exception):
+class NewerSchema(ForOperator):
     """Raised when a later release has upgraded the tables; this release must not touch them."""
 
 

@@ -25,7 +25,7 @@ from app.cli.arguments import (
 )
 from app.cli.operation import Subject, misuse
 from app.cli.output import Facts, Named, Said
-from app.cli.session import Session, holder_of_key, refuse, take_turn, user
+from app.cli.session import Session, holder_of_key, take_turn, user
 from app.security.secrets import new_client_id, new_client_secret, new_operator_key
 from app.settings import RATE_LIMIT_MAX
 from domain.accounts.approvals import Proposal, WaitsForApproval
@@ -42,7 +42,7 @@ from domain.accounts.organization import (
 from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import PAID_IN, Adjustment, Metadata, Wallet, wallet_id
 from domain.cause import Cause
-from domain.errors import NotFound
+from domain.errors import refuse
 from domain.money import format_amount
 from projections.engine.reader import read_events
 from projections.engine.shape import Moment, Shape, amount_of
@@ -463,8 +463,7 @@ def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata
     with session.reading() as connection:
         found = session.container.transactions.of_any(connection, transaction_id)
     if found is None:
-        message = f"there is no transaction {transaction_id}"
-        raise NotFound(message)
+        refuse(f"there is no transaction {transaction_id}")
     if found.kind in NO_CHARGES:
         refuse(f"this transaction is no charge but a {found.kind}")
     return UUID(found.reference.id), found.metadata

@@ -17,10 +17,10 @@ from app.cli.books import audit, books
 from app.cli.operation import misuse
 from app.cli.output import Said, in_json, warn, written
 from app.cli.root import one_line
-from app.cli.session import Session, refuse
+from app.cli.session import Session
 from app.processes.importing import import_log
 from app.security.checkpoint_keys import verify as verify_signature
-from domain.errors import NotFound
+from domain.errors import refuse
 from domain.log.log import Poisoned, Stored, decoded
 from projections.audit.auditor import check_log
 from projections.audit.auditor import verify as audit_log
@@ -312,8 +312,7 @@ def _prove(session: Session, transaction_id: UUID) -> Mapping[str, Any]:
     with container.views.reading() as connection:
         entry = container.transactions.of_any(connection, transaction_id)
         if entry is None:
-            message = f"there is no transaction {transaction_id}"
-            raise NotFound(message)
+            refuse(f"there is no transaction {transaction_id}")
         index = container.kept_tree.index_of(connection, entry.position)
     row = container.log.stored(entry.position - 1, 1)[0]
     kept = _vouching(session, entry.position)

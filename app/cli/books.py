@@ -20,12 +20,11 @@ from app.books.reconcile import (
     Ours,
     Reconciliation,
     Theirs,
-    WrongFile,
     read_amounts,
     reconcile_costs,
     reconcile_deposits,
 )
-from app.books.statements import MonthsStatements, balance_of, statements_of
+from app.books.statements import Balance, MonthsStatements, balance_of, statements_of
 from app.books.trial_balance import month_balance
 from app.books.trial_balance import trial_balance as add_up
 from app.bootstrap.container import Container
@@ -42,8 +41,8 @@ from app.cli.arguments import (
 )
 from app.cli.import_files import read_account_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Named, Refusals, Said, in_parts, show_stream, warn, written
-from app.cli.session import Session, refuse
+from app.cli.output import Named, Said, in_parts, show_stream, warn, written
+from app.cli.session import Session
 from app.http.edge.media import csv_blocks
 from app.http.finance import page
 from app.http.finance.replies import Statement, show_statement
@@ -51,11 +50,12 @@ from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
 from app.processes.month_folder import Made, make_folder
 from domain.accounts.organization import Organization
+from domain.errors import refuse
 from domain.log.log import Log
 from domain.money import format_amount
 from projections.audit.export import Export
 from projections.engine.rebuild import Progress
-from projections.engine.shape import Shape, amount_of
+from projections.engine.shape import amount_of
 from projections.models.transactions import COLUMNS
 
 Facts = dict[str, Any]
@@ -153,17 +153,10 @@ def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
     return page.statement_page(shown, name, issuer).encode()
 
 
-class _Balance(Shape):
-    organization: UUID
-    balance: str
-    currency: str
-    position: int
-
-
 @audit.command("balance", right=None, on="any log")
 @organization_argument
 @at_option
-def balance(session: Session, organization_id: UUID, at: datetime | int | None) -> _Balance:
+def balance(session: Session, organization_id: UUID, at: datetime | int | None) -> Balance:
     """Tell what a wallet holds, or held, by its entries in the log.
 
     `position` is that of the last entry that counts. An entry that is dated before the one ahead
@@ -173,7 +166,7 @@ def balance(session: Session, organization_id: UUID, at: datetime | int | None) 
     found = balance_of(session.container.log, organization_id, at, session.watch("Reading"))
     if found is None:
         refuse(NO_WALLET)
-    return _Balance.of(found)
+    return found
 
 
 @audit.command("replay", right=None, on="any log")
@@ -323,14 +316,11 @@ def reconcile(
     options: Facts = {"currency": container.settings.currency, **known, **named}
     by = options.pop("by", None)
     data = file.read(FILE_BYTES_MAX + 1)
-    try:
-        theirs = read_amounts(data, Layout(**options))
-        if provider is None:
-            found = reconcile_deposits(container.log, theirs, month, progress)
-        else:
-            found = reconcile_costs(container.log, theirs, provider, by, month, progress)
-    except WrongFile as wrong:
-        raise Refusals(wrong.lines) from wrong
+    theirs = read_amounts(data, Layout(**options))
+    if provider is None:
+        found = reconcile_deposits(container.log, theirs, month, progress)
+    else:
+        found = reconcile_costs(container.log, theirs, provider, by, month, progress)
     session.ok = found.ok
     return _reconciled(found)
 

@@ -26,7 +26,7 @@ from app.cli.arguments import (
 from app.cli.import_files import FILE_BYTES_MAX, read_plan_file
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, in_parts, written
-from app.cli.session import Session, refuse
+from app.cli.session import Session
 from app.processes import providers as checks
 from app.processes.smoke import Smoked, Step, smoke
 from domain.catalogue.commands import Catalogue, Imported
@@ -34,6 +34,7 @@ from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
 from domain.catalogue.supplied import Supplied
 from domain.catalogue.syncing import Markup, Synced, SyncRules
 from domain.cause import Cause
+from domain.errors import refuse
 from domain.money import format_amount
 from projections.engine.shape import Shape
 from projections.models.plans import PlanRow
@@ -53,41 +54,22 @@ sandbox = subject.add("sandbox")
 plan_argument = id_argument("plan_id")
 
 
-class _PlanLine(Shape):
-    """What of a plan fits on one line."""
-
-    id: UUID
-    name: str
-    provider_plan_id: str | None
-    price: str | None
-    later: Sequence[str]
-    cost: str | None
-    mb: int
-    days: int
-    coverage: str
-    countries: int
-    organization: UUID | None
-    enabled: bool
-    excluded: Sequence[UUID]
-
-
-def _line_of(row: PlanRow) -> _PlanLine:
-    terms = row.terms
-    return _PlanLine.of(
-        row,
-        terms,
-        price=_price_in_full(terms),
-        later=[
-            f"{format_amount(each.retail_price_micros)} from {each.starts_at:%Y-%m-%dT%H:%M:%SZ}"
-            for each in terms.later_prices or ()
-        ],
-        cost=_cost_in_full(terms),
-        mb=terms.data_mb,
-        days=terms.validity_days,
-        coverage=terms.coverage_type,
-        countries=len(terms.coverage),
-        excluded=sorted(row.excluded, key=str),
-    )
+def _line_of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what of a plan fits on one line."""
+    later = entry["later_prices"]
+    return {
+        **{name: entry[name] for name in ("id", "name", "provider_plan_id")},
+        "price": _in_full(entry["retail_price"], entry["currency"]),
+        "later": [f"{it['retail_price']} from {it['from']:%Y-%m-%dT%H:%M:%SZ}" for it in later],
+        "cost": _in_full(entry["cost"], entry["cost_currency"]),
+        "mb": entry["data_mb"],
+        "days": entry["validity_days"],
+        "coverage": entry["coverage_type"],
+        "countries": len(entry["coverage"]),
+        "organization": entry["organization_id"],
+        "enabled": entry["enabled"],
+        "excluded": entry["excluded_organizations"],
+    }
 
 
 def _entry_of(row: PlanRow) -> Mapping[str, Any]:
@@ -117,14 +99,14 @@ def _price_of(terms: PlanTerms) -> str | None:
     return None if terms.unpriced else format_amount(terms.retail_price_micros)
 
 
-def _price_in_full(terms: PlanTerms) -> str | None:
-    return (price := _price_of(terms)) and f"{price} {terms.currency}"
-
-
 def _cost_in_full(terms: PlanTerms) -> str | None:
     """Return what the network takes for a plan, with its currency; None if it is not known."""
     cost = terms.cost
-    return None if cost is None else f"{format_amount(cost.amount_micros)} {cost.currency}"
+    return None if cost is None else _in_full(format_amount(cost.amount_micros), cost.currency)
+
+
+def _in_full(amount: str | None, currency: str) -> str | None:
+    return amount and f"{amount} {currency}"
 
 
 @plans.command("import", right="catalogue")
@@ -147,7 +129,8 @@ def list_plans(session: Session) -> Said:
     container = session.container
     with session.reading() as connection:
         rows = [row.at(container.clock()) for row in container.plans.all(connection)]
-    return Said([*map(_entry_of, rows)], [[*map(_line_of, rows)]])
+    entries = [*map(_entry_of, rows)]
+    return Said(entries, [[*map(_line_of, entries)]])
 
 
 @plans.command("price", right="catalogue")
@@ -213,7 +196,8 @@ def _changed(session: Session, change: Change) -> Said:
         enabled=plan.enabled,
         excluded=plan.excluded,
     )
-    return Said(_entry_of(row), [_line_of(row)])
+    entry = _entry_of(row)
+    return Said(entry, [_line_of(entry)])
 
 
 class _Supplied(Shape):
@@ -308,7 +292,7 @@ def _supplied(session: Session, name: str) -> Sequence[Supplied]:
 
 def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> _Supplied:
     terms = plan.terms.at(now)
-    cost, price = _cost_in_full(terms), _price_in_full(terms)
+    cost, price = _cost_in_full(terms), _in_full(_price_of(terms), terms.currency)
     return _Supplied.of(terms, plan, cost=cost, price=price, **given)
 
 

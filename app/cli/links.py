@@ -18,7 +18,7 @@ from app.cli.operation import Subject
 from app.cli.output import Facts, Named, Said, facts_of
 from app.cli.session import Session
 from domain.accounts.wallet import Wallet
-from domain.errors import NotFound
+from domain.errors import refuse
 from domain.links.bought_plan import Activation
 from domain.links.esim import ICCID, holder_of
 from domain.links.importing import ImportedLinks
@@ -73,8 +73,7 @@ def find_link(container: Container, identifier: UUID | str) -> Link:
         link_id = holder_of(container.log, container.network_names, identifier, or_last=True)
     link = container.log.find(Link, link_id) if link_id is not None else None
     if link is None:
-        message = "there is no link with this id or ICCID"
-        raise NotFound(message)
+        refuse("there is no link with this id or ICCID")
     return link
 
 
@@ -443,8 +442,7 @@ def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> 
     owner, store = endpoint.organization_id, container.webhook_deliveries
     wanted = [delivery_id] if delivery_id else store.failed(owner, endpoint_id)
     if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
-        message = f"there is no delivery {delivery_id} of this endpoint"
-        raise NotFound(message)
+        refuse(f"there is no delivery {delivery_id} of this endpoint")
     for each in wanted:
         container.webhooks.redeliver(owner, endpoint.id, each, None, cause)
     return {"endpoint": endpoint_id, "asked": len(wanted)}

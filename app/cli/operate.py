@@ -16,7 +16,7 @@ from app.cli.links import IDENTIFIER, find_link
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, warn
 from app.cli.root import one_line
-from app.cli.session import Session, refuse
+from app.cli.session import Session
 from app.processes import erasing
 from app.processes.backup import back_up, restore
 from app.processes.capacity import Use, capacity, in_mb
@@ -28,7 +28,7 @@ from app.security.key_file import KINDS, Kind, SigningKeysError
 from app.security.ring import ListedKey, Ring
 from domain.accounts.operator_acts import OperatorAct
 from domain.cause import Cause
-from domain.errors import NotFound
+from domain.errors import NotPossible, refuse
 from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
 from projections.audit.tree_keeper import TreeKeeper
@@ -163,7 +163,7 @@ def _find_key(container: Container, kid: str) -> tuple[Ring[Any], str, Row]:
             if row["kid"] == kid and each.state != "revoked":
                 return ring, each.kid, row
     message = f"there is no key {kid}, or it is revoked; see: python -m app keys list"
-    raise NotFound(message)
+    raise NotPossible(message)
 
 
 def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict[str, list[str]]:

@@ -1,13 +1,13 @@
 """`migrate`, and the processes of the Procfile."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from app.bootstrap.container import Container
 from app.cli.operation import Operation, Subject
 from app.cli.output import show, warn
+from app.cli.root import COMMANDS
 from app.cli.session import Session
 from app.processes.doctor import announce, split_database
 from app.processes.migrate import migrate
@@ -59,20 +59,7 @@ def migrate_tables(session: Session, process: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _web(container: Container) -> None:
-    from app.processes import web  # noqa: PLC0415  # Only this process loads Flask.
-
-    web.run(container)
-
-
-def _background(container: Container) -> None:
-    from app.processes import background  # noqa: PLC0415  # As above.
-
-    tracing.begin(container.settings, container.role)
-    background.run(container, container.role)  # type: ignore[arg-type]  # From the table below.
-
-
-def _add(name: str, run: Callable[[Container], None], text: str, *more: str) -> None:
+def _add(name: str, *more: str) -> None:
     """Add a process; it prints nothing."""
 
     def callback(session: Session) -> None:
@@ -81,25 +68,23 @@ def _add(name: str, run: Callable[[Container], None], text: str, *more: str) -> 
             raise WrongSetting(ALONE)
         container.role = name
         configure_logging(container.settings.log_format)
-        run(container)
+        if name == "web":
+            from app.processes import web  # noqa: PLC0415  # Only this process loads Flask.
 
-    text = "\n\n".join((text, *more, WAITS))
+            web.run(container)
+        else:
+            from app.processes import background  # noqa: PLC0415  # As above.
+
+            tracing.begin(container.settings, name)
+            background.run(container, name)  # type: ignore[arg-type]  # From the calls below.
+
+    text = "\n\n".join((COMMANDS[name], *more, WAITS))
     process = Operation(name, callback=callback, help=text, right=None, on="anything", prints=False)
     subject.add_command(process)
 
 
-_add("web", _web, "Serve HTTP in WEB_WORKERS processes.")
-_add(
-    "worker",
-    _background,
-    "Run lookups, provisioning and billing from the queues.",
-    "Run any number.",
-)
-_add("dispatcher", _background, "Follow the log and fill the queues.", STAND_BY)
-_add("projector", _background, "Follow the log and keep the read models up.", STAND_BY)
-_add(
-    "clock",
-    _background,
-    "Sweep idle work, ask for monthly fees, purge what has lapsed.",
-    STAND_BY,
-)
+_add("web")
+_add("worker", "Run any number.")
+_add("dispatcher", STAND_BY)
+_add("projector", STAND_BY)
+_add("clock", STAND_BY)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from threading import Event
-from typing import NoReturn
 from uuid import UUID, uuid4
 
 import click
@@ -19,23 +18,19 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
-from app.bootstrap.schema import NewerSchema
 from app.cli.operation import State
 from app.cli.output import Named, Refusals, warn, watched
-from app.processes.backup import NoBackup
-from app.processes.migrate import CannotMigrate, lost_events, missing_tables
-from app.security.key_file import SigningKeysError
+from app.processes.migrate import lost_events, missing_tables
 from app.security.secrets import operator_of
-from app.settings import Settings, WrongSetting
+from app.settings import Settings
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.accounts.operator_acts import Act, OperatorAct
 from domain.accounts.operators import Operator, Right
 from domain.accounts.organization import Organization
 from domain.catalogue.file_errors import FileRefused
 from domain.cause import Cause
-from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
+from domain.errors import Conflict, ForOperator, Refused, ServiceUnavailable, refuse
 from domain.log.log import Poisoned
-from projections.audit.export import NoExport
 from projections.engine.consumer import Stopped
 from projections.engine.positions import models_to_rebuild
 from projections.engine.rebuild import Progress
@@ -43,20 +38,7 @@ from projections.engine.rebuild import Progress
 TURN_WAIT_S = 10.0  # Most commands take a fraction of a second.
 TURN_LOOK_S = 0.05
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
-OTHER_ERRORS = (
-    WrongSetting,
-    CannotMigrate,
-    NoBackup,
-    NoExport,
-    NewerSchema,
-    SigningKeysError,
-    Poisoned,
-    Stopped,
-    Refused,
-    NotPossible,
-    Conflict,
-    OSError,
-)
+OTHER_ERRORS = (ForOperator, Poisoned, Stopped, Refused, Conflict, OSError)
 
 
 class Session:
@@ -161,10 +143,6 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
         raise Refusals(refused.lines) from refused
     except OTHER_ERRORS as error:
         raise click.ClickException(_line(error)) from error
-
-
-def refuse(message: str) -> NoReturn:
-    raise NotPossible(message)
 
 
 def holder_of_key(container: Container) -> Operator | None:

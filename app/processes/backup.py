@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -25,6 +25,7 @@ from app.bootstrap.hold import HELD
 from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, sync, write_file
 from app.security.keys import PEPPER, WEBHOOK_KEY, fingerprint
+from domain.errors import ForOperator
 from domain.log.aggregate import Event, class_of
 from domain.log.log import Log
 from projections.audit.auditor import verify as audit
@@ -39,7 +40,7 @@ OTHER_PEPPER = "SECRET_PEPPER is not that of the backup: until it is, client sec
 FORMAT = 1  # Raise it when older releases must not read new backups.
 
 
-class NoBackup(Exception):
+class NoBackup(ForOperator):
     """Raised with one line that says where something cannot be written or restored, and why."""
 
     def __init__(self, where: object, why: str) -> None:
@@ -117,10 +118,7 @@ def _fill(container: Container, draft: Path) -> Manifest:
     manifest = Manifest(
         made_at=container.clock(),
         engine=_engine(container),
-        position=end.position,
-        stream_id=end.stream_id,
-        stream_version=end.stream_version,
-        state_sha256=end.state_sha256,
+        **asdict(end),
         tables=table_versions(container),
         secret_pepper=_fingerprint(container),
         files={str(path.relative_to(draft)): _seal(path) for path in _files(draft)},

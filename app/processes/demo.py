@@ -15,7 +15,7 @@ from domain.accounts.organization import ApiClient, Organization, api_client_id
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.matching import PlanEntry
 from domain.cause import Cause
-from domain.errors import NotPossible
+from domain.errors import refuse
 from domain.ids import derive_id
 from domain.money import format_amount
 
@@ -64,8 +64,7 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
 def _ensure_organization(container: Container, organization_id: UUID, cause: Cause) -> None:
     log = container.log
     if container.operators.exist() and log.find(Wallet, wallet_id(organization_id)) is None:
-        message = "--demo gives money away, and there are operators: use an installation of its own"
-        raise NotPossible(message)
+        refuse("--demo gives money away, and there are operators: use an installation of its own")
     if log.find(Organization, organization_id) is None:
         log.append(Organization.register(organization_id, cause, name=NAME))
     if log.find(Wallet, wallet_id(organization_id)) is None:

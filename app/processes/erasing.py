@@ -14,7 +14,7 @@ from uuid import UUID
 from app.bootstrap.container import Container
 from domain.accounts.erasure import Erasure, Part
 from domain.cause import Cause
-from domain.errors import NotFound, ServiceUnavailable
+from domain.errors import ServiceUnavailable, refuse
 from domain.links.link import Link
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
@@ -90,8 +90,7 @@ def find_stream(
     found = container.log.get(KINDS[kind], stream_id, f"{kind} {stream_id}")
     owner: UUID = found.owner()["organization_id"]
     if organization_id not in {None, owner}:
-        message = f"there is no {kind} {stream_id}"
-        raise NotFound(message)
+        refuse(f"there is no {kind} {stream_id}")
     wanted = Wanted(owner)
     _add(container, wanted, kind, stream_id)
     return wanted

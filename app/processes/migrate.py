@@ -13,6 +13,7 @@ from app.bootstrap.schema import NewerSchema, ensure, forget, is_current, versio
 from app.processes.erasing import erase_again
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.accounts.organization import ENDLESS_ENDS
+from domain.errors import ForOperator
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
@@ -30,7 +31,7 @@ RESTORE = "move what is there away, then restore it from a backup, or begin anew
 logger = logging.getLogger(__name__)
 
 
-class CannotMigrate(Exception):
+class CannotMigrate(ForOperator):
     """Raised with one line that names the setting at fault."""
 
 

@@ -17,7 +17,7 @@ from app.bootstrap.container import Container
 from domain.catalogue.matching import PLANS_MAX
 from domain.catalogue.supplied import Supplied
 from domain.cost import ProviderBalance
-from domain.errors import NotPossible
+from domain.errors import NotPossible, refuse
 from domain.links.network import EsimNetwork
 from domain.lookups.ports import LookupProvider
 from domain.money import format_amount
@@ -92,8 +92,7 @@ def supplied_by(network: EsimNetwork) -> Sequence[Supplied]:
         message = f"the network {network.name} does not give its catalogue: {problem_of(error)}"
         raise NotPossible(message) from error
     if len(supplied) > PLANS_MAX:
-        message = f"the network {network.name} lists more than {PLANS_MAX} plans"
-        raise NotPossible(message)
+        refuse(f"the network {network.name} lists more than {PLANS_MAX} plans")
     return supplied
 
 
@@ -152,5 +151,4 @@ def trials(name: str, transcripts: Path) -> tuple[str, str | None]:
 def _text(balance: ProviderBalance | None) -> str | None:
     if balance is None:
         return None
-    sign = "-" if balance.amount_micros < 0 else ""
-    return f"{sign}{format_amount(abs(balance.amount_micros))} {balance.currency}"
+    return f"{format_amount(balance.amount_micros)} {balance.currency}"

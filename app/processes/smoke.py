@@ -13,7 +13,7 @@ from app.processes.providers import supplied_by
 from domain.catalogue.plan import SIMULATED
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cost import Cost
-from domain.errors import NotPossible
+from domain.errors import refuse
 from domain.links.esim import holder_of
 from domain.links.lost_order import search_span
 from domain.links.network import Endpoint, EsimNetwork, OrderNetwork, ProviderPlan, StockNetwork
@@ -76,8 +76,7 @@ def smoke(
         if lookup.name == name:
             return _look_up(container, lookup, spend_max_micros, number)
     if not container.networks.is_configured(name):
-        message = f"{name} is not configured: see LOOKUP_PROVIDER and NETWORK_PROVIDER"
-        raise NotPossible(message)
+        refuse(f"{name} is not configured: see LOOKUP_PROVIDER and NETWORK_PROVIDER")
     network = container.networks.of(name)
     plan, cost = _plan(container, network, spend_max_micros, plan_id)
     smoked = Smoked(cost=cost)
@@ -93,8 +92,7 @@ def _look_up(
 ) -> Smoked:
     cost = container.settings.lookup_costs.get(provider.name)
     if cost is None:
-        message = f"COST_PER_LOOKUP does not say what {provider.name} takes for a lookup"
-        raise NotPossible(message)
+        refuse(f"COST_PER_LOOKUP does not say what {provider.name} takes for a lookup")
     _require_cheap(cost, spend_max_micros)
     smoked = Smoked(cost=cost)
     found = smoked.do("look up", lambda: provider.look_up(NOBODY, number))
@@ -117,8 +115,7 @@ def _plan(
     priced = [(plan, cost) for plan, cost in known if cost is not None]
     wanted = [each for each in priced if plan_id in {None, each[0].provider_plan_id}]
     if not wanted:
-        message = f"no plan of {network.name} with a known cost: name another, or import one"
-        raise NotPossible(message)
+        refuse(f"no plan of {network.name} with a known cost: name another, or import one")
     plan, cost = min(wanted, key=lambda each: each[1].amount_micros)
     _require_cheap(cost, spend_max_micros)
     return plan, cost
@@ -137,8 +134,7 @@ def _imported(container: Container, name: str) -> list[tuple[ProviderPlan, Cost 
 def _require_cheap(cost: Cost, spend_max_micros: int) -> None:
     if cost.amount_micros > spend_max_micros:
         takes = f"{format_amount(cost.amount_micros)} {cost.currency}"
-        message = f"it costs {takes}, more than --spend-max; nothing was bought"
-        raise NotPossible(message)
+        refuse(f"it costs {takes}, more than --spend-max; nothing was bought")
 
 
 def _order(container: Container, network: OrderNetwork, plan: ProviderPlan, smoked: Smoked) -> None:

@@ -57,8 +57,7 @@ class Caller:
     rate_limit: int | None = None  # Its own limit of requests per minute; 0: no limit.
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
+class _State(NamedTuple):
     """What is known of a client and an organization; None for what does not exist.
 
     `bound_to` is the client's own organization; None for a machine-to-machine client.
@@ -73,19 +72,6 @@ class _State:
 
 
 NOBODY = _State(revoked=None, bound_to=None, status=None)
-
-
-class _Row(NamedTuple):
-    """The columns that `_statement` selects."""
-
-    revoked: int
-    # The client's organization as the database writes it; None: a machine-to-machine client.
-    bound_to: Any
-    status: Status | None
-    price_micros: int | None
-    lookup_enabled: int | None
-    rate_limit: int | None
-    caught_up_at: int | None
 
 
 class _Remembered(NamedTuple):
@@ -133,7 +119,7 @@ class Memory:
             return None
         if left_s < AHEAD_S:
             renew_soon(asked, partial(read, asked))
-        return row.state if self._counts(row.caught_up_at, known, known.met_at) else None
+        return row.state if self.believes(known, row.caught_up_at, known.met_at) else None
 
     def meet(self, asked: Asked) -> _Known:
         """Return what is known, and hear of its commits from now on; call this before reading."""
@@ -149,15 +135,10 @@ class Memory:
                     self._by_stream.setdefault(stream.hex, set()).add(asked)
         return known
 
-    def believes(self, known: _Known, caught_up_at: int) -> bool:
+    def believes(self, known: _Known, caught_up_at: int, since: int = 0) -> bool:
         """Tell whether a row as of a moment counts: it is neither too old nor outdated."""
-        return self._counts(caught_up_at, known)
-
-    def _counts(self, caught_up_at: int, known: _Known, *moments: int) -> bool:
-        now = self._now()
-        earlier = (known.outdated_at, self._outdated_at, *moments)
-        outdated = any(caught_up_at <= each for each in earlier)
-        return _is_near(caught_up_at, now) and not outdated
+        is_near = abs(self._now() - caught_up_at) <= TRUSTED_MICROS
+        return is_near and caught_up_at > max(known.outdated_at, self._outdated_at, since)
 
     def keep(self, known: _Known, state: _State, caught_up_at: int) -> None:
         """Remember a row for which `believes` is true."""
@@ -256,37 +237,38 @@ class Authorizer:
 
     def _read(self, asked: Asked) -> _State:
         (client_id, organization_id), memory = asked, self._memory
-        known, row = memory.meet(asked), self._row(client_id, organization_id)
-        told = NOBODY if row is None else _state_of(row)
+        known = memory.meet(asked)
+        told, caught_up_at = self._state_of_row(client_id, organization_id)
         # The read model may not have the organization yet, so then the log decides.
-        if row is not None and (organization_id is None or row.status is not None):
-            caught_up_at = row.caught_up_at or 0
-            if memory.believes(known, caught_up_at):
-                memory.keep(known, told, caught_up_at)
-                return told
+        is_whole = organization_id is None or told.status is not None
+        if told is not NOBODY and is_whole and memory.believes(known, caught_up_at):
+            memory.keep(known, told, caught_up_at)
+            return told
         state = self._state_of_log(client_id, organization_id)
         # Also if there was no row, because the first row may still show an older state.
         if state != told:
             memory.contradict(known)
         return state
 
-    def _row(self, client_id: str, organization_id: UUID | None) -> _Row | None:
+    def _state_of_row(self, client_id: str, organization_id: UUID | None) -> tuple[_State, int]:
+        """Return what the read models say, and as of when they do."""
         found = self._database.rows(self._statement, client=client_id, wanted=organization_id)
-        return _Row(*found[0]) if found else None
+        if not found:
+            return NOBODY, 0
+        revoked, bound_to, status, price_micros, enabled, rate_limit, caught_up_at = found[0]
+        whose = UUID(bound_to) if isinstance(bound_to, str) else bound_to
+        may_look_up = enabled is None or bool(enabled)
+        state = _State(bool(revoked), whose, status, price_micros, may_look_up, rate_limit)
+        return state, caught_up_at or 0
 
     def _state_of_log(self, client_id: str, organization_id: UUID | None) -> _State:
         client = self._log.find(ApiClient, api_client_id(client_id))
-        organization = None
-        if organization_id is not None:
-            organization = self._log.find(Organization, organization_id)
-        return _State(
-            revoked=None if client is None else client.revoked,
-            bound_to=None if client is None else client.organization_id,
-            status=None if organization is None else organization.status,
-            price_micros=None if organization is None else organization.price_micros,
-            lookup_enabled=organization is None or organization.lookup_enabled,
-            rate_limit=None if organization is None else organization.rate_limit_per_minute,
-        )
+        its = None if organization_id is None else self._log.find(Organization, organization_id)
+        revoked, bound_to = (client.revoked, client.organization_id) if client else (None, None)
+        if its is None:
+            return _State(revoked, bound_to, None)
+        limit = its.rate_limit_per_minute
+        return _State(revoked, bound_to, its.status, its.price_micros, its.lookup_enabled, limit)
 
 
 def _require_client(state: _State) -> None:
@@ -296,21 +278,6 @@ def _require_client(state: _State) -> None:
 
 def _lacking(scope: str) -> InsufficientScope:
     return InsufficientScope(f"The access token lacks the scope {scope}.")
-
-
-def _state_of(row: _Row) -> _State:
-    return _State(
-        revoked=bool(row.revoked),
-        bound_to=UUID(row.bound_to) if isinstance(row.bound_to, str) else row.bound_to,
-        status=row.status,
-        price_micros=row.price_micros,
-        lookup_enabled=row.lookup_enabled is None or bool(row.lookup_enabled),
-        rate_limit=row.rate_limit,
-    )
-
-
-def _is_near(micros: int, now: int) -> bool:
-    return abs(now - micros) <= TRUSTED_MICROS
 
 
 def _statement(

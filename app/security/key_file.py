@@ -24,6 +24,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from domain.errors import ForOperator
+
 Algorithm = Literal["RS256", "ES256"]
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
@@ -41,7 +43,7 @@ P256_BYTES = 32
 _TEXT = re.compile(rb"created_at: (\S{32})\nlifetime_s: ([0-9]{1,9})\n(?=-----BEGIN )")
 
 
-class SigningKeysError(Exception):
+class SigningKeysError(ForOperator):
     """Raised when the directory SIGNING_KEYS cannot be used; its text is one line."""
 
     def __init__(self, path: Path, reason: str | None) -> None:
@@ -56,7 +58,7 @@ class Revoked(msgspec.Struct, frozen=True):
     revoked_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Key:
     """A key pair; `kid` is half of its RFC 7638 thumbprint, so it never names another key.
 

@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -121,7 +122,27 @@ def end_work() -> None:
 Tell = Callable[[str, str, float], None]  # Actor, outcome, seconds.
 
 
-class WorkLog(Middleware):
+class EachMessage(Middleware):
+    """Hears when the work on a message ends, however it does."""
+
+    @abstractmethod
+    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None: ...
+
+    def after_process_message(
+        self,
+        broker: Broker,  # noqa: ARG002  # The signature is the library's.
+        message: MessageProxy,
+        *,
+        result: Any = None,  # noqa: ARG002  # As above.
+        exception: BaseException | None = None,
+    ) -> None:
+        self.ended(message, "done" if exception is None else "failed", exception)
+
+    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:  # noqa: ARG002  # As above.
+        self.ended(message, "skipped", None)
+
+
+class WorkLog(EachMessage):
     """Adds the work to the log lines of its thread; `tell` is called at the end of each message."""
 
     def __init__(self, tell: Tell) -> None:
@@ -133,20 +154,7 @@ class WorkLog(Middleware):
         ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
         begin_work(command=message.actor_name, **ids)
 
-    def after_process_message(
-        self,
-        broker: Broker,  # noqa: ARG002  # The signature is the library's.
-        message: MessageProxy,
-        *,
-        result: Any = None,  # noqa: ARG002  # As above.
-        exception: BaseException | None = None,
-    ) -> None:
-        self._end(message, "done" if exception is None else "failed", exception)
-
-    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:  # noqa: ARG002  # As above.
-        self._end(message, "skipped", None)
-
-    def _end(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:
+    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:
         now_s = time.perf_counter()
         seconds = now_s - (_work.began_s or now_s)  # 0 if the message was skipped before it began.
         facts = {"outcome": outcome, "duration_ms": round(seconds * 1000, 1)}
@@ -288,22 +296,12 @@ class _Lines(logging.StreamHandler[TextIO]):
         return True
 
 
-class About(logging.Filter):
-    """Adds to a line the request, actor, job or link that it is about, unless it has them."""
-
-    def __init__(self, current: Callable[[], str | None]) -> None:
-        super().__init__()
-        self._current = current
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        request_id = self._current()
-        facts = dict(_work.facts or {})
-        if request_id is not None:
-            facts["request_id"] = request_id
-        for name, value in facts.items():
-            if not hasattr(record, name):
-                setattr(record, name, value)
-        return True
+def add_work(record: logging.LogRecord) -> bool:
+    """Add to a line the request, actor, job or link that it is about, unless it has them."""
+    request_id = request_id_here()
+    facts = {**(_work.facts or {}), **({"request_id": request_id} if request_id else {})}
+    vars(record).update({name: it for name, it in facts.items() if not hasattr(record, name)})
+    return True
 
 
 def configure_logging(
@@ -319,7 +317,7 @@ def configure_logging(
     logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = _Lines(sys.stderr)
-    handler.addFilter(About(request_id))
+    handler.addFilter(add_work)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in QUIET:

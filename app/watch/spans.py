@@ -35,7 +35,7 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import SpanKind, Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from app.watch.logging import carried, mask, request_id_here
+from app.watch.logging import EachMessage, carried, mask, request_id_here
 from app.watch.metrics import release
 from app.watch.tracing import Tracing
 from domain.log.aggregate import Event
@@ -262,7 +262,7 @@ def following(app: WSGIApplication) -> WSGIApplication:
     return run
 
 
-class Messages(Middleware):
+class Messages(EachMessage):
     """Carries the trace in the options of a message, from who publishes it to who works on it.
 
     The spans of pika end with the receipt, in the thread of a queue; the work is in another one.
@@ -281,20 +281,7 @@ class Messages(Middleware):
         )
         self._here.work = span, context.attach(trace.set_span_in_context(span))
 
-    def after_process_message(
-        self,
-        broker: Broker,  # noqa: ARG002  # As above.
-        message: MessageProxy,  # noqa: ARG002  # As above.
-        *,
-        result: Any = None,  # noqa: ARG002  # As above.
-        exception: BaseException | None = None,
-    ) -> None:
-        self._end(exception)
-
-    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:  # noqa: ARG002  # As above.
-        self._end(None)
-
-    def _end(self, error: BaseException | None) -> None:
+    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:  # noqa: ARG002  # Of all that hear it.
         span, token = self._here.__dict__.pop("work", (None, None))
         if span is None:
             return

@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.values import MultiProcessValue
 
 from app.watch.gauges import GAUGES, PROVIDER_GAUGES
+from app.watch.metrics import gauge
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # The library reads it when a worker imports it.
 PULSE_S = 1.0
@@ -78,20 +79,14 @@ class WorkerGauges:
         self._providers_up = providers_up
         self._process = ProcessCollector(registry=None)
         self._cpu_s = 0.0
-        alive = Gauge("web_workers", "Workers.", registry=None, multiprocess_mode="livesum")
-        alive.set(1)
+        gauge("Workers.")("web_workers").set(1)
         self._up = {
             name: Gauge(
                 name, GAUGES[name][0], ["provider"], registry=None, multiprocess_mode="livemin"
             )
             for name in PROVIDER_GAUGES
         }
-        self._memory = Gauge(
-            "web_workers_resident_memory_bytes",
-            "Memory of all workers.",
-            registry=None,
-            multiprocess_mode="livesum",
-        )
+        self._memory = gauge("Memory of all workers.")("web_workers_resident_memory_bytes")
         self._cpu = Counter("web_workers_cpu_seconds", "CPU time of all workers.", registry=None)
 
     def start(self) -> None:

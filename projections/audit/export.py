@@ -15,6 +15,7 @@ import msgspec
 from eventsourcing.domain import EventSourcingError
 from eventsourcing.utils import TopicError
 
+from domain.errors import ForOperator
 from domain.log.aggregate import Created
 from domain.log.log import Log, Poisoned, Stored
 from domain.log.mapper import decode
@@ -47,7 +48,7 @@ class Subtrees(msgspec.Struct, frozen=True):
     hashes: list[str]
 
 
-class NoExport(Exception):
+class NoExport(ForOperator):
     """Raised with one line that says why a file cannot be imported."""
 
 

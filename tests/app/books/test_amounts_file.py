@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.books.reconcile import FILE_BYTES_MAX, Layout, WrongFile, read_amounts
+from app.books.reconcile import FILE_BYTES_MAX, FileRefused, Layout, read_amounts
 
 LAYOUT = Layout("USD")
 
@@ -14,7 +14,7 @@ def amounts(text: str, layout: Layout = LAYOUT) -> list[int]:
 
 
 def wrong(data: bytes, layout: Layout = LAYOUT) -> list[str]:
-    with pytest.raises(WrongFile) as refused:
+    with pytest.raises(FileRefused) as refused:
         read_amounts(data, layout)
     return [*refused.value.lines]
 

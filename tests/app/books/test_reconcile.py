@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from app.books.reconcile import (
+    FileRefused,
     Ours,
     Period,
     Theirs,
-    WrongFile,
     by_period,
     costs_of,
     deposits_of,
@@ -47,9 +47,9 @@ def test_each_kind_of_difference_is_found() -> None:
 def test_lines_of_one_reference_are_added_up() -> None:
     found = reconcile([theirs("a", 5), theirs("a", -2, line=3)], [ours("a", 1), ours("a", 2)])
     assert (found.ok, found.matched) == (True, 1)
-    with pytest.raises(WrongFile) as refused:
+    with pytest.raises(FileRefused) as refused:
         reconcile([theirs("a"), theirs("a", line=3, currency="EUR")], [])
-    assert refused.value.lines == ("line 3: line 2 has this reference in USD",)
+    assert refused.value.lines == ["line 3: line 2 has this reference in USD"]
 
 
 def test_only_what_is_of_the_month_is_missed_there() -> None:
@@ -130,6 +130,6 @@ def test_what_has_no_reference_is_added_up_by_day_or_month(
 
 
 def test_a_reference_that_is_no_date_is_told() -> None:
-    with pytest.raises(WrongFile) as refused:
+    with pytest.raises(FileRefused) as refused:
         by_period([theirs("2026-03-01"), theirs("INV-1", line=3), theirs("", line=4)], "day")
     assert [each.split(":")[0] for each in refused.value.lines] == ["line 3", "line 4"]

@@ -12,7 +12,7 @@ from app.books.statements import balance_of, statements_of
 from domain.accounts.wallet import CHARGED_FOR
 from domain.finance.month import Month
 from domain.finance.statement import Statement
-from domain.money import format_amount, parse_amount
+from domain.money import parse_amount
 from domain.months import first_instant, month_of, months_before, next_month
 from projections.engine.reader import read_events
 from projections.engine.verify import differences
@@ -181,18 +181,15 @@ def test_the_balance_at_any_point_is_that_of_the_last_entry_by_then(books: Books
         mine = [each.entry for each in own]
         now = balance_of(log, owner)
         assert now is not None
-        assert (format_amount(now.balance_micros), now.position) == (
-            mine[-1].balance_after,
-            mine[-1].position,
-        )
+        assert (now.balance, now.position) == (mine[-1].balance_after, mine[-1].position)
         for each in mine[::7]:
             then = balance_of(log, owner, each.position)
             assert then is not None
-            assert format_amount(then.balance_micros) == each.balance_after
+            assert then.balance == each.balance_after
         end = first_instant("2026-07")
         counted = [each for at, each in enumerate(mine, 1) if max(e.at for e in own[:at]) <= end]
         then = balance_of(log, owner, end)
         assert (then is None) == (not counted)
-        assert then is None or format_amount(then.balance_micros) == counted[-1].balance_after
+        assert then is None or then.balance == counted[-1].balance_after
     assert balance_of(log, uuid4()) is None
     assert balance_of(log, books.year.organizations[0], 0) is None

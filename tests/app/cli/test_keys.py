@@ -26,12 +26,6 @@ def test_those_who_only_sign_checkpoints_can_tell_their_key(nowhere: Shell) -> N
     assert nowhere.json("keys", "list") == {"data": [made]}
 
 
-def test_a_directory_that_is_not_there_is_named(nowhere: Shell) -> None:
-    refusal = nowhere.refusal("keys", "list")
-    assert refusal.startswith("SIGNING_KEYS: ")
-    assert str(nowhere.home) in refusal
-
-
 def test_a_directory_that_others_can_read_is_refused(nowhere: Shell) -> None:
     (nowhere.home / "var" / "keys").mkdir(parents=True, mode=0o755)
     assert "0700" in nowhere.refusal("keys", "rotate")

@@ -209,9 +209,3 @@ def test_a_key_without_operators_is_of_another_installation(shell: Shell) -> Non
 def test_a_name_is_that_of_an_account(shell: Shell, name: str) -> None:
     line = ("operator", "create", "--may", "keys", "--", name)
     assert shell.refusal(*line, status=1 if name else 2)
-
-
-def test_an_unknown_right_is_named(shell: Shell) -> None:
-    line = ("operator", "create", "anna", "--may")
-    assert f"is not a list of: {', '.join(RIGHTS)}" in shell.refusal(*line, "money,root", status=2)
-    assert created(shell, "anna", ALL_RIGHTS)

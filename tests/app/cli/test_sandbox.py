@@ -4,18 +4,10 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-import pytest
-
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cause import Cause
 from tests.app.cli.shell import Shell
 from tests.docs.verifier import verify
-
-
-@pytest.mark.parametrize("hours", ["0", "-1", "8761", "soon", "0.5", "nan"])
-def test_hours_are_above_0_and_at_most_a_year(shell: Shell, hours: str) -> None:
-    sandbox = shell.having(SANDBOX="true")
-    assert "HOURS" in sandbox.refusal("sandbox", "advance", "--", hours, status=2)
 
 
 def test_play_money_needs_no_right_and_both_audits_accept_it(shell: Shell, tmp_path: Path) -> None:

@@ -9,16 +9,9 @@ from uuid import UUID
 import jwt as pyjwt
 import pytest
 
-from app.security.key_file import generate_key, key_path
+from app.security.key_file import key_path
 from app.security.keys import KeyRing
-from app.security.tokens import (
-    _PREPARED_MAX,
-    LEEWAY_S,
-    Claims,
-    TokenIssuer,
-    TokenVerifier,
-    _PreparedKeys,
-)
+from app.security.tokens import LEEWAY_S, Claims, TokenIssuer, TokenVerifier
 from domain.errors import Unauthorized
 from tests.app.security.forge import GONE, Forge, load
 from tests.app.security.rings import ALGORITHMS, HandClock, ensured_ring, ring_of
@@ -203,12 +196,3 @@ def test_a_token_of_a_key_that_was_deleted_is_refused_within_a_second(
     key_path(directory, pyjwt.get_unverified_header(token)["kid"]).unlink()
     office.clock.forward(seconds=1)
     assert not office.accepts(token)
-
-
-def test_prepared_keys_are_kept_once_each_and_in_bounded_number(clock: HandClock) -> None:
-    prepared = _PreparedKeys()
-    keys = [generate_key("ES256", clock(), 3630) for _ in range(_PREPARED_MAX + 1)]
-    for key in keys:
-        once = prepared.get(key, key.public_key)
-        assert prepared.get(key, key.public_key) is once
-    assert len(prepared._by_kid) <= _PREPARED_MAX  # noqa: SLF001 - memory has no public face.

@@ -7,10 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 from eventsourcing.persistence import StoredEvent
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import Counter
 
 from app.watch import metrics
-from app.watch.metrics import EventCounters
+from app.watch.gauges import DECIDING
+from app.watch.metrics import METRICS, Metrics
 from domain.accounts.wallet import Wallet
 from domain.links.plan_change import PlanChange
 from domain.lookups.bulk_job import BulkJob
@@ -29,16 +30,15 @@ def charge(**other: object) -> StoredEvent:
 
 def counted(*commits: Sequence[StoredEvent]) -> Mapping[str, float]:
     """Return what is not zero."""
-    counters, registry = EventCounters(), CollectorRegistry()
-    for each in counters.collectors:
-        registry.register(each)
+    counting = Metrics(lambda _: [], 0)
     for commit in commits:
-        counters.appended(commit)
+        counting.appended(commit)
     return {
         f"{sample.name.removesuffix('_total')} {' '.join(sample.labels.values())}".strip(): value
-        for family in registry.collect()
+        for name in METRICS[DECIDING]
+        for family in counting.made[name].collect()
         for sample in family.samples
-        if (value := sample.value) and not sample.name.endswith("_created")
+        if (value := sample.value)
     }
 
 
@@ -56,9 +56,9 @@ def test_charges_of_a_commit_are_counted_by_kind_to_the_last_micro() -> None:
 def test_a_commit_of_many_charges_is_one_step_of_each_counter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counters, steps = EventCounters(), list[float]()
+    counting, steps = Metrics(lambda _: [], 0), list[float]()
     monkeypatch.setattr(Counter, "inc", lambda _, amount=1: steps.append(amount))
-    counters.appended([charge() for _ in range(30)])
+    counting.appended([charge() for _ in range(30)])
     assert steps == [30, pytest.approx(0.15)]
 
 

@@ -60,8 +60,8 @@ def scrape(process: Process, role: ProcessName = "serve") -> dict[str, float]:
 
 @pytest.mark.any_database
 def test_a_metric_has_our_prefix_and_an_old_one_its_old_name_too(process: Process) -> None:
-    process.metrics.fell_over("twilio", "outage")
-    process.metrics.told("2xx")
+    process.metrics.count("lookup_fallovers", "twilio", "outage")
+    process.metrics.count("webhook_attempts", "2xx")
     text = generate_latest(process.metrics.registry("serve")).decode()
     told = 'webhook_attempts_total{outcome="2xx"} 1.0\n'
     assert f"\n{PREFIX}{told}" in text

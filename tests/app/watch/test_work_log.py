@@ -38,7 +38,7 @@ def lines(caplog: pytest.LogCaptureFixture, *job_ids: str) -> list[dict[str, obj
 @pytest.fixture(autouse=True)
 def information(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "app.work")
-    caplog.handler.addFilter(observability.About(lambda: None))
+    caplog.handler.addFilter(observability.add_work)
 
 
 def test_a_slice_is_a_line_with_its_job_and_the_request_that_asked_for_it(
@@ -74,11 +74,11 @@ def test_after_its_end_no_line_names_the_work() -> None:
     observability.begin_work(command="work_link", link_id="1")
     observability.note_cause(lambda: {"request_id": "r"})
     record = logging.makeLogRecord({"msg": "during"})
-    assert observability.About(lambda: None).filter(record)
+    assert observability.add_work(record)
     assert vars(record)["request_id"] == "r"
     observability.end_work()
     record = logging.makeLogRecord({"msg": "after"})
-    observability.About(lambda: None).filter(record)
+    observability.add_work(record)
     assert not hasattr(record, "request_id")
     assert not hasattr(record, "command")
 
