@@ -1,5 +1,6 @@
 """The image and the composition agree with the Procfile, the settings and the tree."""
 
+import json
 import re
 import shlex
 import shutil
@@ -18,7 +19,8 @@ from app.processes.doctor import examine
 from app.processes.migrate import migrate
 from app.settings import Settings, name_of
 from tests.app.cli.shell import ROOT
-from tests.installation import Installation
+from tests.installation import Installation, wait_until
+from tests.ops.processes import START_S, Watched, until_ready, watched
 from tests.servers.postgres import PostgresServer
 from tests.servers.running import newest
 
@@ -64,6 +66,24 @@ def test_the_image_sets_only_settings_and_no_secret() -> None:
     named = set(re.findall(r"([A-Z_]+)=", instructions("ENV")[0]))
     assert named - SETTINGS == {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
     assert not named & {"SECRET_PEPPER", "DATABASE_URL", "BROKER_URL"}
+
+
+def test_a_container_is_healthy_when_its_process_is_ready(tmp_path: Path) -> None:
+    """The command of the image, against a process that works and one that lacks its broker."""
+    with watched(tmp_path, "serve") as serve:
+        until_ready(serve)
+        assert _is_healthy(serve)
+        with watched(tmp_path, "worker", BROKER_URL="amqp://127.0.0.1:1") as worker:
+            assert not _is_healthy(worker)
+            wait_until(lambda: worker.get("/readyz")[0] == 503, START_S)
+            assert not _is_healthy(worker)
+    assert not _is_healthy(serve)
+
+
+def _is_healthy(process: Watched) -> bool:
+    command = json.loads(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
+    port = {"METRICS_PORT": str(process.metrics_port)}
+    return subprocess.run(command, env=port, capture_output=True, check=False).returncode == 0
 
 
 def test_the_composition_runs_each_process_of_the_procfile() -> None:
