@@ -21,7 +21,7 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.links.network import Order
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created, Root, itself, sets
 from domain.log.log import Log
 
 # How much earlier than us a network may date an order: it cuts to seconds, and our clock may be two
@@ -60,6 +60,7 @@ class LostOrder(Root):
         """
 
         TOPIC = "lost_order.opened"
+        SETS = sets(opened=itself, found=None, ended=frozenset(), is_settled=False)
 
         network: str
         plan: BoughtPlan
@@ -67,24 +68,16 @@ class LostOrder(Root):
         until: datetime
         settled_at: datetime
 
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.opened = self
-            aggregate.found = None
-            aggregate.ended = frozenset()
-            aggregate.is_settled = False
-
     class Found(Event):
         """An order that no link had taken; this commit claims its eSIM, so no link will."""
 
         TOPIC = "lost_order.found"
+        SETS = sets(found=itself)
 
         order_reference: str
         iccid: str
         placed_at: datetime
         cost: Cost | None
-
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.found = self
 
     class TakenBack(Event):
         """The network has taken the eSIM back."""
@@ -116,9 +109,7 @@ class LostOrder(Root):
         """Nothing more can come of the call."""
 
         TOPIC = "lost_order.settled"
-
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.is_settled = True
+        SETS = sets(is_settled=True)
 
     opened: Opened
     found: Found | None
