@@ -60,7 +60,13 @@ class LostOrder(Root):
         """
 
         TOPIC = "lost_order.opened"
-        SETS = sets(opened=itself, found=None, ended=frozenset(), is_settled=False)
+        SETS = sets(
+            *("organization_id", "link_id", "network"),
+            opened=itself,
+            found=None,
+            ended=frozenset(),
+            is_settled=False,
+        )
 
         network: str
         plan: BoughtPlan
@@ -111,6 +117,9 @@ class LostOrder(Root):
         TOPIC = "lost_order.settled"
         SETS = sets(is_settled=True)
 
+    organization_id: UUID
+    link_id: UUID
+    network: str
     opened: Opened
     found: Found | None
     ended: frozenset[str]  # The references of the orders that were found and dealt with.
@@ -184,7 +193,7 @@ class LostOrder(Root):
         self._note(self.Settled, cause)
 
     def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        owner = {"organization_id": self.opened.organization_id, "link_id": self.opened.link_id}
+        owner = {"organization_id": self.organization_id, "link_id": self.link_id}
         self.record(event, cause, **owner, **facts)
 
 
@@ -238,5 +247,5 @@ def is_of(lost: LostOrder, order: Order, *, by_reference: bool) -> bool:
     if order.order_reference in lost.ended:
         return False
     if by_reference:
-        return order.reference == str(lost.opened.link_id)
+        return order.reference == str(lost.link_id)
     return lost.opened.since - APART <= order.placed_at <= lost.opened.until
