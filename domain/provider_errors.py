@@ -1,7 +1,7 @@
 """What adapters of providers may raise; every other error becomes one of these."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 
 class ProviderError(Exception):
@@ -39,19 +39,27 @@ def unknown_after(error: ProviderError) -> OutcomeUnknown:
 
 
 @contextmanager
-def in_doubt() -> Iterator[None]:
+def becoming(
+    these: type[ProviderError] | tuple[type[ProviderError], ...],
+    make: Callable[[ProviderError], ProviderError] = unknown_after,
+) -> Iterator[None]:
+    """Make other errors of these, with no trace of them: an error may hold what a reply said."""
+    try:
+        yield
+    except these as error:
+        made = make(error)
+    else:
+        return
+    raise made
+
+
+def in_doubt() -> AbstractContextManager[None]:
     """Make OutcomeUnknown of a read that fails, where only that read could tell what happened.
 
     A refused change may have been done before: a proxy may have sent it twice, and the provider
     refuses the second one.
     """
-    try:
-        yield
-    except Unavailable as error:
-        unknown = unknown_after(error)
-    else:
-        return
-    raise unknown
+    return becoming(Unavailable)
 
 
 def problem_of(error: Exception) -> str:

@@ -9,11 +9,9 @@ import dramatiq
 from dramatiq import Broker
 
 from workers.fees import MonthlyFees
-from workers.links import LinkWork
 from workers.lookup_turns import LookupTurns
-from workers.lost_orders import LostOrders
-from workers.plan_changes import PlanChangeWork
 from workers.routes import Queue
+from workers.saga import SagaWork
 from workers.webhooks import WebhookWork
 
 # The sweep repeats unfinished work, so the broker itself tries only once more, and soon.
@@ -37,11 +35,11 @@ class Services(Protocol):
     @property
     def lookup_turns(self) -> LookupTurns: ...
     @property
-    def provisioning(self) -> LinkWork: ...
+    def provisioning(self) -> SagaWork: ...
     @property
-    def plan_changes(self) -> PlanChangeWork: ...
+    def plan_changes(self) -> SagaWork: ...
     @property
-    def lost_orders(self) -> LostOrders: ...
+    def lost_orders(self) -> SagaWork: ...
     @property
     def monthly_fees(self) -> MonthlyFees: ...
     @property

@@ -8,8 +8,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -17,7 +15,7 @@ import msgspec
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Charge, Reference
 from domain.catalogue.plan import SponsorProfile
-from domain.cause import Cause, Clock, lies_ahead
+from domain.cause import Cause, lies_ahead
 from domain.errors import (
     NO_ESIM,
     REJECTED,
@@ -33,21 +31,17 @@ from domain.links.bought_plan import match_addons
 from domain.links.create import ProvisioningRules
 from domain.links.ending import LinkEnding
 from domain.links.esim import Esim, esim_id
-from domain.links.failing import Failing, given_up, link_metadata, refusal_of
+from domain.links.failing import link_metadata, refusal_of
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder, claim, is_claimed, search_span
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
     Endpoint,
-    EsimNetwork,
     Order,
-    OrderNetwork,
     Readings,
-    StockNetwork,
     Usage,
 )
-from domain.links.networks import Networks
 from domain.links.provisioning import (
     Step,
     after_no_endpoint,
@@ -56,77 +50,63 @@ from domain.links.provisioning import (
     may_adopt,
     next_step,
 )
-from domain.log.aggregate import Root
-from domain.log.log import Log
 from domain.personal import Sealed, Vault, seal_text
-from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
-from workers.shares import Shares
+from domain.provider_errors import ProviderError, Rejected, Unavailable
+from workers.saga import CALL, Calling, by_order, stock
 
 CANNOT_PAY = (SpendingLimit, InsufficientBalance, BillingNotConfigured, ConfigError)
 PAGES_MAX = 5  # Of free eSIMs per sponsor profile; if all of these are taken there is no stock.
 
-C = TypeVar("C")
-R = TypeVar("R", bound=Root)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class EsimReservation:
-    """Takes the first free eSIM of the first sponsor profile that has one."""
+class Provisioning(Calling[Link]):
+    """Works on the links of one network."""
 
-    log: Log
     committer: Committer
-    network: EsimNetwork
+    readings: Readings
+    vault: Vault
+    ending: LinkEnding
     rules: ProvisioningRules
-    clock: Clock
+    new_id: Callable[[], UUID]
 
-    def reserve(
-        self,
-        link: Link,
-        left_s: Callable[[], float],
-        code_of: Callable[[str], C],
-        begin: Callable[[Link, Cause], None],
-    ) -> tuple[Link, C] | Refused:
-        """Take an eSIM and the price of the link; if that fails, take nothing and return why.
+    def _next(self, link: Link) -> Step:
+        return next_step(link, self.clock(), self.network.shape)
 
-        `left_s` returns how long the next call may take. What `code_of` returns for the ICCID is
-        returned together with the link. `begin` adds the intent to the same commit. Raises Conflict
-        when another worker has moved the link. Do not use the given link afterwards.
+    def _reserve(self, link: Link) -> bool:
+        """Take an eSIM and state the intent in one commit, then call."""
+        version = link.version
+        taken = self._take_first(link)
+        if not isinstance(taken, Refused):
+            return self._create_endpoint(*taken)
+        return self._refuse(link.id, version, taken)
+
+    def _take_first(self, link: Link) -> tuple[Link, Sealed | None] | Refused:
+        """Take the first free eSIM of the first sponsor profile that has one, and the price.
+
+        Returns the link with its activation code; if it fails, nothing is taken, and why. Raises
+        Conflict when another worker has moved the link. Do not use the given link afterwards.
         """
         try:
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
             for profile in profiles or [None]:
-                for found, esim in self._free(link, profile, left_s):
-                    # This takes time, so `begin` computes its time-out afterwards.
-                    code = code_of(found.iccid)
+                for found, esim in self._free(link, profile):
+                    lpa = self._lpa(link, found.iccid)  # It takes time, so the intent comes after.
                     try:
-                        self._take(link, esim, found.iccid, profile, begin)
+                        self._take(link, esim, found.iccid, profile)
                     except Conflict:  # On the eSIM or on the link.
                         link = self._newest(link)
                     else:
-                        return link, code
+                        return link, lpa
         except CANNOT_PAY as refusal:
             return refusal
         except ProviderError as error:
             return refusal_of(error, link.requested.deadline, self.clock())
         return ProvisioningError(NO_ESIM)
 
-    def pay(self, link: Link, begin: Callable[[Link, Cause], None]) -> Refused | None:
-        """Take the price of a link whose eSIM comes with its order, and `begin` in one commit.
-
-        Returns a refusal if the wallet cannot pay; raises Conflict when another worker has moved
-        the link. Do not use the link after either of them.
-        """
-        cause = Cause(self.clock(), link.requested.request_id)
-        begin(link, cause)
-        try:
-            charges = _charges_of(link)
-            self.committer.commit_entries(link.organization_id, charges, cause, link)
-        except CANNOT_PAY as refusal:
-            return refusal
-        return None
-
     def _free(
-        self, link: Link, profile: SponsorProfile | None, left_s: Callable[[], float]
+        self, link: Link, profile: SponsorProfile | None
     ) -> Iterator[tuple[AvailableEsim, Esim | None]]:
         """Yield the eSIMs that the network shows as free and no link holds, with their streams.
 
@@ -134,10 +114,10 @@ class EsimReservation:
         the same first eSIM.
         """
         wanted = profile.id if profile is not None else None
-        plan, network = link.requested.plan.at_provider, _stock(self.network)
+        plan, network = link.requested.plan.at_provider, stock(self.network)
         page = 0
         while page < PAGES_MAX:
-            if not (timeout_s := left_s()):
+            if not (timeout_s := self._left_s(link.requested.deadline)):
                 raise Unavailable
             found = network.available_esims(
                 plan, wanted, self.rules.product, page=page, timeout_s=timeout_s
@@ -166,128 +146,37 @@ class EsimReservation:
         return newest
 
     def _take(
-        self,
-        link: Link,
-        esim: Esim | None,
-        iccid: str,
-        profile: SponsorProfile | None,
-        begin: Callable[[Link, Cause], None],
+        self, link: Link, esim: Esim | None, iccid: str, profile: SponsorProfile | None
     ) -> None:
         """Take one eSIM; raises Conflict when another link was first."""
-        cause = Cause(self.clock(), link.requested.request_id)
+        cause = self._cause(link)
         esim = esim or Esim.register(self.network.name, iccid, cause)
         esim.reserve(link.id, cause)
         link.reserve_esim(iccid, profile, cause)
-        begin(link, cause)
+        self._begin(link, cause)
         charges = _charges_of(link)
         self.committer.commit_entries(link.organization_id, charges, cause, link, esim)
 
+    def _pay(self, link: Link) -> Refused | None:
+        """Take the price of a link whose eSIM comes with its order, and begin, in one commit.
 
-def _charges_of(link: Link) -> list[Charge]:
-    price = link.requested.price
-    if price is None:
-        return []
-    charge = Charge(
-        transaction_id=price.transaction_id,
-        kind="activation",
-        amount_micros=price.amount_micros,
-        currency=price.currency,
-        reference=Reference("link", str(link.id)),
-        description=f"Activation: {link.requested.plan.name}",
-        metadata=link_metadata(link),
-    )
-    return [charge]
-
-
-def _stock(network: EsimNetwork) -> StockNetwork:
-    """Return a network with a stock; raises Unavailable for one that is not configured."""
-    if network.shape != "stock":
-        raise Unavailable
-    return network
-
-
-def by_order(network: EsimNetwork) -> OrderNetwork:
-    """Return a network that sells by order; raises Unavailable for one that is not configured."""
-    if network.shape != "order":
-        raise Unavailable
-    return network
-
-
-CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
-STEPS_MAX = 100  # A link has about ten. Beyond that, other workers keep moving it and do the work.
-
-logger = logging.getLogger(__name__)
-
-
-def do_steps(log: Log, aggregate: R, do: Callable[[R], bool]) -> None:
-    """Do steps until `do` returns False; after a lost race go on with the newest state."""
-    for _ in range(STEPS_MAX):
-        with suppress(Conflict):
-            if not do(aggregate):
-                return
-        aggregate = log.get(type(aggregate), aggregate.id)
-
-
-@dataclass(frozen=True)
-class Provisioning:
-    """Works on the links of one network; `clock` raises ServiceUnavailable while it is wrong."""
-
-    log: Log
-    network: EsimNetwork
-    readings: Readings
-    vault: Vault
-    reservation: EsimReservation
-    failing: Failing
-    ending: LinkEnding
-    rules: ProvisioningRules
-    clock: Clock
-    new_id: Callable[[], UUID]
-
-    def work(self, link: Link) -> None:
-        """Bring a link as far as it can go now."""
-        shape = self.network.shape
-        do_steps(self.log, link, lambda it: self._do(next_step(it, self.clock(), shape), it))
-
-    def _do(self, step: Step, link: Link) -> bool:
-        """Do one step; True when another one may follow now."""
-        match step:
-            case Step.RESERVE:
-                return self._reserve(link)
-            case Step.CREATE:
-                return self._create(link)
-            case Step.LOOK_UP:
-                return self._look_up(link)
-            case Step.ORDER:
-                return self._order(link)
-            case Step.FIND_ORDER:
-                return self._find_order(link)
-            case Step.FAIL:
-                why = given_up(link.requested.deadline, self.clock())
-                return self._fail(link, why, outcome_known=False)
-            case Step.CLEAN_UP:
-                return self._clean_up(link)
-            case Step.RELEASE:
-                return self._release(link)
-            case Step.SETTLE_STATUS | Step.SETTLE_END:
-                return self._settle(link)
-            case _:
-                return False
-
-    def _reserve(self, link: Link) -> bool:
-        """Take an eSIM and state the intent in one commit, then call."""
-        version = link.version
-        taken = self.reservation.reserve(
-            link, lambda: self._call_s(link), lambda iccid: self._lpa(link, iccid), self._begin
-        )
-        if not isinstance(taken, Refused):
-            return self._create_endpoint(*taken)
-        return self._refuse(link.id, version, taken)
+        Returns a refusal if the wallet cannot pay; raises Conflict when another worker has moved
+        the link. Do not use the link after either of them.
+        """
+        cause = self._cause(link)
+        self._begin_order(link, cause)
+        try:
+            charges = _charges_of(link)
+            self.committer.commit_entries(link.organization_id, charges, cause, link)
+        except CANNOT_PAY as refusal:
+            return refusal
+        return None
 
     def _refuse(self, link_id: UUID, version: int, refusal: Refused) -> bool:
         """Fail a link for which nothing was taken, unless another worker has moved it since."""
         link = self.log.get(Link, link_id)
         if link.version == version:
-            self._fail(link, refusal, outcome_known=True)
+            self._end(link, refusal, outcome_known=True)
         return True
 
     def _create(self, link: Link) -> bool:
@@ -303,32 +192,22 @@ class Provisioning:
 
     def _begin(self, link: Link, cause: Cause) -> None:
         """State the intent. Raises Unavailable when the time is over."""
-        until = min(cause.at + CALL, link.requested.deadline)
+        until = self._until(link, cause.at)
         if until <= cause.at:
             raise Unavailable
         link.request_endpoint(until, cause, self.new_id())
 
     def _create_endpoint(self, link: Link, lpa: Sealed | None) -> bool:
-        """Call the network; a worker that lost the race for the intent does not come here."""
         assert link.iccid is not None
-        assert link.intent is not None
-        left_s = (link.intent.until - self.clock()).total_seconds()
-        if left_s <= 0:  # The append took longer than the intent lasts.
+        iccid, plan, reference = link.iccid, link.requested.plan.at_provider, str(link.id)
+        endpoint = self._called(
+            link,
+            lambda left_s: stock(self.network).create_endpoint(
+                iccid, plan, self.rules.base_plan, reference, timeout_s=left_s
+            ),
+        )
+        if endpoint is None:
             return True
-        try:
-            endpoint = _stock(self.network).create_endpoint(
-                link.iccid,
-                link.requested.plan.at_provider,
-                self.rules.base_plan,
-                str(link.id),
-                timeout_s=left_s,
-            )
-        except OutcomeUnknown:
-            # Look it up at once, because most lost replies were of calls that succeeded.
-            return True
-        except ProviderError as error:
-            why = refusal_of(error, link.requested.deadline, self.clock())
-            return self._fail(link, why, outcome_known=True)
         try:
             return self._activate(link, endpoint, lpa, adopted=False)
         except Conflict:
@@ -338,43 +217,38 @@ class Provisioning:
     def _look_up(self, link: Link) -> bool:
         assert link.iccid is not None
         try:
-            endpoint = _stock(self.network).find_endpoint(link.iccid, timeout_s=self._call_s(link))
+            endpoint = stock(self.network).find_endpoint(
+                link.iccid, timeout_s=self._left_s(link.requested.deadline)
+            )
         except ProviderError:
             return False
         if endpoint is None:
-            once = _stock(self.network).creates_once
+            once = stock(self.network).creates_once
             step = after_nothing(link, self.clock(), creates_once=once)
             return step is not Step.WAIT and self._do(step, link)
         if endpoint.reference != str(link.id):
-            return self._fail(link, ProvisioningError(REJECTED), outcome_known=False)
+            return self._end(link, ProvisioningError(REJECTED), outcome_known=False)
         return self._activate(link, endpoint, self._lpa(link, link.iccid), adopted=True)
 
     def _order(self, link: Link) -> bool:
         """State the intent, the first one with the charge, and only then order."""
         if link.stage is Stage.REQUESTED:
             version = link.version
-            refusal = self.reservation.pay(link, self._begin_order)
+            refusal = self._pay(link)
             if refusal is not None:
                 return self._refuse(link.id, version, refusal)
         else:
             self._begin_order(link, self._cause(link))
             self.log.append(link)
-        assert link.intent is not None
-        left_s = (link.intent.until - self.clock()).total_seconds()
-        if left_s <= 0:  # The append took longer than the intent lasts.
-            return True
-        plan = link.requested.plan.at_provider
-        try:
-            order = by_order(self.network).order(plan, str(link.id), timeout_s=left_s)
-        except OutcomeUnknown:
-            return True
-        except ProviderError as error:
-            why = refusal_of(error, link.requested.deadline, self.clock())
-            return self._fail(link, why, outcome_known=True)
-        return self._place(link, order, adopted=False)
+        plan, reference = link.requested.plan.at_provider, str(link.id)
+        order = self._called(
+            link,
+            lambda left_s: by_order(self.network).order(plan, reference, timeout_s=left_s),
+        )
+        return order is None or self._place(link, order, adopted=False)
 
     def _begin_order(self, link: Link, cause: Cause) -> None:
-        until = min(cause.at + CALL, link.requested.deadline)
+        until = self._until(link, cause.at)
         link.request_order(self.network.name, until, cause, self.new_id())
 
     def _find_order(self, link: Link) -> bool:
@@ -390,7 +264,7 @@ class Provisioning:
             until = link.intent.until + network.settles_after
             span = search_span(link.ordered_since, until, by_reference=by_reference)
             plan = link.requested.plan.at_provider
-            orders = network.orders(plan, *span, timeout_s=self._call_s(link))
+            orders = network.orders(plan, *span, timeout_s=self._left_s(link.requested.deadline))
         except ProviderError:
             return False
         for order in orders:
@@ -444,7 +318,7 @@ class Provisioning:
             return
         logger.error("an endpoint was made after link %s had ended; it is removed", link.id)
         with suppress(ProviderError):
-            network = _stock(self.network)
+            network = stock(self.network)
             network.remove_endpoint(endpoint.endpoint_id, timeout_s=CALL.total_seconds())
             network.release_esim(endpoint.iccid, timeout_s=CALL.total_seconds())
 
@@ -455,7 +329,9 @@ class Provisioning:
             addon = AddonUsage(endpoint.addon_id, plan.provider_plan_id, 0.0, float(plan.data_mb))
             return endpoint, Usage("active", [addon], now, msisdn=endpoint.msisdn)
         try:
-            usage = self.network.usage(endpoint.endpoint_id, timeout_s=self._call_s(link))
+            usage = self.network.usage(
+                endpoint.endpoint_id, timeout_s=self._left_s(link.requested.deadline)
+            )
         except ProviderError:
             return endpoint, Usage("active", [], now, msisdn=endpoint.msisdn)
         _, new = match_addons([], usage.addons)
@@ -464,7 +340,7 @@ class Provisioning:
         told = msgspec.structs.replace(endpoint, addon_id=mine, msisdn=msisdn)
         return told, usage
 
-    def _fail(self, link: Link, refusal: Refused, *, outcome_known: bool) -> bool:
+    def _end(self, link: Link, refusal: Refused, *, outcome_known: bool) -> bool:
         self.failing.fail_link(link, refusal, outcome_known=outcome_known)
         return True
 
@@ -474,7 +350,7 @@ class Provisioning:
         timeout_s = CALL.total_seconds()
         asked_at = self.clock()  # The answer may lack changes made after this moment.
         try:
-            network = _stock(self.network)
+            network = stock(self.network)
             if link.endpoint_id is None:
                 endpoint = network.find_endpoint(link.iccid, timeout_s=timeout_s)
                 if endpoint is None or endpoint.reference != str(link.id):
@@ -502,17 +378,13 @@ class Provisioning:
         if esim.link_id != link.id:
             raise Conflict(link.id)  # Another worker was first and has ended the link.
         try:
-            _stock(self.network).release_esim(link.iccid, timeout_s=CALL.total_seconds())
+            stock(self.network).release_esim(link.iccid, timeout_s=CALL.total_seconds())
         except ProviderError:
             return False
         esim.release(link.id, self._cause(link))
         link.note_esim_released(self._cause(link))
         self.log.append(link, esim)
         return False
-
-    def _settle(self, link: Link) -> bool:
-        """Close an intent that its request did not close."""
-        return self._settle_status(link) if link.end_intent is None else self._settle_end(link)
 
     def _settle_status(self, link: Link) -> bool:
         """Close the intent with the status that the network shows.
@@ -546,38 +418,25 @@ class Provisioning:
     def _lpa(self, link: Link, iccid: str) -> Sealed | None:
         """Return the sealed activation code; None if the network fails, then a later read asks."""
         try:
-            code = self.network.lpa(iccid, timeout_s=self._call_s(link))
+            code = self.network.lpa(iccid, timeout_s=self._left_s(link.requested.deadline))
         except ProviderError:
             return None
         return seal_text(
             self.vault, link.organization_id, link.id, code.as_text(), self._cause(link)
         )
 
-    def _cause(self, link: Link) -> Cause:
-        return Cause(self.clock(), link.requested.request_id)
 
-    def _call_s(self, link: Link) -> float:
-        """Return how long a call may take, at most until the deadline of the link."""
-        left = link.requested.deadline - self.clock()
-        return max(0.0, min(CALL, left).total_seconds())
-
-
-@dataclass(frozen=True)
-class LinkWork:
-    """Works on links; any message may come twice, late or never."""
-
-    log: Log
-    networks: Networks
-    shares: Shares
-    provisioning: Callable[[EsimNetwork], Provisioning]
-
-    def work(self, link_id: UUID) -> None:
-        """Bring a link as far as it can go now, once it has a free thread."""
-        link = self.log.find(Link, link_id)
-        if link is None:
-            logger.error("link %s does not exist", link_id)
-            return
-        provisioning = self.provisioning(self.networks.of(link.network))
-        self.shares.run(
-            link.network, link.organization_id, link_id, lambda: provisioning.work(link)
-        )
+def _charges_of(link: Link) -> list[Charge]:
+    price = link.requested.price
+    if price is None:
+        return []
+    charge = Charge(
+        transaction_id=price.transaction_id,
+        kind="activation",
+        amount_micros=price.amount_micros,
+        currency=price.currency,
+        reference=Reference("link", str(link.id)),
+        description=f"Activation: {link.requested.plan.name}",
+        metadata=link_metadata(link),
+    )
+    return [charge]

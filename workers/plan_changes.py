@@ -5,22 +5,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import UUID
 
-from domain.cause import Cause, Clock
+from domain.cause import Cause
 from domain.errors import Conflict, Refused
 from domain.links import plan_change_steps as outcomes
 from domain.links.bought_plan import match_addons
-from domain.links.failing import Failing, given_up, refusal_of
 from domain.links.link import Link
-from domain.links.network import Addon, AddonUsage, EsimNetwork, NoSuchEndpoint
-from domain.links.networks import Networks
+from domain.links.network import Addon, AddonUsage, NoSuchEndpoint
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
-from domain.log.log import Log, retry_on_conflict
-from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
-from workers.links import CALL, do_steps
-from workers.shares import Shares
+from domain.log.log import retry_on_conflict
+from domain.provider_errors import ProviderError, Rejected, Unavailable
+from workers.saga import CALL, Calling
 
 UNSEEN = timedelta(hours=1)  # How long to wait for a network that does not answer.
 
@@ -30,63 +26,28 @@ Decide = Callable[[PlanChange, Link, Cause], None]
 
 
 @dataclass(frozen=True)
-class PlanChanges:
-    """Works on the changes of one network; `clock` raises ServiceUnavailable while it is wrong."""
+class PlanChanges(Calling[PlanChange]):
+    """Works on the changes of one network."""
 
-    log: Log
-    network: EsimNetwork
-    failing: Failing
-    clock: Clock
-
-    def work(self, change: PlanChange) -> None:
-        """Bring a change as far as it can go now."""
-        shape = self.network.shape
-        do_steps(self.log, change, lambda it: self._do(next_step(it, self.clock(), shape), it))
-
-    def _do(self, step: ChangeStep, change: PlanChange) -> bool:
-        """Do one step; True when another one may follow now."""
-        match step:
-            case ChangeStep.BEGIN:
-                return self._begin(change)
-            case ChangeStep.LOOK_UP:
-                return self._look_up(change)
-            case ChangeStep.FAIL:
-                why = given_up(change.requested.deadline, self.clock())
-                return self._fail(change, why, outcome_known=False)
-            case ChangeStep.CLEAN_UP:
-                return self._clean_up(change)
-            case _:
-                return False
+    def _next(self, change: PlanChange) -> ChangeStep:
+        return next_step(change, self.clock(), self.network.shape)
 
     def _begin(self, change: PlanChange) -> bool:
         """Append the intent and only then call; a worker that loses the race must not call."""
         link = self.log.get(Link, change.link_id)
         now = self.clock()
-        until = min(now + CALL, change.requested.deadline)
+        until = self._until(change, now)
         if until <= now:
             return True
         change.start_step(until, self._cause(change))
         self.log.claim(change)
-        left_s = self._left_s(until)
-        if not left_s:  # The append took longer than the intent lasts.
-            return True
-        try:
-            if isinstance(change.next, Removal):
-                self._remove(link, change.next, until)
-                return self._note_removed(change)
-            return self._add(link, change, left_s)
-        except OutcomeUnknown:
-            # Look it up at once, because most lost replies were of calls that succeeded.
-            return True
-        except ProviderError as error:
-            why = refusal_of(error, change.requested.deadline, self.clock())
-            return self._fail(change, why, outcome_known=True)
+        if isinstance(removal := change.next, Removal):
+            done = self._called(change, lambda _: self._remove(link, removal, until))
+            return done is None or self._note_removed(change)
+        addon = self._called(change, lambda left_s: self._put_on(link, change, left_s))
+        return addon is None or self._add(change, addon)
 
-    def _left_s(self, until: datetime) -> float:
-        """Return how long a call may take."""
-        return max(0.0, min(until - self.clock(), CALL).total_seconds())
-
-    def _remove(self, link: Link, removal: Removal, until: datetime) -> None:
+    def _remove(self, link: Link, removal: Removal, until: datetime) -> bool:
         addon_id = link.activations[removal.activation_id].addon_id
         if addon_id is None:
             addon = self._addon_of(link, removal, self._left_s(until))
@@ -96,9 +57,9 @@ class PlanChanges:
             if not (left_s := self._left_s(until)):  # The lookup took all the time.
                 raise Unavailable
             self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=left_s)
+        return True
 
-    def _add(self, link: Link, change: PlanChange, timeout_s: float) -> bool:
-        addon = self._put_on(link, change, timeout_s)
+    def _add(self, change: PlanChange, addon: Addon) -> bool:
         try:
             return self._note_added(change, addon, adopted=False)
         except Conflict:
@@ -275,30 +236,6 @@ class PlanChanges:
             raise beaten
         return True
 
-    def _fail(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> bool:
+    def _end(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> bool:
         self.failing.fail_change(change, refusal, outcome_known=outcome_known)
         return True
-
-    def _cause(self, change: PlanChange) -> Cause:
-        return Cause(self.clock(), change.requested.request_id)
-
-
-@dataclass(frozen=True)
-class PlanChangeWork:
-    """Works on plan changes; any message may come twice, late or never."""
-
-    log: Log
-    networks: Networks
-    shares: Shares
-    plan_changes: Callable[[EsimNetwork], PlanChanges]
-
-    def work(self, change_id: UUID) -> None:
-        """Bring a change as far as it can go now, once it has a free thread."""
-        change = self.log.find(PlanChange, change_id)
-        if change is None:
-            logger.error("plan change %s does not exist", change_id)
-            return
-        changes = self.plan_changes(self.networks.of(change.network))
-        self.shares.run(
-            change.network, change.organization_id, change_id, lambda: changes.work(change)
-        )

@@ -1,21 +1,16 @@
 """Sinks, which bring checkpoints to others: a directory or mount, or an HTTP address."""
 
-import http.client
-import io
 import os
-import socket
 import ssl
 import time
+from http.client import HTTPException
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from app.adapters.remote.request import Origin, Request
 from workers.checkpoints import NotAccepted, Sink
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-ANSWER_S = 10.0  # For the connection, for what is sent, and for the whole answer.
+ANSWER_S = 10.0  # For the name, the connection, for what is sent, and for the answer.
 
 
 def sink_at(place: str) -> Sink | None:
@@ -53,50 +48,23 @@ class HttpSink:
 
     def put(self, name: str, note: str) -> None:
         """Send a checkpoint; no redirect is followed, because it may lead to another server."""
-        connection = self._connection()
-        connection.response_class = _Answer
-        place = self._url.netloc
-        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        # Loaded late, so that a process that sends nothing does not load the HTTP client.
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415  # As above.
+
+        from app.adapters.remote.connection import NotConnected, exchange  # noqa: PLC0415  # As above.
+
+        scheme, place = self._url.scheme, self._url.netloc
+        port = self._url.port or (443 if scheme == "https" else 80)
+        origin = Origin(scheme, self._url.hostname or "", port)
+        context = ssl.create_default_context() if scheme == "https" else None
+        headers = {"Content-Type": "text/plain; charset=utf-8", "User-Agent": "carrier-links"}
+        request = Request("PUT", f"{self._url.path}/{name}", note.encode(), headers)
         try:
-            connection.request("PUT", f"{self._url.path}/{name}", note.encode(), headers)
-            status = connection.getresponse().status
-        except (OSError, http.client.HTTPException) as error:
-            message = f"CHECKPOINT_SINK: {place} cannot be reached: {type(error).__name__}"
+            status = exchange(origin, request, time.monotonic() + ANSWER_S, context)
+        except (OSError, HTTPException, HTTPError) as error:
+            why = str(error) if isinstance(error, NotConnected) else type(error).__name__
+            message = f"CHECKPOINT_SINK: {place} cannot be reached: {why}"
             raise NotAccepted(message) from error
-        finally:
-            connection.close()
         if status // 100 != 2:  # noqa: PLR2004  # 2xx is success.
             message = f"CHECKPOINT_SINK: {place} answers {status}"
             raise NotAccepted(message)
-
-    def _connection(self) -> http.client.HTTPConnection:
-        host, port = self._url.hostname or "", self._url.port
-        if self._url.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=ANSWER_S)
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=ANSWER_S, context=context)
-
-
-class _Answer(http.client.HTTPResponse):
-    """An answer with a time limit for the whole of it, however small its parts are."""
-
-    def __init__(self, sock: socket.socket, *options: Any, **more: Any) -> None:
-        super().__init__(sock, *options, **more)
-        self.fp.close()
-        self.fp = io.BufferedReader(_Parts(sock, time.monotonic() + ANSWER_S))
-
-
-class _Parts(io.RawIOBase):
-    def __init__(self, sock: socket.socket, until_s: float) -> None:
-        self._sock = sock
-        self._until_s = until_s
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int:
-        left_s = self._until_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        self._sock.settimeout(left_s)
-        return self._sock.recv_into(buffer)

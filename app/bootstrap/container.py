@@ -81,10 +81,13 @@ from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.ending import LinkEnding
 from domain.links.failing import Failing
 from domain.links.importing import LinkImport
+from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.notifications import Notifications
 from domain.links.offers import as_sold
+from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
 from domain.links.status import LinkStatusSwitch
 from domain.links.waiting import Waiting
@@ -145,14 +148,15 @@ from workers.checkpoints import Checkpoints
 from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.fees import FeeRound, MonthlyFees
-from workers.links import EsimReservation, LinkWork, Provisioning
+from workers.links import Provisioning
 from workers.lookup_turns import LookupTurns
 from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
-from workers.plan_changes import PlanChanges, PlanChangeWork
+from workers.plan_changes import PlanChanges
 from workers.reading import BackgroundReading, Lane
 from workers.routes import Publisher
+from workers.saga import SagaWork
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import WebhookPlanner
@@ -697,18 +701,25 @@ class Container:
 
     lookup_turns = made(LookupTurns, database="views", threads=lambda _: LOOKUP_THREADS)
     provision_shares = part(lambda c: Shares(PROVISION_THREADS, len(c.settings.networks)))
-    provisioning = made(LinkWork, shares="provision_shares", provisioning="_provisioning_of")
-    plan_changes = made(PlanChangeWork, shares="provision_shares", plan_changes="_plan_changes_of")
-    lost_orders = made(LostOrders, shares="provision_shares", clock="checked_clock")
+    provisioning = made(
+        SagaWork, of=lambda _: Link, shares="provision_shares", saga="_provisioning_of"
+    )
+    plan_changes = made(
+        SagaWork, of=lambda _: PlanChange, shares="provision_shares", saga="_plan_changes_of"
+    )
+    lost_orders = made(
+        SagaWork, of=lambda _: LostOrder, shares="provision_shares", saga="_lost_orders_of"
+    )
 
     def _provisioning_of(self, network: EsimNetwork) -> Provisioning:
-        rules, clock = self.provisioning_rules, self.checked_clock
-        given = {"network": network, "rules": rules, "clock": clock}
-        reservation = self.make(EsimReservation, **given)
-        return self.make(Provisioning, reservation=reservation, ending=self.link_ending, **given)
+        given = {"rules": self.provisioning_rules, "ending": self.link_ending}
+        return self.make(Provisioning, network=network, clock=self.checked_clock, **given)
 
     def _plan_changes_of(self, network: EsimNetwork) -> PlanChanges:
         return self.make(PlanChanges, network=network, clock=self.checked_clock)
+
+    def _lost_orders_of(self, network: EsimNetwork) -> LostOrders:
+        return self.make(LostOrders, network=network, clock=self.checked_clock)
 
     # Monthly fees, and the end of a month.
 

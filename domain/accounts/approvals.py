@@ -15,7 +15,7 @@ from domain.accounts.wallet import Metadata, deposit_id
 from domain.cause import Cause, is_operator
 from domain.errors import NotPossible
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.aggregate import ByOperator, Created, Root, fact, itself, sets
 from domain.log.log import Log, retry_on_conflict
 
 
@@ -28,19 +28,15 @@ class ApprovalLimit(Root):
         """Saved together with the first limit."""
 
         TOPIC = "approval_limit.opened"
-
-        def apply(self, aggregate: "ApprovalLimit") -> None:
-            aggregate.above_micros = None
+        SETS = sets(above_micros=None)
 
     class Set(Root.Event, ByOperator):
         """It holds from the next event on. None: there is no limit any more."""
 
         TOPIC = "approval_limit.set"
+        SETS = sets("above_micros")
 
         above_micros: int | None
-
-        def apply(self, aggregate: "ApprovalLimit") -> None:
-            aggregate.above_micros = self.above_micros
 
     above_micros: int | None
 
@@ -66,6 +62,12 @@ class Proposal(Root):
         """
 
         TOPIC = "proposal.made"
+        SETS = sets(
+            *("organization_id", "amount_micros", "reference", "reason"),
+            made=itself,
+            state="proposed",
+            proposed_by=fact("actor"),
+        )
 
         kind: Literal["deposit", "refund", "limit"]
         organization_id: UUID | None = field(default=None, kw_only=True)
@@ -76,25 +78,15 @@ class Proposal(Root):
         charged_for: UUID | None = field(default=None, kw_only=True)
         metadata: Metadata | None = field(default=None, kw_only=True)
 
-        def apply(self, aggregate: "Proposal") -> None:
-            aggregate.made = self
-            aggregate.state, aggregate.proposed_by = "proposed", self.actor
-            for name in ("organization_id", "amount_micros", "reference", "reason"):
-                setattr(aggregate, name, getattr(self, name))
-
     class Approved(Root.Event, ByOperator):
         """Another operator agreed; what was proposed is made in the same commit."""
 
         TOPIC = "proposal.approved"
-
-        def apply(self, aggregate: "Proposal") -> None:
-            aggregate.state = "made"
+        SETS = sets(state="made")
 
     class Rejected(Root.Event, ByOperator):
         TOPIC = "proposal.rejected"
-
-        def apply(self, aggregate: "Proposal") -> None:
-            aggregate.state = "rejected"
+        SETS = sets(state="rejected")
 
     made: Made
     state: Literal["proposed", "made", "rejected"]

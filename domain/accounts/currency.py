@@ -12,7 +12,7 @@ from domain.accounts.wallet import Wallet
 from domain.cause import Cause
 from domain.errors import Conflict, WrongCurrency
 from domain.ids import derive_id
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created, Root, sets
 from domain.log.log import Log
 
 
@@ -26,11 +26,9 @@ class Ledger(Root):
 
     class Opened(Created):
         TOPIC = "ledger.opened"
+        SETS = sets("currency")
 
         currency: str
-
-        def apply(self, aggregate: "Ledger") -> None:
-            aggregate.currency = self.currency
 
     currency: str
 

@@ -34,9 +34,6 @@ class Erasure(Root):
         organization_id: UUID
         parts: list[Part]
 
-        def apply(self, aggregate: "Erasure") -> None:
-            """Assign nothing: this event only informs."""
-
     @classmethod
     def make(cls, organization_id: UUID, parts: Sequence[Part], cause: Cause) -> Self:
         """Record an erasure; `cause.actor` says who did it."""

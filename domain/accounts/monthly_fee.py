@@ -11,7 +11,7 @@ from domain.accounts.paid_price import PaidPrice
 from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.cause import Cause
 from domain.ids import derive_id
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created, Root, itself, sets
 
 
 class MonthlyFee(Refundable):
@@ -24,6 +24,7 @@ class MonthlyFee(Refundable):
         """The links that were active at that instant, each for `fee_micros`; `month` as YYYY-MM."""
 
         TOPIC = "monthly_fee.due"
+        SETS = sets(due=itself, is_charged=False)
 
         organization_id: UUID
         month: str
@@ -31,21 +32,15 @@ class MonthlyFee(Refundable):
         link_ids: list[UUID]
         price: PaidPrice
 
-        def apply(self, aggregate: "MonthlyFee") -> None:
-            aggregate.due = self
-            aggregate.is_charged = False
-
     class Charged(Root.Event):
         """Saved together with the one charge for the whole fee."""
 
         TOPIC = "monthly_fee.charged"
+        SETS = sets(is_charged=True)
 
         organization_id: UUID
         month: str
         price: PaidPrice
-
-        def apply(self, aggregate: "MonthlyFee") -> None:
-            aggregate.is_charged = True
 
     class RefundedByHand(RefundByHand):
         TOPIC = "monthly_fee.refunded_by_hand"

@@ -37,9 +37,6 @@ class OperatorAct(Root):
         act: Act
         subject: str
 
-        def apply(self, aggregate: "OperatorAct") -> None:
-            """Assign nothing: this event only informs."""
-
     @classmethod
     def note(cls, act: Act, subject: str, cause: Cause) -> Self:
         """Record an act; `cause.actor` says who did it."""

@@ -15,7 +15,7 @@ from uuid import UUID
 from domain.cause import OPERATOR, Cause, is_operator
 from domain.errors import NotPossible
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.aggregate import ByOperator, Created, Root, sets
 from domain.log.log import Log, retry_on_conflict
 
 Right = Literal["money", "approve", "catalogue", "keys", "audit"]
@@ -65,17 +65,13 @@ class Operator(Root):
         """The key was used, and from now on its hash is kept under a newer pepper."""
 
         TOPIC = "operator.key_rehashed"
+        SETS = sets("key_hash")
 
         key_hash: str
 
-        def apply(self, aggregate: "Operator") -> None:
-            aggregate.key_hash = self.key_hash
-
     class Revoked(Root.Event, ByOperator):
         TOPIC = "operator.revoked"
-
-        def apply(self, aggregate: "Operator") -> None:
-            aggregate.revoked = True
+        SETS = sets(revoked=True)
 
     name: str
     may: list[Right]

@@ -10,7 +10,7 @@ from domain.cause import Cause
 from domain.daily import Daily
 from domain.errors import NotPossible
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.aggregate import ByOperator, Created, Root, fact, sets
 
 Status = Literal["active", "suspended", "inactive"]
 SCOPES = ("lookup", "plans", "links", "wallet", "webhooks", "deposits")
@@ -33,63 +33,49 @@ class Organization(Root):
 
     class Registered(Created, ByOperator):
         TOPIC = "organization.registered"
+        SETS = sets(
+            *("name", "price_micros", "monthly_link_fee_micros"),
+            status="active",
+            lookup_enabled=True,
+            low_balance_threshold_micros=None,
+            thresholds_set=Daily(),
+            rate_limit_per_minute=None,
+            spending_limit_micros=None,
+        )
 
         name: str
         price_micros: int | None
         monthly_link_fee_micros: int
 
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.name = self.name
-            aggregate.status = "active"
-            aggregate.price_micros = self.price_micros
-            aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
-            aggregate.lookup_enabled = True
-            aggregate.low_balance_threshold_micros = None
-            aggregate.thresholds_set = Daily()
-            aggregate.rate_limit_per_minute = None
-            aggregate.spending_limit_micros = None
-
     class Suspended(Root.Event, ByOperator):
         TOPIC = "organization.suspended"
-
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.status = "suspended"
+        SETS = sets(status="suspended")
 
     class Activated(Root.Event, ByOperator):
         TOPIC = "organization.activated"
-
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.status = "active"
+        SETS = sets(status="active")
 
     class Deactivated(Root.Event, ByOperator):
         TOPIC = "organization.deactivated"
-
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.status = "inactive"
+        SETS = sets(status="inactive")
 
     class PriceChanged(Root.Event, ByOperator):
         TOPIC = "organization.price_changed"
+        SETS = sets("price_micros")
 
         price_micros: int | None
 
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.price_micros = self.price_micros
-
     class MonthlyLinkFeeChanged(Root.Event, ByOperator):
         TOPIC = "organization.monthly_link_fee_changed"
+        SETS = sets("monthly_link_fee_micros")
 
         monthly_link_fee_micros: int
 
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
-
     class LookupSwitched(Root.Event, ByOperator):
         TOPIC = "organization.lookup_switched"
+        SETS = sets(lookup_enabled=fact("enabled"))
 
         enabled: bool
-
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.lookup_enabled = self.enabled
 
     class LowBalanceThresholdSet(Root.Event):
         """The organization chose this itself; None: it is not told of a low balance.
@@ -116,21 +102,17 @@ class Organization(Root):
         """Requests a minute; 0: as many as it likes, None: the general limit."""
 
         TOPIC = "organization.rate_limit_set"
+        SETS = sets(rate_limit_per_minute=fact("per_minute"))
 
         per_minute: int | None
-
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.rate_limit_per_minute = self.per_minute
 
     class SpendingLimitSet(Root.Event, ByOperator):
         """What it may spend in a calendar month (UTC); None: all that it has."""
 
         TOPIC = "organization.spending_limit_set"
+        SETS = sets(spending_limit_micros=fact("limit_micros"))
 
         limit_micros: int | None
-
-        def apply(self, aggregate: "Organization") -> None:
-            aggregate.spending_limit_micros = self.limit_micros
 
     name: str
     status: Status
@@ -273,11 +255,9 @@ class ApiClient(Root):
 
     class Revoked(Root.Event, ByOperator):
         TOPIC = "api_client.revoked"
+        SETS = sets(revoked=True)
 
         client_id: str
-
-        def apply(self, aggregate: "ApiClient") -> None:
-            aggregate.revoked = True
 
     client_id: str
     organization_id: UUID | None

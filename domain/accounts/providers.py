@@ -13,7 +13,7 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, LoadedFromNewest
+from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, itself, sets
 from domain.log.log import Log, retry_on_conflict
 
 LOOK_S = 1.0  # How soon every process knows.
@@ -40,15 +40,11 @@ class Provider(LoadedFromNewest):
 
     class Drained(Event, ByOperator):
         TOPIC = "provider.drained"
-
-        def apply(self, aggregate: "Provider") -> None:
-            aggregate.drained = self
+        SETS = sets(drained=itself)
 
     class Resumed(Event, ByOperator):
         TOPIC = "provider.resumed"
-
-        def apply(self, aggregate: "Provider") -> None:
-            aggregate.drained = None
+        SETS = sets(drained=None)
 
     name: str
     drained: "Provider.Drained | None"

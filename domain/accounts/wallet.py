@@ -19,7 +19,7 @@ from domain.accounts.spending import Spending
 from domain.cause import Cause
 from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root
+from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root, fact, sets
 from domain.money import AMOUNT_MICROS_MAX
 
 ChargeKind = Literal["activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup"]
@@ -91,13 +91,7 @@ class Wallet(LoadedFromNewest):
 
     class Opened(Event, Created, ByOperator):
         TOPIC = "wallet.opened"
-
-        def apply(self, aggregate: "Wallet") -> None:
-            aggregate.organization_id = self.organization_id
-            aggregate.currency = self.currency
-            aggregate.balance_micros = 0
-            aggregate.sequence = 0
-            aggregate.spending = None
+        SETS = sets("organization_id", "currency", balance_micros=0, sequence=0, spending=None)
 
     class SpendingLimited(Event):
         """The monthly limit was set, with what counts against it; None: no limit.
@@ -106,15 +100,11 @@ class Wallet(LoadedFromNewest):
         """
 
         TOPIC = "wallet.spending_limited"
+        SETS = sets("balance_micros", "sequence", "spending")
 
         sequence: int
         balance_micros: int
         spending: Spending | None = field(default=None, kw_only=True)
-
-        def apply(self, aggregate: "Wallet") -> None:
-            aggregate.balance_micros = self.balance_micros
-            aggregate.sequence = self.sequence
-            aggregate.spending = self.spending
 
     class Moved(Event):
         """One entry of the ledger; `balance_micros` and `spending` are those after it."""
@@ -309,18 +299,13 @@ def _chosen_micros(charges: Iterable[Charge]) -> int:
 class OfDeposit(Created):
     """The facts of a deposit, and the kind of its entry."""
 
+    SETS = sets("kind", "organization_id", "reference", "amount_micros", "transaction_id")
+
     kind: ClassVar[str] = DEPOSIT
     organization_id: UUID
     reference: str
     amount_micros: int
     transaction_id: UUID
-
-    def apply(self, aggregate: "Deposit") -> None:
-        aggregate.kind = self.kind
-        aggregate.organization_id = self.organization_id
-        aggregate.reference = self.reference
-        aggregate.amount_micros = self.amount_micros
-        aggregate.transaction_id = self.transaction_id
 
 
 class Deposit(Root):
@@ -374,18 +359,13 @@ def deposit_id(organization_id: UUID, reference: str, kind: str = DEPOSIT) -> UU
 class OfAdjustment(ByOperator):
     """The facts of an adjustment; each event that moves or proposes one carries all."""
 
+    SETS = sets("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+
     organization_id: UUID
     reference: str
     amount_micros: int
     reason: str
     transaction_id: UUID
-
-    def apply(self, aggregate: "Adjustment") -> None:
-        aggregate.organization_id = self.organization_id
-        aggregate.reference = self.reference
-        aggregate.amount_micros = self.amount_micros
-        aggregate.reason = self.reason
-        aggregate.transaction_id = self.transaction_id
 
 
 class Adjustment(Root):
@@ -398,34 +378,23 @@ class Adjustment(Root):
 
     class Made(Created, OfAdjustment):
         TOPIC = "adjustment.made"
-
-        def apply(self, aggregate: "Adjustment") -> None:
-            super().apply(aggregate)
-            aggregate.state = "made"
+        SETS = sets(**OfAdjustment.SETS, state="made")
 
     class Proposed(Created, OfAdjustment):
         """Nothing has moved yet."""
 
         TOPIC = "adjustment.proposed"
-
-        def apply(self, aggregate: "Adjustment") -> None:
-            super().apply(aggregate)
-            aggregate.state = "proposed"
-            aggregate.proposed_by = self.actor
+        SETS = sets(**OfAdjustment.SETS, state="proposed", proposed_by=fact("actor"))
 
     class Approved(Root.Event, OfAdjustment):
         """Another operator agreed; saved together with the wallet's entry."""
 
         TOPIC = "adjustment.approved"
-
-        def apply(self, aggregate: "Adjustment") -> None:
-            aggregate.state = "made"
+        SETS = sets(state="made")
 
     class Rejected(Root.Event, ByOperator):
         TOPIC = "adjustment.rejected"
-
-        def apply(self, aggregate: "Adjustment") -> None:
-            aggregate.state = "rejected"
+        SETS = sets(state="rejected")
 
     organization_id: UUID
     reference: str

@@ -12,7 +12,7 @@ from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.aggregate import ByOperator, Created, Root, sets
 from domain.money import format_amount
 from domain.regions import regions_of
 
@@ -130,23 +130,17 @@ class Plan(Root):
 
     class Changed(Root.Event, ByOperator):
         TOPIC = "plan.changed"
+        SETS = sets("terms")
 
         terms: PlanTerms
 
-        def apply(self, aggregate: "Plan") -> None:
-            aggregate.terms = self.terms
-
     class Disabled(Root.Event, ByOperator):
         TOPIC = "plan.disabled"
-
-        def apply(self, aggregate: "Plan") -> None:
-            aggregate.enabled = False
+        SETS = sets(enabled=False)
 
     class Enabled(Root.Event, ByOperator):
         TOPIC = "plan.enabled"
-
-        def apply(self, aggregate: "Plan") -> None:
-            aggregate.enabled = True
+        SETS = sets(enabled=True)
 
     class OrganizationExcluded(Root.Event, ByOperator):
         TOPIC = "plan.organization_excluded"

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.aggregate import ByOperator, Created, Root, sets
 
 
 class Month(Root):
@@ -23,11 +23,9 @@ class Month(Root):
         """`month` as YYYY-MM."""
 
         TOPIC = "month.closed"
+        SETS = sets("month")
 
         month: str
-
-        def apply(self, aggregate: "Month") -> None:
-            aggregate.month = self.month
 
     month: str
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.ids import derive_id
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created, Root, fact, sets
 from domain.log.log import Log
 
 # The number of an eSIM (ITU-T E.118). Its check digit is not verified.
@@ -25,43 +25,36 @@ class Esim(Root):
         """The first reservation of an eSIM begins its stream."""
 
         TOPIC = "esim.registered"
+        SETS = sets("iccid", link_id=None, freed_at=None, freed_by=None, quarantined_until=None)
 
         network: str
         iccid: str
 
-        def apply(self, aggregate: "Esim") -> None:
-            aggregate.iccid = self.iccid
-            aggregate.link_id = aggregate.freed_at = aggregate.freed_by = None
-            aggregate.quarantined_until = None
-
     class Reserved(Root.Event):
         TOPIC = "esim.reserved"
+        SETS = sets("link_id")
 
         link_id: UUID
-
-        def apply(self, aggregate: "Esim") -> None:
-            aggregate.link_id = self.link_id
 
     class Quarantined(Root.Event):
         """Its link failed, but until that moment the network may still create its endpoint."""
 
         TOPIC = "esim.quarantined"
+        SETS = sets(quarantined_until=fact("until"))
 
         link_id: UUID
         until: datetime
 
-        def apply(self, aggregate: "Esim") -> None:
-            aggregate.quarantined_until = self.until
-
     class Released(Root.Event):
         TOPIC = "esim.released"
+        SETS = sets(
+            link_id=None,
+            freed_at=fact("timestamp"),
+            freed_by=fact("link_id"),
+            quarantined_until=None,
+        )
 
         link_id: UUID
-
-        def apply(self, aggregate: "Esim") -> None:
-            aggregate.link_id = None
-            aggregate.freed_at, aggregate.freed_by = self.timestamp, self.link_id
-            aggregate.quarantined_until = None
 
     iccid: str
     link_id: UUID | None

@@ -25,7 +25,7 @@ from domain.errors import LinkEnded
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
-from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.aggregate import ByOperator, Created, Root, itself, sets
 from domain.personal import Sealed
 
 Name = str | Sealed | None  # In clear only if an earlier release has written it.
@@ -133,14 +133,10 @@ class Link(Refundable):
 
         TOPIC = "link.esim_reserved"
         IS_STEP = True
+        SETS = sets("iccid", "sponsor_profile", stage=Stage.RESERVED)
 
         iccid: str
         sponsor_profile: SponsorProfile | None
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.stage = Stage.RESERVED
-            aggregate.iccid = self.iccid
-            aggregate.sponsor_profile = self.sponsor_profile
 
     class EndpointRequested(Event):
         """An intent: its writer alone calls the network, and the call is over at `until`.
@@ -151,14 +147,11 @@ class Link(Refundable):
 
         TOPIC = "link.endpoint_requested"
         IS_STEP = True
+        SETS = sets(stage=Stage.ENDPOINT_REQUESTED, intent=itself)
 
         attempt: int
         until: datetime
         claim: UUID | None = field(default=None, kw_only=True)
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.stage = Stage.ENDPOINT_REQUESTED
-            aggregate.intent = self
 
     class OrderRequested(Event):
         """An intent: its writer alone orders, and the call is over at `until`.
@@ -190,29 +183,22 @@ class Link(Refundable):
 
         TOPIC = "link.order_placed"
         IS_STEP = True
+        SETS = sets("iccid", stage=Stage.ORDERED, order=itself)
 
         order_reference: str
         iccid: str
         placed_at: datetime
         adopted: bool
 
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.stage = Stage.ORDERED
-            aggregate.iccid = self.iccid
-            aggregate.order = self
-
     class EndpointCreated(Event):
         """`adopted`: the reply was lost, and the endpoint was found by its reference."""
 
         TOPIC = "link.endpoint_created"
+        SETS = sets("endpoint_id", "addon_id")
 
         endpoint_id: str
         addon_id: str | None
         adopted: bool
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.endpoint_id = self.endpoint_id
-            aggregate.addon_id = self.addon_id
 
     class Activated(Event):
         """The whole link at its activation, so that a reader needs no earlier event.
@@ -278,21 +264,17 @@ class Link(Refundable):
         """
 
         TOPIC = "link.endpoint_found"
+        SETS = sets("endpoint_id")
 
         endpoint_id: str
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.endpoint_id = self.endpoint_id
 
     class EndpointRemoved(Event):
         """A late endpoint of a failed link was found and removed."""
 
         TOPIC = "link.endpoint_removed"
+        SETS = sets(stage=Stage.ENDPOINT_REMOVED)
 
         endpoint_id: str
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.stage = Stage.ENDPOINT_REMOVED
 
     class LeftOver(Event):
         """An incident: something of this link stays at its network that nobody pays us for."""
@@ -328,21 +310,17 @@ class Link(Refundable):
         """The eSIM of a failed link is free for others."""
 
         TOPIC = "link.esim_released"
+        SETS = sets(stage=Stage.ENDED)
 
         iccid: str
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.stage = Stage.ENDED
 
     class LpaStored(Event):
         """The sealed activation code of the eSIM, which was missing at the activation."""
 
         TOPIC = "link.lpa_stored"
+        SETS = sets("lpa")
 
         lpa: Sealed
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.lpa = self.lpa
 
     class ChangeOpened(Event):
         """A change of plans has begun; a link has at most one at a time."""
@@ -386,83 +364,64 @@ class Link(Refundable):
         """The change of plans has ended, with whatever outcome."""
 
         TOPIC = "link.change_closed"
+        SETS = sets(open_change=None)
 
         change_id: UUID
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.open_change = None
 
     class StatusRequested(Event, ByOperator):
         """An intent: its writer alone tells the network, and the call is over at `until`."""
 
         TOPIC = "link.status_requested"
         IS_STEP = True
+        SETS = sets(status_intent=itself)
 
         status: LinkStatus
         attempt: int
         until: datetime
 
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.status_intent = self
-
     class StatusKept(Event):
         """The network did not do what was intended; `status` is what it has instead."""
 
         TOPIC = "link.status_kept"
+        SETS = sets("status", status_intent=None)
 
         status: LinkStatus
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.status = self.status
-            aggregate.status_intent = None
 
     class Suspended(Event, ByOperator):
         """The network has stopped the traffic, as intended."""
 
         TOPIC = "link.suspended"
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.status = "suspended"
-            aggregate.status_intent = None
+        SETS = sets(status="suspended", status_intent=None)
 
     class Reactivated(Event, ByOperator):
         """The network carries traffic again, as intended."""
 
         TOPIC = "link.reactivated"
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.status = "active"
-            aggregate.status_intent = None
+        SETS = sets(status="active", status_intent=None)
 
     class StatusSeen(Event):
         """The network showed a status that differs from the log's."""
 
         TOPIC = "link.status_seen"
+        SETS = sets("status")
 
         status: LinkStatus
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.status = self.status
 
     class Installed(Event):
         """The network has seen the eSIM in a device for the first time."""
 
         TOPIC = "link.installed"
+        SETS = sets("installed_at")
 
         installed_at: datetime
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.installed_at = self.installed_at
 
     class FirstUsed(Event):
         """The network has carried its first traffic."""
 
         TOPIC = "link.first_used"
+        SETS = sets("first_used_at")
 
         first_used_at: datetime
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.first_used_at = self.first_used_at
 
     class UsageReached(Event):
         """A share of a plan's data is used up; recorded once, after all lower shares."""
@@ -503,20 +462,16 @@ class Link(Refundable):
 
         TOPIC = "link.end_requested"
         IS_STEP = True
+        SETS = sets(end_intent=itself)
 
         kind: EndKind
         until: datetime
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.end_intent = self
 
     class EndKept(Event):
         """The network has not ended the link, and the call can no longer have an effect."""
 
         TOPIC = "link.end_kept"
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.end_intent = None
+        SETS = sets(end_intent=None)
 
     class Ended(Event, Repaying, ByOperator):
         """The link has ended for good. If it was cancelled, the rest of its charges is refunded.
@@ -526,14 +481,10 @@ class Link(Refundable):
         """
 
         TOPIC = "link.ended"
+        SETS = sets(stage=Stage.ENDED, end_intent=None, ended=itself)
 
         reason: Literal["cancelled", "ended"]
         refunds: list[GivenBack]
-
-        def apply(self, aggregate: "Link") -> None:
-            aggregate.stage = Stage.ENDED
-            aggregate.end_intent = None
-            aggregate.ended = self
 
         def reasons(self) -> Mapping[UUID, RefundReason]:
             return reasons_of(self.refunds, "cancelled")

@@ -21,7 +21,7 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.links.network import Order
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created, Root, itself, sets
 from domain.log.log import Log
 
 # How much earlier than us a network may date an order: it cuts to seconds, and our clock may be two
@@ -60,6 +60,13 @@ class LostOrder(Root):
         """
 
         TOPIC = "lost_order.opened"
+        SETS = sets(
+            *("organization_id", "link_id", "network"),
+            opened=itself,
+            found=None,
+            ended=frozenset(),
+            is_settled=False,
+        )
 
         network: str
         plan: BoughtPlan
@@ -67,24 +74,16 @@ class LostOrder(Root):
         until: datetime
         settled_at: datetime
 
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.opened = self
-            aggregate.found = None
-            aggregate.ended = frozenset()
-            aggregate.is_settled = False
-
     class Found(Event):
         """An order that no link had taken; this commit claims its eSIM, so no link will."""
 
         TOPIC = "lost_order.found"
+        SETS = sets(found=itself)
 
         order_reference: str
         iccid: str
         placed_at: datetime
         cost: Cost | None
-
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.found = self
 
     class TakenBack(Event):
         """The network has taken the eSIM back."""
@@ -116,10 +115,11 @@ class LostOrder(Root):
         """Nothing more can come of the call."""
 
         TOPIC = "lost_order.settled"
+        SETS = sets(is_settled=True)
 
-        def apply(self, aggregate: "LostOrder") -> None:
-            aggregate.is_settled = True
-
+    organization_id: UUID
+    link_id: UUID
+    network: str
     opened: Opened
     found: Found | None
     ended: frozenset[str]  # The references of the orders that were found and dealt with.
@@ -193,7 +193,7 @@ class LostOrder(Root):
         self._note(self.Settled, cause)
 
     def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        owner = {"organization_id": self.opened.organization_id, "link_id": self.opened.link_id}
+        owner = {"organization_id": self.organization_id, "link_id": self.link_id}
         self.record(event, cause, **owner, **facts)
 
 
@@ -247,5 +247,5 @@ def is_of(lost: LostOrder, order: Order, *, by_reference: bool) -> bool:
     if order.order_reference in lost.ended:
         return False
     if by_reference:
-        return order.reference == str(lost.opened.link_id)
+        return order.reference == str(lost.link_id)
     return lost.opened.since - APART <= order.placed_at <= lost.opened.until

@@ -22,7 +22,7 @@ from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created, Root, fact, itself, sets
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -55,30 +55,23 @@ class PlanChange(Refundable):
 
         TOPIC = "plan_change.requested"
         IS_STEP = True
+        SETS = sets(
+            requested=itself, done=0, intent=None, failure=None, finished_at=None, returned=()
+        )
 
         removals: list[Removal]
         additions: list[Addition]
         deadline: datetime
 
-        def apply(self, aggregate: "PlanChange") -> None:
-            aggregate.requested = self
-            aggregate.done = 0
-            aggregate.intent = None
-            aggregate.failure = None
-            aggregate.finished_at = None
-            aggregate.returned = ()
-
     class StepStarted(Event):
         """An intent: its writer alone calls the network, and the call is over at `until`."""
 
         TOPIC = "plan_change.step_started"  # Never triggered itself.
+        SETS = sets(intent=itself)
 
         index: int
         attempt: int
         until: datetime
-
-        def apply(self, aggregate: "PlanChange") -> None:
-            aggregate.intent = self
 
     class PlanRemovalStarted(StepStarted):
         TOPIC = "plan_change.plan_removal_started"
@@ -118,15 +111,13 @@ class PlanChange(Refundable):
         """
 
         TOPIC = "plan_change.failed"
+        SETS = sets(failure=itself)
 
         code: str
         index: int
         refunds: list[Repayment]
         settled_at: datetime | None
         reason: str | None = field(default=None, kw_only=True)
-
-        def apply(self, aggregate: "PlanChange") -> None:
-            aggregate.failure = self
 
         def reasons(self) -> Mapping[UUID, RefundReason]:
             return reasons_of(self.refunds, refund_reason(self.code))
@@ -135,9 +126,7 @@ class PlanChange(Refundable):
         """Nothing of this change can happen any more, so the link can take another change."""
 
         TOPIC = "plan_change.finished"
-
-        def apply(self, aggregate: "PlanChange") -> None:
-            aggregate.finished_at = self.timestamp
+        SETS = sets(finished_at=fact("timestamp"))
 
     class Returned(Event):
         """Its link was cancelled in this commit, with refunds of what was left of its charges."""

@@ -4,10 +4,11 @@ This is the only place where an event is made.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field, fields
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar
 from uuid import UUID
 
@@ -39,18 +40,40 @@ def kinds_below(base: type[Any]) -> Iterator[type[Any]]:
         yield from kinds_below(kind)
 
 
+def sets(*facts: str, **values: Any) -> Mapping[str, Any]:
+    """Name what an event sets: attributes that have the names of `facts`, and others by `values`.
+
+    A value is as it stands, or a function of the event: `fact`, or `itself`.
+    """
+    return {**{name: fact(name) for name in facts}, **values}
+
+
+fact = attrgetter
+
+
+def itself(event: Any) -> Any:
+    return event
+
+
 class Event(AggregateEvent):
     """A fact of the past. Each concrete event has a `TOPIC` that stays when the class is renamed.
 
     An event carries everything that its decision used, so replay asks nobody. `request_id` names
-    the request that caused it.
+    the request that caused it. `SETS` is what it changes of its aggregate; only an event that does
+    more than set attributes has an `apply` of its own.
     """
 
+    SETS: ClassVar[Mapping[str, Any]] = {}
     # True for an event that no other thread waits for: a step on the way to an outcome, or an
     # outcome that its writer reports itself. Such an event wakes nobody.
     IS_STEP: ClassVar[bool] = False
 
     request_id: str
+
+    def apply(self, aggregate: Any) -> None:
+        """Assign what the event changes; it asks and refuses nothing."""
+        for name, value in self.SETS.items():
+            setattr(aggregate, name, value(self) if callable(value) else value)
 
 
 class Created(Event, AggregateCreated):

@@ -21,9 +21,6 @@ class Discontinuity(Root):
         last_position: int  # Of the last event before the gap; 0 for none.
         seen_position: int
 
-        def apply(self, aggregate: "Discontinuity") -> None:
-            """Assign nothing: this event only informs."""
-
     @classmethod
     def notice(cls, server: str, last_position: int, seen_position: int, cause: Cause) -> Self:
         """Record a loss; a second process that notices the same one collides with this stream."""

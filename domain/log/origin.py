@@ -5,7 +5,7 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.ids import derive_id
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created, Root, sets
 
 
 class LogOrigin(Root):
@@ -18,11 +18,9 @@ class LogOrigin(Root):
 
     class Fixed(Created):
         TOPIC = "log_origin.fixed"
+        SETS = sets("origin")
 
         origin: str
-
-        def apply(self, aggregate: "LogOrigin") -> None:
-            aggregate.origin = self.origin
 
     origin: str
 

@@ -24,7 +24,7 @@ from domain.accounts.wallet import Reference, Refund
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Root
+from domain.log.aggregate import ByOperator, Root, fact, sets
 from domain.log.aggregate import Created as FirstEvent
 from domain.lookups.ports import NumberFacts, Told
 from domain.personal import Sealed
@@ -132,21 +132,16 @@ class BulkJob(Refundable):
 
     class Finished(Event):
         TOPIC = "bulk_job.finished"
-
-        def apply(self, aggregate: "BulkJob") -> None:
-            aggregate.finished_at = self.timestamp
+        SETS = sets(finished_at=fact("timestamp"))
 
     class Cancelled(Event, Repaying, ByOperator):
         """The job has ended; its `count` items without an outcome were cancelled."""
 
         TOPIC = "bulk_job.cancelled"
+        SETS = sets(cancelled_count=fact("count"), finished_at=fact("timestamp"))
 
         count: int
         refund: Repayment | None
-
-        def apply(self, aggregate: "BulkJob") -> None:
-            aggregate.cancelled_count = self.count
-            aggregate.finished_at = self.timestamp
 
         def reasons(self) -> Mapping[UUID, RefundReason]:
             return reasons_of([self.refund], "cancelled")

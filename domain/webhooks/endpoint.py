@@ -12,7 +12,7 @@ from domain.cause import Cause
 from domain.daily import Daily
 from domain.errors import WebhookDisabled, WebhookLimit
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.aggregate import ByOperator, Created, Root, itself, sets
 from domain.personal import Sealed
 from domain.webhooks.signatures import Generation
 
@@ -96,11 +96,9 @@ class WebhookEndpoint(Root):
         """`asked` by its organization or by an `operator`, `gone`: 410, `failing`: for a week."""
 
         TOPIC = "webhook_endpoint.disabled"
+        SETS = sets(disabled=itself)
 
         reason: DisabledReason
-
-        def apply(self, aggregate: "WebhookEndpoint") -> None:
-            aggregate.disabled = self
 
     class Enabled(Event, ByOperator):
         """It gets messages about events from now on; those missed meanwhile are not sent."""
@@ -116,9 +114,7 @@ class WebhookEndpoint(Root):
         """Saved together with its removal from the list."""
 
         TOPIC = "webhook_endpoint.deleted"
-
-        def apply(self, aggregate: "WebhookEndpoint") -> None:
-            aggregate.is_deleted = True
+        SETS = sets(is_deleted=True)
 
     registered: Registered
     personal: Sealed
@@ -280,39 +276,31 @@ class WebhookRequest(Root):
 
     class TestAsked(Event, Created, ByOperator):
         TOPIC = "webhook_request.test_asked"
-
-        def apply(self, aggregate: "WebhookRequest") -> None:
-            aggregate.asked = self
+        SETS = sets(asked=itself)
 
     class RedeliveryAsked(Event, Created, ByOperator):
         TOPIC = "webhook_request.redelivery_asked"
+        SETS = sets(asked=itself)
 
         delivery_id: UUID
-
-        def apply(self, aggregate: "WebhookRequest") -> None:
-            aggregate.asked = self
 
     class RedeliveriesAsked(Event, Created):
         """These have failed; all that had, of those planned `since`, unless they were too many."""
 
         TOPIC = "webhook_request.redeliveries_asked"
+        SETS = sets(asked=itself)
 
         since: datetime
         delivery_ids: list[UUID]
         has_more: bool
 
-        def apply(self, aggregate: "WebhookRequest") -> None:
-            aggregate.asked = self
-
     class RotationAsked(Event, Created):
         """Saved together with the rotation that it asked for."""
 
         TOPIC = "webhook_request.rotation_asked"
+        SETS = sets(asked=itself)
 
         generation: int
-
-        def apply(self, aggregate: "WebhookRequest") -> None:
-            aggregate.asked = self
 
     asked: TestAsked | RedeliveryAsked | RedeliveriesAsked | RotationAsked
 

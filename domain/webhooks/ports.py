@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+import msgspec
+
 from domain.ids import derive_id
 
 # pending: not accepted yet, and tried again at `next_attempt_at`; cancelled: its endpoint was
@@ -27,7 +29,7 @@ class Sent(NamedTuple):
 Send = Callable[[str, Mapping[str, str], bytes], Sent]
 
 
-class Delivery(NamedTuple):
+class Delivery(msgspec.Struct, frozen=True):
     """A message to one endpoint; `id` is the `webhook-id` of every attempt.
 
     `about` is the stream whose first attempts are made in order. `retries` counts the attempts

@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from domain.webhooks.messages import TEST
 from domain.webhooks.ports import Delivery, Sent
 
@@ -40,7 +42,8 @@ def after_attempt(
     delivery: Delivery, sent: Sent, now: datetime, *, is_success: bool, is_over: bool
 ) -> Delivery:
     """Return a delivery as it is after an attempt; a test is never tried again."""
-    ended = delivery._replace(
+    ended = replace(
+        delivery,
         attempts=delivery.attempts + 1,
         retries=delivery.retries + 1,
         attempted_at=now,
@@ -50,7 +53,7 @@ def after_attempt(
         next_attempt_at=None,
     )
     if is_success:
-        return ended._replace(status="delivered")
+        return replace(ended, status="delivered")
     if is_over or delivery.type == TEST or delivery.retries >= len(DELAYS):
-        return ended._replace(status="failed")
-    return ended._replace(next_attempt_at=now + DELAYS[delivery.retries])
+        return replace(ended, status="failed")
+    return replace(ended, next_attempt_at=now + DELAYS[delivery.retries])

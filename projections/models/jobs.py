@@ -104,12 +104,10 @@ class JobCounts(Struct):
                 self.completed_count += len(event.indexes)
             case BulkJob.ItemsFailed():
                 self.failed_count += len(event.indexes)
-            case BulkJob.Cancelled():
-                self.cancelled_count = event.count
+            case BulkJob.Cancelled() | BulkJob.Finished():
+                event.apply(self)
             case BulkJob.RefundedByHand():
                 self.by_hand_micros += event.refund.amount_micros
-        if isinstance(event, BulkJob.Finished | BulkJob.Cancelled):
-            self.finished_at = event.timestamp
         self.moved_at = event.timestamp
 
     @property

@@ -82,12 +82,8 @@ class LinkRow(Struct):
         """Take over what an event says, but for a name."""
         self.status = status_after(event) or self.status
         match event:
-            case Link.LpaStored():
-                self.lpa = event.lpa
-            case Link.Installed():
-                self.installed_at = event.installed_at
-            case Link.FirstUsed():
-                self.first_used_at = event.first_used_at
+            case Link.LpaStored() | Link.Installed() | Link.FirstUsed():
+                event.apply(self)
             case Link.PlanAdded():
                 added = (event.activation_id, event.plan, event.timestamp, event.addon_id)
                 self.activations.append(Activation(*added))

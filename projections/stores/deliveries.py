@@ -17,12 +17,9 @@ from sqlalchemy import (
     Connection,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
-    Row,
     ScalarSelect,
     Select,
-    String,
     Table,
     Uuid,
     and_,
@@ -40,11 +37,13 @@ from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, as_id
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
+from projections.engine.shape import Stored
 
 # An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
 LEASE = timedelta(seconds=30)
 ROWS_MAX = 500  # Per statement, because PostgreSQL accepts at most 65,535 values.
-_TIMES = ("created_at", "next_attempt_at", "attempted_at")
+_SMALL = ("attempts", "retries", "response_status", "duration_ms")
+STORED = Stored(Delivery, **dict.fromkeys(_SMALL, Integer))
 
 
 class Taken(NamedTuple):
@@ -64,7 +63,7 @@ class Deliveries:
         self.metadata = MetaData()
         self._rows, self._states = _tables(self.metadata)
         columns = self._rows.c
-        self._read = [each for each in columns if each.name != "taken_until"]
+        self._read = [columns[name] for name in STORED.names]
         # In the full sort order of `take`, so that a long backlog is not sorted for each choice.
         order = (columns.next_attempt_at, columns.position)
         self._index("due", *order, of=columns.status == "pending")
@@ -90,9 +89,7 @@ class Deliveries:
 
     def plan(self, connection: Connection, planned: Sequence[Delivery]) -> None:
         """Add deliveries; a known delivery stays as it is."""
-        rows = [
-            {name: _stored(value) for name, value in each._asdict().items()} for each in planned
-        ]
+        rows = [*map(STORED.row, planned)]
         for start in range(0, len(rows), ROWS_MAX):
             insert_new(connection, self._rows, rows[start : start + ROWS_MAX])
         owners = {each.endpoint_id: each.organization_id for each in planned}
@@ -139,7 +136,7 @@ class Deliveries:
             connection.execute(this.values(taken_until=until))
         since = state.failing_since
         health = Health(state.failures, from_micros(since))
-        return Taken(_delivery(found[0]), from_micros(until), health, has_more=len(found) > 1)
+        return Taken(STORED.read(found[0]), from_micros(until), health, has_more=len(found) > 1)
 
     def _in_hand(self, connection: Connection, endpoint_id: UUID, now: datetime) -> Sequence[int]:
         columns = self._rows.c
@@ -182,18 +179,19 @@ class Deliveries:
 
     def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
         """Store the outcome of an attempt; False if another worker has taken it over."""
-        values = {name: _stored(value) for name, value in delivery._asdict().items()}
         columns, states = self._rows.c, self._states
         mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))
         with self._database.writing() as connection:
-            update = self._rows.update().where(mine).values(**values, taken_until=None)
+            update = (
+                self._rows.update().where(mine).values(**STORED.row(delivery), taken_until=None)
+            )
             if not connection.execute(update).rowcount:
                 return False
             if health != taken.health:
                 pause = health.pause()
                 change = {
                     "failures": health.failures,
-                    "failing_since": _stored(health.failing_since),
+                    "failing_since": health.failing_since and to_micros(health.failing_since),
                     "paused_until": None if pause is None else to_micros(now + pause),
                 }
                 this = states.c.endpoint_id == delivery.endpoint_id
@@ -299,7 +297,7 @@ class Deliveries:
         with self._database.reading() as connection:
             total = connection.execute(count).scalar_one()
             found = connection.execute(newest.offset(offset).limit(limit)).all()
-        return [_delivery(row) for row in found], total
+        return [*map(STORED.read, found)], total
 
     def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:
         """Return one delivery of an endpoint."""
@@ -311,7 +309,7 @@ class Deliveries:
         )
         with self._database.reading() as connection:
             row = connection.execute(select(*self._read).where(this)).one_or_none()
-        return None if row is None else _delivery(row)
+        return None if row is None else STORED.read(row)
 
     def failed(
         self,
@@ -364,27 +362,8 @@ class Deliveries:
 
 
 def _tables(metadata: MetaData) -> tuple[Table, Table]:
-    rows = Table(
-        "webhook_deliveries",
-        metadata,
-        Column("id", Uuid, primary_key=True),
-        Column("endpoint_id", Uuid, nullable=False),
-        Column("organization_id", Uuid, nullable=False),
-        Column("about", Uuid, nullable=False),
-        Column("position", BigInteger, nullable=False),
-        Column("type", String, nullable=False),
-        Column("body", LargeBinary, nullable=False),
-        Column("created_at", BigInteger, nullable=False),
-        Column("status", String, nullable=False),
-        Column("attempts", Integer, nullable=False),
-        Column("retries", Integer, nullable=False),
-        Column("next_attempt_at", BigInteger),
-        Column("attempted_at", BigInteger),
-        Column("response_status", Integer),
-        Column("duration_ms", Integer),
-        Column("error", String),
-        Column("taken_until", BigInteger),
-    )
+    taken_until = Column("taken_until", BigInteger)
+    rows = Table("webhook_deliveries", metadata, *STORED.columns("id"), taken_until)
     states = Table(
         "webhook_health",
         metadata,
@@ -397,15 +376,5 @@ def _tables(metadata: MetaData) -> tuple[Table, Table]:
     return rows, states
 
 
-def _stored(value: object) -> object:
-    return to_micros(value) if isinstance(value, datetime) else value
-
-
 def _is_ahead(micros: int | None, now: datetime) -> bool:
     return micros is not None and lies_ahead(from_micros(micros), now)
-
-
-def _delivery(row: Row[Any]) -> Delivery:
-    facts = dict(row._mapping)  # noqa: SLF001  # SQLAlchemy's documented access.
-    times = {name: facts[name] for name in _TIMES if facts[name] is not None}
-    return Delivery(**{**facts, **{name: from_micros(each) for name, each in times.items()}})

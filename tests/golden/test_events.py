@@ -1,5 +1,6 @@
 """Every event that was ever written decodes, and is written today as it was then."""
 
+from inspect import get_annotations
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from eventsourcing.persistence import StoredEvent
 from eventsourcing.utils import get_topic
 
 from domain.aggregates import AGGREGATES
+from domain.log.aggregate import Event
 from domain.log.mapper import MsgspecMapper
 from tests.golden.examples import EVENTS
 from tests.golden.files import EVENTS_FOLDER, EXAMPLES, event_classes, events_of, file_name
@@ -30,6 +32,14 @@ def test_the_topic_of_an_event_begins_with_that_of_its_aggregate() -> None:
         topics = [get_topic(each) for each in events_of(aggregate)]
         assert topics
         assert all(topic.startswith(f"{get_topic(aggregate)}.") for topic in topics)
+
+
+def test_an_event_sets_attributes_that_its_aggregate_declares() -> None:
+    for aggregate in AGGREGATES:
+        declared = {name for each in aggregate.__mro__ for name in get_annotations(each)}
+        for event in events_of(aggregate):
+            assert event.SETS.keys() <= declared, event
+            assert not event.SETS or event.apply is Event.apply, event
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

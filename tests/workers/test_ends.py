@@ -26,7 +26,7 @@ from projections.audit.auditor import check_log
 from tests.workers.link_checks import check
 from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
-from workers.links import CALL
+from workers.saga import CALL
 
 pytestmark = pytest.mark.any_database
 

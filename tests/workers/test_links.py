@@ -18,7 +18,7 @@ from tests.workers.network_faults import (
     UNKNOWN,
     arm,
 )
-from workers.links import CALL
+from workers.saga import CALL
 
 pytestmark = pytest.mark.any_database
 

@@ -1,12 +1,10 @@
 """Whatever happens to an order, it becomes a link, goes back to the network, or is an incident."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields
 from datetime import timedelta
 
 import pytest
 
-from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import InsufficientBalance, Refused
 from domain.links.link import Link, Stage
@@ -14,7 +12,7 @@ from domain.provider_errors import OutcomeUnknown
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
 from tests.workers.network_faults import UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders, check_order_lab
-from workers.links import EsimReservation
+from workers.links import Provisioning
 
 pytestmark = pytest.mark.any_database
 
@@ -58,17 +56,14 @@ def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(
     network = late.networks.of("simulated")
     link = lab.link(lab.request())
 
-    class Refusing(EsimReservation):
-        def pay(self, link: Link, begin: Callable[[Link, Cause], None]) -> Refused | None:
-            assert begin is not None
+    class Refusing(Provisioning):
+        def _pay(self, link: Link) -> Refused | None:
             lab.network.after("order", OutcomeUnknown("lost"))
             assert lab.work(link.id).stage is Stage.ORDERING
             return InsufficientBalance(2, 1, "USD")
 
-    here = late.provisioning(network)
-    parts = here.reservation
-    slow = Refusing(parts.log, parts.committer, parts.network, parts.rules, parts.clock)
-    replace(here, reservation=slow).work(link)
+    here = late.saga(network)
+    Refusing(**{each.name: getattr(here, each.name) for each in fields(Provisioning)}).work(link)
     lab.settle()
     assert lab.link(link.id).stage is Stage.ACTIVE
     check_order_lab(lab)

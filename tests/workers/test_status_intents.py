@@ -12,7 +12,7 @@ from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from tests.workers.places import When, die
-from workers.links import CALL
+from workers.saga import CALL
 
 pytestmark = pytest.mark.any_database
 

@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,15 @@ from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, even
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
+from app.adapters.databases import (
+    Databases,
+    LogEnd,
+    Persistence,
+    end_of,
+    find_gap,
+    not_empty,
+    not_whole,
+)
 from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_of_sessions
 from app.adapters.postgres.lock import SessionLock, key_of
 from app.adapters.postgres.pool import FixedPool
@@ -44,10 +51,6 @@ LOCK_LOG = "LOCK TABLE log_events IN EXCLUSIVE MODE"
 COLUMNS = "notification_id, originator_id, originator_version, topic, state"
 FILL = f"COPY log_events ({COLUMNS}) FROM STDIN (FORMAT BINARY)"
 TYPES = ("int8", "uuid", "int8", "text", "bytea")
-FIND_GAP = (
-    "SELECT originator_id FROM log_events GROUP BY originator_id "
-    "HAVING min(originator_version) <> 1 OR max(originator_version) <> count(*) LIMIT 1"
-)
 MOVE_SEQUENCE = (
     "SELECT setval(pg_get_serial_sequence('log_events', 'notification_id'), max(notification_id)) "
     "FROM log_events HAVING max(notification_id) > 0"
@@ -111,10 +114,10 @@ BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off"
 BEGIN = "begin"
 
 
-class PostgresDatabase:
+class PostgresDatabase(Persistence):
     """Where an installation on PostgreSQL keeps its data."""
 
-    error: type[Exception] = psycopg.Error
+    error = psycopg.Error
 
     def __init__(self, url: str, role: str = "command", service_role: str = "") -> None:
         self.url = url
@@ -125,7 +128,6 @@ class PostgresDatabase:
 
     @property
     def place(self) -> str:
-        """The database for people to read, without a password."""
         parts = conninfo_to_dict(self.url)
         hosts = str(parts.get("host", "localhost")).split(",")
         ports = str(parts.get("port", "5432")).split(",")
@@ -134,7 +136,6 @@ class PostgresDatabase:
         return f"{parts.get('dbname', '')} on {', '.join(places)}"
 
     def log_environment(self) -> dict[str, Any]:
-        """Return the settings of the event log's library."""
         return {
             "PERSISTENCE_MODULE": "app.adapters.postgres.log:Factory",
             "LOG_CONNINFO": self._conninfo("log"),
@@ -167,37 +168,20 @@ class PostgresDatabase:
         )
 
     def waker(self, appended: Signal) -> PostgresWaker:
-        """Return a waker that hears of commits to the log by any process."""
         channel = WORK_CHANNEL if self._role == "dispatcher" else CHANNEL
         return PostgresWaker(appended, self._conninfo("listen"), channel)
 
     def lock(self, name: str) -> SessionLock:
-        """Return a lock that one process holds until it releases it or its connection ends."""
         return SessionLock(self._conninfo(f"lock {name}"), key_of(name))
 
     def turns(self) -> PostgresTurns:
-        """Return the turns by which several processes change the same wallet."""
         return PostgresTurns(self._conninfo("turns"))
-
-    def exists(self) -> bool:
-        """Tell whether there can be tables; raises if the server does not answer."""
-        return True
-
-    def has_all_files(self) -> bool:
-        """Return True, because the server keeps its files."""
-        return True
-
-    def has_lost_its_log(self) -> bool:
-        """Return False, because one database holds both."""
-        return False
 
     def copy_to(self, directory: Path) -> LogEnd:  # noqa: ARG002  # Part of the port.
         """Copy nothing; return the end of the log, which a dump that begins later includes."""
         with BoundedConnection.open(self._conninfo("backup")) as connection:
             row = connection.execute(LAST_EVENT).fetchone()
-        if row is None:
-            return LogEnd(0, "", 0, "")
-        return LogEnd(row[0], str(row[1]), row[2], sha256(row[3]).hexdigest())
+        return end_of(row)
 
     def dump_commands(self, directory: Path) -> list[str]:
         """Return `pg_dump` and `pg_restore` commands for this database, without password."""
@@ -208,14 +192,6 @@ class PostgresDatabase:
             f"pg_dump --format=custom --file={dump} --dbname={database}",
             f"pg_restore --no-owner --single-transaction --dbname={database} {dump}",
         ]
-
-    def topics(self, directory: Path) -> list[str]:  # noqa: ARG002  # Part of the port.
-        """Return none, because we do not read dumps."""
-        return []
-
-    def occupied(self) -> str | None:
-        """Return None, because `pg_restore` has already filled the database."""
-        return None
 
     def put_back(self, directory: Path) -> bool:  # noqa: ARG002  # Part of the port.
         """Tell whether the database has a log."""
@@ -240,7 +216,7 @@ class PostgresDatabase:
                         copy.write_row(row)
             except psycopg.errors.UniqueViolation as error:
                 raise not_whole() from error
-            if (gap := cursor.execute(FIND_GAP).fetchone()) is not None:
+            if (gap := cursor.execute(find_gap("log_events")).fetchone()) is not None:
                 raise not_whole(gap[0])
             cursor.execute(MOVE_SEQUENCE)
 

@@ -5,13 +5,11 @@ It cannot limit the resolution of names. Here the time-out for connecting covers
 addresses and the handshake together, and the time-out for a reply covers the whole reply.
 """
 
-import io
 import logging
 import socket
 import ssl
 import time
-from collections.abc import Callable, Sequence
-from ipaddress import ip_address
+from collections.abc import Sequence
 from math import inf
 from typing import Any, cast
 
@@ -21,9 +19,9 @@ from urllib3.exceptions import ClosedPoolError, HTTPError
 from urllib3.util.connection import create_connection
 
 from app.adapters.remote.api import RemoteRules
+from app.adapters.remote.names import Resolve, addresses_of
 from app.adapters.remote.reply import Reply
 from app.adapters.remote.request import Origin, Outcome, Request
-from app.watch.gauges import Asker, answer_of
 
 ADDRESSES_MAX = 4  # Tried one after the other within one time-out.
 CONNECT_S = 2.0  # A lost SYN is sent again after 1 s, so this allows for one.
@@ -33,86 +31,57 @@ CHUNK_BYTES = 65_536
 logging.getLogger("urllib3").setLevel(logging.CRITICAL)
 
 
-Resolve = Callable[[float], Sequence[str] | None]
-
-
 class NotConnected(HTTPError):
-    """Raised when there is no connection, so that nothing can have been sent."""
+    """Raised when there is no connection, so that nothing can have been sent; the text says why."""
 
 
 class TooLong(OSError):
     """Raised when a server sends more bytes than a connection may read."""
 
 
-class _TimedRead(io.RawIOBase):
-    """Reads from a socket; every read gets only the rest of the reply's time."""
-
-    def __init__(self, raw: io.RawIOBase, socket_: "_TimedSocket") -> None:
-        self._raw = raw
-        self._socket = socket_
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._socket.allow()
-        return self._socket.count(cast("int | None", self._raw.readinto(buffer)))
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _TimedSocket:
+class _TimedSocket(socket.socket):
     """A socket whose time-out covers all later operations together."""
 
-    def __init__(
-        self, inner: socket.socket, silence_s: float | None, bytes_left: float = inf
-    ) -> None:
-        self._inner = inner
-        self._silence_s = silence_s
-        self._bytes_left = bytes_left
-        self._ends_s = time.monotonic()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+    silence_s: float | None = None
+    bytes_left = inf
+    _ends_s = 0.0
 
     def settimeout(self, timeout_s: float | None) -> None:
         """Start the clock; urllib3 calls this before it sends and before it reads a reply."""
         assert timeout_s is not None
         self._ends_s = time.monotonic() + timeout_s
-        self._inner.settimeout(timeout_s)
+        super().settimeout(timeout_s)
 
-    def allow(self) -> None:
+    def sendall(self, data: Any, *options: Any) -> None:
+        """Send within the rest of the time."""
+        self._allow()
+        super().sendall(data, *options)
+
+    def recv_into(self, *options: Any) -> int:
+        """Read as every reply is read: within the rest of the time, and of the bytes."""
+        self._allow()
+        bytes_read = super().recv_into(*options)
+        self.bytes_left -= bytes_read
+        if self.bytes_left < 0:
+            raise TooLong
+        return bytes_read
+
+    def _allow(self) -> None:
         """Give the next operation the rest of the time; raises TimeoutError if there is none."""
         left_s = self._ends_s - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
-        self._inner.settimeout(min(left_s, self._silence_s or left_s))
+        super().settimeout(min(left_s, self.silence_s or left_s))
 
-    def count(self, bytes_read: int | None) -> int | None:
-        """Count what was read; raises TooLong past the limit."""
-        self._bytes_left -= bytes_read or 0
-        if self._bytes_left < 0:
-            raise TooLong
-        return bytes_read
 
-    def sendall(self, data: Any) -> None:
-        """Send within the rest of the time."""
-        self.allow()
-        self._inner.sendall(data)
-
-    def makefile(self, mode: str, *_: object) -> io.BufferedReader:
-        """Return the stream from which http.client reads a reply."""
-        assert mode == "rb", mode
-        raw = cast("io.RawIOBase", self._inner.makefile("rb", buffering=0))
-        return io.BufferedReader(_TimedRead(raw, self))
+class _TimedTls(_TimedSocket, ssl.SSLSocket):
+    """The same over TLS."""
 
 
 class Plain(HTTPConnection):
     """A connection without TLS, to a server on this machine or where http is allowed."""
 
-    resolve: Resolve  # Has a deadline for the addresses.
+    resolve: Resolve = addresses_of
     silence_s: float | None
     idle_s: float
     bytes_max: float = inf  # Read from one connection, heads included.
@@ -121,10 +90,8 @@ class Plain(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         """Connect to the first address that answers, within the time-out altogether."""
         ends_s = time.monotonic() + cast("float", self.timeout)
-        addresses = self.resolve(ends_s)
-        if not addresses:
-            message = "the name cannot be resolved"
-            raise NotConnected(message)
+        addresses = (self.resolve(self.host, ends_s) or ())[:ADDRESSES_MAX]
+        failed = TimeoutError.__name__ if addresses else "the name cannot be resolved"
         for tried, address in enumerate(addresses):
             left_s = (ends_s - time.monotonic()) / (len(addresses) - tried)
             if left_s <= 0:
@@ -133,26 +100,29 @@ class Plain(HTTPConnection):
                 made = create_connection(
                     (address, self.port), left_s, socket_options=self.socket_options
                 )
-            except OSError:
+            except OSError as error:
+                failed = type(error).__name__
                 continue
-            made.settimeout(max(ends_s - time.monotonic(), 0.001))  # The rest is for TLS.
-            return made
-        message = "no address answers"
-        raise NotConnected(message)
+            timed = _TimedSocket(fileno=made.detach())
+            timed.settimeout(max(ends_s - time.monotonic(), 0.001))  # The rest is for TLS.
+            return timed
+        raise NotConnected(failed)
 
     def connect(self) -> None:
-        """Connect, or raise NotConnected."""
+        """Connect, or raise NotConnected with the type of the error."""
         failed = ""
         try:
             super().connect()
+        except NotConnected as error:
+            failed = str(error)
         except (OSError, HTTPError) as error:
             failed = type(error).__name__
         if failed:
             self.close()
             raise NotConnected(failed)
-        timed = _TimedSocket(self.sock, self.silence_s, self.bytes_max)
-        timed.settimeout(cast("float", self.timeout))  # urllib3 may send before it sets one.
-        self.sock = cast("socket.socket", timed)
+        assert isinstance(self.sock, _TimedSocket)
+        self.sock.silence_s, self.sock.bytes_left = self.silence_s, self.bytes_max
+        self.sock.settimeout(cast("float", self.timeout))  # urllib3 may send before it sets one.
 
     @property
     def is_connected(self) -> bool:
@@ -172,6 +142,45 @@ class Tls(Plain, HTTPSConnection):
     """A connection with TLS; the certificate has to be that of the server's name."""
 
 
+def exchange(
+    origin: Origin,
+    request: Request,
+    ends_s: float,
+    context: ssl.SSLContext | None,
+    addresses: Sequence[str] = (),
+) -> int:
+    """Send once on a new connection, and return the status; `addresses` replace those of the name.
+
+    Raises NotConnected, TooLong, another OSError, HTTPError, HTTPException or ValueError.
+    """
+    connection = (Plain if context is None else Tls)(origin.host, origin.port, **_secured(context))
+    if addresses:
+        connection.resolve = lambda *_: addresses
+    connection.silence_s, connection.idle_s = None, 0.0
+    connection.bytes_max = 2 * CHUNK_BYTES
+    try:
+        connection.timeout = _left_s(ends_s)
+        connection.connect()
+        connection.timeout = _left_s(ends_s)
+        parts = (request.method, request.url, request.body, request.headers)
+        connection.request(*parts, preload_content=False, decode_content=False)
+        connection.timeout = _left_s(ends_s)
+        answer = connection.getresponse()
+        left = CHUNK_BYTES  # We do not use the body, so the rest need not be read.
+        while part := answer.read(left):
+            left -= len(part)
+        return int(answer.status)
+    finally:
+        connection.close()
+
+
+def _left_s(ends_s: float) -> float:
+    left_s = ends_s - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
+
+
 class Transport:
     """Connections to one origin; thread-safe. Callers limit how many are in use.
 
@@ -182,7 +191,7 @@ class Transport:
 
     def __init__(self, origin: Origin, rules: RemoteRules) -> None:
         self._bytes_max = rules.body_bytes_max
-        own = {"resolve": staticmethod(_resolver(origin.host)), "silence_s": rules.silence_s}
+        own = {"silence_s": rules.silence_s}
         # Made once: loading the certificates of all authorities takes longer than a handshake.
         context = ssl.create_default_context() if origin.scheme == "https" else None
         self._kept = _pool(origin, context, rules.calls_max, {**own, "idle_s": rules.idle_s})
@@ -236,24 +245,17 @@ def _pool(
     origin: Origin, context: ssl.SSLContext | None, kept: int, own: dict[str, Any]
 ) -> HTTPConnectionPool:
     kinds: tuple[type[HTTPConnectionPool], type[Plain]] = (HTTPConnectionPool, Plain)
-    tls: dict[str, Any] = {}
     if context is not None:
-        kinds, tls = (HTTPSConnectionPool, Tls), {"ssl_context": context}
-    made = kinds[0](origin.host, origin.port, maxsize=kept, retries=False, **tls)
+        kinds = (HTTPSConnectionPool, Tls)
+    secured = _secured(context)
+    made = kinds[0](origin.host, origin.port, maxsize=kept, retries=False, **secured)
     made.ConnectionCls = type("Connection", kinds[1:], own)
     return made
 
 
-def _resolver(host: str) -> Resolve:
-    try:
-        fixed = [str(ip_address(host.strip("[]")))]
-    except ValueError:
-        # In a thread of its own, because the resolution of a name has no time-out.
-        asker = Asker(f"addresses of {host}", lambda: _addresses(host))
-        return lambda ends_s: answer_of(asker.begin(), ends_s)
-    return lambda _: fixed
-
-
-def _addresses(host: str) -> Sequence[str]:
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(each[4][0]) for each in found))[:ADDRESSES_MAX]
+def _secured(context: ssl.SSLContext | None) -> dict[str, Any]:
+    """Return what makes a connection one of TLS, whose sockets are timed like all others."""
+    if context is None:
+        return {}
+    context.sslsocket_class = _TimedTls
+    return {"ssl_context": context}

@@ -7,7 +7,6 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
@@ -15,7 +14,15 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
-from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
+from app.adapters.databases import (
+    Databases,
+    LogEnd,
+    Persistence,
+    end_of,
+    find_gap,
+    not_empty,
+    not_whole,
+)
 from app.adapters.sqlite.file import DatabaseFile
 from app.adapters.sqlite.lock import FileLock
 from app.adapters.sqlite.waker import SqliteWaker
@@ -92,16 +99,12 @@ FILL = (
     "INSERT INTO stored_events (rowid, originator_id, originator_version, topic, state) "
     "VALUES (?, ?, ?, ?, ?)"
 )
-FIND_GAP = (
-    "SELECT originator_id FROM stored_events GROUP BY originator_id "
-    "HAVING min(originator_version) <> 1 OR max(originator_version) <> count(*) LIMIT 1"
-)
 
 
-class SqliteFiles:
+class SqliteFiles(Persistence):
     """Where an installation on SQLite keeps its data."""
 
-    error: type[Exception] = sqlite3.Error
+    error = sqlite3.Error
 
     def __init__(self, url: str) -> None:
         self.path = Path(url.removeprefix("sqlite:///"))
@@ -109,7 +112,6 @@ class SqliteFiles:
 
     @property
     def place(self) -> str:
-        """The file of the log."""
         return str(self.path.absolute())
 
     def beside_the_log(self, purpose: str) -> Path:
@@ -117,7 +119,6 @@ class SqliteFiles:
         return self.path.with_name(f"{self.path.stem}-{purpose}{self.path.suffix}")
 
     def log_environment(self) -> dict[str, str]:
-        """Return the settings of the event log's library."""
         return {
             "PERSISTENCE_MODULE": "eventsourcing.sqlite",
             "SQLITE_DBNAME": DatabaseFile(self.path).uri,
@@ -156,11 +157,9 @@ class SqliteFiles:
         return Database(_engine(connect))
 
     def waker(self, appended: Signal) -> SqliteWaker:
-        """Return a waker that hears of commits to the log by any process."""
         return SqliteWaker(appended, self.path)
 
     def lock(self, name: str) -> FileLock:
-        """Return a lock that one process holds until it releases it or ends."""
         return FileLock(self._lock_file(name))
 
     def turns(self) -> NoTurns:
@@ -191,13 +190,6 @@ class SqliteFiles:
                 return f"DATABASE_URL: {error}"
         return None
 
-    def protect_log(self) -> None:
-        """Do nothing, because a process that can write to the file can change any event."""
-
-    def may_change_events(self) -> bool:
-        """Return False, because SQLite has no roles and cannot forbid it."""
-        return False
-
     @contextmanager
     def migrating(self) -> Iterator[None]:
         """Lock a file; create the databases with mode 0600, because they hold personal data."""
@@ -215,10 +207,6 @@ class SqliteFiles:
         for file, copy in self._copies(directory):
             _copy_database(file, copy)
         return _end_of(self._copies(directory)[0][1])
-
-    def dump_commands(self, directory: Path) -> list[str]:  # noqa: ARG002  # Part of the port.
-        """Return none, because `copy_to` has copied everything."""
-        return []
 
     def topics(self, directory: Path) -> list[str]:
         """Return the kinds of events in the log of a backup."""
@@ -262,7 +250,7 @@ class SqliteFiles:
                 log.executemany(FILL, values)
             except sqlite3.IntegrityError as error:
                 raise not_whole() from error
-            if (gap := log.execute(FIND_GAP).fetchone()) is not None:
+            if (gap := log.execute(find_gap("stored_events")).fetchone()) is not None:
                 raise not_whole(UUID(gap[0]))
             log.execute("COMMIT")
 
@@ -308,10 +296,7 @@ def _copy_database(file: Path, copy: Path) -> None:
 
 def _end_of(log: Path) -> LogEnd:
     with closing(sqlite3.connect(log)) as connection:
-        row = connection.execute(LAST_EVENT).fetchone()
-    if row is None:
-        return LogEnd(0, "", 0, "")
-    return LogEnd(row[0], str(UUID(row[1])), row[2], sha256(row[3]).hexdigest())
+        return end_of(connection.execute(LAST_EVENT).fetchone())
 
 
 def _draft_of(file: Path) -> Path:

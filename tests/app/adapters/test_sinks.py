@@ -4,7 +4,6 @@ import http.server
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,27 +22,14 @@ class Keeper(http.server.BaseHTTPRequestHandler):
 
     kept: dict[str, str]
     closed: bool
-    slow: bool
 
     def do_PUT(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         if not self.closed:
             self.kept[self.path] = body
         self.send_response(503 if self.closed else 201)
-        if self.slow:
-            self.flush_headers()
-            self._dribble()
         self.send_header("Content-Length", "0")
         self.end_headers()
-
-    def _dribble(self) -> None:
-        """Send a header byte by byte, far more slowly than is waited for."""
-        self.wfile.write(b"X-Slow: ")
-        with suppress(OSError):  # The client has given up.
-            for _ in range(100):
-                self.wfile.write(b"x")
-                threading.Event().wait(0.02)
-            self.wfile.write(b"\r\n")
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
@@ -53,7 +39,7 @@ class Keeper(http.server.BaseHTTPRequestHandler):
 def keeper(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[str, type[Keeper]]]:
-    handler = type("Own", (Keeper,), {"kept": {}, "closed": False, "slow": False})
+    handler = type("Own", (Keeper,), {"kept": {}, "closed": False})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         if request.param == "https":
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -93,18 +79,6 @@ def test_an_address_accepts_by_its_status(keeper: tuple[str, type[Keeper]]) -> N
     handler.closed = False
     sink.put("one.txt", NOTE)
     assert handler.kept == {"/checkpoints/one.txt": NOTE}
-
-
-def test_an_address_that_answers_byte_by_byte_is_not_waited_for(
-    keeper: tuple[str, type[Keeper]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.adapters.sinks.ANSWER_S", 0.3)
-    url, handler = keeper
-    handler.slow = True
-    sink = sink_at(url)
-    assert sink is not None
-    with pytest.raises(NotAccepted, match="TimeoutError"):
-        sink.put("one.txt", NOTE)
 
 
 def test_an_address_whose_certificate_nobody_trusts_gets_nothing(

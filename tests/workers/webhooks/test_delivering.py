@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import event
 
 from domain.errors import IdempotencyKeyReused, WebhookDisabled
@@ -236,7 +237,7 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(
     assert [each.has_more for each in taken] == [True] * PLACES
     assert {each.delivery.id for each in taken} <= {*asked}
     for each in taken:
-        failed = each.delivery._replace(attempts=1, next_attempt_at=clock())
+        failed = replace(each.delivery, attempts=1, next_attempt_at=clock())
         assert store.settle(each, failed, each.health, clock())
     again = [store.take(endpoint, clock(), PLACES) for _ in range(PLACES)]
     assert sorted(each.delivery.attempts for each in again if each is not None) == [0, 0, 1, 1]
@@ -284,9 +285,9 @@ def test_a_worker_that_was_taken_over_writes_nothing(
     clock.forward(seconds=LEASE.total_seconds())
     taken = store.take(endpoint, clock(), PLACES)
     assert taken is not None
-    late = stale.delivery._replace(attempts=1, status="failed", next_attempt_at=None)
+    late = replace(stale.delivery, attempts=1, status="failed", next_attempt_at=None)
     assert not store.settle(stale, late, stale.health, clock())
-    done = taken.delivery._replace(attempts=1, status="delivered", next_attempt_at=None)
+    done = replace(taken.delivery, attempts=1, status="delivered", next_attempt_at=None)
     assert store.settle(taken, done, taken.health, clock())
     assert not store.settle(stale, late, stale.health, clock())
     assert one(lab, owner, endpoint).status == "delivered"

@@ -6,6 +6,7 @@ order through its API.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,7 +36,7 @@ from domain.provider_errors import (
     ProviderError,
     Rejected,
     Unavailable,
-    unknown_after,
+    becoming,
 )
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ CATALOGUE_PAGES_MAX = 100
 OK = HTTPStatus.OK
 # The statuses of a change that was made, even if the rest of the reply cannot be read.
 DONE = range(200, 300)
-MAINTENANCE = 13  # Maintenance at the operator: "try again later".
-UNEXPECTED = 53  # "Something unexpected happened": the change may have been made.
+MEANINGS: Mapping[int | None, type[ProviderError]] = {
+    13: Unavailable,  # Maintenance at the operator: "try again later".
+    53: OutcomeUnknown,  # "Something unexpected happened": the change may have been made.
+}
 OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Airalo refuses our account or address.
 
 ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
@@ -205,14 +208,12 @@ class Airalo:
         body = {"package_id": topup, "iccid": endpoint_id, "description": reference}
         try:
             placed = self._change("/orders/topups", until(), body)
-        except Rejected as error:
-            refused = error
-        else:
-            if not placed.tops_up(package, endpoint_id, reference):
-                raise OutcomeNotTold(OTHER_ORDER)
-            return Addon(None, placed.cost)
-        self._sim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours.
-        raise refused from None
+        except Rejected:
+            self._sim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours.
+            raise
+        if not placed.tops_up(package, endpoint_id, reference):
+            raise OutcomeNotTold(OTHER_ORDER)
+        return Addon(None, placed.cost)
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
         """Raise Rejected: Airalo removes no package."""
@@ -269,21 +270,14 @@ class Airalo:
     def _change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> wire.Placed:
         """Place an order; raises Rejected if Airalo refused it, so that nothing happened."""
         reply = self._session.change(path, timeout_s, body)
-        message = f"Airalo refuses it ({reply.status})"
-        trouble: ProviderError = Rejected(message)
-        try:
-            if reply.status in DONE:
+        if reply.status in DONE:
+            with becoming(Malformed):
                 return decode(reply, wire.Data[wire.Placed]).data
+        code = None
+        with suppress(Malformed):
             code = decode(reply, wire.Refusal).code
-        except Malformed as error:
-            if reply.status in DONE:
-                trouble = unknown_after(error)
-        else:
-            if code == UNEXPECTED:
-                trouble = OutcomeUnknown(message)
-            elif code == MAINTENANCE:
-                trouble = Unavailable(message)
-        raise trouble
+        message = f"Airalo refuses it ({reply.status})"
+        raise MEANINGS.get(code, Rejected)(message)
 
 
 def _known(reply: Reply) -> Reply:

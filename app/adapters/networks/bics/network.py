@@ -56,8 +56,8 @@ from domain.provider_errors import (
     ProviderError,
     Rejected,
     Unavailable,
+    becoming,
     in_doubt,
-    unknown_after,
 )
 
 PAGE_SIMS = 100
@@ -216,13 +216,9 @@ class BicsNetwork:
 
     def _made(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
-        try:
+        with becoming(ProviderError):
             self._activate(endpoint_id, deadline)
-        except ProviderError as error:
-            unknown = unknown_after(error)
-        else:
-            return Endpoint(endpoint_id, iccid, reference)
-        raise unknown
+        return Endpoint(endpoint_id, iccid, reference)
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
         """Return the endpoint of an eSIM, and activate it first if it never was.
@@ -236,18 +232,17 @@ class BicsNetwork:
         sim = self._sim(iccid, deadline)
         if sim is None or sim.endpoint_id is None:
             return None
-        try:
+
+        def unread(error: ProviderError) -> Unavailable:
+            is_up = isinstance(error, NoSuchEndpoint | OutcomeNotTold)
+            return (NotAnswered if is_up else Unavailable)(str(error))
+
+        with becoming((NoSuchEndpoint, OutcomeUnknown), unread):  # It may have gone meanwhile.
             info = self._profile(sim.endpoint_id, deadline)
             if info.basic_info.iccid not in {iccid, *NONE}:
                 raise OddRecord(OF_ANOTHER)
             self._finish(sim.endpoint_id, info, deadline)
-        except (NoSuchEndpoint, OutcomeUnknown) as error:  # It may have gone meanwhile.
-            is_up = isinstance(error, NoSuchEndpoint | OutcomeNotTold)
-            trouble = (NotAnswered if is_up else Unavailable)(str(error))
-        else:
-            reference, msisdn = info.basic_info.name, _msisdn_of(info)
-            return Endpoint(sim.endpoint_id, iccid, reference, msisdn=msisdn)
-        raise trouble
+        return Endpoint(sim.endpoint_id, iccid, info.basic_info.name, msisdn=_msisdn_of(info))
 
     def _finish(self, endpoint_id: str, info: Info, deadline: Deadline) -> None:
         """Activate an endpoint that was never activated; ignore a refusal."""
@@ -264,19 +259,12 @@ class BicsNetwork:
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Unlink the eSIM, which puts it back into the stock, then delete the endpoint."""
         deadline, request = Deadline(timeout_s), {"endPointId": endpoint_id}
-        unknown = None
         with suppress(NoSuchEndpoint):
             self._session.change("POST", "/DeLinkSim", request, deadline, Outcome, done=DELINKED)
-            try:
+            with becoming(ProviderError), suppress(NoSuchEndpoint):  # Half of it is done.
                 self._session.change(
                     "POST", "/DeleteEndPoint", request, deadline, Outcome, done=DELETED
                 )
-            except NoSuchEndpoint:
-                raise
-            except ProviderError as error:  # Half of it is done.
-                unknown = unknown_after(error)
-        if unknown is not None:
-            raise unknown
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
         """Check that the removal of the endpoint has put the eSIM back into the stock."""
@@ -311,24 +299,16 @@ class BicsNetwork:
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Remove a plan; if BICS refuses, look whether it was gone already."""
         deadline = Deadline(timeout_s)
-        try:
-            self._patch(endpoint_id, {"removeAddonUniqueIds": [addon_id]}, deadline)
-        except NoSuchEndpoint:
-            return
-        except Rejected as error:
-            refused = error
-        else:
-            return
-        with in_doubt():
-            left = {str(each.unique_id) for each in self._plans(endpoint_id, deadline)}
-        if addon_id in left:
-            raise refused from None
-
-    def _plans(self, endpoint_id: str, deadline: Deadline) -> list[PlanOn]:
-        try:
-            return self._profile(endpoint_id, deadline).promotional_plans.plan
-        except NoSuchEndpoint:
-            return []
+        with suppress(NoSuchEndpoint):
+            try:
+                self._patch(endpoint_id, {"removeAddonUniqueIds": [addon_id]}, deadline)
+            except NoSuchEndpoint:
+                raise
+            except Rejected:
+                with in_doubt():
+                    left = self._profile(endpoint_id, deadline).promotional_plans.plan
+                if addon_id in {str(each.unique_id) for each in left}:
+                    raise
 
     def _patch(self, endpoint_id: str, what: dict[str, list[str]], deadline: Deadline) -> None:
         request = {"endPointId": endpoint_id, "requestParam": what}

@@ -17,7 +17,7 @@ from domain.provider_errors import (
     ProviderError,
     Rejected,
     Unavailable,
-    unknown_after,
+    becoming,
 )
 
 if TYPE_CHECKING:
@@ -109,17 +109,13 @@ class Session:
         if reply.status in REFUSALS:
             message = f"the API of bics refuses a change ({reply.status})"
             raise Rejected(message)
-        try:
+        with becoming(Malformed):
             outcome = decode(reply, Answer[Outcome]).response
             if outcome.result_code == "0" or outcome.code in done:
                 return decode(reply, _answer_of(kind)).response
-        except Malformed as error:
-            unknown = unknown_after(error)
-        else:
-            if UNSETTLED.search(outcome.result_param.result_description) is None:
-                raise _gone(outcome) or Rejected(_refusal(outcome))
-            unknown = OutcomeUnknown(_refusal(outcome))
-        raise unknown
+        if UNSETTLED.search(outcome.result_param.result_description) is not None:
+            raise OutcomeUnknown(_refusal(outcome))
+        raise _gone(outcome) or Rejected(_refusal(outcome))
 
     def _authorized(self, send: Send, deadline: Deadline) -> Reply:
         reply = self._login.call(send, _is_refused_login, deadline.left_s)

@@ -35,8 +35,8 @@ from domain.provider_errors import (
     OutcomeNotTold,
     Rejected,
     Unavailable,
+    becoming,
     in_doubt,
-    unknown_after,
 )
 
 if TYPE_CHECKING:
@@ -183,14 +183,12 @@ class EsimGo:
         until = time_left(timeout_s)
         try:
             order = self._place(plan, until(), endpoint_id).read(plan.provider_plan_id)
-        except Rejected as error:
-            refused = error
-        else:
-            if order is None or order.iccid != endpoint_id:
-                raise OutcomeNotTold(NOT_COMPLETED)
-            return Addon(None, order.cost)
-        self._esim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is no longer ours.
-        raise refused from None
+        except Rejected:
+            self._esim(endpoint_id, until())  # Raises NoSuchEndpoint if the eSIM is not ours now.
+            raise
+        if order is None or order.iccid != endpoint_id:
+            raise OutcomeNotTold(NOT_COMPLETED)
+        return Addon(None, order.cost)
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Revoke a bundle, but never the last one of an eSIM that is not installed.
@@ -324,7 +322,7 @@ class EsimGo:
             line["iccids"] = [iccid]
         body = {"type": "transaction", "assign": True, "order": [line]}
         reply = self._change("POST", "/orders", timeout_s, json=body)
-        return _understood(lambda: decode(reply, wire.Placed))
+        return _understood(reply, wire.Placed)
 
     def _revoke(
         self, iccid: str, bundle: str, assignment: str, until: Callable[[], float]
@@ -343,7 +341,7 @@ class EsimGo:
                 present = self._bundles(iccid, until()).present
                 return None if assignment in {each.id for _, each in present} else ""
             return ""
-        return _understood(lambda: decode(reply, wire.Status)).status
+        return _understood(reply, wire.Status).status
 
     def _switch(self, iccid: str, state: wire.State, timeout_s: float) -> None:
         """Suspend or resume; a refusal because the eSIM has this state already is no error."""
@@ -351,14 +349,11 @@ class EsimGo:
         body = {"suspend": state == "suspended"}
         try:
             self._change("POST", f"{_path(iccid)}/suspend", until(), json=body)
-        except Rejected as error:
-            refused = error
-        else:
-            return
-        with in_doubt():
-            found = self._esim(iccid, until()).state
-        if found != state:
-            raise refused from None
+        except Rejected:
+            with in_doubt():
+                found = self._esim(iccid, until()).state
+            if found != state:
+                raise
 
     def _change(self, method: str, path: str, timeout_s: float, **options: Any) -> Reply:
         """Send a change; raises Rejected if eSIM Go refused it, so that nothing happened."""
@@ -384,13 +379,10 @@ def _answer(reply: Reply) -> Reply:
     return reply
 
 
-def _understood(read: Callable[[], T]) -> T:
+def _understood(reply: Reply, kind: type[T]) -> T:
     """Read the reply to a change; an unreadable one is OutcomeUnknown: the change may be made."""
-    try:
-        return read()
-    except Malformed as error:
-        unknown = unknown_after(error)
-    raise unknown
+    with becoming(Malformed):
+        return decode(reply, kind)
 
 
 def _behind(reply: Reply, now: datetime) -> timedelta:

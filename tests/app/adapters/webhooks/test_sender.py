@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from app.adapters.webhooks.sender import NAMES_MAX, Address, Failure, HttpSender, Names, is_own
+from app.adapters.remote.names import NAMES_MAX, Names
+from app.adapters.webhooks.sender import Address, Failure, HttpSender, is_own
 from app.settings import WEBHOOK_THREADS
 from domain.webhooks import destination
 from tests.support.certificate import certificate

@@ -1,0 +1,55 @@
+"""Resolves the names of servers, which has no time-out of its own, in threads."""
+
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from threading import Lock, Thread
+
+from app.watch.gauges import answer_of
+
+# Names resolved at the same time. A name that hangs holds its thread until the system gives up,
+# longer than the attempt to send; so this is more than there are threads that send.
+NAMES_MAX = 256
+
+# Returns the addresses of a name; None if they are not known by a moment of the monotonic clock.
+Resolve = Callable[[str, float], Sequence[str] | None]
+
+
+class Names:
+    """Resolves names with a time limit. Callers with the same name wait for the same thread."""
+
+    def __init__(self, ask: Callable[[str], Sequence[str]] | None = None) -> None:
+        self._ask = ask or _addresses
+        self._asked: dict[str, Future[Sequence[str]]] = {}
+        self._lock = Lock()
+
+    def __call__(self, name: str, ends_s: float) -> Sequence[str] | None:
+        """Return the addresses of a name; None if they are not known by `ends_s`."""
+        with self._lock:
+            answer = self._asked.get(name)
+            if answer is None:
+                if len(self._asked) >= NAMES_MAX:
+                    return None
+                answer = Future()
+                Thread(target=self._run, args=(name, answer), daemon=True).start()
+                self._asked[name] = answer
+        return answer_of(answer, ends_s)
+
+    def _run(self, name: str, answer: "Future[Sequence[str]]") -> None:
+        found: Sequence[str] = []
+        try:
+            found = self._ask(name)
+        except (OSError, UnicodeError):
+            pass  # There is no such name, or it cannot be resolved now.
+        finally:
+            with self._lock:
+                del self._asked[name]
+            answer.set_result(found)
+
+
+def _addresses(name: str) -> Sequence[str]:
+    found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+addresses_of = Names()  # Of providers, whose names operators choose.
