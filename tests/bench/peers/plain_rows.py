@@ -58,7 +58,7 @@ class PlainFileRows:
             found = connection.execute(query).fetchall()
             tables = [name for kind, name, _ in found if kind == "table"]
             self._rows = {
-                name: connection.execute(f'SELECT * FROM "{name}"').fetchall()  # noqa: S608  # Ours.
+                name: connection.execute(f'SELECT * FROM "{name}"').fetchall()  # noqa: S608  # Our own table.
                 for name in tables
             }
         self._schema = ";".join(sql for kind, _, sql in found if kind in {"table", "index"})
@@ -79,7 +79,7 @@ class PlainFileRows:
         for name, batch in _batches(self._rows):
             marks = ", ".join("?" * len(batch[0]))
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', batch)  # noqa: S608  # Ours.
+            connection.executemany(f'INSERT INTO "{name}" VALUES ({marks})', batch)  # noqa: S608  # Our own table.
             connection.execute("COMMIT")
 
 
