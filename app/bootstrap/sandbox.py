@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from app.adapters.lookups import sandbox as lookups
 from app.adapters.networks.simulated.network import NETWORKS, Change, Fault, SimulatedNetwork
-from app.adapters.networks.simulated.subscription import NotCovered, Subscription
+from app.adapters.networks.simulated.subscription import NoPlan, Subscription
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
@@ -43,6 +43,7 @@ HOURS_MAX: Final = 8_760  # A year, for one call.
 NEW_LINKS_MAX: Final = 100
 PURCHASES_KEPT: Final = 1_000  # One that has lost a race is decided anew within seconds.
 NOT_COVERED: Final = "No plan in use on this link works in this country."
+OVER: Final = "Nothing is left to use: the plan is over."
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,11 @@ class Sandbox:
         mine = [each for each in new if owner in {None, each.organization_id}]
         return [each.id for each in mine if each.network == SIMULATED]
 
-    def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> None:
+    def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:
         """Let something happen to the device of a link; `given` says more of some actions.
 
-        Raises LinkEnded, NotSupportedByNetwork, NetworkUnavailable and ValidationFailed.
+        Tells whether it was not so already. Raises LinkEnded, NotSupportedByNetwork,
+        NetworkUnavailable and ValidationFailed.
         """
         link.require_live()
         if link.network != SIMULATED:
@@ -91,9 +93,12 @@ class Sandbox:
         assert link.endpoint_id is not None
         change = _change_of(action, given, _addon_of(link, given.get("activation_id")))
         try:
-            self.network.play(link.endpoint_id, change)
-        except NotCovered:
-            raise ValidationFailed({"country_code": [NOT_COVERED]}) from None
+            return self.network.play(link.endpoint_id, change)
+        except NoPlan:
+            if action == "roam":
+                raise ValidationFailed({"country_code": [NOT_COVERED]}) from None
+            named = "activation_id" if "activation_id" in given else "action"
+            raise ValidationFailed({named: [OVER]}) from None
         except ProviderError:
             raise NetworkUnavailable from None
 

@@ -434,14 +434,14 @@ def list_webhooks(
 @endpoint_argument
 @id_argument("delivery_id", "[DELIVERY]", required=False)
 def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> Facts:
-    """Tell an endpoint one delivery again, or all that have failed.
+    """Tell an endpoint one delivery again, or all that have failed or were cancelled.
 
     With the same id and body, so that its receiver knows what it has worked on.
     """
     container = session.container
     endpoint, cause = _endpoint(container, endpoint_id), session.cause
     owner, store = endpoint.organization_id, container.webhook_deliveries
-    wanted = [delivery_id] if delivery_id else store.failed(owner, endpoint_id)
+    wanted = [delivery_id] if delivery_id else store.undelivered(owner, endpoint_id)
     if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
         message = f"there is no delivery {delivery_id} of this endpoint"
         raise NotFound(message)

@@ -13,7 +13,7 @@ from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 
 from app.bootstrap.container import Container
-from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED
+from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED, OVER
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
@@ -21,7 +21,7 @@ from app.http.edge.input import Id, Reads, choice, described
 from app.http.edge.operation import Given, Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
 from app.http.links.finding import find_link, show_read
-from app.http.links.replies import LINK
+from app.http.links.replies import LinkMeta, PlayedLink
 from app.security.authorization import Caller
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.errors import NotPossible, ValidationFailed
@@ -33,6 +33,7 @@ DEPOSIT_MICROS_MAX = 10_000 * MICROS
 ATTEMPTS_MAX, MINUTES_MAX = 20, 60
 TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
 MISSING = "Missing data for required field."
+NOT_SCRIPTED = "Is not used where nothing is to fail."
 NOT_OF_IT = "Is not used by this action."
 NOT_SO = "This operation cannot fail in this way."
 ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
@@ -163,6 +164,8 @@ class FailureBody(Schema):
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
         operation, failure = data["operation"], data["failure"]
+        if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
+            raise ValidationError({name: [NOT_SCRIPTED] for name in unused})
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO]})
         is_slow = (operation, failure) == (LOOKUP, "slow")
@@ -195,9 +198,14 @@ blueprint = Group(
     __name__,
     "links",
     description="Time, devices and failures of your own, on installations that sell nothing real.",
+    strict=True,
 )
 money = Group(
-    "Sandbox money", __name__, "wallet", description="Play money, which the books keep apart."
+    "Sandbox money",
+    __name__,
+    "wallet",
+    description="Play money, which the books keep apart.",
+    strict=True,
 )
 GROUPS = (blueprint, money)
 
@@ -248,19 +256,19 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     "POST /v1/sandbox/links/<identifier>",
     resource=find_link,
     body=ActionBody,
-    reply=LINK,
+    reply=example("The link.", PlayedLink, meta=LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED NETWORK_UNAVAILABLE",
-    invalid={"country_code": NOT_COVERED},
+    invalid={"country_code": NOT_COVERED, "action": OVER},
 )
 def play_link(_: Caller, given: Given[Link]) -> Answer:
     """Let something happen to a link.
 
     `install` its eSIM on a device; `use` up a part of a plan; let the device `roam` in a country;
     let the network `suspend` or `deactivate` it; let a plan `expire`. What has happened stays so,
-    and happens no second time: each may be repeated.
+    and happens no second time: each may be repeated, and `changed` tells whether anything happened.
     """
-    given.parts.sandbox.happen(given.found, given.body["action"], given.body)
-    return show_read(given.found)
+    changed = given.parts.sandbox.happen(given.found, given.body["action"], given.body)
+    return show_read(given.found, PlayedLink, changed=changed)
 
 
 @blueprint.operation(

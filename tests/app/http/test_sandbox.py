@@ -164,9 +164,34 @@ def test_each_action_shows_and_may_be_repeated(acme: Buyer) -> None:
     for _ in range(2):
         [left] = play(acme, link, "expire").json["data"]["activations"]
         assert (left["status"], left["data_remaining_mb"]) == ("expired", 0)
-    nothing_left = play(acme, link, "use", percent=100).json["data"]
-    assert nothing_left["data_used_mb"] < 801
-    assert fields_of(play(acme, link, "roam", country_code="FR"))
+
+
+@pytest.mark.any_database
+def test_what_was_so_already_says_that_nothing_changed(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    for action, more in (
+        ("install", {}),
+        ("use", {"percent": 80}),
+        ("expire", {"hours": 24}),
+        ("suspend", {}),
+        ("use", {"percent": 90}),
+        ("deactivate", {}),
+        ("expire", {}),
+    ):
+        changed = [play(acme, link, action, **more).json["data"]["changed"] for _ in range(2)]
+        assert changed == [True, False], action
+
+
+@pytest.mark.any_database
+def test_a_plan_that_is_over_is_used_no_more(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    [plan] = play(acme, link, "expire").json["data"]["activations"]
+    over = [sandbox.OVER]
+    assert fields_of(play(acme, link, "use", percent=100)) == {"action": over}
+    named = play(acme, link, "use", percent=100, activation_id=plan["id"])
+    assert fields_of(named) == {"activation_id": over}
+    assert list(fields_of(play(acme, link, "roam", country_code="FR"))) == ["country_code"]
+    assert acme.read(link).json["data"]["data_used_mb"] < 1
 
 
 def test_a_plan_is_named_by_its_activation(acme: Buyer) -> None:
@@ -308,6 +333,10 @@ def test_a_purchase_that_has_lost_a_race_counts_once(service: Service, acme: Buy
         ({"operation": "purchase", "failure": 1}, {"failure"}),
         ({"operation": "lookup", "failure": "malformed", "attempts": 0}, {"attempts"}),
         ({"operation": "lookup", "failure": "malformed", "minutes": None}, {"minutes"}),
+        (
+            {"operation": "lookup", "failure": None, "attempts": 1, "minutes": 1},
+            {"attempts", "minutes"},
+        ),
     ],
 )
 def test_a_failure_is_one_of_those_that_are_known_and_ends(
