@@ -81,7 +81,7 @@ class Theirs:
 def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
     """Read every line that has a reference or an amount; raises WrongFile with all reasons."""
     if len(data) > FILE_BYTES_MAX:
-        message = f"the file is larger than {FILE_BYTES_MAX} bytes"
+        message = f"is larger than {FILE_BYTES_MAX} bytes"
         raise WrongFile(message)
     rows, places = _body(_text(data, layout.encoding), layout)
     found: list[tuple[int, list[str]]] = []

@@ -20,7 +20,6 @@ from app.books.reconcile import (
     Ours,
     Reconciliation,
     Theirs,
-    WrongFile,
     read_amounts,
     reconcile_costs,
     reconcile_deposits,
@@ -40,9 +39,9 @@ from app.cli.arguments import (
     out_option,
     selecting,
 )
-from app.cli.import_files import read_account_file
+from app.cli.import_files import naming, read_account_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Named, Refusals, Said, in_parts, show_stream, warn, written
+from app.cli.output import Named, Said, in_parts, show_stream, warn, written
 from app.cli.session import Session, refuse
 from app.http.edge.media import csv_blocks
 from app.http.finance import page
@@ -323,14 +322,12 @@ def reconcile(
     options: Facts = {"currency": container.settings.currency, **known, **named}
     by = options.pop("by", None)
     data = file.read(FILE_BYTES_MAX + 1)
-    try:
+    with naming(file):
         theirs = read_amounts(data, Layout(**options))
         if provider is None:
             found = reconcile_deposits(container.log, theirs, month, progress)
         else:
             found = reconcile_costs(container.log, theirs, provider, by, month, progress)
-    except WrongFile as wrong:
-        raise Refusals(wrong.lines) from wrong
     session.ok = found.ok
     return _reconciled(found)
 
@@ -467,7 +464,8 @@ def folder(session: Session, month: str, directory: Path, accounts: IO[bytes] | 
     with 1 when the verifier, or the trial balance, finds something wrong.
     """
     container = session.container
-    called = read_account_file(DEFAULT.read_bytes() if accounts is None else accounts.read())
+    with accounts or DEFAULT.open("rb") as file, naming(file):
+        called = read_account_file(file.read())
     if not container.settings.issuer:
         warn("ISSUER is not set, so the statements do not say who sends them")
     progress = session.watch("Making")

@@ -23,7 +23,7 @@ from app.cli.arguments import (
     matched,
     organization_argument,
 )
-from app.cli.import_files import FILE_BYTES_MAX, read_plan_file
+from app.cli.import_files import FILE_BYTES_MAX, naming, read_plan_file
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, in_parts, written
 from app.cli.session import Session, refuse
@@ -137,8 +137,9 @@ def import_plans(session: Session, file: IO[bytes], *, below_cost: bool) -> Impo
     """
     data = file.read(FILE_BYTES_MAX + 1)
     cause, settings = session.cause, session.container.settings
-    entries = read_plan_file(data, settings.currency, settings.networks, below_cost=below_cost)
-    return session.container.catalogue.import_plans(entries, cause)
+    with naming(file):
+        entries = read_plan_file(data, settings.currency, settings.networks, below_cost=below_cost)
+        return session.container.catalogue.import_plans(entries, cause)
 
 
 @plans.command("list", right=None)

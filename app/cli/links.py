@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from app.bootstrap.container import BOOT_JOBS_MAX, Container
 from app.cli.arguments import Text, id_argument, org_option
-from app.cli.import_files import FILE_BYTES_MAX, read_link_file
+from app.cli.import_files import FILE_BYTES_MAX, naming, read_link_file
 from app.cli.operation import Subject
 from app.cli.output import Facts, Named, Said, facts_of
 from app.cli.session import Session
@@ -125,8 +125,9 @@ def import_links(session: Session, file: IO[bytes], *, dry_run: bool) -> Importe
     """
     data = file.read(FILE_BYTES_MAX + 1)
     cause, container = session.cause, session.container
-    entries = read_link_file(data, container.networks.names)
-    return container.link_import.run(entries, cause, dry_run=dry_run)
+    with naming(file):
+        entries = read_link_file(data, container.networks.names)
+        return container.link_import.run(entries, cause, dry_run=dry_run)
 
 
 @links.command("list", right=None)

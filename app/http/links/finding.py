@@ -92,7 +92,7 @@ def show_read(
     link: LinkAggregate,
     kind: type[LinkDetail] = LinkDetail,
     headers: Mapping[str, str] | None = None,
-    **more: object,
+    **more: Any,
 ) -> Answer:
     """Answer with a link, after asking the network for its usage and status.
 
