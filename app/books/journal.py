@@ -17,6 +17,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from app.books.postings import PLAY_MONEY, WALLETS, opposite_of, postings_of, word_of, work_of
 from app.books.trial_balance import USES, MonthBalance
@@ -48,7 +49,7 @@ CENT = 10_000  # In micro-units.
 
 
 class Move(NamedTuple):
-    """Micro-units from `other` to `account`, and what they were: exact, and below zero back."""
+    """Micro-units from `other` to `account`, exact, and below zero back: what they were, whose."""
 
     day: date
     account: str
@@ -56,6 +57,7 @@ class Move(NamedTuple):
     currency: str
     micros: int
     text: str
+    organization_id: UUID | None = None  # None: of several, or of none.
 
 
 class Booked(NamedTuple):
@@ -71,6 +73,12 @@ class Booked(NamedTuple):
     currency: str
     cents: int
     text: str
+    organization_id: UUID | None = None
+
+    @property
+    def described(self) -> str:
+        """The text with the organization."""
+        return f"{self.text} of {self.organization_id}" if self.organization_id else self.text
 
 
 def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iterator[Move]:
@@ -85,15 +93,16 @@ def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iter
             return
         if its != month:
             continue
-        day = max(event.timestamp.date(), first)
+        day, owner = max(event.timestamp.date(), first), None
         if isinstance(event, Wallet.Moved):
+            owner = event.organization_id
             pairs = [(opposite_of(event), WALLETS, str(event.transaction_id))]
         else:
             posted = filter(None, map(postings_of, work_of(event)))
             pairs = [(one, other.account, f"position {position}") for one, other in posted]
         for (account, currency, micros), other, name in pairs:
             text = f"{account.rpartition(':')[2]} {name}"
-            yield Move(day, account, other, currency, micros, text)
+            yield Move(day, account, other, currency, micros, text, owner)
 
 
 def daily(moves: Iterable[Move]) -> list[Move]:
@@ -132,7 +141,8 @@ def book(
 
 def _booked(number: str, move: Move, cents: int) -> Booked:
     debit, credit = (move.account, move.other) if cents > 0 else (move.other, move.account)
-    return Booked(number, move.day, debit, credit, move.currency, abs(cents), move.text)
+    what = (move.currency, abs(cents), move.text, move.organization_id)
+    return Booked(number, move.day, debit, credit, *what)
 
 
 def in_cents(micros: int) -> int:
@@ -182,12 +192,13 @@ def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
     head = f'"EXTF";700;21;"Buchungsstapel";13;{made};;"RE";"";"";{whose};{first:%Y%m%d};'
     head += f'{last:%Y%m%d};"{title}";"";1;0;0;"{currency}";;"";;;"";;;"";""'
     lines = [head, DATEV]
-    rest = ";" * (DATEV.count(";") - 13)
+    rest = ";" * (DATEV.count(";") - 21)
     for each in booked:
+        whose = f'"Organization";"{each.organization_id}"' if each.organization_id else ";"
         debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
         lines.append(
             f'{_money(each.cents, ",")};"S";"{currency}";;;;{debit};{credit};;{each.day:%d%m};'
-            f'"{each.number}";;;"{each.text[:60]}"{rest}'
+            f'"{each.number}";;;"{each.text[:60]}";;;;;;;{whose}{rest}'
         )
     return "".join(f"{line}\r\n" for line in lines).encode("cp1252")
 
@@ -197,7 +208,7 @@ def xero(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     head = ["*Narration", "*Date", "Description", "*AccountCode", "*TaxRate", "*Amount"]
     rows = [head + [f"Tracking{part}{n}" for n in "12" for part in ("Name", "Option")]]
     for each in booked:
-        told = (f"Books {each.number}", f"{each.day:%d %b %Y}", each.text)
+        told = (f"Books {each.number}", f"{each.day:%d %b %Y}", each.described)
         for account, cents in ((each.debit, each.cents), (each.credit, -each.cents)):
             code = code_of(its["accounts"], account)
             rows.append([*told, code, its["tax_rate"], _money(cents), "", "", "", ""])
@@ -211,7 +222,8 @@ def quickbooks(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     for each in booked:
         debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
         told, amount = (each.number, each.day.strftime(form)), _money(each.cents)
-        rows += [[*told, debit, each.text, amount, ""], [*told, credit, each.text, "", amount]]
+        text = each.described
+        rows += [[*told, debit, text, amount, ""], [*told, credit, text, "", amount]]
     return _csv(rows)
 
 
