@@ -4,7 +4,7 @@ All of it is stored where the simulated network, and what plays failures, look i
 reads, webhooks and the background reading follow by their ordinary ways.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -38,7 +38,17 @@ FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     LOOKUP: {each: lookups.NUMBER_OF.get(each) for each in lookups.FAILURES},
     PURCHASE: PLANS,
 }
-ACTIONS: Final = ("install", "use", "roam", "suspend", "deactivate", "expire")
+# What can happen to a link, by what is given of it and the network's id of the plan that is named.
+ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], str | None], Change]]] = {
+    "install": lambda *_: Subscription.installed,
+    "use": lambda given, addon: lambda it, now: it.used(now, addon, given["percent"]),
+    "roam": lambda given, _: lambda it, now: it.roaming(now, given["country_code"], NETWORKS),
+    "suspend": lambda *_: lambda it, now: it.stopped("suspended", now),
+    "deactivate": lambda *_: lambda it, now: it.stopped("inactive", now),
+    "expire": lambda given, addon: (
+        lambda it, now: it.ending(now, addon, timedelta(hours=given.get("hours", 0)))
+    ),
+}
 HOURS_MAX: Final = 8_760  # A year, for one call.
 NEW_LINKS_MAX: Final = 100
 PURCHASES_KEPT: Final = 1_000  # One that has lost a race is decided anew within seconds.
@@ -91,7 +101,7 @@ class Sandbox:
         if link.network != SIMULATED:
             raise NotSupportedByNetwork
         assert link.endpoint_id is not None
-        change = _change_of(action, given, _addon_of(link, given.get("activation_id")))
+        change = ACTIONS[action](given, _addon_of(link, given.get("activation_id")))
         try:
             return self.network.play(link.endpoint_id, change)
         except NoPlan:
@@ -121,20 +131,3 @@ def _addon_of(link: Link, activation_id: UUID | None) -> str | None:
         if each.id == activation_id:
             return each.addon_id
     raise ValidationFailed({"activation_id": [NOT_THERE]})
-
-
-def _change_of(action: str, given: Mapping[str, Any], addon_id: str | None) -> Change:
-    match action:
-        case "install":
-            return Subscription.installed
-        case "use":
-            return lambda it, now: it.used(now, addon_id, given["percent"])
-        case "roam":
-            return lambda it, now: it.roaming(now, given["country_code"], NETWORKS)
-        case "suspend":
-            return lambda it, now: it.stopped("suspended", now)
-        case "deactivate":
-            return lambda it, now: it.stopped("inactive", now)
-        case _:
-            within = timedelta(hours=given.get("hours", 0))
-            return lambda it, now: it.ending(now, addon_id, within)

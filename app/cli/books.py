@@ -145,8 +145,7 @@ def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
     if form is None:
         return msgspec.json.encode(shown) + b"\n"
     if form == "csv":
-        rows = [*page.statement_rows(shown), *page.total_rows(shown)]
-        return b"".join(csv_blocks(page.COLUMNS, rows))
+        return b"".join(csv_blocks(page.COLUMNS, page.rows_with_totals(shown)))
     owner = container.log.find(Organization, shown.organization)
     name, issuer = owner.name if owner is not None else "", container.settings.issuer
     return page.statement_page(shown, name, issuer).encode()

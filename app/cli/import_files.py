@@ -6,7 +6,7 @@ The fields are stricter than marshmallow's own: no number is read from a string,
 import re
 from codecs import BOM_UTF8
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -411,15 +411,9 @@ class _AccountFile(Object):
 def read_account_file(data: bytes) -> Accounts:
     """Read what bookkeeping calls our accounts; raises FileRefused with every error."""
     parsed = _parse(data)
-    problems, found = [*_repeats(parsed)], dict[str, Any]()
-    try:
-        found = _AccountFile().load(parsed)
-    except ValidationError as error:
-        problems += _problems(error.messages)
-    if not problems and not any(found[name] for name in FORMS):
-        problems = [((), f"names no program: {', '.join(FORMS)}")]
-    if problems:
-        raise FileRefused(lines_of("", problems))
+    found = _load(_AccountFile(), parsed, _repeats(parsed))
+    if not any(found[name] for name in FORMS):
+        raise FileRefused([f"names no program: {', '.join(FORMS)}"])
     return found
 
 
@@ -459,12 +453,17 @@ def _list_in(data: bytes, name: str, most: int) -> list[Any]:
         raise FileRefused([f"is larger than {FILE_BYTES_MAX} bytes"])
     fits = validate.Length(max=most, error=f"must be at most {{max}}: {DIVIDE}")
     schema = Object.from_dict({name: many(fields.Raw(allow_none=True), fits)})()
-    parsed, found = _parse(data), list[Any]()
-    problems: list[Problem] = []
-    if isinstance(parsed, TwiceNamed):
-        problems += (((each,), TWICE) for each in parsed.names)
+    parsed = _parse(data)
+    twice = parsed.names if isinstance(parsed, TwiceNamed) else ()
+    found: list[Any] = _load(schema, parsed, (((each,), TWICE) for each in twice))[name]
+    return found
+
+
+def _load(schema: Schema, parsed: Any, also: Iterable[Problem]) -> dict[str, Any]:
+    """Load a file as a whole; raises FileRefused with its problems, and those found before."""
+    problems, found = [*also], dict[str, Any]()
     try:
-        found = schema.load(parsed)[name]
+        found = schema.load(parsed)
     except ValidationError as error:
         problems += _problems(error.messages)
     if problems:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, validate
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVE
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
-from app.http.edge.input import Id, Reads, choice, described
+from app.http.edge.input import Id, choice, described
 from app.http.edge.operation import Given, Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
 from app.http.links.finding import find_link, show_read
@@ -67,19 +67,13 @@ PLAYABLE: Final = [Playable(of, *way) for of, ways in FAILURES.items() for way i
 WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 
 
-class Count(Reads, fields.Integer):
-    """A whole number between two bounds, and no text or flag that could be read as one."""
-
-    def __init__(self, lowest: int, highest: int, says: str, **kwargs: Any) -> None:
-        metadata = described(says, minimum=lowest, maximum=highest)
-        super().__init__(metadata=metadata, **kwargs)
-        self.range = range(lowest, highest + 1)
-        self.wanted = f"Must be a whole number from {lowest} to {highest}."
-
-    def read(self, value: Any) -> int:
-        if type(value) not in {int, float} or value not in self.range:  # 5.0 is 5 in JSON.
-            raise ValidationError(self.wanted)
-        return int(value)
+def count(lowest: int, highest: int, says: str, **kwargs: Any) -> fields.Integer:
+    """Return a field for a whole number, and no text or flag that could be read as one."""
+    wanted = f"Must be a whole number from {lowest} to {highest}."
+    within = validate.Range(lowest, highest, error=wanted)
+    messages, about = {"invalid": wanted}, described(says, minimum=lowest, maximum=highest)
+    options = {"error_messages": messages, "metadata": about, **kwargs}
+    return fields.Integer(strict=True, validate=within, **options)
 
 
 def _not_too_much(micros: int) -> None:
@@ -110,7 +104,7 @@ class ClockBody(Schema):
 
     example: ClassVar = {"hours": 24}
 
-    hours = Count(1, HOURS_MAX, "How many hours pass.", required=True)
+    hours = count(1, HOURS_MAX, "How many hours pass.", required=True)
 
 
 class ActionBody(Schema):
@@ -119,7 +113,7 @@ class ActionBody(Schema):
     example: ClassVar = {"action": "use", "percent": 80}
 
     action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
-    percent = Count(1, 100, "Of `use`, and needed there: how much of the plan is used then.")
+    percent = count(1, 100, "Of `use`, and needed there: how much of the plan is used then.")
     country_code = Country(
         metadata=described(
             "Of `roam`, and needed there: where the device is then.",
@@ -127,7 +121,7 @@ class ActionBody(Schema):
             examples=["FR"],
         )
     )
-    hours = Count(0, HOURS_MAX, "Of `expire`: in how many hours at the latest; else now.")
+    hours = count(0, HOURS_MAX, "Of `expire`: in how many hours at the latest; else now.")
     activation_id = Id(
         metadata=described("Of `use` and `expire`: which plan; else the one in use.")
     )
@@ -156,10 +150,10 @@ class FailureBody(Schema):
             **one_of("SandboxFailure", WAYS, {"type": "null"}),
         ),
     )
-    attempts = Count(
+    attempts = count(
         1, ATTEMPTS_MAX, "How many attempts; 1 if neither this nor `minutes` is given."
     )
-    minutes = Count(1, MINUTES_MAX, "For how long; all attempts, unless these are counted.")
+    minutes = count(1, MINUTES_MAX, "For how long; all attempts, unless these are counted.")
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
