@@ -5,8 +5,9 @@ reads, webhooks and the background reading follow by their ordinary ways.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property, lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -68,7 +69,12 @@ class Sandbox:
     links: Links
     reading_turns: ReadingTurns
     link_readings: LinkReadings
-    _failures: dict[tuple[UUID, Cause], str] = field(default_factory=dict)
+
+    @cached_property
+    def _failure_of(self) -> Callable[[UUID, Cause], str | None]:
+        """Counts a purchase, and returns how it has to fail; decided anew, it fails alike."""
+        count = self.counters.next_failure
+        return lru_cache(PURCHASES_KEPT)(lambda owner, _: count(owner, PURCHASE))
 
     def advance(self, by: timedelta, cause: Cause, owner: UUID | None = None) -> timedelta:
         """Let time pass for the links of an organization, or for all; return how far it is ahead.
@@ -114,12 +120,7 @@ class Sandbox:
 
     def play(self, owner: UUID, plan: BoughtPlan, cause: Cause) -> BoughtPlan:
         """Return the plan of the sandbox that fails as it was scripted, or the plan itself."""
-        known, purchase = self._failures, (owner, cause)
-        failure = known.get(purchase) or self.counters.next_failure(owner, PURCHASE)
-        if failure is not None:
-            if len(known) >= PURCHASES_KEPT:
-                known.clear()
-            known[purchase] = failure
+        failure = self._failure_of(owner, cause)
         return plan if failure is None else replace(plan, provider_plan_id=PLANS[failure])
 
 

@@ -71,8 +71,7 @@ def count(lowest: int, highest: int, says: str, **kwargs: Any) -> fields.Integer
     """Return a field for a whole number, and no text or flag that could be read as one."""
     wanted = f"Must be a whole number from {lowest} to {highest}."
     within = validate.Range(lowest, highest, error=wanted)
-    messages, about = {"invalid": wanted}, described(says, minimum=lowest, maximum=highest)
-    options = {"error_messages": messages, "metadata": about, **kwargs}
+    options = {"error_messages": {"invalid": wanted}, "metadata": described(says), **kwargs}
     return fields.Integer(strict=True, validate=within, **options)
 
 
