@@ -104,11 +104,6 @@ def test_what_was_scripted_in_a_sandbox_is_not_played_outside(make_service: Make
 # Time.
 
 
-def test_what_is_bought_afterwards_begins_as_usual(acme: Buyer) -> None:
-    advance(acme, 24 * 8)
-    assert acme.link()["installed_at"] is None
-
-
 @pytest.mark.parametrize("hours", [24 * 6 + 1, 24 * 7 + 12], ids=["its last day", "beyond its end"])
 def test_webhooks_follow_though_nobody_reads_a_link(
     service: Service, acme: Buyer, hours: int
@@ -141,29 +136,6 @@ def test_time_goes_on_within_bounds(acme: Buyer) -> None:
 
 
 # What happens to a link.
-
-
-def test_each_action_shows_and_may_be_repeated(acme: Buyer) -> None:
-    link = acme.link()
-    for _ in range(2):
-        seen = play(acme, link, "install").json["data"]
-        assert (seen["installed_at"] is None, seen["first_used_at"]) == (False, None)
-    for _ in range(2):
-        assert 800 <= play(acme, link, "use", percent=80).json["data"]["data_used_mb"] < 801
-    for country in ("MC", "FR", "FR"):
-        assert play(acme, link, "roam", country_code=country.lower()).status_code == 200
-        status = acme.read(link, "/network-status", live="true").json["data"]
-        assert (status["connected"], status["network"]["country_code"]) == (True, country)
-    for hours in (24, 24, 30):
-        first = play(acme, link, "expire", hours=hours).json["data"]["expires_at"]
-        assert first == play(acme, link, "expire", hours=hours).json["data"]["expires_at"]
-    for action, status in (("suspend", "suspended"), ("deactivate", "inactive")):
-        for _ in range(2):
-            assert play(acme, link, action).json["data"]["status"] == status
-        assert acme.post(f"{LINKS}/{link['id']}/reactivate").json["data"]["status"] == "active"
-    for _ in range(2):
-        [left] = play(acme, link, "expire").json["data"]["activations"]
-        assert (left["status"], left["data_remaining_mb"]) == ("expired", 0)
 
 
 @pytest.mark.any_database
