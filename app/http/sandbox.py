@@ -128,9 +128,9 @@ class ActionBody(Schema):
     @validates_whole
     def check_action(self, data: Mapping[str, Any], **_: Any) -> None:
         action, given = data["action"], data.keys() - {"action"}
-        missing = NEEDED.get(action, set()) - given
         wrong = {name: [NOT_OF_IT] for name in given - ALLOWED.get(action, set())}
-        if wrong := wrong | {name: [MISSING] for name in missing}:
+        wrong |= {name: [MISSING] for name in NEEDED.get(action, set()) - given}
+        if wrong:
             raise ValidationError(dict(wrong))
 
 

@@ -95,12 +95,9 @@ def _appear(draft: Path, directory: Path) -> bool:
         draft.rename(directory)
         return True
     ours, theirs = _files(draft), _files(directory)
-    differ = {
-        name
-        for name in ours & theirs - {SUMS}
-        if not filecmp.cmp(draft / name, directory / name, shallow=False)
-    }
-    for names, told in ((ours - theirs, "lacks"), (theirs - ours, "holds"), (differ, "differs in")):
+    _, differ, odd = filecmp.cmpfiles(draft, directory, ours & theirs - {SUMS}, shallow=False)
+    others = (ours - theirs, "lacks"), (theirs - ours, "holds"), (differ + odd, "differs in")
+    for names, told in others:
         if names:
             message = f"{directory}: {told} {min(names)}; name a directory that is not there yet"
             raise NotPossible(message)

@@ -28,7 +28,7 @@ def test_what_happens_to_a_link(net: Net, receiver: Receiver) -> None:
     acme.get(SANDBOX)
     acme.post(play, {"action": "install"})
     # Its traffic has begun, so how much of the plan is used is not the same at each playing.
-    assert acme.ask("POST", play, {"action": "roam", "country_code": "DE"}).status == 200
+    assert acme.ask("POST", play, {"action": "roam", "country_code": "de"}).status == 200
     acme.get(f"{one}/network-status?live=true")
     acme.post(play, {"action": "roam", "country_code": "US"})
     assert acme.ask("POST", play, {"action": "expire", "hours": 24}).status == 200
