@@ -22,15 +22,12 @@ from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationF
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import NOT_THERE
 from domain.links.link import Link
-from domain.links.readings import LinkReadings
 from domain.log.log import Log
 from domain.provider_errors import ProviderError
-from projections.engine.database import Database
 from projections.engine.freshness import wait_until_projected
 from projections.engine.positions import Positions
-from projections.models.links import Links
 from projections.stores.counters import Counters
-from projections.stores.reading_turns import ReadingTurns
+from workers.reading import BackgroundReading
 
 LOOKUP, PURCHASE = "lookup", "purchase"
 PLANS: Final = {each.name.lower(): each.value for each in Fault}
@@ -51,7 +48,6 @@ ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], str | None], Change]]] 
     ),
 }
 HOURS_MAX: Final = 8_760  # A year, for one call.
-NEW_LINKS_MAX: Final = 100
 PURCHASES_KEPT: Final = 1_000  # One that has lost a race is decided anew within seconds.
 NOT_COVERED: Final = "No plan in use on this link works in this country."
 OVER: Final = "Nothing is left to use: the plan is over."
@@ -64,11 +60,8 @@ class Sandbox:
     counters: Counters
     network: SimulatedNetwork
     log: Log
-    database: Database
     positions: Positions
-    links: Links
-    reading_turns: ReadingTurns
-    link_readings: LinkReadings
+    background_reading: BackgroundReading
 
     @cached_property
     def _failure_of(self) -> Callable[[UUID, Cause], str | None]:
@@ -76,26 +69,17 @@ class Sandbox:
         count = self.counters.next_failure
         return lru_cache(PURCHASES_KEPT)(lambda owner, _: count(owner, PURCHASE))
 
-    def advance(self, by: timedelta, cause: Cause, owner: UUID | None = None) -> timedelta:
+    def advance(self, by: timedelta, owner: UUID | None = None) -> timedelta:
         """Let time pass for the links of an organization, or for all; return how far it is ahead.
 
         All of them are read anew within seconds. Raises NotPossible beyond ten years.
         """
         ahead = self.counters.advance_simulated(by, owner)
-        new = self._without_turn(owner)
-        self.reading_turns.hasten(SIMULATED, owner)
-        for link_id in new:
-            self.link_readings.read(self.log.get(Link, link_id), cause, live=True)
+        reading = self.background_reading
+        wait_until_projected(self.log, reading.database, self.positions, [reading.links.name])
+        reading.enter()
+        reading.reading_turns.hasten(SIMULATED, owner)
         return ahead
-
-    def _without_turn(self, owner: UUID | None) -> list[UUID]:
-        """Return the links that are so new that the background reading cannot be hastened."""
-        wait_until_projected(self.log, self.database, self.positions, [self.links.name])
-        newest = self.reading_turns.newest()
-        with self.database.reading() as connection:
-            new = self.links.activated_after(connection, newest, NEW_LINKS_MAX)
-        mine = [each for each in new if owner in {None, each.organization_id}]
-        return [each.id for each in mine if each.network == SIMULATED]
 
     def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:
         """Let something happen to the device of a link; `given` says more of some actions.

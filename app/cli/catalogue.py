@@ -436,5 +436,5 @@ def advance(session: Session, hours: int) -> Mapping[str, Any]:
     """
     if not session.container.settings.sandbox:
         refuse("SANDBOX is off, and the time of a real network cannot be moved")
-    ahead = session.container.sandbox.advance(timedelta(hours=hours), session.cause)
+    ahead = session.container.sandbox.advance(timedelta(hours=hours))
     return {"hours": hours, "ahead_hours": ahead // timedelta(hours=1)}

@@ -239,7 +239,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     """
     parts, owner = given.parts, caller.organization_id
     try:
-        parts.sandbox.advance(given.body["hours"] * HOUR, given.cause(), owner)
+        parts.sandbox.advance(given.body["hours"] * HOUR, owner)
     except NotPossible:
         raise ValidationFailed({"hours": [TOO_FAR]}) from None
     return _state_of(parts, owner)
