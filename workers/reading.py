@@ -107,7 +107,7 @@ class BackgroundReading:
 
         Returns how many links the lanes were fed.
         """
-        self._enter()
+        self.enter()
         now = self.clock()
         for link_id in self.reading_turns.ending(now, TELL_LINKS):
             try:
@@ -191,7 +191,7 @@ class BackgroundReading:
         after = note_plans(link, usage, now, Cause(now, "readings"))
         return now if len(link.pending_events) > pending else after
 
-    def _enter(self) -> None:
+    def enter(self) -> None:
         """Give links that have become active their turn."""
         if self._entered is None:
             self._entered = self.reading_turns.newest()

@@ -17,6 +17,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from app.books.postings import PLAY_MONEY, WALLETS, opposite_of, postings_of, word_of, work_of
 from app.books.trial_balance import USES, MonthBalance
@@ -48,7 +49,7 @@ CENT = 10_000  # In micro-units.
 
 
 class Move(NamedTuple):
-    """Micro-units from `other` to `account`, and what they were: exact, and below zero back."""
+    """Micro-units from `other` to `account`, exact, and below zero back: what they were, whose."""
 
     day: date
     account: str
@@ -56,6 +57,12 @@ class Move(NamedTuple):
     currency: str
     micros: int
     text: str
+    organization_id: UUID | None = None  # None: of several, or of none.
+
+    @property
+    def described(self) -> str:
+        """The text with the organization."""
+        return f"{self.text} of {self.organization_id}" if self.organization_id else self.text
 
 
 class Booked(NamedTuple):
@@ -65,12 +72,10 @@ class Booked(NamedTuple):
     """
 
     number: str
-    day: date
     debit: str
     credit: str
-    currency: str
     cents: int
-    text: str
+    move: Move
 
 
 def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iterator[Move]:
@@ -85,15 +90,16 @@ def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iter
             return
         if its != month:
             continue
-        day = max(event.timestamp.date(), first)
+        day, owner = max(event.timestamp.date(), first), None
         if isinstance(event, Wallet.Moved):
+            owner = event.organization_id
             pairs = [(opposite_of(event), WALLETS, str(event.transaction_id))]
         else:
             posted = filter(None, map(postings_of, work_of(event)))
             pairs = [(one, other.account, f"position {position}") for one, other in posted]
         for (account, currency, micros), other, name in pairs:
             text = f"{account.rpartition(':')[2]} {name}"
-            yield Move(day, account, other, currency, micros, text)
+            yield Move(day, account, other, currency, micros, text, owner)
 
 
 def daily(moves: Iterable[Move]) -> list[Move]:
@@ -132,7 +138,7 @@ def book(
 
 def _booked(number: str, move: Move, cents: int) -> Booked:
     debit, credit = (move.account, move.other) if cents > 0 else (move.other, move.account)
-    return Booked(number, move.day, debit, credit, move.currency, abs(cents), move.text)
+    return Booked(number, debit, credit, abs(cents), move)
 
 
 def in_cents(micros: int) -> int:
@@ -172,22 +178,24 @@ def parts(booked: Iterable[Booked], postings_max: int) -> Iterator[list[Booked]]
 
 def datev(booked: Sequence[Booked], its: Accounts, made_at: datetime) -> bytes:
     """Write a booking batch: header 700, category 21, format 13, in code page 1252."""
-    first = booked[0].day.replace(day=1)
+    first = booked[0].move.day.replace(day=1)
     last = last_day(f"{first:%Y-%m}")
     begins = first.replace(month=its["year_begins"])
     begins = begins if begins <= first else begins.replace(year=first.year - 1)
     made = f"{made_at:%Y%m%d%H%M%S}{made_at.microsecond // 1000:03}"
-    title, currency = f"Books {first:%Y-%m}", booked[0].currency
+    title, currency = f"Books {first:%Y-%m}", booked[0].move.currency
     whose = f"{its['consultant']};{its['client']};{begins:%Y%m%d};{its['account_length']}"
     head = f'"EXTF";700;21;"Buchungsstapel";13;{made};;"RE";"";"";{whose};{first:%Y%m%d};'
     head += f'{last:%Y%m%d};"{title}";"";1;0;0;"{currency}";;"";;;"";;;"";""'
     lines = [head, DATEV]
-    rest = ";" * (DATEV.count(";") - 13)
+    rest = ";" * (DATEV.count(";") - 21)
     for each in booked:
+        owner = each.move.organization_id
+        info = f'"Organization";"{owner}"' if owner else ";"
         debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
         lines.append(
-            f'{_money(each.cents, ",")};"S";"{currency}";;;;{debit};{credit};;{each.day:%d%m};'
-            f'"{each.number}";;;"{each.text[:60]}"{rest}'
+            f'{_money(each.cents, ",")};"S";"{currency}";;;;{debit};{credit};;{each.move.day:%d%m};'
+            f'"{each.number}";;;"{each.move.text[:60]}";;;;;;;{info}{rest}'
         )
     return "".join(f"{line}\r\n" for line in lines).encode("cp1252")
 
@@ -197,7 +205,7 @@ def xero(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     head = ["*Narration", "*Date", "Description", "*AccountCode", "*TaxRate", "*Amount"]
     rows = [head + [f"Tracking{part}{n}" for n in "12" for part in ("Name", "Option")]]
     for each in booked:
-        told = (f"Books {each.number}", f"{each.day:%d %b %Y}", each.text)
+        told = (f"Books {each.number}", f"{each.move.day:%d %b %Y}", each.move.described)
         for account, cents in ((each.debit, each.cents), (each.credit, -each.cents)):
             code = code_of(its["accounts"], account)
             rows.append([*told, code, its["tax_rate"], _money(cents), "", "", "", ""])
@@ -210,8 +218,9 @@ def quickbooks(booked: Sequence[Booked], its: Accounts, _: datetime) -> bytes:
     form = {"MM/DD/YYYY": "%m/%d/%Y", "DD/MM/YYYY": "%d/%m/%Y"}[its["date"]]
     for each in booked:
         debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
-        told, amount = (each.number, each.day.strftime(form)), _money(each.cents)
-        rows += [[*told, debit, each.text, amount, ""], [*told, credit, each.text, "", amount]]
+        told, amount = (each.number, each.move.day.strftime(form)), _money(each.cents)
+        text = each.move.described
+        rows += [[*told, debit, text, amount, ""], [*told, credit, text, "", amount]]
     return _csv(rows)
 
 

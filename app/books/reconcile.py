@@ -74,7 +74,7 @@ class Theirs:
 def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
     """Read every line that has a reference or an amount; raises FileRefused with all reasons."""
     if len(data) > FILE_BYTES_MAX:
-        raise FileRefused([f"the file is larger than {FILE_BYTES_MAX} bytes"])
+        raise FileRefused([f"is larger than {FILE_BYTES_MAX} bytes"])
     rows, places = _body(_text(data, layout.encoding), layout)
     found: list[tuple[int, list[str]]] = []
     for line, row in rows:

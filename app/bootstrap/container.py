@@ -644,7 +644,7 @@ class Container:
     link_readings = made(LinkReadings, tells=lambda c: c.settings.readings_refresh_s > 0)
 
     # What partners play in a sandbox; in any other installation nobody asks for it.
-    sandbox = made(Sandbox, network=simulated, database="views")
+    sandbox = made(Sandbox, network=simulated)
     play = part(lambda c: c.sandbox.play if c.settings.sandbox else as_sold)
     failing = made(Failing, clock="checked_clock")
     link_create = made(

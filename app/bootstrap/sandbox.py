@@ -4,9 +4,10 @@ All of it is stored where the simulated network, and what plays failures, look i
 reads, webhooks and the background reading follow by their ordinary ways.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property, lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,22 +15,19 @@ from msgspec.structs import replace
 
 from app.adapters.lookups import sandbox as lookups
 from app.adapters.networks.simulated.network import NETWORKS, Change, Fault, SimulatedNetwork
-from app.adapters.networks.simulated.subscription import NotCovered, Subscription
+from app.adapters.networks.simulated.subscription import NoPlan, Subscription
 from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import NOT_THERE
 from domain.links.link import Link
-from domain.links.readings import LinkReadings
 from domain.log.log import Log
 from domain.provider_errors import ProviderError
-from projections.engine.database import Database
 from projections.engine.freshness import wait_until_projected
 from projections.engine.positions import Positions
-from projections.models.links import Links
 from projections.stores.counters import Counters
-from projections.stores.reading_turns import ReadingTurns
+from workers.reading import BackgroundReading
 
 LOOKUP, PURCHASE = "lookup", "purchase"
 PLANS: Final = {each.name.lower(): each.value for each in Fault}
@@ -38,11 +36,21 @@ FAILURES: Final[Mapping[str, Mapping[str, str | None]]] = {
     LOOKUP: {each: lookups.NUMBER_OF.get(each) for each in lookups.FAILURES},
     PURCHASE: PLANS,
 }
-ACTIONS: Final = ("install", "use", "roam", "suspend", "deactivate", "expire")
+# What can happen to a link, by what is given of it and the network's id of the plan that is named.
+ACTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], str | None], Change]]] = {
+    "install": lambda *_: Subscription.installed,
+    "use": lambda given, addon: lambda it, now: it.used(now, addon, given["percent"]),
+    "roam": lambda given, _: lambda it, now: it.roaming(now, given["country_code"], NETWORKS),
+    "suspend": lambda *_: lambda it, now: it.stopped("suspended", now),
+    "deactivate": lambda *_: lambda it, now: it.stopped("inactive", now),
+    "expire": lambda given, addon: (
+        lambda it, now: it.ending(now, addon, timedelta(hours=given.get("hours", 0)))
+    ),
+}
 HOURS_MAX: Final = 8_760  # A year, for one call.
-NEW_LINKS_MAX: Final = 100
 PURCHASES_KEPT: Final = 1_000  # One that has lost a race is decided anew within seconds.
 NOT_COVERED: Final = "No plan in use on this link works in this country."
+OVER: Final = "Nothing is left to use: the plan is over."
 
 
 @dataclass(frozen=True)
@@ -52,59 +60,51 @@ class Sandbox:
     counters: Counters
     network: SimulatedNetwork
     log: Log
-    database: Database
     positions: Positions
-    links: Links
-    reading_turns: ReadingTurns
-    link_readings: LinkReadings
-    _failures: dict[tuple[UUID, Cause], str] = field(default_factory=dict)
+    background_reading: BackgroundReading
 
-    def advance(self, by: timedelta, cause: Cause, owner: UUID | None = None) -> timedelta:
+    @cached_property
+    def _failure_of(self) -> Callable[[UUID, Cause], str | None]:
+        """Counts a purchase, and returns how it has to fail; decided anew, it fails alike."""
+        count = self.counters.next_failure
+        return lru_cache(PURCHASES_KEPT)(lambda owner, _: count(owner, PURCHASE))
+
+    def advance(self, by: timedelta, owner: UUID | None = None) -> timedelta:
         """Let time pass for the links of an organization, or for all; return how far it is ahead.
 
         All of them are read anew within seconds. Raises NotPossible beyond ten years.
         """
         ahead = self.counters.advance_simulated(by, owner)
-        new = self._without_turn(owner)
-        self.reading_turns.hasten(SIMULATED, owner)
-        for link_id in new:
-            self.link_readings.read(self.log.get(Link, link_id), cause, live=True)
+        reading = self.background_reading
+        wait_until_projected(self.log, reading.database, self.positions, [reading.links.name])
+        reading.enter()
+        reading.reading_turns.hasten(SIMULATED, owner)
         return ahead
 
-    def _without_turn(self, owner: UUID | None) -> list[UUID]:
-        """Return the links that are so new that the background reading cannot be hastened."""
-        wait_until_projected(self.log, self.database, self.positions, [self.links.name])
-        newest = self.reading_turns.newest()
-        with self.database.reading() as connection:
-            new = self.links.activated_after(connection, newest, NEW_LINKS_MAX)
-        mine = [each for each in new if owner in {None, each.organization_id}]
-        return [each.id for each in mine if each.network == SIMULATED]
-
-    def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> None:
+    def happen(self, link: Link, action: str, given: Mapping[str, Any]) -> bool:
         """Let something happen to the device of a link; `given` says more of some actions.
 
-        Raises LinkEnded, NotSupportedByNetwork, NetworkUnavailable and ValidationFailed.
+        Tells whether it was not so already. Raises LinkEnded, NotSupportedByNetwork,
+        NetworkUnavailable and ValidationFailed.
         """
         link.require_live()
         if link.network != SIMULATED:
             raise NotSupportedByNetwork
         assert link.endpoint_id is not None
-        change = _change_of(action, given, _addon_of(link, given.get("activation_id")))
+        change = ACTIONS[action](given, _addon_of(link, given.get("activation_id")))
         try:
-            self.network.play(link.endpoint_id, change)
-        except NotCovered:
-            raise ValidationFailed({"country_code": [NOT_COVERED]}) from None
+            return self.network.play(link.endpoint_id, change)
+        except NoPlan:
+            if action == "roam":
+                raise ValidationFailed({"country_code": [NOT_COVERED]}) from None
+            named = "activation_id" if "activation_id" in given else "action"
+            raise ValidationFailed({named: [OVER]}) from None
         except ProviderError:
             raise NetworkUnavailable from None
 
     def play(self, owner: UUID, plan: BoughtPlan, cause: Cause) -> BoughtPlan:
         """Return the plan of the sandbox that fails as it was scripted, or the plan itself."""
-        known, purchase = self._failures, (owner, cause)
-        failure = known.get(purchase) or self.counters.next_failure(owner, PURCHASE)
-        if failure is not None:
-            if len(known) >= PURCHASES_KEPT:
-                known.clear()
-            known[purchase] = failure
+        failure = self._failure_of(owner, cause)
         return plan if failure is None else replace(plan, provider_plan_id=PLANS[failure])
 
 
@@ -116,20 +116,3 @@ def _addon_of(link: Link, activation_id: UUID | None) -> str | None:
         if each.id == activation_id:
             return each.addon_id
     raise ValidationFailed({"activation_id": [NOT_THERE]})
-
-
-def _change_of(action: str, given: Mapping[str, Any], addon_id: str | None) -> Change:
-    match action:
-        case "install":
-            return Subscription.installed
-        case "use":
-            return lambda it, now: it.used(now, addon_id, given["percent"])
-        case "roam":
-            return lambda it, now: it.roaming(now, given["country_code"], NETWORKS)
-        case "suspend":
-            return lambda it, now: it.stopped("suspended", now)
-        case "deactivate":
-            return lambda it, now: it.stopped("inactive", now)
-        case _:
-            within = timedelta(hours=given.get("hours", 0))
-            return lambda it, now: it.ending(now, addon_id, within)

@@ -360,20 +360,21 @@ def check(session: Session, proof: Path, key: tuple[str, ...]) -> Mapping[str, A
     container = session.container
     keys = given or [each.public_key for each in container.checkpoint_keys.live()]
     try:
-        reason = _checked(proof.read_bytes(), keys)
+        reason = _checked(proof, keys)
     except NoProof as error:
         reason, session.ok = str(error), False
     return {"ok": session.ok, "reason": reason}
 
 
-def _checked(content: bytes, keys: Sequence[bytes]) -> str:
+def _checked(file: Path, keys: Sequence[bytes]) -> str:
+    content = file.read_bytes()
     try:
         proof = msgspec.json.decode(content, type=_Proof)
         signed = SignedCheckpoint.read(proof.checkpoint.note)
         told = json.loads(content)
         path = [bytes.fromhex(node) for node in proof.path]
     except (msgspec.MsgspecError, NotACheckpoint, ValueError) as error:
-        message = f"the file is no proof: {error}"
+        message = f"{file}: is no proof: {error}"
         raise NoProof(message) from error
     checkpoint, row = signed.checkpoint, proof.event.row()
     if (fault := signed.fault(keys, verify_signature)) is not None:

@@ -39,7 +39,7 @@ from app.cli.arguments import (
     out_option,
     selecting,
 )
-from app.cli.import_files import read_account_file
+from app.cli.import_files import naming, read_account_file
 from app.cli.operation import Subject, misuse
 from app.cli.output import Named, Said, in_parts, show_stream, warn, written
 from app.cli.session import Session
@@ -146,8 +146,7 @@ def _as_sent(container: Container, shown: Statement, form: str | None) -> bytes:
     if form is None:
         return msgspec.json.encode(shown) + b"\n"
     if form == "csv":
-        rows = [*page.statement_rows(shown), *page.total_rows(shown)]
-        return b"".join(csv_blocks(page.COLUMNS, rows))
+        return b"".join(csv_blocks(page.COLUMNS, page.rows_with_totals(shown)))
     owner = container.log.find(Organization, shown.organization)
     name, issuer = owner.name if owner is not None else "", container.settings.issuer
     return page.statement_page(shown, name, issuer).encode()
@@ -316,11 +315,12 @@ def reconcile(
     options: Facts = {"currency": container.settings.currency, **known, **named}
     by = options.pop("by", None)
     data = file.read(FILE_BYTES_MAX + 1)
-    theirs = read_amounts(data, Layout(**options))
-    if provider is None:
-        found = reconcile_deposits(container.log, theirs, month, progress)
-    else:
-        found = reconcile_costs(container.log, theirs, provider, by, month, progress)
+    with naming(file):
+        theirs = read_amounts(data, Layout(**options))
+        if provider is None:
+            found = reconcile_deposits(container.log, theirs, month, progress)
+        else:
+            found = reconcile_costs(container.log, theirs, provider, by, month, progress)
     session.ok = found.ok
     return _reconciled(found)
 
@@ -457,7 +457,8 @@ def folder(session: Session, month: str, directory: Path, accounts: IO[bytes] | 
     with 1 when the verifier, or the trial balance, finds something wrong.
     """
     container = session.container
-    called = read_account_file(DEFAULT.read_bytes() if accounts is None else accounts.read())
+    with accounts or DEFAULT.open("rb") as file, naming(file):
+        called = read_account_file(file.read())
     if not container.settings.issuer:
         warn("ISSUER is not set, so the statements do not say who sends them")
     progress = session.watch("Making")

@@ -23,7 +23,7 @@ from app.cli.arguments import (
     matched,
     organization_argument,
 )
-from app.cli.import_files import FILE_BYTES_MAX, read_plan_file
+from app.cli.import_files import FILE_BYTES_MAX, naming, read_plan_file
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, in_parts, written
 from app.cli.session import Session
@@ -119,8 +119,9 @@ def import_plans(session: Session, file: IO[bytes], *, below_cost: bool) -> Impo
     """
     data = file.read(FILE_BYTES_MAX + 1)
     cause, settings = session.cause, session.container.settings
-    entries = read_plan_file(data, settings.currency, settings.networks, below_cost=below_cost)
-    return session.container.catalogue.import_plans(entries, cause)
+    with naming(file):
+        entries = read_plan_file(data, settings.currency, settings.networks, below_cost=below_cost)
+        return session.container.catalogue.import_plans(entries, cause)
 
 
 @plans.command("list", right=None)
@@ -419,5 +420,5 @@ def advance(session: Session, hours: int) -> Mapping[str, Any]:
     """
     if not session.container.settings.sandbox:
         refuse("SANDBOX is off, and the time of a real network cannot be moved")
-    ahead = session.container.sandbox.advance(timedelta(hours=hours), session.cause)
+    ahead = session.container.sandbox.advance(timedelta(hours=hours))
     return {"hours": hours, "ahead_hours": ahead // timedelta(hours=1)}

@@ -6,12 +6,13 @@ The fields are stricter than marshmallow's own: no number is read from a string,
 import re
 from codecs import BOM_UTF8
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
 from json import JSONDecodeError
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
@@ -19,8 +20,9 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 from app.books.journal import BELOW, FORMS, OWED, PROVIDERS, ROOTS, Accounts
 from app.books.postings import word_of
 from app.bootstrap.providers import LOOKUPS, NETWORKS
+from app.cli.output import Refusals
 from domain import strict_json
-from domain.catalogue.file_errors import FILE, FileRefused, Path, Problem, Wrong, lines_of, repeated
+from domain.catalogue.file_errors import FileRefused, Path, Problem, Wrong, lines_of, repeated
 from domain.catalogue.matching import PLANS_MAX, PlanEntry, place_of
 from domain.catalogue.plan import (
     COVERAGE_TYPES,
@@ -77,6 +79,16 @@ class Object(Schema):
     """An object that has no unknown members."""
 
     error_messages = {"unknown": "is unknown", "type": NO_OBJECT}  # noqa: RUF012  # As marshmallow declares it.
+
+
+@contextmanager
+def naming(file: IO[bytes]) -> Iterator[None]:
+    """Begin each reason why a file is refused with its name."""
+    try:
+        yield
+    except FileRefused as refused:
+        name = getattr(file, "name", "<stdin>")
+        raise Refusals([f"{name}: {line}" for line in refused.lines]) from refused
 
 
 def _options(rule: str, *, optional: bool) -> dict[str, Any]:
@@ -328,7 +340,7 @@ def read_link_file(data: bytes, networks: Sequence[str]) -> list[LinkEntry]:
         return LinkEntry(**{**said, "network": said["network"] or networks[0]})
 
     entries = _read_entries(data, "links", LINKS_MAX, read, lambda index, _: place_of_link(index))
-    if lines := lines_of(FILE, [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")]):
+    if lines := lines_of("", [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")]):
         raise FileRefused(lines)
     return entries
 
@@ -398,15 +410,9 @@ class _AccountFile(Object):
 def read_account_file(data: bytes) -> Accounts:
     """Read what bookkeeping calls our accounts; raises FileRefused with every error."""
     parsed = _parse(data)
-    problems, found = [*_repeats(parsed)], dict[str, Any]()
-    try:
-        found = _AccountFile().load(parsed)
-    except ValidationError as error:
-        problems += _problems(error.messages)
-    if not problems and not any(found[name] for name in FORMS):
-        problems = [((), f"names no program: {', '.join(FORMS)}")]
-    if problems:
-        raise FileRefused(lines_of(FILE, problems))
+    found = _load(_AccountFile(), parsed, _repeats(parsed))
+    if not any(found[name] for name in FORMS):
+        raise FileRefused([f"names no program: {', '.join(FORMS)}"])
     return found
 
 
@@ -443,19 +449,24 @@ def _read_entries(
 def _list_in(data: bytes, name: str, most: int) -> list[Any]:
     """Return the list that a file holds under a name."""
     if len(data) > FILE_BYTES_MAX:
-        raise FileRefused([f"{FILE}: is larger than {FILE_BYTES_MAX} bytes"])
+        raise FileRefused([f"is larger than {FILE_BYTES_MAX} bytes"])
     fits = validate.Length(max=most, error=f"must be at most {{max}}: {DIVIDE}")
     schema = Object.from_dict({name: many(fields.Raw(allow_none=True), fits)})()
-    parsed, found = _parse(data), list[Any]()
-    problems: list[Problem] = []
-    if isinstance(parsed, TwiceNamed):
-        problems += (((each,), TWICE) for each in parsed.names)
+    parsed = _parse(data)
+    twice = parsed.names if isinstance(parsed, TwiceNamed) else ()
+    found: list[Any] = _load(schema, parsed, (((each,), TWICE) for each in twice))[name]
+    return found
+
+
+def _load(schema: Schema, parsed: Any, also: Iterable[Problem]) -> dict[str, Any]:
+    """Load a file as a whole; raises FileRefused with its problems, and those found before."""
+    problems, found = [*also], dict[str, Any]()
     try:
-        found = schema.load(parsed)[name]
+        found = schema.load(parsed)
     except ValidationError as error:
         problems += _problems(error.messages)
     if problems:
-        raise FileRefused(lines_of(FILE, problems))
+        raise FileRefused(lines_of("", problems))
     return found
 
 
@@ -469,7 +480,7 @@ def _parse(data: bytes) -> Any:
         why = f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"
     except ValueError:  # A constant, or more digits or depth than anybody needs.
         why = "is not JSON that can be read"
-    raise FileRefused([f"{FILE}: {why}"])
+    raise FileRefused([why])
 
 
 def _object(pairs: strict_json.Pairs) -> dict[str, Any]:

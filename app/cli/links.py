@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from app.bootstrap.container import BOOT_JOBS_MAX, Container
 from app.cli.arguments import Text, id_argument, org_option
-from app.cli.import_files import FILE_BYTES_MAX, read_link_file
+from app.cli.import_files import FILE_BYTES_MAX, naming, read_link_file
 from app.cli.operation import Subject
 from app.cli.output import Facts, Named, Said, facts_of
 from app.cli.session import Session
@@ -124,8 +124,9 @@ def import_links(session: Session, file: IO[bytes], *, dry_run: bool) -> Importe
     """
     data = file.read(FILE_BYTES_MAX + 1)
     cause, container = session.cause, session.container
-    entries = read_link_file(data, container.networks.names)
-    return container.link_import.run(entries, cause, dry_run=dry_run)
+    with naming(file):
+        entries = read_link_file(data, container.networks.names)
+        return container.link_import.run(entries, cause, dry_run=dry_run)
 
 
 @links.command("list", right=None)
@@ -433,14 +434,14 @@ def list_webhooks(
 @endpoint_argument
 @id_argument("delivery_id", "[DELIVERY]", required=False)
 def redeliver(session: Session, endpoint_id: UUID, delivery_id: UUID | None) -> Facts:
-    """Tell an endpoint one delivery again, or all that have failed.
+    """Tell an endpoint one delivery again, or all that have failed or were cancelled.
 
     With the same id and body, so that its receiver knows what it has worked on.
     """
     container = session.container
     endpoint, cause = _endpoint(container, endpoint_id), session.cause
     owner, store = endpoint.organization_id, container.webhook_deliveries
-    wanted = [delivery_id] if delivery_id else store.failed(owner, endpoint_id)
+    wanted = [delivery_id] if delivery_id else store.undelivered(owner, endpoint_id)
     if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
         refuse(f"there is no delivery {delivery_id} of this endpoint")
     for each in wanted:

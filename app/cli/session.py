@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.cli.operation import State
-from app.cli.output import Named, Refusals, warn, watched
+from app.cli.output import Named, warn, watched
 from app.processes.migrate import lost_events, missing_tables
 from app.security.secrets import operator_of
 from app.settings import Settings
@@ -27,7 +27,6 @@ from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.accounts.operator_acts import Act, OperatorAct
 from domain.accounts.operators import Operator, Right
 from domain.accounts.organization import Organization
-from domain.catalogue.file_errors import FileRefused
 from domain.cause import Cause
 from domain.errors import Conflict, ForOperator, Refused, ServiceUnavailable, refuse
 from domain.log.log import Poisoned
@@ -139,8 +138,6 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
         finally:
             container.operators_turn.release()
             container.close()
-    except FileRefused as refused:
-        raise Refusals(refused.lines) from refused
     except OTHER_ERRORS as error:
         raise click.ClickException(_line(error)) from error
 

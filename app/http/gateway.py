@@ -148,7 +148,7 @@ class Gateway:
             if caller is not None and self._ahead.get(caller) is call.ended:
                 del self._ahead[caller]
             until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
-            while call.later is not None and await self._wait(call.later, until_s):
+            while call.later is not None and await self._wait(call.later, until_s, receive):
                 call = self._call(scope, body, send)
                 reply = await call.ended
         if reply is not None:
@@ -177,8 +177,11 @@ class Gateway:
         self._queue.put(call)
         return call
 
-    async def _wait(self, later: Later, until_s: float) -> bool:
-        """Wait for news without a thread; tell whether there is any before `until_s`."""
+    async def _wait(self, later: Later, until_s: float, receive: Callable[[], Any]) -> bool:
+        """Wait for news without a thread; tell whether there is any before `until_s`.
+
+        Who hangs up, or sends no more, is not waited for.
+        """
         if self._parked is None:
             return False
         loop = asyncio.get_running_loop()
@@ -186,7 +189,10 @@ class Gateway:
         if not later.begin(partial(_soon, loop, partial(_settle, news, result=True))):
             return False
         self._parked.add(news)
-        await asyncio.wait([news], timeout=until_s - time.monotonic())
+        gone = asyncio.ensure_future(receive())
+        left_s = until_s - time.monotonic()
+        await asyncio.wait([news, gone], timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        gone.cancel()
         if self._parked is not None:
             self._parked.discard(news)
         is_new = news.done() and news.result()

@@ -8,20 +8,20 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, validate
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
 
 from app.bootstrap.container import Container
-from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED
+from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED, OVER
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
-from app.http.edge.input import Id, Reads, choice, described
+from app.http.edge.input import Id, choice, described
 from app.http.edge.operation import Given, Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
 from app.http.links.finding import find_link, show_read
-from app.http.links.replies import LINK
+from app.http.links.replies import LinkMeta, PlayedLink
 from app.security.authorization import Caller
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.errors import NotPossible, ValidationFailed
@@ -33,6 +33,7 @@ DEPOSIT_MICROS_MAX = 10_000 * MICROS
 ATTEMPTS_MAX, MINUTES_MAX = 20, 60
 TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
 MISSING = "Missing data for required field."
+NOT_SCRIPTED = "Is not used where nothing is to fail."
 NOT_OF_IT = "Is not used by this action."
 NOT_SO = "This operation cannot fail in this way."
 ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
@@ -66,19 +67,12 @@ PLAYABLE: Final = [Playable(of, *way) for of, ways in FAILURES.items() for way i
 WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 
 
-class Count(Reads, fields.Integer):
-    """A whole number between two bounds, and no text or flag that could be read as one."""
-
-    def __init__(self, lowest: int, highest: int, says: str, **kwargs: Any) -> None:
-        metadata = described(says, minimum=lowest, maximum=highest)
-        super().__init__(metadata=metadata, **kwargs)
-        self.range = range(lowest, highest + 1)
-        self.wanted = f"Must be a whole number from {lowest} to {highest}."
-
-    def read(self, value: Any) -> int:
-        if type(value) not in {int, float} or value not in self.range:  # 5.0 is 5 in JSON.
-            raise ValidationError(self.wanted)
-        return int(value)
+def count(lowest: int, highest: int, says: str, **kwargs: Any) -> fields.Integer:
+    """Return a field for a whole number, and no text or flag that could be read as one."""
+    wanted = f"Must be a whole number from {lowest} to {highest}."
+    within = validate.Range(lowest, highest, error=wanted)
+    options = {"error_messages": {"invalid": wanted}, "metadata": described(says), **kwargs}
+    return fields.Integer(strict=True, validate=within, **options)
 
 
 def _not_too_much(micros: int) -> None:
@@ -109,7 +103,7 @@ class ClockBody(Schema):
 
     example: ClassVar = {"hours": 24}
 
-    hours = Count(1, HOURS_MAX, "How many hours pass.", required=True)
+    hours = count(1, HOURS_MAX, "How many hours pass.", required=True)
 
 
 class ActionBody(Schema):
@@ -118,7 +112,7 @@ class ActionBody(Schema):
     example: ClassVar = {"action": "use", "percent": 80}
 
     action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
-    percent = Count(1, 100, "Of `use`, and needed there: how much of the plan is used then.")
+    percent = count(1, 100, "Of `use`, and needed there: how much of the plan is used then.")
     country_code = Country(
         metadata=described(
             "Of `roam`, and needed there: where the device is then.",
@@ -126,7 +120,7 @@ class ActionBody(Schema):
             examples=["FR"],
         )
     )
-    hours = Count(0, HOURS_MAX, "Of `expire`: in how many hours at the latest; else now.")
+    hours = count(0, HOURS_MAX, "Of `expire`: in how many hours at the latest; else now.")
     activation_id = Id(
         metadata=described("Of `use` and `expire`: which plan; else the one in use.")
     )
@@ -134,9 +128,9 @@ class ActionBody(Schema):
     @validates_whole
     def check_action(self, data: Mapping[str, Any], **_: Any) -> None:
         action, given = data["action"], data.keys() - {"action"}
-        missing = NEEDED.get(action, set()) - given
         wrong = {name: [NOT_OF_IT] for name in given - ALLOWED.get(action, set())}
-        if wrong := wrong | {name: [MISSING] for name in missing}:
+        wrong |= {name: [MISSING] for name in NEEDED.get(action, set()) - given}
+        if wrong:
             raise ValidationError(dict(wrong))
 
 
@@ -155,14 +149,16 @@ class FailureBody(Schema):
             **one_of("SandboxFailure", WAYS, {"type": "null"}),
         ),
     )
-    attempts = Count(
+    attempts = count(
         1, ATTEMPTS_MAX, "How many attempts; 1 if neither this nor `minutes` is given."
     )
-    minutes = Count(1, MINUTES_MAX, "For how long; all attempts, unless these are counted.")
+    minutes = count(1, MINUTES_MAX, "For how long; all attempts, unless these are counted.")
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
         operation, failure = data["operation"], data["failure"]
+        if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
+            raise ValidationError({name: [NOT_SCRIPTED] for name in unused})
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO]})
         is_slow = (operation, failure) == (LOOKUP, "slow")
@@ -195,9 +191,14 @@ blueprint = Group(
     __name__,
     "links",
     description="Time, devices and failures of your own, on installations that sell nothing real.",
+    strict=True,
 )
 money = Group(
-    "Sandbox money", __name__, "wallet", description="Play money, which the books keep apart."
+    "Sandbox money",
+    __name__,
+    "wallet",
+    description="Play money, which the books keep apart.",
+    strict=True,
 )
 GROUPS = (blueprint, money)
 
@@ -238,7 +239,7 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     """
     parts, owner = given.parts, caller.organization_id
     try:
-        parts.sandbox.advance(given.body["hours"] * HOUR, given.cause(), owner)
+        parts.sandbox.advance(given.body["hours"] * HOUR, owner)
     except NotPossible:
         raise ValidationFailed({"hours": [TOO_FAR]}) from None
     return _state_of(parts, owner)
@@ -248,19 +249,19 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     "POST /v1/sandbox/links/<identifier>",
     resource=find_link,
     body=ActionBody,
-    reply=LINK,
+    reply=example("The link.", PlayedLink, meta=LinkMeta),
     errors="NOT_SUPPORTED_BY_NETWORK LINK_ENDED NETWORK_UNAVAILABLE",
-    invalid={"country_code": NOT_COVERED},
+    invalid={"country_code": NOT_COVERED, "action": OVER},
 )
 def play_link(_: Caller, given: Given[Link]) -> Answer:
     """Let something happen to a link.
 
     `install` its eSIM on a device; `use` up a part of a plan; let the device `roam` in a country;
     let the network `suspend` or `deactivate` it; let a plan `expire`. What has happened stays so,
-    and happens no second time: each may be repeated.
+    and happens no second time: each may be repeated, and `changed` tells whether anything happened.
     """
-    given.parts.sandbox.happen(given.found, given.body["action"], given.body)
-    return show_read(given.found)
+    changed = given.parts.sandbox.happen(given.found, given.body["action"], given.body)
+    return show_read(given.found, PlayedLink, changed=changed)
 
 
 @blueprint.operation(

@@ -103,6 +103,13 @@ class _Refused(Exception):
 class Cycle(RequestResponseCycle):
     """One reply, as uvicorn writes it."""
 
+    async def receive(self) -> Any:
+        """Return the request, which is whole; after that, when the client has gone or ended."""
+        message = await super().receive()
+        if cast("Connection", self.transport).ended:
+            self.message_event.set()
+        return message
+
     async def send(self, message: Any) -> None:
         """Send a part. HTTP/1.0 has no chunks: there the end of the connection ends the body."""
         if self.disconnected and self.response_started:
@@ -170,7 +177,7 @@ class Connection(HttpToolsProtocol):
         self._begun = self._in_head = self._expects = False
         self._idle = False  # Nothing has come since the last reply.
         self._last = False  # No further request is read.
-        self._ended = False  # The client sends no more.
+        self.ended = False  # The client sends no more.
         self._stopping = self._lingers = False
         self._quiet = 0  # Bytes since the request began, or since a part of its body came.
         self._given = 0  # Bytes of the body that is with the application.
@@ -199,9 +206,11 @@ class Connection(HttpToolsProtocol):
             self._feed()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # Uvicorn closes at once.
-        """Go on answering a client that has ended only its own side."""
-        self._ended = True
-        return self._is_busy() and not self._lingers
+        """Go on answering a client that has ended only its own side, but wait for no news."""
+        self.ended = True
+        if is_busy := self._is_busy():
+            self.cycle.message_event.set()
+        return is_busy and not self._lingers
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -264,7 +273,7 @@ class Connection(HttpToolsProtocol):
         self._rest()
         self.transport.resume_reading()
         self._feed()
-        if self._ended and not self._is_busy():
+        if self.ended and not self._is_busy():
             self.transport.close()
 
     def shutdown(self) -> None:
@@ -288,7 +297,7 @@ class Connection(HttpToolsProtocol):
         self._last = self._lingers = True
         self._backlog.clear()
         self.pipeline.clear()
-        if self._ended or self.transport.is_closing():
+        if self.ended or self.transport.is_closing():
             self.transport.close()
             return
         self._load.enter(self)

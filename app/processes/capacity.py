@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -144,16 +145,13 @@ def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int |
 
 def _disk_of(container: Container) -> tuple[int, int] | None:
     """Return how much of the database's disk is used, of what we may use, if it is here."""
-    place: Path | None = container.settings.database_path.absolute().parent
-    if not container.settings.is_on_files:
-        place = _data_directory(container)
-    if place is None:
-        return None
-    try:
-        disk = shutil.disk_usage(place)
-    except OSError:
-        return None
-    return disk.used, disk.used + disk.free
+    settings = container.settings
+    own = settings.database_path.absolute().parent if settings.is_on_files else None
+    with suppress(OSError):
+        if place := own or _data_directory(container):
+            disk = shutil.disk_usage(place)
+            return disk.used, disk.used + disk.free
+    return None
 
 
 def _data_directory(container: Container) -> Path | None:

@@ -95,12 +95,9 @@ def _appear(draft: Path, directory: Path) -> bool:
         draft.rename(directory)
         return True
     ours, theirs = _files(draft), _files(directory)
-    differ = {
-        name
-        for name in ours & theirs - {SUMS}
-        if not filecmp.cmp(draft / name, directory / name, shallow=False)
-    }
-    for names, told in ((ours - theirs, "lacks"), (theirs - ours, "holds"), (differ, "differs in")):
+    _, differ, odd = filecmp.cmpfiles(draft, directory, ours & theirs - {SUMS}, shallow=False)
+    others = (ours - theirs, "lacks"), (theirs - ours, "holds"), (differ + odd, "differs in")
+    for names, told in others:
         if names:
             message = f"{directory}: {told} {min(names)}; name a directory that is not there yet"
             raise NotPossible(message)
@@ -171,8 +168,7 @@ class _Month:
         html = page.statement_page(shown, name, issuer, numbered)
         note = " ".join(str(shown.checkpoint).split())
         own = (number, ", ".join(issuer.splitlines()), shown.organization, name, first, last, note)
-        rows = [*page.statement_rows(shown), *page.total_rows(shown)]
-        told = [(*own, *map(_plain, row)) for row in rows]
+        told = [(*own, *map(_plain, row)) for row in page.rows_with_totals(shown)]
         self._put(f"{file}.html", [html.encode()])
         self._put(f"{file}.csv", csv_blocks((*OWN, *page.COLUMNS), told))
         self._put(f"{file}.json", [msgspec.json.encode(shown) + b"\n"])
@@ -214,7 +210,7 @@ class _Month:
         for currency in sorted({line.currency for _, line in balance.lines}):
             for name, form in wanted:
                 every = book(moves() if single else summed, balance, self.month, single=single)
-                booked = (each for each in every if each.currency == currency)
+                booked = (each for each in every if each.move.currency == currency)
                 for number, part in enumerate(parts(booked, form.postings_max), 1):
                     file = f"journal/{form.file}_{self.month}_{currency}_{number:03}.csv"
                     self._put(file, [form.write(part, self.accounts[name], made_at)])

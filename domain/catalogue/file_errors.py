@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from domain.errors import NotPossible
 
-FILE = "the file"  # How errors name the file as a whole.
 NAME_CHARS_MAX = 60  # Of an unknown member's name; its beginning shows which one is meant.
 
 Path = tuple[str | int, ...]  # Member names and list indexes, from the outside in.
@@ -20,7 +19,7 @@ class Wrong(Exception):
 
 
 class FileRefused(NotPossible):
-    """Raised when entries of a file cannot be imported; none was. One line for each reason."""
+    """Raised when a file cannot be imported; nothing of it was. One line for each reason."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -41,7 +40,7 @@ def shown(path: Path) -> str:
 
 
 def lines_of(place: str, problems: Iterable[Problem]) -> list[str]:
-    """Return a line for each problem at a place."""
+    """Return a line for each problem at a place; that of a whole file is empty."""
     return [": ".join(part for part in (place, shown(path), why) if part) for path, why in problems]
 
 

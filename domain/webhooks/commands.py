@@ -51,7 +51,7 @@ class Changes:
 
 
 class Failed(NamedTuple):
-    """Failed deliveries of an endpoint: `find` returns up to so many that were planned `since`."""
+    """What an endpoint did not get: `find` returns up to so many that were planned `since`."""
 
     since: datetime
     find: Callable[[int], Sequence[UUID]]
@@ -240,7 +240,10 @@ class Webhooks:
         key: str | None,
         cause: Cause,
     ) -> tuple[WebhookRequest.RedeliveriesAsked, bool]:
-        """Ask for what has failed again, the oldest first; tell whether that is a replay."""
+        """Ask for what has failed or was cancelled again, the oldest first.
+
+        Tells whether that is a replay.
+        """
 
         def attempt() -> tuple[WebhookRequest.RedeliveriesAsked, bool]:
             endpoint = self.get(organization_id, endpoint_id)

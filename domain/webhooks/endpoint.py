@@ -285,7 +285,7 @@ class WebhookRequest(Root):
         delivery_id: UUID
 
     class RedeliveriesAsked(Event, Created):
-        """These have failed; all that had, of those planned `since`, unless they were too many."""
+        """These had failed or were cancelled; all of those planned `since`, or the first."""
 
         TOPIC = "webhook_request.redeliveries_asked"
         SETS = sets(asked=itself)

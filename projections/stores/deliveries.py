@@ -311,17 +311,17 @@ class Deliveries:
             row = connection.execute(select(*self._read).where(this)).one_or_none()
         return None if row is None else STORED.read(row)
 
-    def failed(
+    def undelivered(
         self,
         organization_id: UUID,
         endpoint_id: UUID,
         since: datetime | None = None,
         limit: int | None = None,
     ) -> Sequence[UUID]:
-        """Return the failed deliveries of an endpoint, planned since a moment, oldest first."""
+        """Return what has failed or was cancelled of what was planned since, oldest first."""
         columns = self._rows.c
         whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
-        ids = select(columns.id).where(whose, columns.status == "failed")
+        ids = select(columns.id).where(whose, columns.status.in_(("failed", "cancelled")))
         if since is not None:
             ids = ids.where(columns.created_at >= to_micros(since))
         with self._database.reading() as connection:

@@ -79,7 +79,15 @@ class Masks:
     moments: list[Moment] = field(default_factory=list)
     plain: dict[str, str] = field(default_factory=dict)
     fleeting: dict[str, str] = field(default_factory=lambda: dict(FLEETING))
+    figures: set[str] = field(
+        default_factory=set
+    )  # Names of numbers of which none is like another.
     _seen: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def hide_sizes(self) -> None:
+        """Hide how many bytes something takes."""
+        self.fleeting |= {r"[\d,]+\.\d MB": "<size>", r"[\d,]+ bytes an event": "<size> an event"}
+        self.figures |= {"used", "of", "bytes_a_day", "events_a_day"}
 
     def mask(self, text: str) -> str:
         """Return a text as it stands in a recording."""
@@ -123,6 +131,8 @@ class Masks:
             return self._name("position", str(value))
         if name in SIZES:
             return self._name("size", str(value))
+        if name in self.figures:
+            return "<figure>"
         if name in EPOCH:
             return self._told(datetime.fromtimestamp(value, UTC))
         return "<duration>" if DURATION.match(name) else value

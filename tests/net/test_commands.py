@@ -246,6 +246,17 @@ def test_settings_and_doctor(net: Net) -> None:
     net.run("finance", DATABASE_URL=f"sqlite:///{net.house.home}/none.db")
 
 
+@sqlite_only("on PostgreSQL there are connections, too")
+def test_what_is_used_and_when_it_is_full(net: Net) -> None:
+    net.masks.hide_sizes()
+    net.quietly("org", "create", "--name", "Acme")
+    net.run("doctor", "--capacity")
+    net.run("doctor", "--capacity", "--disk", "0.00001")
+    net.print("doctor", "--capacity", "--disk", "1000")
+    net.run("doctor", "--disk", "1000")
+    net.run("doctor", "--capacity", DATABASE_URL=f"sqlite:///{net.house.home}/none.db")
+
+
 @sqlite_only("on PostgreSQL `backup` says what to run")
 def test_a_backup_is_restored(net: Net) -> None:
     acme = net.quietly("org", "create", "--name", "Acme")["id"]

@@ -28,7 +28,7 @@ def test_what_happens_to_a_link(net: Net, receiver: Receiver) -> None:
     acme.get(SANDBOX)
     acme.post(play, {"action": "install"})
     # Its traffic has begun, so how much of the plan is used is not the same at each playing.
-    assert acme.ask("POST", play, {"action": "roam", "country_code": "DE"}).status == 200
+    assert acme.ask("POST", play, {"action": "roam", "country_code": "de"}).status == 200
     acme.get(f"{one}/network-status?live=true")
     acme.post(play, {"action": "roam", "country_code": "US"})
     assert acme.ask("POST", play, {"action": "expire", "hours": 24}).status == 200
@@ -39,6 +39,8 @@ def test_what_happens_to_a_link(net: Net, receiver: Receiver) -> None:
     acme.post(f"{one}/reactivate")
     acme.post(play, {"action": "deactivate"})
     acme.post(play, {"action": "expire", "activation_id": link["activations"][0]["id"]})
+    acme.post(play, {"action": "expire"})
+    acme.post(play, {"action": "use", "percent": 10})
     receiver.record(net, "/link", 7, hook["secret"])
     rival.post(play, {"action": "suspend"})
     rival.get(f"{LINKS}/{others['id']}")
@@ -58,6 +60,7 @@ def test_time_passes_for_one_partner(net: Net, receiver: Receiver) -> None:
     rival.get(LINKS)
     rival.get(SANDBOX)
     acme.post(f"{SANDBOX}/clock", {"hours": 8_761})
+    acme.post(f"{SANDBOX}/clock?dry_run=true", {"hours": 1})
 
 
 def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
@@ -86,6 +89,7 @@ def test_what_is_scripted_fails_and_nothing_else(net: Net) -> None:
         {},
         {"operation": "refund", "failure": "slow"},
         {"operation": "lookup", "failure": "no_esim"},
+        {"operation": "lookup", "failure": None, "attempts": 1},
         {"operation": "lookup", "failure": "slow", "minutes": 1},
         {"operation": "purchase", "failure": "slow", "attempts": 21, "minutes": 61},
     ):
@@ -100,6 +104,7 @@ def test_play_money_is_kept_apart(net: Net, receiver: Receiver) -> None:
     acme.post(path, body)
     acme.post(path, {**body, "amount": "51.00"})
     acme.post(path, {"amount": "10000.01", "reference": ""})
+    acme.post(path, [])
     poor.post(path, body)
     receiver.record(net, "/money", 1, hook["secret"])
     acme.get("/v1/transactions?kind=sandbox_deposit")

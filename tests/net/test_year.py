@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.installation import sqlite_only
 from tests.net.house import House, house
 from tests.net.masking import Moment
 from tests.net.net import Net, Partner
@@ -295,6 +296,13 @@ def test_the_books(net: Net, year: Year) -> None:
     told["data"].sort(key=lambda row: str(row["name"]))  # They come in the order of their ids.
     net.note("audit margin --by org", told_json(json.dumps(told), net.masks))
     net.print("audit", "margin", "--by", "plan")
+
+
+@sqlite_only("on PostgreSQL there are connections, too")
+def test_how_fast_it_grows(net: Net, year: Year) -> None:
+    year.of(net)
+    net.masks.hide_sizes()
+    net.run("doctor", "--capacity", "--disk", "1000")
 
 
 def test_the_month_in_a_folder(net: Net, year: Year) -> None:

@@ -128,7 +128,7 @@ class Operation:
     body: type[Schema] | None = None
     headers: type[Schema] | None = None
     key: bool = False  # It takes an `Idempotency-Key`, and a repeated request changes nothing.
-    buys: bool = False  # It may cost money, so it refuses parameters of the query that it ignores.
+    buys: bool = False  # It may cost money.
     reply: Struct | Shown | Sequence[Shown] = ()  # An example for each status.
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
@@ -207,15 +207,21 @@ class Operation:
     def _loader(self, inputs: Inputs) -> Callable[[Given[Any]], None]:
         """Return what loads the input, and then refuses a caller that is over its rate limit."""
         loads = [(GIVEN[location], loader(each, location)) for location, each in inputs.items()]
+        is_strict = self.is_strict
 
         def load(given: Given[Any]) -> None:
-            if self.buys:
+            if is_strict:
                 _refuse_unknown()
             for name, read in loads:
                 setattr(given, name, read())
             refuse_over_limit()
 
         return load
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether it refuses parameters of the query that it would ignore."""
+        return self.buys or (self.group.strict and not self.line.startswith(READ))
 
     @property
     def replies(self) -> Sequence[Shown]:
@@ -311,15 +317,22 @@ def _as_method(made: Callable[Arguments, Operation]) -> Callable[Arguments, Oper
 class Group(flask_smorest.Blueprint):
     """flask-smorest's blueprint with one decorator more: `operation`, whose arguments are above.
 
-    All its operations have one scope; without one they need no token. `webhooks` are what the
-    group tells partners by itself, and `schemas` the bodies of that.
+    All its operations have one scope; without one they need no token. Where it is `strict`, those
+    that change something refuse unknown parameters. `webhooks` are what the group tells partners by
+    itself, and `schemas` the bodies of that.
     """
 
     def __init__(
-        self, name: str, import_name: str, scope: str | None = None, *, description: str
+        self,
+        name: str,
+        import_name: str,
+        scope: str | None = None,
+        *,
+        description: str,
+        strict: bool = False,
     ) -> None:
         super().__init__(name, import_name, description=description)
-        self.scope = scope
+        self.scope, self.strict = scope, strict
         self.operations: list[Operation] = []
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}
@@ -339,7 +352,7 @@ def _names(schema: Schema | None) -> frozenset[str]:
 
 
 def _refuse_unknown() -> None:
-    """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy."""
+    """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
     unknown = unknown_parameters(PROBLEMS_MAX)
     if unknown:
         raise ValidationFailed({name: [UNKNOWN_PARAMETER] for name in unknown})

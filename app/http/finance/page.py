@@ -38,8 +38,9 @@ def statement_rows(statement: Statement) -> Iterator[Sequence[object]]:
     yield (*month, "closing_balance", "", "", "", statement.closing_balance)
 
 
-def total_rows(statement: Statement) -> Iterator[Sequence[object]]:
-    """Yield the rows that end a table for people; programs that add up a column have none."""
+def rows_with_totals(statement: Statement) -> Iterator[Sequence[object]]:
+    """Yield the rows of a table for people; programs that add up a column need no totals."""
+    yield from statement_rows(statement)
     total, net = totals(statement)
     month = (statement.month, statement.currency)
     yield (*month, "total", total.count, total.debit, total.credit, "")

@@ -16,14 +16,13 @@ from app.http.edge.input import parse_id
 from app.http.edge.paging import span_of
 from app.http.edge.replies import Answer, wait_for
 from app.http.edge.request import container, current_cause
-from app.http.links.replies import ChangedLink, Link, LinkDetail, show_link, show_row
+from app.http.links.replies import Link, LinkDetail, Offered, show_link, show_row
 from app.security.authorization import Caller
 from domain.errors import NotFound
 from domain.links.esim import ICCID, holder_of
 from domain.links.link import Link as LinkAggregate
 from domain.links.network import NetworkReading
 from domain.links.readings import LinkReading, usage_of
-from domain.money import format_amount
 from projections.models.links import LinkFilter, LinkRow
 
 
@@ -82,28 +81,34 @@ def _with_number(parts: Container, organization_id: UUID, search: str) -> Collec
 def _item(parts: Container, row: LinkRow, seen: NetworkReading, now: datetime) -> Link:
     plans = usage_of(row.current_activations, row.activations, seen.usage, now)
     code = parts.link_readings.open_code(row.organization_id, row.id, row.lpa)
-    return show_row(row, plans, seen.usage, code, parts.networks.of(row.network).capabilities)
+    return show_row(row, plans, seen.usage, code, _offered(parts, row.network))
+
+
+def _offered(parts: Container, network: str | None) -> Offered:
+    return parts.networks.of(network).capabilities, parts.link_ending.cancel_within
 
 
 def show_read(
-    link: LinkAggregate, kept_micros: int | None = None, headers: Mapping[str, str] | None = None
+    link: LinkAggregate,
+    kind: type[LinkDetail] = LinkDetail,
+    headers: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> Answer:
     """Answer with a link, after asking the network for its usage and status.
 
-    After a change of its plans, `kept_micros` is what the change cost. If the network cannot be
-    reached the reply shows what it told last, with `meta.stale`.
+    `more` is what the reply of another kind has besides. If the network cannot be reached the reply
+    shows what it told last, with `meta.stale`.
     """
     reading = container().link_readings.read(link, current_cause(), live=True)
     data = link_data(reading)
-    if kept_micros is not None:
-        amount, currency = format_amount(kept_micros), container().settings.currency
-        data = ChangedLink(**asdict(data), amount_charged=amount, currency=currency)
-    return Answer(data, headers=headers, stale=reading.stale)
+    return Answer(
+        kind(**asdict(data), **more) if more else data, headers=headers, stale=reading.stale
+    )
 
 
 def link_data(reading: LinkReading) -> LinkDetail:
     """Return a link with its plans and the networks that the plans can use at present."""
     bought = {each.activation.plan.plan_id for each in reading.plans}
     parts = container()
-    capabilities = parts.networks.of(reading.link.network).capabilities
-    return show_link(reading, parts.known_plans.terms_of(bought), capabilities)
+    offered = _offered(parts, reading.link.network)
+    return show_link(reading, parts.known_plans.terms_of(bought), offered)

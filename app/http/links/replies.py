@@ -1,7 +1,7 @@
 """The replies about links: eSIM, usage, plans and where they work."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, get_args
 from urllib.parse import quote
 from uuid import UUID
@@ -32,6 +32,9 @@ from projections.engine.shape import (
     one_of,
 )
 from projections.models.links import LinkRow
+
+# What a network can do, and for how long after its activation a link can be cancelled.
+Offered = tuple[Collection[str], timedelta]
 
 APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="
 ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
@@ -127,8 +130,16 @@ class Link(Shape, kw_only=True):
         list[Capability],
         means(
             "What this network can do: another request is 409 `NOT_SUPPORTED_BY_NETWORK`. Without "
-            "`location` the network status has no `network`.",
+            "`location` the network status has no `network`. No `cancel`: no link is cancelled.",
             example=[*CAPABILITIES],
+        ),
+    ]
+    cancellable_until: Annotated[
+        Moment | None,
+        means(
+            "Until when it can be cancelled while nobody installs or uses it; null: it cannot "
+            "(UTC).",
+            example="2026-12-05T03:04:05.678Z",
         ),
     ]
 
@@ -179,6 +190,12 @@ class ChangedLink(LinkDetail, kw_only=True):
 
     amount_charged: Paid
     currency: Currency
+
+
+class PlayedLink(LinkDetail, kw_only=True):
+    """A link after what a sandbox has let happen to it."""
+
+    changed: Annotated[bool, means("Whether anything has happened; false: it was so already.")]
 
 
 class NewLink(LinkDetail, kw_only=True):
@@ -272,7 +289,7 @@ class LinkPage(Page[Link]):
 
 
 def show_link(
-    reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms], capabilities: Collection[str]
+    reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms], offered: Offered
 ) -> LinkDetail:
     """Return a link with its plans; `terms` are the present terms of these plans, by id."""
     link = reading.link
@@ -285,7 +302,7 @@ def show_link(
         sponsor_profile=_profile(link.sponsor_profile),
         **_codes(reading.code),
         **_usage(reading.plans, reading.usage, reading.as_of),
-        **_network(link.network, capabilities),
+        **_network(link, reading.status, link.activated_at, offered),
         activations=[_activation(each) for each in reading.plans],
         coverage_data=_coverage(reading.plans, terms),
     )
@@ -296,7 +313,7 @@ def show_row(
     plans: Sequence[PlanUsage],
     usage: network.Usage | None,
     code: network.ActivationCode | None,
-    capabilities: Collection[str],
+    offered: Offered,
 ) -> Link:
     """Return a link of a list; `plans` are its current plans with their usage."""
     return Link.of(
@@ -304,13 +321,22 @@ def show_row(
         sponsor_profile=_profile(row.sponsor_profile),
         **_codes(code),
         **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
-        **_network(row.network, capabilities),
+        **_network(row, row.status, row.created_at, offered),
     )
 
 
-def _network(name: str, capabilities: Collection[str]) -> dict[str, Any]:
-    able = [each for each in CAPABILITIES if each in capabilities]  # In the same order for all.
-    return {"network": name, "capabilities": able}
+def _network(
+    link: LinkAggregate | LinkRow, status: str, activated_at: datetime, offered: Offered
+) -> dict[str, Any]:
+    capabilities, cancel_within = offered
+    known = {*capabilities} - ({"cancel"} if not cancel_within else set())
+    is_new = status != "ended" and not (link.installed_at or link.first_used_at)
+    until = activated_at + cancel_within if is_new and "cancel" in known else None
+    return {
+        "network": link.network,
+        "capabilities": [each for each in CAPABILITIES if each in known],  # As for all others.
+        "cancellable_until": time_or_null(until),
+    }
 
 
 def show_status(

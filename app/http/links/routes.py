@@ -426,8 +426,13 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer | Response:
         change, replayed = parts.link_plans.run(wanted, given.cause())
     except BoundFailure as bound:
         return failure(problem_of(bound.refusal), REPLAYED)
-    changed = parts.log.get(Link, link.id)
-    return show_read(changed, change.kept_micros, replay_headers(replayed))
+    return show_read(
+        parts.log.get(Link, link.id),
+        replies.ChangedLink,
+        replay_headers(replayed),
+        amount_charged=format_amount(change.kept_micros),
+        currency=parts.settings.currency,
+    )
 
 
 @plans_blueprint.operation(

@@ -100,7 +100,7 @@ class AskedAgain(Struct):
         list[UUID], means("The deliveries, the oldest first.", example=[id_of("delivery")])
     ]
     has_more: Annotated[
-        bool, means(f"Whether more had failed than {REDELIVERED_MAX}; ask again for the others.")
+        bool, means(f"Whether there were more than {REDELIVERED_MAX}; ask again for the others.")
     ]
 
 
@@ -485,7 +485,7 @@ def read_delivery(_: Caller, given: Given[Delivery]) -> DeliveryWithBody:
     invalid={"since": NOT_A_TIME},
 )
 def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
-    """Tell an endpoint everything again that has failed.
+    """Tell an endpoint everything again that has failed or was cancelled.
 
     The oldest first, each with the same `webhook-id` and body, and with the repeats of a first
     delivery.
@@ -493,7 +493,7 @@ def redeliver_failed(caller: Caller, given: Given[WebhookEndpoint]) -> Answer:
     parts, owner, at = given.parts, caller.organization_id, given.found.id
     # So that what was asked for before does not seem to have failed.
     wait_until_projected(parts.log, parts.views, parts.positions, [WebhookPlanner.name])
-    find = partial(parts.webhook_deliveries.failed, owner, at, given.body["since"])
+    find = partial(parts.webhook_deliveries.undelivered, owner, at, given.body["since"])
     asked, replayed = parts.webhooks.redeliver_failed(
         owner, at, Failed(given.body["since"], find), given.key, given.cause()
     )

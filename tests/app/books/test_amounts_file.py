@@ -120,7 +120,7 @@ def test_a_file_without_the_columns_is_none() -> None:
     assert wrong(b'reference,amount\n"' + b"x" * 200_000) == [
         "line 2: field larger than field limit (131072)"
     ]
-    assert wrong(b"x" * (FILE_BYTES_MAX + 1)) == [f"the file is larger than {FILE_BYTES_MAX} bytes"]
+    assert wrong(b"x" * (FILE_BYTES_MAX + 1)) == [f"is larger than {FILE_BYTES_MAX} bytes"]
 
 
 def test_a_line_without_a_reference_is_kept_if_it_has_an_amount() -> None:

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from app.books.journal import Booked, in_cents, parts
+from app.books.journal import Booked, Move, in_cents, parts
 
 
 @pytest.mark.parametrize(
@@ -15,10 +15,13 @@ def test_half_a_cent_is_rounded_away_from_zero(micros: int, cents: int) -> None:
     assert in_cents(micros) == cents
 
 
+MOVE = Move(date(2026, 2, 1), "a", "b", "USD", 10_000, "")
+
+
 def journals(*lengths: int) -> list[Booked]:
     """Return postings, so many of each journal."""
     return [
-        Booked(str(number), date(2026, 2, 1), "a", "b", "USD", 1, "")
+        Booked(str(number), "a", "b", 1, MOVE)
         for number, length in enumerate(lengths)
         for _ in range(length)
     ]

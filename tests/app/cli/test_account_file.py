@@ -41,7 +41,7 @@ def test_an_account_of_datev_is_at_most_one_digit_longer_than_its_length() -> No
     longest = changed("datev", Income="42001")
     assert read_account_file(json.dumps(longest).encode()) == longest
     rule = "datev.accounts.Income: must have at most 5 digits: account_length, or one more"
-    assert lines(changed("datev", Income="420012")) == [f"the file: {rule}"]
+    assert lines(changed("datev", Income="420012")) == [f"{rule}"]
 
 
 def test_the_default_is_a_file_that_can_be_read() -> None:
@@ -117,4 +117,4 @@ def test_an_account_has_the_code_of_the_nearest_name_above_it() -> None:
     ],
 )
 def test_each_mistake_is_told_with_its_field(given: Any, told: list[str]) -> None:
-    assert lines(given) == [f"the file: {each}" for each in told]
+    assert lines(given) == [f"{each}" for each in told]

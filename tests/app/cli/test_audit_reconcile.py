@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_read_is_refused_line_by_line(used: Shell, tmp_pat
     refused = used.run("audit", "reconcile", file, "--provider", "simulated", status=1)
     assert refused.stdout == ""
     assert refused.stderr.splitlines() == [
-        f"Error: line {line}, column amount: {text!r} is no amount"
+        f"Error: {file}: line {line}, column amount: {text!r} is no amount"
         for line, text in ((2, "one"), (3, "two"))
     ]
 

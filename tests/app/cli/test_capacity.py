@@ -115,11 +115,3 @@ def test_the_command_prints_it_and_ends_with_one_if_something_is_full_soon(shell
     assert {"database", "disk"} <= {each["what"] for each in told["data"]}
     shown = shell.run("doctor", "--capacity").output
     assert re.search(r"database +[0-9.]+ MB +-", shown)
-
-
-def test_a_disk_without_capacity_is_refused(shell: Shell) -> None:
-    assert "--capacity" in shell.refusal("doctor", "--disk", "5", status=2)
-
-
-def test_without_tables_it_says_so(nowhere: Shell) -> None:
-    assert "migrate" in nowhere.refusal("doctor", "--capacity")

@@ -57,14 +57,14 @@ def test_a_wrong_member_is_named_with_its_link_and_its_rule() -> None:
 
 def test_links_of_one_network_share_neither_esim_nor_endpoint() -> None:
     assert lines(LINK, LINK) == [
-        f"the file: links[1].{name}: {TWICE}.{name}" for name in ("iccid", "endpoint_id")
+        f"links[1].{name}: {TWICE}.{name}" for name in ("iccid", "endpoint_id")
     ]
     other = LINK | {"iccid": "8988211000000000002"}
-    assert lines(LINK, other) == [f"the file: links[1].endpoint_id: {TWICE}.endpoint_id"]
+    assert lines(LINK, other) == [f"links[1].endpoint_id: {TWICE}.endpoint_id"]
     elsewhere = [LINK, LINK | {"network": "simulated"}]
     assert len(read_link_file(json.dumps({"links": elsewhere}).encode(), ["far", "simulated"])) == 2
 
 
 def test_too_many_links_are_refused_in_one_line() -> None:
     told = f"must be at most {LINKS_MAX}: divide the file, what it lacks stays as it is"
-    assert lines(*[{}] * (LINKS_MAX + 1)) == [f"the file: links: {told}"]
+    assert lines(*[{}] * (LINKS_MAX + 1)) == [f"links: {told}"]

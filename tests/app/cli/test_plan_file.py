@@ -245,7 +245,7 @@ def test_every_mistake_of_every_plan_is_told_at_once() -> None:
     ],
 )
 def test_a_file_that_is_none_is_refused_in_one_line(data: bytes, why: str) -> None:
-    assert lines(data) == [f"the file: {why}"]
+    assert lines(data) == [f"{why}"]
 
 
 def test_a_member_that_comes_twice_is_named_wherever_it_stands() -> None:
@@ -265,7 +265,7 @@ def test_more_plans_or_bytes_than_one_import_takes_are_refused(
     assert len(read_plan_file(written(plan(), plan()), "USD")) == 2
     assert "must be at most 2" in lines(written(plan(), plan(), plan()))[0]
     monkeypatch.setattr(import_files, "FILE_BYTES_MAX", 10)
-    assert lines(written()) == ["the file: is larger than 10 bytes"]
+    assert lines(written()) == ["is larger than 10 bytes"]
 
 
 def test_prices_to_come_and_none_yet_are_told_by_a_file() -> None:

@@ -104,11 +104,6 @@ def test_what_was_scripted_in_a_sandbox_is_not_played_outside(make_service: Make
 # Time.
 
 
-def test_what_is_bought_afterwards_begins_as_usual(acme: Buyer) -> None:
-    advance(acme, 24 * 8)
-    assert acme.link()["installed_at"] is None
-
-
 @pytest.mark.parametrize("hours", [24 * 6 + 1, 24 * 7 + 12], ids=["its last day", "beyond its end"])
 def test_webhooks_follow_though_nobody_reads_a_link(
     service: Service, acme: Buyer, hours: int
@@ -143,30 +138,32 @@ def test_time_goes_on_within_bounds(acme: Buyer) -> None:
 # What happens to a link.
 
 
-def test_each_action_shows_and_may_be_repeated(acme: Buyer) -> None:
-    link = acme.link()
-    for _ in range(2):
-        seen = play(acme, link, "install").json["data"]
-        assert (seen["installed_at"] is None, seen["first_used_at"]) == (False, None)
-    for _ in range(2):
-        assert 800 <= play(acme, link, "use", percent=80).json["data"]["data_used_mb"] < 801
-    for country in ("MC", "FR", "FR"):
-        assert play(acme, link, "roam", country_code=country.lower()).status_code == 200
-        status = acme.read(link, "/network-status", live="true").json["data"]
-        assert (status["connected"], status["network"]["country_code"]) == (True, country)
-    for hours in (24, 24, 30):
-        first = play(acme, link, "expire", hours=hours).json["data"]["expires_at"]
-        assert first == play(acme, link, "expire", hours=hours).json["data"]["expires_at"]
-    for action, status in (("suspend", "suspended"), ("deactivate", "inactive")):
-        for _ in range(2):
-            assert play(acme, link, action).json["data"]["status"] == status
-        assert acme.post(f"{LINKS}/{link['id']}/reactivate").json["data"]["status"] == "active"
-    for _ in range(2):
-        [left] = play(acme, link, "expire").json["data"]["activations"]
-        assert (left["status"], left["data_remaining_mb"]) == ("expired", 0)
-    nothing_left = play(acme, link, "use", percent=100).json["data"]
-    assert nothing_left["data_used_mb"] < 801
-    assert fields_of(play(acme, link, "roam", country_code="FR"))
+@pytest.mark.any_database
+def test_what_was_so_already_says_that_nothing_changed(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    for action, more in (
+        ("install", {}),
+        ("use", {"percent": 80}),
+        ("expire", {"hours": 24}),
+        ("suspend", {}),
+        ("use", {"percent": 90}),
+        ("deactivate", {}),
+        ("expire", {}),
+    ):
+        changed = [play(acme, link, action, **more).json["data"]["changed"] for _ in range(2)]
+        assert changed == [True, False], action
+
+
+@pytest.mark.any_database
+def test_a_plan_that_is_over_is_used_no_more(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    [plan] = play(acme, link, "expire").json["data"]["activations"]
+    over = [sandbox.OVER]
+    assert fields_of(play(acme, link, "use", percent=100)) == {"action": over}
+    named = play(acme, link, "use", percent=100, activation_id=plan["id"])
+    assert fields_of(named) == {"activation_id": over}
+    assert list(fields_of(play(acme, link, "roam", country_code="FR"))) == ["country_code"]
+    assert acme.read(link).json["data"]["data_used_mb"] < 1
 
 
 def test_a_plan_is_named_by_its_activation(acme: Buyer) -> None:
@@ -308,6 +305,10 @@ def test_a_purchase_that_has_lost_a_race_counts_once(service: Service, acme: Buy
         ({"operation": "purchase", "failure": 1}, {"failure"}),
         ({"operation": "lookup", "failure": "malformed", "attempts": 0}, {"attempts"}),
         ({"operation": "lookup", "failure": "malformed", "minutes": None}, {"minutes"}),
+        (
+            {"operation": "lookup", "failure": None, "attempts": 1, "minutes": 1},
+            {"attempts", "minutes"},
+        ),
     ],
 )
 def test_a_failure_is_one_of_those_that_are_known_and_ends(

@@ -250,6 +250,7 @@ class Line(NamedTuple):
     day: date
     account: str
     amount: Decimal
+    whose: str  # The text that names the organization.
 
 
 def read_datev(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
@@ -258,15 +259,16 @@ def read_datev(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
     for row in csv.reader(rows, delimiter=";"):
         amount = Decimal(row[0].replace(",", "."))
         day = datetime.strptime(f"{row[9]}{year}", "%d%m%Y").replace(tzinfo=UTC).date()
-        yield Line(row[10], day, names[row[6]], amount if row[1] == "S" else -amount)
-        yield Line(row[10], day, names[row[7]], -amount if row[1] == "S" else amount)
+        assert row[20] == ("Organization" if row[21] else "")
+        yield Line(row[10], day, names[row[6]], amount if row[1] == "S" else -amount, row[21])
+        yield Line(row[10], day, names[row[7]], -amount if row[1] == "S" else amount, row[21])
 
 
 def read_xero(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
     for row in table(file):
         day = datetime.strptime(row["*Date"], "%d %b %Y").replace(tzinfo=UTC).date()
         amount, code = Decimal(row["*Amount"]), row["*AccountCode"]
-        yield Line(row["*Narration"], day, names[code], amount)
+        yield Line(row["*Narration"], day, names[code], amount, row["Description"])
 
 
 def read_quickbooks(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
@@ -274,7 +276,8 @@ def read_quickbooks(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
         day = datetime.strptime(row["Journal Date"], "%m/%d/%Y").replace(tzinfo=UTC).date()
         assert bool(row["Debits"]) != bool(row["Credits"])
         amount = Decimal(row["Debits"] or 0) - Decimal(row["Credits"] or 0)
-        yield Line(row["Journal No."], day, names[row["Account Name"]], amount)
+        account = names[row["Account Name"]]
+        yield Line(row["Journal No."], day, account, amount, row["Description"])
 
 
 READERS = {"datev": read_datev, "xero": read_xero, "quickbooks": read_quickbooks}
@@ -320,6 +323,16 @@ def test_each_account_of_a_journal_ends_at_its_exact_balance_rounded_once(
         }
 
 
+@pytest.mark.parametrize("name", [*READERS])
+@pytest.mark.parametrize("own", ["single"], indirect=True)  # Others are of all organizations.
+def test_a_single_posting_names_its_organization(own: Path, name: str) -> None:
+    wallets = [each for each in journal(own, name, "USD") if each.account == "Liabilities:Wallets"]
+    for row in table(own / "index.csv"):
+        its = [each.amount for each in wallets if each.whose.endswith(row["organization"])]
+        moved = Decimal(row["debit"]) - Decimal(row["credit"])
+        assert abs(sum(its) - moved) <= Decimal("0.01") * len(its)
+
+
 @pytest.mark.parametrize("own", ["daily"], indirect=True)  # Single ones come as in the log.
 def test_on_each_day_an_account_holds_in_cents_what_the_export_gives(
     trade: Trade, own: Path
@@ -363,7 +376,8 @@ def test_datev_can_read_each_field(own: Path) -> None:
         for row in rows:
             fields = row.split(";")
             assert len(fields) == 125
-            assert fields[14:] == [""] * 111
+            assert not any(fields[14:20] + fields[22:])
+            assert all(re.fullmatch(r'(".{1,36}")?', field) for field in fields[20:22])
             for field, pattern in zip(fields, FIELDS, strict=False):
                 assert re.fullmatch(pattern, field, re.ASCII), (field, pattern)
 

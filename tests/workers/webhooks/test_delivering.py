@@ -460,14 +460,22 @@ def deposit(process: Process, owner: UUID, reference: str) -> None:
     process.accounts.deposit(owner, parse_amount("1.00"), reference, process.cause())
 
 
-def fail_all(process: Process) -> None:
-    store = process.webhook_deliveries
-    with process.views.writing() as connection:
-        connection.execute(store._rows.update().values(status="failed"))  # noqa: SLF001  # Instead of four days.
+def fail_all(lab: Lab, owner: UUID, endpoint: UUID) -> list[UUID]:
+    """Let all deliveries but one have failed, and the last be cancelled; return their ids."""
+    ids, store = (
+        [each.id for each in lab.deliveries(owner, endpoint)],
+        lab.process.webhook_deliveries,
+    )
+    rows = store._rows  # noqa: SLF001  # Instead of four days.
+    with lab.process.views.writing() as connection:
+        connection.execute(rows.update().values(status="failed"))
+        cancelled = rows.update().where(rows.c.id == ids[-1]).values(status="cancelled")
+        connection.execute(cancelled)
+    return ids
 
 
 @pytest.mark.any_database
-def test_what_has_failed_since_a_moment_is_told_again(
+def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process, commands = lab.process, lab.process.webhooks
@@ -476,10 +484,9 @@ def test_what_has_failed_since_a_moment_is_told_again(
         deposit(process, owner, reference)
         lab.settle()
     since = clock.now - timedelta(minutes=2)
-    fail_all(process)
-    first, *told = [each.id for each in lab.deliveries(owner, endpoint)]
+    first, *told = fail_all(lab, owner, endpoint)
     lab.sender.attempts.clear()
-    find = partial(process.webhook_deliveries.failed, owner, endpoint, since)
+    find = partial(process.webhook_deliveries.undelivered, owner, endpoint, since)
     failed = Failed(since, find)
     monkeypatch.setattr(webhook_commands, "REDELIVERED_MAX", 2)
 

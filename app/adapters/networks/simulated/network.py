@@ -302,12 +302,17 @@ class SimulatedNetwork:
         """Make an endpoint inactive; a network does this by itself, so it is not in the port."""
         self.play(endpoint_id, lambda it, now: it.stopped("inactive", now))
 
-    def play(self, endpoint_id: str, change: Change, timeout_s: float = OPERATOR_TIMEOUT_S) -> None:
-        """Change an endpoint; not in the port, because a sandbox plays what only a device does."""
+    def play(self, endpoint_id: str, change: Change, timeout_s: float = OPERATOR_TIMEOUT_S) -> bool:
+        """Change an endpoint; tell whether anything has happened that was not so already.
+
+        Not in the port, because a sandbox plays what only a device does.
+        """
         owner = self._owner(endpoint_id, timeout_s)
         with self._calls.changing(timeout_s) as call:
             before, now, _ = self._present(call, endpoint_id, owner)
-            self._inventory.update(call.connection, change(before, now))
+            after = change(before, now)
+            self._inventory.update(call.connection, after)
+        return after.facts(now) != before.facts(now)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the activation code of an eSIM, whether it is in use or free."""

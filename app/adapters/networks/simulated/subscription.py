@@ -5,6 +5,7 @@ after the other, and plans expire. A method that changes an endpoint returns a c
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, Self
 
@@ -153,8 +154,8 @@ def _use(addon: Addon, begin: datetime, until: datetime, mb_per_s: float) -> tup
     return used, min(emptied, end)
 
 
-class NotCovered(Rejected):
-    """Raised for a country in which the plan in use does not work."""
+class NoPlan(Rejected):
+    """Raised where no plan is left that could be used, or none that works in a country."""
 
 
 class Subscription(Struct, frozen=True):
@@ -221,15 +222,17 @@ class Subscription(Struct, frozen=True):
         return replace(self, habits=habits)
 
     def used(self, now: datetime, addon_id: str | None, percent: int) -> Self:
-        """Use up a part of a plan; None: of the plan in use."""
+        """Use up a part of a plan; None: of the plan in use. Raises NoPlan if it is over."""
         return self._in_use(now, addon_id, lambda it: max(it.used_mb, it.data_mb * percent / 100))
 
     def ending(self, now: datetime, addon_id: str | None, within: timedelta) -> Self:
-        """Let a plan end so soon; None: the plan in use."""
-        return self._in_use(now, addon_id, lambda it: it.used_mb, now + within)
+        """Let a plan end so soon; None: the plan in use. Nothing happens if it is over."""
+        with suppress(NoPlan):
+            return self._in_use(now, addon_id, lambda it: it.used_mb, now + within)
+        return self
 
     def roaming(self, now: datetime, country: str, known: Collection[str]) -> Self:
-        """Send the device to a country; raises NotCovered if its plan does not work there.
+        """Send the device to a country; raises NoPlan if its plan does not work there.
 
         `known` are the countries that have a network.
         """
@@ -237,7 +240,7 @@ class Subscription(Struct, frozen=True):
         covered = there.covered(now)
         if not covered or country not in known or country not in (covered[-1] or known):
             message = "the plan in use does not work in this country"
-            raise NotCovered(message)
+            raise NoPlan(message)
         habits = replace(there.habits, reached_at=now)
         return replace(there, habits=habits, roams_in=country)
 
@@ -250,14 +253,15 @@ class Subscription(Struct, frozen=True):
     ) -> Self:
         """Put a plan to use that has not expired, on a device that is used from now on at least.
 
-        Without an id it is the first that has data left, or else the first. If there is none,
-        nothing happens. One that was stopped has carried this, and no more.
+        Without an id it is the first that has data left, or else the first. One that was stopped
+        has carried this, and no more. Raises NoPlan if there is none.
         """
         settled = self._settled(now)
         valid = [it for it in settled.addons if it.is_listed(now) and not it.has_expired(now)]
         meant = [it for it in valid if addon_id in {None, it.addon_id}]
         if not meant:
-            return self
+            message = "the plan is over"
+            raise NoPlan(message)
         plan = next((it for it in meant if it.remaining_mb(now) > 0), meant[0])
         started_at, used = plan.started_at or now, used_mb(plan)
         begun = replace(plan, started_at=started_at, used_mb=used)
@@ -270,6 +274,11 @@ class Subscription(Struct, frozen=True):
         return replace(
             settled, habits=habits, addons=addons, meter_at=meter_at, stopped_at=stopped_at
         )
+
+    def facts(self, now: datetime) -> tuple[object, ...]:
+        """Return what has happened to it up to now."""
+        settled = self._settled(now)
+        return settled.habits, settled.addons, settled.status, settled.roams_in
 
     def addon(self, reference: str) -> Addon | None:
         """Return the plan that was added under a reference, even if it was removed since."""

@@ -18,6 +18,8 @@ from tests.domain.build_links import ACTIVE, CHANGE, bought, new_link, plan_adde
 
 WIDE, NARROW = bought(name="Wide"), msgspec.structs.replace(bought(name="Narrow"), countries=["AT"])
 
+OFFERED = ((), timedelta(0))
+
 
 def terms(**countries: list[MobileOperator]) -> PlanTerms:
     return PlanTerms(
@@ -54,7 +56,7 @@ def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkRead
 
 
 def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[str, Any]:
-    shown = show_link(asked, {plan.plan_id: offered for plan, offered in known}, ())
+    shown = show_link(asked, {plan.plan_id: offered for plan, offered in known}, OFFERED)
     return {
         each.country_code: {every.name: every.network_types for every in each.operators}
         for each in shown.coverage_data
@@ -62,14 +64,14 @@ def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[s
 
 
 def test_sums_are_rounded_to_a_kilobyte() -> None:
-    shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {}, ())
+    shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {}, OFFERED)
     assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7)
     assert [each.data_used_mb for each in shown.activations] == [0.1, 0.2]
 
 
 def test_an_activation_code_is_encoded_to_its_last_character() -> None:
     code = network.ActivationCode("LPA:1$a.example/b$C+D E&é", "4711")
-    shown = show_link(reading(WIDE, code=code), {}, ())
+    shown = show_link(reading(WIDE, code=code), {}, OFFERED)
     assert (shown.lpa_profile, shown.confirmation_code) == (code.lpa, "4711")
     encoded = "LPA%3A1%24a.example%2Fb%24C%2BD%20E%26%C3%A9"
     for maker in ("apple", "android"):
@@ -123,7 +125,7 @@ def ends(*stages: tuple[float, int | None, bool]) -> LinkReading:
 def test_a_link_ends_with_the_last_plan_that_is_in_use(
     stages: list[tuple[float, int | None, bool]], day: int | None
 ) -> None:
-    shown = show_link(ends(*stages), {}, ())
+    shown = show_link(ends(*stages), {}, OFFERED)
     end = None if day is None else format_time(START + timedelta(days=day))
     assert shown.expires_at == end
     assert shown.data_total_mb == 5_000.0 * len(stages)

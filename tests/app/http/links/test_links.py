@@ -1,9 +1,13 @@
 """Reading links: one by its id or its ICCID, all of them as a list."""
 
+from datetime import datetime, timedelta
+from typing import Any
+
 import pytest
 
 from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, code_of
 
 
@@ -37,6 +41,34 @@ def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
 
 
 @pytest.mark.any_database
+@pytest.mark.any_database
+def test_a_link_says_whether_and_until_when_it_can_be_cancelled(
+    make_service: MakeService, acme: Buyer
+) -> None:
+    def said(shop: Buyer, link: dict[str, Any]) -> tuple[bool, str | None]:
+        shop.service.until_projected("links")
+        [listed] = shop.get(f"{LINKS}?search={link['id']}").json["data"]["data"]
+        shown = [
+            ("cancel" in each["capabilities"], each["cancellable_until"])
+            for each in (link, listed, shop.read(link).json["data"])
+        ]
+        assert shown[0] == shown[1] == shown[2]
+        return shown[0]
+
+    link = acme.link(FREE)
+    bought_at = datetime.fromisoformat(link["created_at"])
+    is_able, until = said(acme, link)
+    assert (is_able, datetime.fromisoformat(until or "")) == (True, bought_at + timedelta(days=14))
+    play = f"/v1/sandbox/links/{link['id']}"
+    assert said(acme, acme.post(play, json={"action": "install"}).json["data"]) == (True, None)
+    ended = acme.open("DELETE", f"{LINKS}/{acme.link(FREE)['id']}").json["data"]
+    assert said(acme, ended) == (True, None)
+    shop = buyer(make_service(LINK_CANCEL_DAYS="0").start())
+    link = shop.link(FREE)
+    assert said(shop, link) == (False, None)
+    assert code_of(shop.post(f"{LINKS}/{link['id']}/cancel")) == "CANCEL_WINDOW_OVER"
+
+
 def test_a_link_that_is_not_active_does_not_exist(acme: Buyer) -> None:
     assert acme.create(Fault.NO_ENDPOINT.value).status_code == 502
     link_id = acme.transactions(kind="refund")[0]["reference"]["id"]

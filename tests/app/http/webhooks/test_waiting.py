@@ -1,6 +1,7 @@
 """A read at the end of the events waits on the loop: it holds no thread, and hears what is its."""
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -52,6 +53,14 @@ class Reader:
         line = f"GET /v1/events?wait={WAIT_S}&after={after}{query} HTTP/1.1"
         self._socket = socket.create_connection((HOST, server.port), timeout=WAIT_S / 2)
         self._socket.sendall(request(line, tenant))
+
+    def hang_up(self, *, rudely: bool) -> None:
+        if rudely:  # The server hears of it by a reset.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
+    def say_no_more(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
 
     def page(self) -> Any:
         answer = self.answer()
@@ -143,6 +152,26 @@ def test_who_has_too_many_that_wait_is_answered_at_once(server: Server, service:
         each.deposit("7.00")
     for reader in (*readers, patient):
         assert amounts(reader.page()) == ["7.00"]
+
+
+def test_who_hangs_up_gives_his_place_back_at_once(server: Server, service: Service) -> None:
+    tenant = service.tenant()
+    end = server.end_of(tenant)
+    for end_of_wait in (
+        lambda it: it.hang_up(rudely=True),
+        lambda it: it.hang_up(rudely=False),
+        lambda it: it.say_no_more(),
+    ):
+        readers = [Reader(server, tenant, end) for _ in range(WAITING_OF_ONE_MAX)]
+        server.until_waiting(WAITING_OF_ONE_MAX)
+        for each in readers:
+            end_of_wait(each)
+        server.until_waiting(0)
+    assert [each.page()["data"] for each in readers] == [[]] * WAITING_OF_ONE_MAX
+    hasty = Reader(server, tenant, end)  # It may have ended before it begins to wait.
+    hasty.say_no_more()
+    assert hasty.page()["data"] == []
+    server.until_waiting(0)
 
 
 def test_a_request_that_waits_is_counted_once(server: Server, service: Service) -> None:
