@@ -33,7 +33,7 @@ REQUEST_BYTES_MAX = 1 << 17
 SET_CHILD_SUBREAPER = 36  # Of prctl(2): whose parent has ended becomes a child of the caller.
 # Those of the environment, which act before any code of ours, are for a new interpreter.
 INTERPRETER = "PYTHON"
-COPIED = {"app", "tests.net.serve"}
+COPIED = {"app", "tests.net.serve", "tests.faults.consuming"}
 
 
 def start(
@@ -46,7 +46,7 @@ def start(
     new = (
         sys.platform != "linux"
         or module not in COPIED  # Others replace parts of the service before they are imported.
-        or "SOAK" in os.environ
+        or ("SOAK" in os.environ and module == "app")
         or "preexec_fn" in options
         or clock.PRELOAD in changed
         or any(name.startswith(INTERPRETER) for name in changed)
