@@ -57,9 +57,6 @@ class Failpoints:
         """Return how many passages there have been at an armed place."""
         return _passages(self._file(failpoint).read_bytes())[1]
 
-    def disarm(self, failpoint: Failpoint) -> None:
-        self._file(failpoint).unlink()
-
     def is_armed(self, failpoint: Failpoint) -> bool:
         """Tell whether no process has come to the place yet."""
         return self._file(failpoint).exists()

@@ -4,7 +4,8 @@ A start takes more than a second of a processor, nearly all of it for imports, a
 hundred processes. So one process imports the service once and forks: each copy gets the arguments,
 environment, directory, session and files that `Popen` would give it, runs `app/__main__.py`, and
 is a child of the tests like any other. What each process loads by itself tests show that start a
-new interpreter: `tests/app/processes/test_entries.py`, those of the Procfile, and all with SOAK=1.
+new interpreter: `tests/app/processes/test_entries.py`, those of the Procfile, and all of
+`app` with SOAK=1.
 """
 
 import atexit
