@@ -95,12 +95,13 @@ class Killer:
         self.live_for(role, 0)
         self.failpoints.arm(here, NEVER)
         self.run(role)
-        self.calls[role] = self.failpoints.passages(here)
+        calls = self.failpoints.passages(here)
+        self.calls[role] = max(calls, self.calls[role])
         for number in range(times):
             self.live_for(role, steps)
-            call = 1 + self.calls[role] * number // times
+            call = 1 + calls * number // times
             self.failpoints.arm(here, call)
-            assert self.run(role) == DEAD, f"{role}, call {call} of {self.calls[role]}"
+            assert self.run(role) == DEAD, f"{role}, call {call} of {calls}"
             self.kills[role] += 1
 
     def catch_up(self, *roles: str) -> None:
