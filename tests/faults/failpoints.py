@@ -21,6 +21,7 @@ from projections.engine.positions import Positions
 When = Literal["before", "after"]
 ARMED = "armed"  # The directory of the armed places, within that of all faults.
 CLOCK = "clock"  # The file beside it that says by how many seconds the clock is wrong.
+PASSAGES_MAX = 100_000
 WHENS: tuple[When, When] = ("before", "after")
 
 
@@ -52,6 +53,10 @@ class Failpoints:
         fresh.write_text(f"{passage}\n")
         fresh.rename(file)
 
+    def passages(self, failpoint: Failpoint) -> int:
+        """Return how many passages there have been at an armed place."""
+        return _passages(self._file(failpoint).read_bytes())[1]
+
     def is_armed(self, failpoint: Failpoint) -> bool:
         """Tell whether no process has come to the place yet."""
         return self._file(failpoint).exists()
@@ -74,9 +79,13 @@ def _count_another(file: Path) -> tuple[int, int]:
     descriptor = os.open(file, os.O_RDWR | os.O_APPEND)
     try:
         os.write(descriptor, b".")
-        wanted, _, passages = os.pread(descriptor, 100, 0).partition(b"\n")
+        return _passages(os.pread(descriptor, PASSAGES_MAX, 0))
     finally:
         os.close(descriptor)
+
+
+def _passages(content: bytes) -> tuple[int, int]:
+    wanted, _, passages = content.partition(b"\n")
     return int(wanted), len(passages)
 
 

@@ -333,16 +333,21 @@ class Receiver:
         """Wait until so much has come to a path, and record it by its place in the log."""
         for _, headers, body in sorted(self.wait(path, count), key=lambda each: _place(each[2])):
             told = {name: value for name, value in headers.items() if name != "host"}
-            signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-            given = headers["webhook-signature"].split(" ")
-            fits = [f"v1,{_signature(secret, signed)}" in given for secret in secrets]
-            checked = f"signatures: {len(given)}, of the secrets {fits}"
+            given, fits = signed_by(headers, body, *secrets)
+            checked = f"signatures: {given}, of the secrets {fits}"
             net.note(
                 f"a webhook to {path}",
                 told_headers(told.items()),
                 told_json(body.decode(), net.masks),
                 checked,
             )
+
+
+def signed_by(headers: Mapping[str, str], body: bytes, *secrets: str) -> tuple[int, list[bool]]:
+    """Return how many signatures a webhook has, and whether each secret made one of them."""
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    given = headers["webhook-signature"].split(" ")
+    return len(given), [f"v1,{_signature(each, signed)}" in given for each in secrets]
 
 
 def _signature(secret: str, signed: bytes) -> str:

@@ -56,6 +56,7 @@ class Partner:
         self.promised = Promised()
         self.keeps_key = True  # After a failure too; else a 502 is followed by a request anew.
         self.troubles = Counter[str]()  # Replies after which a request was sent again.
+        self.given_up = 0  # Requests without an outcome, because the load came to its end.
 
     def ask(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
@@ -90,6 +91,7 @@ class Partner:
             code = reply.json["error"]["code"] if reply.status else "no reply"
             self.troubles[f"{reply.status} {code}"] += 1
             if stop.wait(AGAIN_S):
+                self.given_up += 1
                 return None
             if reply.status == HTTPStatus.BAD_GATEWAY and not self.keeps_key:
                 key = {"Idempotency-Key": str(uuid4())}

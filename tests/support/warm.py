@@ -4,7 +4,8 @@ A start takes more than a second of a processor, nearly all of it for imports, a
 hundred processes. So one process imports the service once and forks: each copy gets the arguments,
 environment, directory, session and files that `Popen` would give it, runs `app/__main__.py`, and
 is a child of the tests like any other. What each process loads by itself tests show that start a
-new interpreter: `tests/app/processes/test_entries.py`, those of the Procfile, and all with SOAK=1.
+new interpreter: `tests/app/processes/test_entries.py`, those of the Procfile, and all of
+`app` with SOAK=1.
 """
 
 import atexit
@@ -33,7 +34,7 @@ REQUEST_BYTES_MAX = 1 << 17
 SET_CHILD_SUBREAPER = 36  # Of prctl(2): whose parent has ended becomes a child of the caller.
 # Those of the environment, which act before any code of ours, are for a new interpreter.
 INTERPRETER = "PYTHON"
-COPIED = {"app", "tests.net.serve"}
+COPIED = {"app", "tests.net.serve", "tests.faults.consuming"}
 
 
 def start(
@@ -46,7 +47,7 @@ def start(
     new = (
         sys.platform != "linux"
         or module not in COPIED  # Others replace parts of the service before they are imported.
-        or "SOAK" in os.environ
+        or ("SOAK" in os.environ and module == "app")
         or "preexec_fn" in options
         or clock.PRELOAD in changed
         or any(name.startswith(INTERPRETER) for name in changed)

@@ -3,8 +3,6 @@
 That holds in each mode, whoever else is active, whatever dies and whatever cannot be read.
 """
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -118,23 +116,6 @@ def test_wherever_it_dies_the_next_one_loses_and_doubles_nothing(
             consumer.step()
     drain(make(process))
     assert has_all(process, consumer)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["noting", "noting_rows"])
-def test_a_process_that_is_killed_in_its_transaction_has_written_neither_rows_nor_position(
-    installation: Installation, process: Process, mode: str
-) -> None:
-    TABLE.metadata.create_all(process.views.engine)
-    register(process, 3)
-    url = installation.environment["DATABASE_URL"]
-    command = [sys.executable, "-m", "tests.projections.dying_consumer", url, mode]
-    died = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    assert (died.returncode, died.stdout) == (-9, "rows are written\n"), died.stderr
-    assert place_of(process, mode).position == 0
-    next_one = Noting(process) if mode == "noting" else NotingRows(process)
-    drain(next_one)
-    assert taken(process, next_one) == everything(process)
 
 
 @pytest.mark.any_database
