@@ -387,7 +387,7 @@ def test_when_memory_of_a_caller_ends_one_of_his_requests_goes_to_a_thread(
 ) -> None:
     tenant, ran, read = house.service.tenant(), [], []
     house.warm(tenant)
-    run, row, at_once = SingleLookup.run, Authorizer._row, house.bridge._at_once  # noqa: SLF001  # The test stands between.
+    run, row, at_once = SingleLookup.run, Authorizer._state_of_row, house.bridge._at_once  # noqa: SLF001  # The test stands between.
 
     def noted(scope: Scope, body: bytes) -> Any:
         read.append(scope)
@@ -404,7 +404,7 @@ def test_when_memory_of_a_caller_ends_one_of_his_requests_goes_to_a_thread(
 
     monkeypatch.setattr(gateway, "AHEAD_S", PATIENCE_S)
     monkeypatch.setattr(SingleLookup, "run", run_noted)
-    monkeypatch.setattr(Authorizer, "_row", read_when_all_have_come)
+    monkeypatch.setattr(Authorizer, "_state_of_row", read_when_all_have_come)
     monkeypatch.setattr(house.bridge, "_at_once", noted)
     monkeypatch.setattr(Memory, "recall", forgetful(Memory.recall, lambda: len(read) <= 8))
     sent = [house.sent(tenant) for _ in range(8)]
