@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from app.http.lookups.results import TYPES
 from app.settings import DOWNLOADS_OF_ONE_MAX
 from domain.lookups.bulk_commands import SLICE_ITEMS
+from domain.personal import Sealed
+from projections.stores.personal_keys import PersonalKeys
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 from tests.installation import numbers
@@ -52,6 +56,22 @@ def test_it_holds_a_place_until_it_is_sent(reader: Tenant, job: str) -> None:
         assert (refused.status_code, code_of(refused)) == (429, "RATE_LIMITED")
     for _ in range(2 * DOWNLOADS_OF_ONE_MAX):
         assert reader.get(f"{job}/results").status_code == 200
+
+
+@pytest.mark.parametrize("wanted", TYPES)
+def test_what_is_erased_while_they_are_read_is_not_found(
+    reader: Tenant, job: str, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    opened, read = list[Sealed](), PersonalKeys.open
+
+    def open_once(vault: PersonalKeys, owner: UUID, subject: UUID, sealed: Sealed) -> Any:
+        """Open the numbers; the results have no key any more."""
+        opened.append(sealed)
+        return read(vault, owner, subject, sealed) if len(opened) == 1 else None
+
+    monkeypatch.setattr(PersonalKeys, "open", open_once)
+    assert code_of(reader.get(f"{job}/results?format={wanted}")) == "NOT_FOUND"
+    assert len(opened) == 2
 
 
 def test_they_are_there_before_the_read_model_has_the_job(still: Tenant) -> None:
