@@ -138,10 +138,11 @@ def prepared() -> Iterator[tuple[Pools]]:
 
 
 def measure(pools: Pools) -> Iterator[Row]:
-    if not pools:  # The plain service is on PostgreSQL.
-        return
     with installation() as made, ExitStack() as stack:
         ours = stack.enter_context(made.ours())
+        if not pools:
+            yield from _alone(made, ours)
+            return
         urls = {peer: made.plain_database() for peer in pools}
         plain = {
             peer: stack.enter_context(made.plain(peer, urls[peer], size))
@@ -176,6 +177,19 @@ def _best(made: Installation, peer: Peer) -> int:
             costs = [side.bear(made.load(kind, side.port, TRIAL_S))[1] for kind in KINDS]
             tried[size] = sum(costs)
     return min(tried, key=lambda size: tried[size])
+
+
+def _alone(made: Installation, ours: Side) -> Iterator[Row]:
+    """Bear all loads; the plain service is on PostgreSQL alone."""
+    loads = {kind.name: made.load(kind, ours.port, DURATION_S) for kind in KINDS}
+    for per_s in PACES_PER_S:
+        loads[f"lookup, {per_s}/s"] = made.load(ONE, ours.port, PACED_S, per_s)
+    for name, load in loads.items():
+        reached, cost = ours.bear(load)
+        yield Row(f"{name}, processor time", cost, None, "µs", Aim())
+        yield Row(f"{name}, rate", reached.per_s, None, "requests/s", Aim())
+        yield Row(f"{name}, p50", reached.p50_ms, None, "ms", Aim())
+        yield Row(f"{name}, p99", reached.p99_ms, None, "ms", Aim())
 
 
 def _at_full_load(
