@@ -28,6 +28,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    union_all,
 )
 
 from domain.cause import AHEAD_MAX, lies_ahead
@@ -42,6 +43,7 @@ from projections.engine.shape import Stored
 # An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
 LEASE = timedelta(seconds=30)
 ROWS_MAX = 500  # Per statement, because PostgreSQL accepts at most 65,535 values.
+UNDELIVERED = ("failed", "cancelled")
 _SMALL = ("attempts", "retries", "response_status", "duration_ms")
 STORED = Stored(Delivery, **dict.fromkeys(_SMALL, Integer))
 
@@ -72,8 +74,9 @@ class Deliveries:
         self._index("taken", columns.taken_until, of=columns.taken_until.is_not(None))
         # With the organization, so that counting many deliveries reads no rows.
         self._index("newest", columns.organization_id, columns.created_at, columns.id)
-        failed = columns.status == "failed"
-        self._index("failed", columns.organization_id, columns.created_at, columns.id, of=failed)
+        for status in UNDELIVERED:
+            mine = (columns.organization_id, columns.created_at, columns.id)
+            self._index(status, *mine, of=columns.status == status)
         Index("webhook_deliveries_by_age", columns.created_at)
         self._next = self._next_statement()
         self._due = HotStatement(self._due_statement())
@@ -321,12 +324,14 @@ class Deliveries:
         """Return what has failed or was cancelled of what was planned since, oldest first."""
         columns = self._rows.c
         whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
-        ids = select(columns.id).where(whose, columns.status.in_(("failed", "cancelled")))
         if since is not None:
-            ids = ids.where(columns.created_at >= to_micros(since))
+            whose = and_(whose, columns.created_at >= to_micros(since))
+        each = select(columns.id, columns.position).where(whose)
+        # Each by its own index, so that what was delivered is not read.
+        both = union_all(*(each.where(columns.status == it) for it in UNDELIVERED)).subquery()
+        ids = select(both.c.id).order_by(both.c.position).limit(limit)
         with self._database.reading() as connection:
-            found = connection.execute(ids.order_by(columns.position).limit(limit))
-            return found.scalars().all()
+            return connection.execute(ids).scalars().all()
 
     def sums(self) -> dict[UUID, Sums]:
         """Count by endpoint. Only for operators, because it reads all rows."""
