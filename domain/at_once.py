@@ -8,16 +8,27 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from threading import local
 
+Read = Callable[[], object]
+
 
 class WouldWait(BaseException):
-    """Raised where a thread that must not wait would have to; never handle it as an error."""
+    """Raised where a thread that must not wait would have to; never handle it as an error.
+
+    `read` is what another thread may do first, so that this one need not wait: it reads what `key`
+    names, and remembers it. None: nothing of the kind helps.
+    """
+
+    def __init__(self, key: Hashable = None, read: Read | None = None) -> None:
+        super().__init__()
+        self.key = key
+        self.read = read
 
 
 class NeedsThread(WouldWait):
     """Raised where the same would come of it however long it waited: a thread has to do it."""
 
 
-Renew = Callable[[Hashable, Callable[[], object]], object]
+Renew = Callable[[Hashable, Read], object]
 
 
 class _Thread(local):
@@ -38,7 +49,7 @@ def at_once(renew: Renew | None = None) -> Iterator[None]:
         _thread.must_not_wait, _thread.renew = False, None
 
 
-def renew_soon(key: Hashable, read: Callable[[], object]) -> None:
+def renew_soon(key: Hashable, read: Read) -> None:
     """Have another thread read anew what this one remembers; it must never wait for that.
 
     Call it shortly before the memory ends, as often as you like: `key` names the memory.
@@ -47,7 +58,7 @@ def renew_soon(key: Hashable, read: Callable[[], object]) -> None:
         _thread.renew(key, read)
 
 
-def may_wait() -> None:
+def may_wait(key: Hashable = None, read: Read | None = None) -> None:
     """Declare that the next code may wait; raises WouldWait in a thread that must not wait."""
     if _thread.must_not_wait:
-        raise WouldWait
+        raise WouldWait(key, read)

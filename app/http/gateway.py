@@ -10,7 +10,7 @@ import sys
 import time
 from asyncio import AbstractEventLoop, Future
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from io import BytesIO
@@ -40,8 +40,6 @@ STREAM_S = 600.0
 LIVEZ = "/livez"
 ALIVE = msgspec.json.encode({"ok": True})
 CONTENT_HEADERS = {"CONTENT_TYPE", "CONTENT_LENGTH"}
-CALLER = b"authorization"
-AHEAD_S = 0.1  # The longest wait for another request of the same caller.
 
 Scope = dict[str, Any]  # Of a request, as ASGI has it.
 Send = Callable[[Any], Any]
@@ -109,8 +107,6 @@ class Gateway:
         self._begun: list[tuple[Pending, Future[None]]] = []  # In this round of the loop.
         self._told = deque[Future[None]]()  # Those whose outcome is there.
         self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
-        # By caller: the end of what a thread does because the loop would have had to wait.
-        self._ahead: dict[bytes, Future[Any]] = {}
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(server[0]),
@@ -129,11 +125,11 @@ class Gateway:
 
     async def __call__(self, scope: Scope, receive: Callable[[], Any], send: Send) -> None:
         """Answer a request."""
-        body, caller = (await receive()).get("body", b""), None
+        body = (await receive()).get("body", b"")
         try:
             reply = self._replies.to(scope)
             if reply is None:
-                reply, caller = await self._try(scope, body)
+                reply = await self._try(scope, body)
         except Exception as error:  # noqa: BLE001  # There is an answer to every error.
             log_place(logger, error)
             reply = self._replies.problem(INTERNAL, scope)
@@ -142,11 +138,7 @@ class Gateway:
                 await self.refuse(UNAVAILABLE, scope, receive, send)
                 return
             call = self._call(scope, body, send)
-            if caller is not None:
-                self._ahead.setdefault(caller, call.ended)
             reply = await call.ended
-            if caller is not None and self._ahead.get(caller) is call.ended:
-                del self._ahead[caller]
             until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
             while call.later is not None and await self._wait(call.later, until_s, receive):
                 call = self._call(scope, body, send)
@@ -205,23 +197,22 @@ class Gateway:
         for _ in range(HTTP_THREADS):
             self._queue.put(None)
 
-    async def _try(self, scope: Scope, body: bytes) -> tuple[Reply | None, bytes | None]:
-        """Answer on the loop; otherwise None, and the caller if the loop would have had to wait.
+    async def _try(self, scope: Scope, body: bytes) -> Reply | None:
+        """Answer on the loop; None: a thread must.
 
         What a caller may do and his keys are remembered for a second, and read anew shortly before.
-        If they have ended all the same, one request of his goes to a thread, which reads them, and
-        the others wait for it: a thread each would cost three times as much.
+        If they have ended all the same, they are read first: a thread for the whole request would
+        cost several times as much.
         """
-        try:
-            return await self._answer_at_once(scope, body), None
-        except WouldWait:
-            caller = next((value for name, value in scope["headers"] if name == CALLER), b"")
-        if (ahead := self._ahead.get(caller)) is None:
-            return None, caller
-        await asyncio.wait([ahead], timeout=AHEAD_S)
-        with suppress(WouldWait):
-            return await self._answer_at_once(scope, body), None
-        return None, caller
+        read = set[Hashable]()
+        while True:
+            try:
+                return await self._answer_at_once(scope, body)
+            except WouldWait as missing:
+                key, first = missing.key, missing.read
+            if first is None or key in read or not await self._renewals.read_first(key, first):
+                return None
+            read.add(key)
 
     async def _answer_at_once(self, scope: Scope, body: bytes) -> Reply | None:
         """Return the reply to a request that need not wait; None: a thread must answer it.

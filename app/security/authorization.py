@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from domain.accounts.organization import ApiClient, Organization, Status, api_client_id
-from domain.at_once import renew_soon
+from domain.at_once import may_wait, renew_soon
 from domain.cause import Clock
 from domain.errors import (
     InsufficientScope,
@@ -233,7 +233,10 @@ class Authorizer:
     def _state(self, client_id: str, organization_id: UUID | None) -> _State:
         asked = (client_id, organization_id)
         remembered = self._memory.recall(asked, self._read)
-        return self._read(asked) if remembered is None else remembered
+        if remembered is not None:
+            return remembered
+        may_wait(asked, partial(self._read, asked))
+        return self._read(asked)
 
     def _read(self, asked: Asked) -> _State:
         (client_id, organization_id), memory = asked, self._memory

@@ -145,8 +145,9 @@ class Ring(Generic[E]):
             if age > RECHECK - AHEAD:
                 renew_soon(self, partial(self._check, now))
             return self._keys
-        may_wait()  # The directory may be on a mount that hangs.
-        return self._check(now)
+        check = partial(self._check, now)
+        may_wait(self, check)  # The directory may be on a mount that hangs.
+        return check()
 
     def _check(self, now: datetime) -> Mapping[str, E]:
         self._checked_at = now

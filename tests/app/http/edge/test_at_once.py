@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from http.client import HTTPConnection
 from itertools import pairwise
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 from typing import Any
 from uuid import uuid4
 
@@ -20,14 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import domain.accounts.committer
-from app.http import gateway
+from app.http import renewals
 from app.http.application import Bridge, create_server
 from app.http.docs import DOCUMENT
 from app.http.edge.request import query_of
 from app.http.gateway import Scope
 from app.security import ring
 from app.security.authorization import TRUSTED, Authorizer, Memory
-from domain.at_once import NeedsThread, WouldWait, may_wait
+from domain.at_once import NeedsThread, WouldWait
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import Begun, LookupRequest, SingleLookup
@@ -382,34 +382,60 @@ def test_memory_of_a_caller_is_read_anew_before_it_ends(
 
 
 @pytest.mark.any_database
-def test_when_memory_of_a_caller_ends_one_of_his_requests_goes_to_a_thread(
+def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_needed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant, ran, read = house.service.tenant(), [], []
+    tenant, tried, rows = house.service.tenant(), list[Scope](), list[object]()
     house.warm(tenant)
-    run, row, at_once = SingleLookup.run, Authorizer._state_of_row, house.bridge._at_once  # noqa: SLF001  # The test stands between.
+    row, at_once = Authorizer._state_of_row, house.bridge._at_once  # noqa: SLF001  # The test stands between.
 
     def noted(scope: Scope, body: bytes) -> Any:
-        read.append(scope)
+        tried.append(scope)
         return at_once and at_once(scope, body)
+
+    def read_when_all_have_come(self: Authorizer, *asked: Any) -> Any:
+        rows.append(asked)
+        assert wait_for(lambda: len(tried) >= 8, PATIENCE_S)
+        return row(self, *asked)
+
+    monkeypatch.setattr(renewals, "FIRST_S", PATIENCE_S)
+    monkeypatch.setattr(SingleLookup, "run", pytest.fail)
+    monkeypatch.setattr(Authorizer, "_state_of_row", read_when_all_have_come)
+    monkeypatch.setattr(house.bridge, "_at_once", noted)
+    monkeypatch.setattr(Memory, "recall", forgetful(Memory.recall, lambda: len(tried) <= 8))
+    sent = [house.sent(tenant) for _ in range(8)]
+    assert [Reply(each).status for each in sent] == [200] * 8
+    assert len(rows) == 1
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("trouble", ["slow", "fails", "too many"])
+def test_a_thread_answers_when_memory_cannot_be_read_first(
+    house: House, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    tenant, go_on, ran = house.service.tenant(), Event(), list[LookupRequest]()
+    house.warm(tenant)
+    row, run = Authorizer._state_of_row, SingleLookup.run  # noqa: SLF001  # The test stands between.
+
+    def read(self: Authorizer, *asked: Any) -> Any:
+        if current_thread().name == "renewals" and not go_on.wait(
+            PATIENCE_S if trouble == "slow" else 0
+        ):
+            raise OperationalError
+        return row(self, *asked)
 
     def run_noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> Any:
         ran.append(request)
         return run(self, request, cause)
 
-    def read_when_all_have_come(self: Authorizer, *asked: Any) -> Any:
-        may_wait()
-        assert wait_for(lambda: len(read) >= 8, PATIENCE_S)
-        return row(self, *asked)
-
-    monkeypatch.setattr(gateway, "AHEAD_S", PATIENCE_S)
+    monkeypatch.setattr(renewals, "FIRST_S", 0.05)
+    monkeypatch.setattr(renewals, "FIRST_MAX", 0 if trouble == "too many" else 1)
     monkeypatch.setattr(SingleLookup, "run", run_noted)
-    monkeypatch.setattr(Authorizer, "_state_of_row", read_when_all_have_come)
-    monkeypatch.setattr(house.bridge, "_at_once", noted)
-    monkeypatch.setattr(Memory, "recall", forgetful(Memory.recall, lambda: len(read) <= 8))
-    sent = [house.sent(tenant) for _ in range(8)]
-    assert [Reply(each).status for each in sent] == [200] * 8
+    monkeypatch.setattr(Authorizer, "_state_of_row", read)
+    monkeypatch.setattr(Memory, "recall", lambda *_: None)
+    assert house.ask(tenant).status == 200
     assert len(ran) == 1
+    go_on.set()
 
 
 @pytest.mark.any_database
@@ -433,7 +459,6 @@ def test_who_needs_a_thread_anyway_waits_for_no_other_request(
 
     monkeypatch.setattr(Memory, "recall", last_known)
     monkeypatch.setattr(SingleLookup, "begin", free)
-    monkeypatch.setattr(gateway, "AHEAD_S", 2 * PATIENCE_S)
     monkeypatch.setattr(SingleLookup, "run", run_beside_another)
     sent = [house.sent(tenant) for _ in range(2)]
     assert [Reply(each).status for each in sent] == [200] * 2
@@ -446,17 +471,17 @@ def forgetful(recall: Callable[..., Any], is_over: Callable[[], bool]) -> Callab
 def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     house, tenant = House(alone), alone.tenant()
     assert house.ask(tenant).status == 200
-    read, at_once = [], house.bridge._at_once  # noqa: SLF001  # The test stands between.
+    clients, at_once = set[object](), house.bridge._at_once  # noqa: SLF001  # The test stands between.
 
     def noted(scope: Scope, body: bytes) -> Any:
-        read.append(scope)
+        clients.add(scope["client"])
         return at_once and at_once(scope, body)
 
     with held_up(alone, monkeypatch) as stands:
         monkeypatch.setattr(house.bridge, "_at_once", noted)
         sent = [house.sent(tenant) for _ in range(3)]
         assert stands()
-        assert wait_for(lambda: len(read) == 3, PATIENCE_S)  # Who is not heard yet is cut off.
+        assert wait_for(lambda: len(clients) == 3, PATIENCE_S)  # Who is not heard yet is cut off.
         house.server.stop()
         assert wait_for(lambda: not _accepts(house.port), PATIENCE_S)
     assert [Reply(each).status for each in sent] == [200] * 3
