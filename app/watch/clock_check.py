@@ -17,6 +17,7 @@ from domain.errors import ClockOff
 CHECK_S = 10.0
 LOOK_S = 1.0  # How soon a clock that was set is compared.
 SLIP_S = 0.5  # If the wall clock departs further from monotonic time, somebody has set it.
+OFF_MAX_S = CLOCK_OFF_MAX.total_seconds()
 WAS_SET = "the clock of this machine was set and is being compared with the database's"
 
 logger = logging.getLogger(__name__)
@@ -56,9 +57,10 @@ class ClockCheck:
 
         A clock that somebody sets is doubted from that moment on until it is compared.
         """
-        if abs(self.off_s) > CLOCK_OFF_MAX.total_seconds():
-            how = "behind" if self.off_s > 0 else "ahead of"
-            return f"the clock of this machine is {abs(self.off_s):.1f} s {how} the database's"
+        off_s = self.off_s
+        if not -OFF_MAX_S <= off_s <= OFF_MAX_S:
+            how = "behind" if off_s > 0 else "ahead of"
+            return f"the clock of this machine is {abs(off_s):.1f} s {how} the database's"
         return WAS_SET if self._was_set() else None
 
     def is_off(self) -> bool:

@@ -227,7 +227,7 @@ class JsonFormatter(_Formatter):
             "logger": record.name,
             "message": mask(message_of(record)),
         }
-        fields = {mask(str(name)): _clean(value) for name, value in fields_of(record).items()}
+        fields = {_name(name): _clean(value) for name, value in fields_of(record).items()}
         line = line | fields | line  # No field replaces one of these four.
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -245,6 +245,12 @@ class TextFormatter(_Formatter):
         line = f"{at} {record.levelname:<7} {mask(message_of(record))}"
         text = " ".join([line, *fields])
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+@lru_cache(1024)
+def _name(name: object) -> str:
+    """Return the name of a field; our own are few, so they are remembered."""
+    return mask(_text(name))
 
 
 def _encode(line: dict[str, Any]) -> str:
@@ -298,6 +304,8 @@ class _Lines(logging.StreamHandler[TextIO]):
 
 def add_work(record: logging.LogRecord) -> bool:
     """Add to a line the request, actor, job or link that it is about, unless it has them."""
+    if _work.facts is None and hasattr(record, "request_id"):
+        return True
     request_id = request_id_here()
     facts = {**(_work.facts or {}), **({"request_id": request_id} if request_id else {})}
     vars(record).update({name: it for name, it in facts.items() if not hasattr(record, name)})

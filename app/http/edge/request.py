@@ -162,7 +162,7 @@ def unknown_parameters(count: int) -> list[str]:
     """Return the first names in the query of this request that its operation does not read."""
     context = CURRENT.get()
     known = context.parameters
-    if known is None:
+    if known is None or known.issuperset(context.query):
         return []
     unknown = (name for name in context.query if name not in known)
     return [repeated(name) for name in islice(unknown, count)]
