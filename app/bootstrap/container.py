@@ -61,7 +61,7 @@ from app.settings import (
 )
 from app.watch.clock_check import ClockCheck
 from app.watch.logging import WorkLog, note_cause
-from app.watch.metrics import Metrics
+from app.watch.metrics import STORES, Metrics
 from app.watch.tracing import tracing
 from app.watch.trouble import trouble_of
 from domain.accounts.commands import Accounts
@@ -315,6 +315,7 @@ class Container:
 
     def faults_of(self, store: str) -> Faults:
         place, count = self.persistence.place, partial(self.metrics.count, "store_errors")
+        assert store in STORES, store  # A counter that begins with its first error raises no alert.
         return Faults(store, lambda error: trouble_of(error, place), count)
 
     lookup_cache = part(lambda c: SqlLookupCache(c.stores, c.faults_of("lookup_cache")))

@@ -61,5 +61,7 @@ def test_tables_have_the_shape_that_their_version_was_released_with(process: Pro
         found |= shapes(database)
     for name, tables in sets(process).items():
         shown = {table: sorted(found.pop(table)) for table in tables}
+        entry = f"tests/golden/tables.json needs an entry: {json.dumps({name: shown})}"
+        assert name in RELEASED, entry
         assert shown.items() <= released(name).items(), name  # A set may have lost a table.
     assert found == {}, "these tables belong to no set"

@@ -85,7 +85,8 @@ def test_every_status_of_every_operation_is_recorded(document: Any) -> None:
             for method, path, found in recorded
         )
     }
-    assert missing == UNRECORDED.keys()
+    without = "a scenario of tests/net must record it; test_every_operation says what each is sent"
+    assert missing == UNRECORDED.keys(), without
 
 
 def unmasked(text: str) -> str:

@@ -222,9 +222,8 @@ PAGES = {  # How many make a page, unless the client says so.
 def test_the_limits_that_partners_are_told_are_those_of_the_code_and_none_is_left_out() -> None:
     text = (ROOT / PARTNERS / "limits.md").read_text("utf-8")
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$", text, re.MULTILINE)
-    assert [row for row in rows if row not in {("What", "Limit"), ("---", "---")}] == [
-        *LIMITS.items()
-    ]
+    told = [row for row in rows if row not in {("What", "Limit"), ("---", "---")}]
+    assert told == [*LIMITS.items()], "limits.md and LIMITS have the same rows in the same order"
     [pages] = re.findall(r"^Without `per_page` a page has (.+)\.$", text, re.MULTILINE)
     assert {*re.split(", or |, ", pages)} == PAGES
 
