@@ -574,7 +574,7 @@ def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straig
     return "" if value is None else str(value)
 
 
-HTTP_THREADS = 80  # Threads are cheap here: nearly all of them wait for the log or the network.
+HTTP_THREADS = 80  # As many requests may wait for the log or the network; fewer compute at once.
 # The other half serves requests that need not wait for the network.
 WAITING_MAX = HTTP_THREADS // 2
 # Replies that are sent while they are read: each holds a thread for as long as its reader takes.

@@ -1,7 +1,7 @@
 """The way from the server (ASGI) to the application: on the loop, or Flask (WSGI) in a thread.
 
 A request has arrived whole. The loop answers what need not wait: `/livez`, and what `at_once`
-takes. Everything else queues for one of HTTP_THREADS threads, up to a bound.
+takes. Everything else queues for a thread, up to a bound.
 """
 
 import asyncio
@@ -14,8 +14,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import suppress
 from functools import lru_cache, partial
 from io import BytesIO
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 from uuid import UUID, uuid4
@@ -28,7 +26,7 @@ from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
 from app.http.edge.replies import LATER, ReplyMeta, failure_body
 from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
 from app.http.renewals import Renewals
-from app.settings import HTTP_THREADS
+from app.http.threads import Threads
 from app.watch.trouble import log_place
 from domain.at_once import WouldWait, at_once
 from domain.cause import Clock
@@ -119,9 +117,7 @@ class Gateway:
             "wsgi.run_once": False,
         }
         self._renewals = Renewals()
-        self._queue: SimpleQueue[_Call | None] = SimpleQueue()
-        for number in range(HTTP_THREADS):
-            Thread(target=self._run, name=f"http-{number}", daemon=True).start()
+        self._threads: Threads[_Call] = Threads(self._run)
 
     async def __call__(self, scope: Scope, receive: Callable[[], Any], send: Send) -> None:
         """Answer a request."""
@@ -134,7 +130,7 @@ class Gateway:
             log_place(logger, error)
             reply = self._replies.problem(INTERNAL, scope)
         if reply is None:
-            if self._queue.qsize() >= WAITING_REQUESTS_MAX:
+            if self._threads.waiting >= WAITING_REQUESTS_MAX:
                 await self.refuse(UNAVAILABLE, scope, receive, send)
                 return
             call = self._call(scope, body, send)
@@ -166,7 +162,7 @@ class Gateway:
 
     def _call(self, scope: Scope, body: bytes, send: Send) -> "_Call":
         call = _Call(scope, body, send, self._replies)
-        self._queue.put(call)
+        self._threads.submit(call, call.loop)
         return call
 
     async def _wait(self, later: Later, until_s: float, receive: Callable[[], Any]) -> bool:
@@ -194,8 +190,7 @@ class Gateway:
     def stop(self) -> None:
         """End the threads, each after its present request."""
         self._renewals.stop()
-        for _ in range(HTTP_THREADS):
-            self._queue.put(None)
+        self._threads.stop()
 
     async def _try(self, scope: Scope, body: bytes) -> Reply | None:
         """Answer on the loop; None: a thread must.
@@ -252,10 +247,8 @@ class Gateway:
         while self._told:
             _settle(self._told.popleft())
 
-    def _run(self) -> None:
-        while (call := self._queue.get()) is not None:
-            call.run(self._app, {**self._base, **environ_of(call.scope, call.body)})
-            del call  # A waiting thread must not keep its last request in memory.
+    def _run(self, call: "_Call") -> None:
+        call.run(self._app, {**self._base, **environ_of(call.scope, call.body)})
 
 
 class _Call:
@@ -264,9 +257,9 @@ class _Call:
     def __init__(self, scope: Scope, body: bytes, send: Send, replies: "OwnReplies") -> None:
         self.scope = scope
         self.body = body
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         # None: what could be sent has been sent.
-        self.ended: Future[Reply | None] = self._loop.create_future()
+        self.ended: Future[Reply | None] = self.loop.create_future()
         self._asgi_send = send
         self._replies = replies
         self._status = 0
@@ -285,7 +278,7 @@ class _Call:
                 log_place(logger, error)
             if not self._has_begun:
                 reply = self._replies.problem(INTERNAL, self.scope)
-        _soon(self._loop, partial(_settle, self.ended, reply))
+        _soon(self.loop, partial(_settle, self.ended, reply))
 
     def _call(self, app: WSGIApplication, environ: dict[str, Any]) -> Reply | None:
         blocks = app(environ, self._start)
@@ -316,7 +309,7 @@ class _Call:
 
     def _send(self, message: Scope) -> None:
         """Send a part; OSError when the client has gone, or takes too long altogether."""
-        sent = asyncio.run_coroutine_threadsafe(self._asgi_send(message), self._loop)
+        sent = asyncio.run_coroutine_threadsafe(self._asgi_send(message), self.loop)
         try:
             sent.result(max(0.0, self._until_s - time.monotonic()))
         except TimeoutError:

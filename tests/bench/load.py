@@ -39,6 +39,7 @@ class Load(msgspec.Struct, frozen=True):
     paths: Sequence[str]
     keyed: bool = False
     per_s: float | None = None
+    method: str = "POST"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -156,7 +157,7 @@ class Connection(asyncio.Protocol):
         load = self._crowd.load
         path = load.paths[next(self._places) % len(load.paths)]
         key = f"Idempotency-Key: {uuid4()}\r\n" if load.keyed else ""
-        self._transport.write(f"POST {path}{self._tail}{key}\r\n".encode())
+        self._transport.write(f"{load.method} {path}{self._tail}{key}\r\n".encode())
 
     def data_received(self, data: bytes) -> None:
         self._received += data

@@ -90,6 +90,11 @@ class Installation:
         tokens = self._tokens[: kind.organizations] * each
         return Load(HOST, port, duration_s, tokens, self._paths, kind.keyed, per_s)
 
+    def readers(self, count: int, port: int, duration_s: float) -> Load:
+        """Return the load of so many clients that read their wallets, in threads of Flask."""
+        tokens = [self._tokens[number % len(self._tokens)] for number in range(count)]
+        return Load(HOST, port, duration_s, tokens, ["/v1/wallet"], method="GET")
+
     @contextmanager
     def ours(self) -> Iterator[Side]:
         """Run our service."""
