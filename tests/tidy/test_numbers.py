@@ -24,6 +24,7 @@ from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
+from app.http.threads import COMPUTING_MAX
 from app.http.webhooks import events
 from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
@@ -66,13 +67,13 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ("ARCHITECTURE.md", f"{HTTP_THREADS} threads behind it"),
+        ("ARCHITECTURE.md", f"{HTTP_THREADS} threads, of which {COMPUTING_MAX} compute"),
         (READ, f"one message per slice of {bulk_commands.SLICE_ITEMS} numbers"),
         (READ, f"at most {IN_WORDS[answers.CALLS_MAX]} times per item"),
         (FAILS, f"rests for {', '.join(RESTS)} and {LAST} s between its starts"),
         (FAILS, f"After {committer.SETTLE_S:g} s the reply is 503"),
         (FAILS, f"exits after {CLEAN_END_S:g} s"),
-        (READ, f"one of {HTTP_THREADS} threads"),
+        (READ, f"{COMPUTING_MAX} compute, up to {HTTP_THREADS} may wait"),
         (
             READ,
             f"{ON_THREADS_MAX} that hold a thread, {in_flight.IN_FLIGHT_MAX} that hold none",
