@@ -2,13 +2,7 @@
 
 from datetime import timedelta
 
-from domain.accounts.organization import (
-    ENDLESS_ENDS,
-    FIRST_SCOPES,
-    NAMED_ONLY,
-    SCOPES,
-    ApiClient,
-)
+from domain.accounts.organization import ENDLESS_ENDS, FIRST_SCOPES, NAMED_ONLY, SCOPES, ApiClient
 from tests.domain.build import ORGANIZATION, cause
 from tests.story import Story, fact
 

@@ -60,8 +60,7 @@ def test_a_bug_leaves_no_trace(writer: Writer, bug: Change) -> None:
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_neighbours_of_a_bug_are_committed(crowd: Crowd, bug: Change) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         first, wrong, last = crowd.queue_up(
             partial(take, committer, "0.10"),

@@ -58,8 +58,7 @@ def test_an_outcome_is_settled_before_the_reply(funded: Writer, script: Script) 
 
 @pytest.mark.parametrize("script", SETTLED)
 def test_the_outcome_of_a_batch_is_settled_for_all_of_it(crowd: Crowd, script: Script) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         calls = crowd.queue_up(*[partial(take, committer, "0.10")] * 3)
         crowd.writer.recorder.meanwhile = partial(prepare_second, crowd.writer, script)

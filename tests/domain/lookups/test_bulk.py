@@ -3,9 +3,7 @@
 import msgspec
 import pytest
 
-from domain.errors import (
-    InsufficientBalance,
-)
+from domain.errors import InsufficientBalance
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
 from tests.domain.asking import Asker, all_at_once
 from tests.installation import CountingProvider, Installation, numbers

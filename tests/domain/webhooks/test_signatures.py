@@ -41,14 +41,10 @@ def test_a_secret_differs_by_endpoint_generation_and_key_and_is_told_again() -> 
     assert all(len(b64decode(each.removeprefix("whsec_"))) == 32 for each in secrets)
 
 
-def test_the_official_library_verifies_a_signature() -> None:
-    told = Webhook(secret(ENDPOINT, 1)).verify(BODY, headers(1))
-    assert told["data"] == {"ü": 1}
-
-
 def test_during_a_rotation_both_secrets_verify() -> None:
     for generation in (1, 2):
-        assert Webhook(secret(ENDPOINT, generation)).verify(BODY, headers(2, 1))
+        told = Webhook(secret(ENDPOINT, generation)).verify(BODY, headers(2, 1))
+        assert told["data"] == {"ü": 1}
     with pytest.raises(WebhookVerificationError):
         Webhook(secret(ENDPOINT, 1)).verify(BODY, headers(2))
 
