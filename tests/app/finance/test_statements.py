@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from app.books.statements import statements_of
 from domain.finance.month import Month
 from tests.app.finance.conftest import browsing, live
-from tests.installation import Process, SetClock
+from tests.installation import Process
 from tests.projections.histories import look_up
 
 
@@ -22,7 +22,6 @@ def test_a_month_is_open_then_final_and_its_successor_begins_where_it_ended(
 ) -> None:
     acme, other, _ = live(process)
     clock = process.clock
-    assert isinstance(clock, SetClock)
     with browsing(process) as browser:
         assert "The month is open" in browser.get("/statements?month=2026-03").text
         process.log.append(Month.close("2026-03", process.cause()))
@@ -59,12 +58,9 @@ def test_a_month_is_open_then_final_and_its_successor_begins_where_it_ended(
         assert "CHECKPOINT_SINK has accepted none" in checks
 
 
-def test_the_page_of_a_month_keeps_the_first_checkpoint_behind_its_close(
-    process: Process,
-) -> None:
+def test_the_page_of_a_month_keeps_the_first_checkpoint_behind_its_close(process: Process) -> None:
     live(process)
     clock = process.clock
-    assert isinstance(clock, SetClock)
     process.log.append(Month.close("2026-03", process.cause()))
     process.projector.catch_up()
     clock.forward(minutes=5)

@@ -10,11 +10,7 @@ from tests.story import Story, fact
 def registered(*scopes: str) -> Story[ApiClient]:
     return Story(
         ApiClient.register(
-            "partner-1",
-            cause(),
-            organization_id=ORGANIZATION,
-            scopes=scopes,
-            secret_hash="hash-1",
+            "partner-1", cause(), organization_id=ORGANIZATION, scopes=scopes, secret_hash="hash-1"
         )
     )
 

@@ -288,10 +288,7 @@ def test_one_ring_wakes_whoever_has_many_in_a_batch(crowd: Crowd) -> None:
 
 
 def first(
-    committer: Committer,
-    stream: UUID,
-    told: list[str],
-    ring: Callable[[], object] | None = None,
+    committer: Committer, stream: UUID, told: list[str], ring: Callable[[], object] | None = None
 ) -> Command:
     """Submit a charge for a lookup that must be the first event of a stream; wait for nothing."""
     payment = charge("0.10")

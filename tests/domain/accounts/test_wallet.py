@@ -47,9 +47,7 @@ def test_a_wallet_fills_up_to_its_limit_and_not_a_micro_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "step",
-    [adjusted(0), charged("0"), refunded("0")],
-    ids=["correction", "charge", "refund"],
+    "step", [adjusted(0), charged("0"), refunded("0")], ids=["correction", "charge", "refund"]
 )
 def test_a_movement_of_nothing_is_a_bug_of_the_caller(step: Step) -> None:
     opened().given(deposited("1.00")).when(step).refused(AssertionError)
