@@ -2,12 +2,17 @@
 
 import re
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
+import pytest
+
 from domain.lookups.bulk_commands import SLICE_ITEMS
+from projections.models.jobs import JobStatus
 from tests.installation import Process, SetClock, numbers, sqlite_only
 from tests.projections.histories import create_job
 from tests.projections.looking import ask, plan_of, statements
+from tests.support.erasing import erase_months
 
 
 def idle(process: Process, seconds: float = 0, limit: int = 100) -> list[UUID]:
@@ -15,6 +20,34 @@ def idle(process: Process, seconds: float = 0, limit: int = 100) -> list[UUID]:
     return [
         job.id for job in ask(process, process.jobs.unfinished, process.clock(), limit, idle_for)
     ]
+
+
+@pytest.mark.any_database
+def test_a_list_shows_no_job_whose_month_was_erased(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    def listed(status: JobStatus | None = None) -> list[UUID]:
+        process.projector.catch_up()
+        asked = organization_id, status, partial(process.vault.holds, organization_id)
+        found, total = process.jobs.page(process.views, *asked, offset=0, limit=9)
+        assert total == len(found)
+        return [each.id for each in found]
+
+    old = create_job(process, organization_id, numbers(1))
+    clock.forward(days=31)
+    new = create_job(process, organization_id, numbers(1))
+    assert listed() == [new, old]
+    erase_months(process.vault, "2026-04", organization_id)
+    assert listed() == listed("pending") == [new]
+
+
+@pytest.mark.any_database
+def test_nobody_reads_the_jobs_of_others(process: Process, organization_id: UUID) -> None:
+    job_id, other = create_job(process, organization_id, numbers(1)), process.organization()
+    process.projector.catch_up()
+    for read in (process.jobs.get, process.jobs.counts):
+        assert read(process.views, organization_id, job_id) is not None
+        assert read(process.views, other, job_id) is None
 
 
 def test_jobs_that_are_idle_come_longest_idle_first_and_bounded(

@@ -41,6 +41,15 @@ def test_pages_come_newest_first_and_neither_repeat_nor_skip(
     assert page(process, organization_id, offset=10**9) == ([], 11)
 
 
+@pytest.mark.any_database
+def test_nobody_sees_the_links_of_others(process: Process, organization_id: UUID) -> None:
+    owners = (organization_id, process.organization())
+    ids = [LinkSteps(process, owner, "Van").activate().id for owner in owners]
+    for wanted in (ALL, LinkFilter(status="active"), LinkFilter(search="van", also=ids)):
+        for owner, link_id in zip(owners, ids, strict=True):
+            assert [each.id for each in page(process, owner, wanted)[0]] == [link_id]
+
+
 @sqlite_only("the plan of a query is told in SQLite's words")
 @pytest.mark.parametrize(
     ("wanted", "indexes"),
