@@ -26,6 +26,8 @@ def test_an_answer_is_kept_whole_for_every_process(
     for each in (process, installation.process()):
         found = each.lookup_cache.find(ORGANIZATION, [NUMBER, "+9991234567", "+1"], NOON)
         assert found == {NUMBER: kept[0], "+9991234567": kept[1]}
+        assert not each.lookup_cache.find(uuid4(), [NUMBER], NOON), "somebody else has asked"
+        assert not each.lookup_cache.find(ORGANIZATION, [NUMBER], NOON + timedelta.resolution)
 
 
 def test_a_newer_answer_replaces_the_older_one(process: Process) -> None:
