@@ -42,6 +42,8 @@ BODIES = {
     "TokenForm",
 }
 METHODS = {"get", "post", "put", "patch", "delete"}
+NO_TOKEN = {"/auth/token", "/number-lookup/health", "/livez", "/readyz"}
+NO_TOKEN |= {f"/.well-known/{name}" for name in ("jwks.json", "oauth-authorization-server")}
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,22 @@ def test_every_route_of_the_app_is_described(service: Service, document: dict[st
     }
     described = {(path, method) for path, method, _ in operations(document)}
     assert {route for route in routes if route[0] not in aside} == described
+
+
+def test_every_operation_is_told_in_words_and_all_but_the_open_need_a_token(
+    document: dict[str, Any],
+) -> None:
+    tags = {tag["name"]: tag["description"] for tag in document["tags"]}
+    named = set()
+    for path, method, its in operations(document):
+        words = [its["summary"], its["description"], *(tags[each] for each in its["tags"])]
+        assert all(words), (path, method)
+        scopes = {(name, *of) for each in its["security"] for name, of in each.items() if of}
+        assert bool(scopes) == (path not in NO_TOKEN), path
+        named |= scopes
+    for name in ("oauth2", "payments"):
+        flow = document["components"]["securitySchemes"][name]["flows"]["clientCredentials"]
+        assert {scope for kind, scope in named if kind == name} == flow["scopes"].keys()
 
 
 def test_every_field_is_told_in_words(document: dict[str, Any]) -> None:
@@ -216,7 +234,9 @@ def test_a_generated_client_can_leave_out_and_send_what_it_may(document: dict[st
 
 def test_a_bound_of_what_may_be_sent_has_its_row_among_the_limits(document: dict[str, Any]) -> None:
     sent = [(each["name"], each["schema"]) for _, each in parameters(document)]
-    bodies = (document["components"]["schemas"][name] for name in BODIES)
+    schemas = document["components"]["schemas"]
+    assert {n for n, each in schemas.items() if each.get("additionalProperties") is False} == BODIES
+    bodies = (schemas[name] for name in BODIES)
     sent += [field for body in bodies for field in body["properties"].items()]
     rows = (GUIDES / "limits.md").read_text("utf-8").splitlines()
     bounds = {
