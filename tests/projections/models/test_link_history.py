@@ -1,5 +1,7 @@
 """The transactions of one link: activation, top-ups, refunds, and the fees that count it."""
 
+from uuid import UUID
+
 import pytest
 
 from projections.models.transactions import Transaction
@@ -17,15 +19,16 @@ def life(process: Process, clock: SetClock) -> LinkSteps:
     return life
 
 
-def history(life: LinkSteps) -> list[Transaction]:
-    asked = (life.organization_id, life.id)
+def history(life: LinkSteps, owner: UUID | None = None) -> list[Transaction]:
+    asked = (owner or life.organization_id, life.id)
     return ask(life.process, life.process.transactions.link_history, *asked, offset=0, limit=9)[0]
 
 
 @pytest.mark.any_database
-def test_a_link_that_a_fee_names_twice_has_it_once(life: LinkSteps) -> None:
+def test_a_link_that_a_fee_names_twice_has_it_once_and_for_its_owner_only(life: LinkSteps) -> None:
     charge_fee(life.process, life.organization_id, "2026-03", [life.id, life.id])
     assert [each.kind for each in history(life)] == ["monthly_link_fee", "activation"]
+    assert history(life, life.process.organization()) == []
 
 
 def test_the_moment_comes_before_the_sequence(life: LinkSteps, clock: SetClock) -> None:
