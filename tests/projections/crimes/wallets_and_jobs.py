@@ -74,6 +74,12 @@ def failed(forger: LinkForger, refund: Repayment | None) -> int:
     return forger.write(forger.failed(forger.job(), 0, refund=refund))
 
 
+def an_item_that_ends_twice(forger: LinkForger) -> int:
+    job = forger.job()
+    forger.write(forger.completed(job, 0))
+    return forger.write(forger.completed(job, 1, indexes=[0]))
+
+
 def a_job_that_costs_another_sum_than_its_items(forger: LinkForger) -> int:
     job = forger.job(item_micros=0)
     return forger.write(forged(job.created, originator_id=uuid4(), item_price_micros=1))
@@ -114,6 +120,7 @@ CRIMES: Crimes = [
     (lambda f: failed(f, None), OTHER_WORTH),
     (a_refund_of_a_charge_that_was_never_taken, "names no charge of its reason"),
     (lambda f: f.write(f.completed(f.job(), 0, indexes=[4])), "does not have"),
+    (an_item_that_ends_twice, "ends an item twice"),
     (a_job_that_costs_another_sum_than_its_items, "costs another sum than its items"),
     (a_job_that_finishes_with_open_items, "finishes with open items"),
     (a_cancellation_that_gives_back_what_was_answered, "cancels other items than its open ones"),
