@@ -117,9 +117,7 @@ def status_settled(status: LinkStatus) -> LinkStep:
 
 
 def seen(
-    status: LinkStatus,
-    installed_at: datetime | None = None,
-    first_used_at: datetime | None = None,
+    status: LinkStatus, installed_at: datetime | None = None, first_used_at: datetime | None = None
 ) -> LinkStep:
     return lambda link: link.note_seen(status, installed_at, first_used_at, cause(9))
 

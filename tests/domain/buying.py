@@ -174,9 +174,7 @@ class Buyer:
 
     @property
     def network(self) -> FaultyNetwork:
-        network = self.process.network
-        assert isinstance(network, FaultyNetwork)
-        return network
+        return self.process.network
 
     @property
     def simulator(self) -> SimulatedNetwork:
@@ -259,7 +257,6 @@ class Buyer:
     def until_waiting(self, count: int, process: Process | None = None) -> None:
         """Wait until so many requests of a process wait."""
         places = (process or self.process).waiting
-        assert isinstance(places, WatchedPlaces)
         wait_until(lambda: places.held == count)
 
     def link(self, link_id: UUID) -> Link:

@@ -8,8 +8,10 @@ from threading import Condition, Event
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
+from domain.accounts.committer import Committer
 from domain.accounts.wallet import Wallet
-from tests.domain.build import adjustment, cause, open_wallet
+from domain.log.log import Log
+from tests.domain.build import ORGANIZATION, adjustment, cause, open_wallet
 from tests.domain.writers import Writer
 
 T = TypeVar("T")
@@ -49,9 +51,11 @@ class Crowd:
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown()
 
-    def ask(self, call: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Let a thread make a call."""
-        return self._pool.submit(call, *arguments)
+    def fund(self, amount: str = "1.00") -> tuple[Log, Committer]:
+        """Open the wallet of our organization with an amount."""
+        log, committer = self.writer.log, self.writer.committer
+        open_wallet(log, committer, amount, ORGANIZATION)
+        return log, committer
 
     def queue_up(self, *calls: Callable[[], T]) -> list[Future[T]]:
         """Let threads make calls that have to wait; they stand in the queue in this order."""

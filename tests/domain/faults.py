@@ -34,7 +34,6 @@ class FaultyRecorder(SQLiteLogRecorder):
         self._reach("before insert")
         positions = super().insert_events(stored_events, **options)
         self._reach("after insert")
-        assert positions is not None
         return positions
 
     def select_events(self, originator_id: UUID | str, **options: Any) -> Sequence[StoredEvent]:

@@ -25,32 +25,12 @@ def test_a_decimal_string_is_read_exactly(text: str, micros: int) -> None:
     assert parse_amount(text) == micros
 
 
-NO_AMOUNTS = [
-    "",
-    " 1",
-    "1 ",
-    "1\n",
-    "+1",
-    "-1",
-    "1.",
-    ".5",
-    "1,5",
-    "1_000",
-    "1e3",
-    "0x1",
-    "NaN",
-    "Infinity",
-    "1.0000001",
-    "1000000000000",
-    "١٢",  # Arabic-Indic digits
-    "１.５",  # noqa: RUF001  # The fullwidth digits are the point.
-    "1.५",  # a Devanagari digit
-    "²",
-]
+NO_AMOUNTS = "| 1|1 |1\n|+1|-1|1.|.5|1,5|1_000|1e3|0x1|NaN|Infinity|1.0000001|1000000000000"
+NO_AMOUNTS += "|\u0661\u0662|\uff11.\uff15|1.\u096b|\u00b2"  # Digits of others.
 
 
 def test_anything_else_is_refused() -> None:
-    for text in NO_AMOUNTS:
+    for text in NO_AMOUNTS.split("|"):
         with pytest.raises(ValueError, match="at most six decimals"):
             pytest.fail(f"{text!r} is {parse_amount(text)}")
 
@@ -76,11 +56,6 @@ def test_an_amount_is_written_with_two_to_six_decimals(micros: int, text: str) -
 @given(MICROS)
 def test_what_was_written_is_read_as_the_same_amount(micros: int) -> None:
     assert parse_amount(format_amount(micros)) == micros
-
-
-@given(MICROS)
-def test_a_negative_amount_differs_in_its_sign_only(micros: int) -> None:
-    assert format_amount(-micros).removeprefix("-") == format_amount(micros)
 
 
 @given(st.text())

@@ -1,6 +1,6 @@
 """Months of the calendar, in UTC wherever the clock of whoever asks may stand."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -18,7 +18,7 @@ INSTANT = timedelta(microseconds=1)
         ("2000-02", 29),
         ("2100-02", 28),
         ("2026-03", 31),
-        ("2026-04", 30),
+        ("2026-09", 30),
         ("2026-12", 31),
     ],
 )
@@ -29,24 +29,6 @@ def test_a_month_ends_where_the_next_one_begins(month: str, days: int) -> None:
     assert month_of(after) == next_month(month)
 
 
-def test_the_first_instant_is_midnight_in_utc() -> None:
-    assert first_instant("2026-03") == datetime(2026, 3, 1, tzinfo=UTC)
-    assert first_instant("2026-03").utcoffset() == timedelta(0)
-
-
-@pytest.mark.parametrize(
-    ("month", "following"),
-    [
-        ("2026-01", "2026-02"),
-        ("2026-09", "2026-10"),
-        ("2026-12", "2027-01"),
-        ("1999-12", "2000-01"),
-    ],
-)
-def test_a_month_is_followed_by_the_next_also_into_another_year(month: str, following: str) -> None:
-    assert next_month(month) == following
-
-
 def test_a_moment_of_another_time_zone_counts_in_utc() -> None:
     east, west = timezone(timedelta(hours=14)), timezone(timedelta(hours=-11))
     assert month_of(datetime(2026, 3, 1, 13, 59, tzinfo=east)) == "2026-02"
@@ -55,8 +37,5 @@ def test_a_moment_of_another_time_zone_counts_in_utc() -> None:
 
 def test_the_months_before_one_come_oldest_first_and_exclude_it() -> None:
     assert list(months_before("2025-11", "2026-02")) == ["2025-11", "2025-12", "2026-01"]
-
-
-@pytest.mark.parametrize("end", ["2026-02", "2026-01", "2025-12"])
-def test_no_month_is_before_itself_or_an_earlier_one(end: str) -> None:
-    assert list(months_before("2026-02", end)) == []
+    for end in ("2026-02", "2026-01", "2025-12"):
+        assert list(months_before("2026-02", end)) == []

@@ -70,6 +70,5 @@ def ledger(log: Log, organization_id: UUID = ORGANIZATION) -> list[Wallet.Moved]
         assert (entry.sequence, entry.balance_micros) == (sequence, total)
         assert total >= 0
     wallet = log.find(Wallet, stream)
-    assert wallet is not None
     assert (wallet.sequence, wallet.balance_micros) == (len(entries), total)
     return entries

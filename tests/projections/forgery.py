@@ -71,7 +71,6 @@ class Forger:
 
     def charge_for(self, lookup: NumberLookup.Answered, **changes: Any) -> Wallet.Charged:
         """The charge that a lookup has announced."""
-        assert lookup.price is not None
         return self.charged(lookup.price, "lookup", lookup.originator_id, **changes)
 
     def charged(self, price: PaidPrice, kind: str, reason: UUID, **changes: Any) -> Wallet.Charged:
@@ -114,14 +113,12 @@ class Forger:
         self, job: BulkJob, lost: BulkJob.ItemsFailed | BulkJob.Cancelled, **changes: Any
     ) -> Event:
         """The refund that a failure or a cancellation has announced."""
-        assert lost.refund is not None
         (reason,) = lost.reasons().values()
         return forged(self.refunded(job, lost.refund, reason), **changes)
 
     def refunded(
         self, job: BulkJob, refund: Repayment, reason: RefundReason = "lookup_unavailable"
     ) -> Wallet.Refunded:
-        assert job.created.price is not None
         back = Refund(
             transaction_id=refund.transaction_id,
             charge_id=job.created.price.transaction_id,

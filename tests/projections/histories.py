@@ -6,7 +6,7 @@ from uuid import UUID
 
 from domain.accounts.organization import ApiClient, Organization
 from domain.errors import NumberLookupUnavailable, Refused
-from domain.log.aggregate import Event, Root
+from domain.log.aggregate import Event
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest
@@ -36,10 +36,6 @@ def finish_job(process: Process, job_id: UUID) -> None:
 def cancel_job(process: Process, organization_id: UUID, job_id: UUID) -> BulkJob:
     job = process.bulk_cancel.find(organization_id, job_id)
     return process.bulk_cancel.run(job, process.cause())
-
-
-def append(process: Process, *aggregates: Root) -> int:
-    return process.log.append(*aggregates)
 
 
 def forge(process: Process, *events: Event) -> list[int]:

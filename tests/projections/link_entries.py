@@ -1,10 +1,20 @@
-"""The entries of a wallet that links, plan changes and monthly fees announce."""
+"""Links, changes of their plans and monthly fees, and the entries that they announce."""
 
-from uuid import UUID
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID, uuid4
 
+from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Charge, ChargeKind, Metadata, Reference, Refund
+from domain.catalogue.plan import SponsorProfile
+from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link
+from domain.links.network import Addon
+from domain.links.plan_change import PlanChange, Removal
+
+SOON = timedelta(seconds=15)
 
 TYPES = {"activation": "link", "topup": "plan_change", "monthly_link_fee": "monthly_fee"}
 
@@ -41,3 +51,41 @@ def refund_of(
 def metadata_of(link_id: UUID, plan: BoughtPlan) -> Metadata:
     """What the entries of a plan say of it and of its link."""
     return {"link_id": str(link_id), "plan_id": str(plan.plan_id), "plan_name": plan.name}
+
+
+def asked_link(
+    owner: UUID, plan: BoughtPlan, profile: SponsorProfile, cause: Cause, name: str | None = None
+) -> Link:
+    """A link that was asked for."""
+    facts = {"organization_id": owner, "name": name, "plan": plan, "sponsor_profiles": [profile]}
+    return Link.request(uuid4(), cause, currency="USD", deadline=cause.at + SOON, **facts)
+
+
+def asked_change(
+    link: Link, remove: Sequence[UUID], plans: Sequence[BoughtPlan], cause: Cause
+) -> PlanChange:
+    """A change of the plans of a link that was asked for."""
+    removals = [Removal(each, link.activations[each].plan) for each in remove]
+    facts = {"organization_id": link.organization_id, "link_id": link.id, "removals": removals}
+    terms = {"plans": plans, "currency": "USD", "deadline": cause.at + SOON}
+    return PlanChange.request(uuid4(), cause, **facts, **terms)
+
+
+def do_step(change: PlanChange, link: Link, addon_id: str, cause: Cause) -> None:
+    """Do the present step of a change, on itself and on its link."""
+    step = change.next
+    if isinstance(step, Removal):
+        change.note_removed(cause)
+        link.remove_plan(step.activation_id, cause)
+    else:
+        change.note_added(addon_id, cause, adopted=False)
+        link.add_plan(step.activation_id, step.plan, Addon(addon_id), cause)
+
+
+def due_fee(
+    owner: UUID, month: str, links: Sequence[UUID], cause: Cause, fee_micros: int
+) -> MonthlyFee:
+    """A monthly fee that has fallen due."""
+    return MonthlyFee.fall_due(
+        owner, month, cause, fee_micros=fee_micros, link_ids=links, currency="USD"
+    )

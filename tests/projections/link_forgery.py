@@ -1,7 +1,6 @@
 """Links, eSIMs, plan changes and fees that are right up to here, for a test to break one thing."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,15 +9,21 @@ from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import ChargeKind, Wallet
 from domain.links.esim import Esim
 from domain.links.link import Link
-from domain.links.network import Addon, Endpoint
-from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.links.network import Endpoint
+from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from tests.domain.build_links import LPA, PROFILE, bought
 from tests.installation import Process
 from tests.projections.forgery import E, Forger, forged
-from tests.projections.link_entries import charge_of, refund_of
-
-SOON = timedelta(seconds=15)
+from tests.projections.link_entries import (
+    SOON,
+    asked_change,
+    asked_link,
+    charge_of,
+    do_step,
+    due_fee,
+    refund_of,
+)
 
 
 class LinkForger(Forger):
@@ -34,16 +39,11 @@ class LinkForger(Forger):
         return link
 
     def request(self, price: str = "0.10") -> Link:
-        return Link.request(
-            uuid4(),
-            self.cause,
-            organization_id=self.organization_id,
-            name=None,
-            plan=bought(price),
-            sponsor_profiles=[PROFILE],
-            currency="USD",
-            deadline=self.cause.at + SOON,
-        )
+        return asked_link(self.organization_id, bought(price), PROFILE, self.cause)
+
+    def requests(self) -> Link.Requested:
+        """The request of a link that is not written yet."""
+        return self._only(self.request(), Link.Requested)
 
     def reserved(self, price: str = "0.10") -> Link:
         link = self.requested(price)
@@ -68,7 +68,6 @@ class LinkForger(Forger):
         return esim.collect_events()
 
     def esim_of(self, link: Link) -> Esim:
-        assert link.iccid is not None
         return self._esims[link.iccid]
 
     def begun(self, price: str = "0.10") -> Link:
@@ -79,7 +78,6 @@ class LinkForger(Forger):
 
     def activation(self, link: Link) -> Sequence[Event]:
         """The endpoint and the activation."""
-        assert link.iccid is not None
         endpoint = Endpoint("endpoint-1", link.iccid, str(link.id), "addon-1")
         link.activate(endpoint, LPA, self.cause, adopted=False)
         return link.collect_events()
@@ -94,10 +92,7 @@ class LinkForger(Forger):
         return forged(self._only(link, Link.ProvisioningFailed), **changes)
 
     def money_back(self, link: Link, failed: Link.ProvisioningFailed) -> Wallet.Refunded:
-        price = link.requested.price
-        assert price is not None
-        assert failed.refund is not None
-        return self.refund("activation", link.id, failed.refund, price)
+        return self.refund("activation", link.id, failed.refund, link.requested.price)
 
     def failed_link(self) -> Link:
         """A link that was begun, with its money back and its eSIM still held."""
@@ -148,19 +143,14 @@ class LinkForger(Forger):
         link.record(kind, self.cause, organization_id=link.organization_id, **facts)
         return self._only(link, kind)
 
+    def does(self, link: Link, kind: type[Event], /, **facts: Any) -> int:
+        """Write any event of a link, whether it may come or not."""
+        return self.write(self.fact(link, kind, **facts))
+
     def ask_for_change(
         self, link: Link, *prices: str, remove: Sequence[UUID] = ()
     ) -> tuple[PlanChange, PlanChange.Requested]:
-        change = PlanChange.request(
-            uuid4(),
-            self.cause,
-            organization_id=self.organization_id,
-            link_id=link.id,
-            removals=[Removal(each, link.activations[each].plan) for each in remove],
-            plans=[bought(price) for price in prices],
-            currency="USD",
-            deadline=self.cause.at + SOON,
-        )
+        change = asked_change(link, remove, [bought(price) for price in prices], self.cause)
         return change, self._only(change, PlanChange.Requested)
 
     def changing(self, link: Link, *prices: str, remove: Sequence[UUID] = ()) -> PlanChange:
@@ -183,14 +173,7 @@ class LinkForger(Forger):
 
     def step(self, change: PlanChange, link: Link) -> list[Event]:
         """The present step, on the change and on its link; the change stays open."""
-        step = change.next
-        if isinstance(step, Removal):
-            change.note_removed(self.cause)
-            link.remove_plan(step.activation_id, self.cause)
-        else:
-            assert isinstance(step, Addition)
-            change.note_added("addon-2", self.cause, adopted=False)
-            link.add_plan(step.activation_id, step.plan, Addon("addon-2"), self.cause)
+        do_step(change, link, "addon-2", self.cause)
         return [*change.collect_events(), *link.collect_events()]
 
     def finish(self, change: PlanChange, link: Link) -> list[Event]:
@@ -210,7 +193,6 @@ class LinkForger(Forger):
         return forged(self._only(change, PlanChange.Failed), **changes)
 
     def change_money_back(self, change: PlanChange) -> list[Wallet.Refunded]:
-        assert change.failure is not None
         paid = [each.price for each in change.requested.additions[len(change.added) :]]
         prices = [price for price in paid if price is not None]
         return [
@@ -224,15 +206,12 @@ class LinkForger(Forger):
         change.record(kind, self.cause, **owner, **facts)
         return self._only(change, kind)
 
+    def moves(self, change: PlanChange, kind: type[Event], **facts: Any) -> int:
+        """Write any event of a change, whether it may come or not."""
+        return self.write(self.of_change(change, kind, **facts))
+
     def fee(self, *links: UUID, month: str = "2026-03") -> tuple[MonthlyFee, MonthlyFee.Due]:
-        fee = MonthlyFee.fall_due(
-            self.organization_id,
-            month,
-            self.cause,
-            fee_micros=10_000,
-            link_ids=links or (uuid4(),),
-            currency="USD",
-        )
+        fee = due_fee(self.organization_id, month, links or (uuid4(),), self.cause, 10_000)
         return fee, self._only(fee, MonthlyFee.Due)
 
     def fee_charged(self, fee: MonthlyFee) -> tuple[MonthlyFee.Charged, Wallet.Charged]:
@@ -268,3 +247,4 @@ def first_of(link: Link) -> UUID:
 
 
 Crime = Callable[[LinkForger], int]  # Writes what must not be; returns the position of the crime.
+Crimes = list[tuple[Crime, str]]  # With the reason for which each is found.

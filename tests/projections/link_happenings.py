@@ -80,7 +80,6 @@ class LinkHappenings:
 
     def release(self, life: LinkSteps) -> None:
         iccid = life.link.iccid
-        assert iccid is not None
         life.release()
         self._free.append(iccid)
 

@@ -1,6 +1,6 @@
 """Steps in the life of a link for read models, appended as requests and workers append them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from uuid import UUID, uuid4
@@ -8,20 +8,30 @@ from uuid import UUID, uuid4
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.wallet import Charge, Refund, wallet_id
 from domain.catalogue.plan import SponsorProfile
+from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import EndKind, Link
-from domain.links.network import Addon, Endpoint, LinkStatus
-from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.links.network import Endpoint, LinkStatus
+from domain.links.plan_change import PlanChange
 from domain.money import parse_amount
 from domain.personal import Sealed
 from tests.installation import Process
-from tests.projections.link_entries import charge_of, metadata_of, refund_of
+from tests.projections.link_entries import (
+    SOON,
+    asked_change,
+    asked_link,
+    charge_of,
+    do_step,
+    due_fee,
+    metadata_of,
+    refund_of,
+)
 
 PROFILE = SponsorProfile("sp-1", "Ærø", "#1F6FEB")
 CODE = b"LPA:1$rsp.example$SECRET"  # As if sealed: nothing of it may be seen anywhere.
 LPA = Sealed("2026-03", CODE)
-SOON = timedelta(seconds=15)
+CALL = timedelta(seconds=5)
 
 _iccids = count(8_988_247_000_000_000_000)
 
@@ -45,16 +55,7 @@ class LinkSteps:
         self.organization_id = organization_id
         self.iccid = str(next(_iccids))
         self.plan = plan or bought()
-        link = Link.request(
-            uuid4(),
-            process.cause(),
-            organization_id=organization_id,
-            name=name,
-            plan=self.plan,
-            sponsor_profiles=[PROFILE],
-            currency="USD",
-            deadline=process.clock() + SOON,
-        )
+        link = asked_link(organization_id, self.plan, PROFILE, process.cause(), name)
         self.id = link.id
         process.log.append(link)
 
@@ -72,21 +73,14 @@ class LinkSteps:
         link.reserve_esim(self.iccid, PROFILE, cause)
         price, metadata = link.requested.price, metadata_of(self.id, self.plan)
         charges = [charge_of("activation", self.id, price, metadata)] if price else []
-        self._charge(charges, link, esim)
+        self._book(charges, link, esim)
         return self
 
     def begin(self) -> "LinkSteps":
-        link = self.link
-        link.request_endpoint(self.process.clock() + timedelta(seconds=5), self.process.cause())
-        self.process.log.append(link)
-        return self
+        return self._do(lambda link, cause: link.request_endpoint(cause.at + CALL, cause))
 
     def activate(
-        self,
-        lpa: Sealed | None = LPA,
-        addon_id: str | None = "addon-1",
-        *,
-        adopted: bool = False,
+        self, lpa: Sealed | None = LPA, addon_id: str | None = "addon-1", *, adopted: bool = False
     ) -> "LinkSteps":
         """Activate a link, with all that has to be before it."""
         link = self.link
@@ -113,15 +107,12 @@ class LinkSteps:
         refunds = []
         if refund is not None and price is not None:
             refunds.append(refund_of("activation", self.id, refund, price, metadata))
-        self._refund(refunds, link, *esims)
+        self._book(refunds, link, *esims)
         return self
 
     def remove_endpoint(self) -> "LinkSteps":
-        link = self.link
-        link.note_endpoint_found("endpoint-late", self.process.cause())
-        link.note_endpoint_removed(self.process.cause())
-        self.process.log.append(link)
-        return self
+        self._do(lambda link, cause: link.note_endpoint_found("endpoint-late", cause))
+        return self._do(lambda link, cause: link.note_endpoint_removed(cause))
 
     def release(self) -> "LinkSteps":
         link, esim = self.link, self.process.log.get(Esim, esim_id("simulated", self.iccid))
@@ -130,42 +121,31 @@ class LinkSteps:
         self.process.log.append(link, esim)
         return self
 
-    def intend(self, status: LinkStatus) -> "LinkSteps":
+    def _do(self, step: Callable[[Link, Cause], object]) -> "LinkSteps":
         link = self.link
-        link.request_status(
-            status, self.process.clock() + timedelta(seconds=5), self.process.cause()
-        )
-        self.process.log.append(link)
+        step(link, self.process.cause())
+        if link.pending_events:
+            self.process.log.append(link)
         return self
 
+    def intend(self, status: LinkStatus) -> "LinkSteps":
+        return self._do(lambda link, cause: link.request_status(status, cause.at + CALL, cause))
+
     def settle(self, status: LinkStatus) -> "LinkSteps":
-        link = self.link
-        link.settle_status(status, self.process.cause())
-        self.process.log.append(link)
-        return self
+        return self._do(lambda link, cause: link.settle_status(status, cause))
 
     def switch(self, status: LinkStatus) -> "LinkSteps":
         return self.intend(status).settle(status)
 
     def rename(self, name: str | None) -> "LinkSteps":
-        link = self.link
-        link.rename(name, self.process.cause())
-        if link.pending_events:
-            self.process.log.append(link)
-        return self
+        return self._do(lambda link, cause: link.rename(name, cause))
 
     def intend_end(self, kind: EndKind) -> "LinkSteps":
-        link = self.link
-        link.request_end(kind, self.process.clock() + SOON, self.process.cause())
-        self.process.log.append(link)
-        return self
+        return self._do(lambda link, cause: link.request_end(kind, cause.at + SOON, cause))
 
     def keep(self) -> "LinkSteps":
         """Give its end up."""
-        link = self.link
-        link.keep(self.process.cause())
-        self.process.log.append(link)
-        return self
+        return self._do(lambda link, cause: link.keep(cause))
 
     def finish(self) -> "LinkSteps":
         """End it, with what is left of its charges if that was intended."""
@@ -176,45 +156,33 @@ class LinkSteps:
     def see(
         self, status: LinkStatus, installed: datetime | None = None, used: datetime | None = None
     ) -> "LinkSteps":
-        link = self.link
-        link.note_seen(status, installed, used, self.process.cause())
-        if link.pending_events:
-            self.process.log.append(link)
-        return self
+        return self._do(lambda link, cause: link.note_seen(status, installed, used, cause))
 
     def tell(self, percent: float, expires_at: datetime | None = None) -> "LinkSteps":
         """Record how much of the first plan is used up, and when it ends."""
-        link = self.link
-        activation_id = next(iter(link.activations))
-        link.note_used(activation_id, percent, self.process.cause())
-        if expires_at is not None:
-            link.note_expiry_near(activation_id, expires_at, self.process.cause())
-        if link.pending_events:
-            self.process.log.append(link)
-        return self
+
+        def step(link: Link, cause: Cause) -> None:
+            activation_id = next(iter(link.activations))
+            link.note_used(activation_id, percent, cause)
+            if expires_at is not None:
+                link.note_expiry_near(activation_id, expires_at, cause)
+
+        return self._do(step)
 
     def store_lpa(self, lpa: Sealed = LPA) -> "LinkSteps":
-        link = self.link
-        link.store_lpa(lpa, self.process.cause())
-        self.process.log.append(link)
-        return self
+        return self._do(lambda link, cause: link.store_lpa(lpa, cause))
 
     def change(self, remove: Sequence[UUID] = (), add: Sequence[BoughtPlan] = ()) -> "ChangeSteps":
         return ChangeSteps(self, remove, add)
 
-    def _charge(self, charges: Sequence[Charge], *aggregates: Link | Esim | PlanChange) -> None:
-        if not charges:
+    def _book(
+        self, entries: Sequence[Charge | Refund], *aggregates: Link | Esim | PlanChange
+    ) -> None:
+        if not entries:
             self.process.log.append(*aggregates)
             return
         wallet, cause = wallet_id(self.organization_id), self.process.cause()
-        self.process.committer.commit(wallet, lambda w: w.book(charges, cause), *aggregates)
-
-    def _refund(self, refunds: Sequence[Refund], *aggregates: Link | Esim | PlanChange) -> None:
-        if not refunds:
-            self.process.log.append(*aggregates)
-            return
-        wallet, cause = wallet_id(self.organization_id), self.process.cause()
-        self.process.committer.commit(wallet, lambda w: w.book(refunds, cause), *aggregates)
+        self.process.committer.commit(wallet, lambda w: w.book(entries, cause), *aggregates)
 
 
 class ChangeSteps:
@@ -224,16 +192,7 @@ class ChangeSteps:
         self, life: LinkSteps, remove: Sequence[UUID] = (), add: Sequence[BoughtPlan] = ()
     ) -> None:
         self.life, self.process, link = life, life.process, life.link
-        change = PlanChange.request(
-            uuid4(),
-            self.process.cause(),
-            organization_id=life.organization_id,
-            link_id=life.id,
-            removals=[Removal(each, link.activations[each].plan) for each in remove],
-            plans=add,
-            currency="USD",
-            deadline=self.process.clock() + SOON,
-        )
+        change = asked_change(link, remove, add, self.process.cause())
         self.id = change.id
         link.open_plan_change(change.id, self.process.cause())
         charges = [
@@ -241,7 +200,7 @@ class ChangeSteps:
             for each in change.requested.additions
             if each.price is not None
         ]
-        life._charge(charges, change, link)  # noqa: SLF001  # Two halves of one helper.
+        life._book(charges, change, link)  # noqa: SLF001  # Two halves of one helper.
 
     @property
     def change(self) -> PlanChange:
@@ -249,7 +208,7 @@ class ChangeSteps:
 
     def start(self) -> "ChangeSteps":
         change = self.change
-        change.start_step(self.process.clock() + timedelta(seconds=5), self.process.cause())
+        change.start_step(self.process.clock() + CALL, self.process.cause())
         self.process.log.append(change)
         return self
 
@@ -258,15 +217,8 @@ class ChangeSteps:
         change = self.change
         if change.intent is None:
             change = self.start().change
-        link, cause, step = self.life.link, self.process.cause(), change.next
-        if isinstance(step, Addition):
-            addon_id = f"addon-{step.activation_id}"
-            change.note_added(addon_id, cause, adopted=False)
-            link.add_plan(step.activation_id, step.plan, Addon(addon_id), cause)
-        else:
-            assert step is not None
-            change.note_removed(cause)
-            link.remove_plan(step.activation_id, cause)
+        link, cause = self.life.link, self.process.cause()
+        do_step(change, link, f"addon-{uuid4()}", cause)
         if change.failure is not None or change.next is None:
             change.finish(cause)
             link.close_plan_change(cause)
@@ -289,7 +241,7 @@ class ChangeSteps:
             for each in change.requested.additions[len(change.added) :]
             if each.price is not None
         ]
-        self.life._refund(refunds, change)  # noqa: SLF001  # Two halves of one helper.
+        self.life._book(refunds, change)  # noqa: SLF001  # Two halves of one helper.
         return self
 
     def finish(self) -> "ChangeSteps":
@@ -308,14 +260,7 @@ def owe(
     fee_micros: int = 500_000,
 ) -> MonthlyFee:
     """Let the fee of a month fall due."""
-    fee = MonthlyFee.fall_due(
-        organization_id,
-        month,
-        process.cause(),
-        fee_micros=fee_micros,
-        link_ids=links,
-        currency="USD",
-    )
+    fee = due_fee(organization_id, month, links, process.cause(), fee_micros)
     process.log.append(fee)
     return fee
 

@@ -1,11 +1,11 @@
 """What tests look at in the database of read models, and projectors that can be interrupted."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, event, inspect
 
 from domain.accounts.organization import Organization
 from domain.log.aggregate import Event
@@ -14,16 +14,15 @@ from projections.engine.positions import Lag, Position, lags
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.models.wallets import Wallets
-from tests.installation import Process, SetClock
+from tests.installation import Process
 
+T = TypeVar("T")
 Rows = dict[str, list[tuple[object, ...]]]
 
 
 def place_of(process: Process, name: str) -> Position:
     with process.views.reading() as connection:
-        found = process.positions.get(connection, name)
-    assert found is not None
-    return found
+        return process.positions.get(connection, name)
 
 
 def places(process: Process) -> dict[str, int]:
@@ -57,8 +56,37 @@ def tables(process: Process) -> set[str]:
         return set(inspect(connection).get_table_names())
 
 
-def projector_of(process: Process, *models: ReadModel, clock: SetClock | None = None) -> Projector:
-    return Projector(process.source._replace(clock=clock or process.clock), models)
+def projector_of(process: Process, *models: ReadModel) -> Projector:
+    return Projector(process.source._replace(clock=process.clock), models)
+
+
+def ask(process: Process, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """Project all that there is, then ask a read model."""
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return question(connection, *arguments, **more)
+
+
+def statements(process: Process, question: Callable[[], object]) -> list[tuple[str, Any]]:
+    """Return what a question sends to the database, each with its values."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(*arguments: Any) -> None:
+        sent.append((arguments[2], arguments[3]))
+
+    event.listen(process.views.engine, "before_cursor_execute", note)
+    try:
+        question()
+    finally:
+        event.remove(process.views.engine, "before_cursor_execute", note)
+    return sent
+
+
+def plan_of(process: Process, statement: str, values: Any) -> list[str]:
+    """Return how SQLite finds what a statement asks for."""
+    with process.views.reading() as connection:
+        found = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(values))
+        return [str(line[-1]) for line in found]
 
 
 def register(process: Process, count: int) -> list[UUID]:

@@ -49,7 +49,6 @@ def test_who_buys_is_told_of_a_change_at_once_and_who_reads_then_too(
     process.projector.catch_up()
     assert plans.terms_of([plan_id]) == {plan_id: before}
     now = offered(process, plans)
-    assert now is not None
     assert now.data_mb == 5
     assert plans.terms_of([plan_id]) == {plan_id: now}
 
@@ -92,5 +91,4 @@ def test_what_a_buyer_pays_is_decided_by_the_time_of_the_purchase(
     ):
         clock.now = now
         terms = offered(process, process.known_plans)
-        assert terms is not None
         assert terms.retail_price_micros == price_micros

@@ -96,7 +96,6 @@ def fill(connection: Connection) -> None:
     for limit in limits:
         connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
     driver = connection.connection.driver_connection
-    assert driver is not None
     driver.answer_s = None
     connection.execution_options(no_parameters=True).exec_driver_sql(FILL)
 

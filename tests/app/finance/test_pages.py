@@ -19,7 +19,7 @@ from domain.cause import Cause
 from projections.finance.figures import Figures, Wanted, place_of
 from projections.finance.views import VIEWS
 from projections.models.transactions import KINDS
-from tests.app.finance.conftest import NASTY, TODAY, Shop, browsing, live
+from tests.app.finance.conftest import NASTY, Shop, browsing, live
 from tests.installation import Installation, Process, SetClock, postgresql_only
 from tests.projections.histories import look_up
 
@@ -249,16 +249,8 @@ def test_a_role_that_may_read_the_views_is_enough(
     url = re.sub(r"//[^@/]*@", "//only_reads:x@", installation.environment["DATABASE_URL"])
     installation.environment |= {"FINANCE_DATABASE_URL": url}
     reader = installation.process()
-    pages = [
-        "/",
-        "/wallets",
-        f"/wallets/{acme}",
-        "/transactions",
-        "/transactions.csv",
-        "/checks",
-        "/margin",
-    ]
-    pages += ["/statements?month=2026-03", f"/statements/{acme}?month=2026-03"]
+    pages = ["/", "/wallets", f"/wallets/{acme}", "/transactions", "/transactions.csv", "/checks"]
+    pages += ["/margin", "/statements?month=2026-03", f"/statements/{acme}?month=2026-03"]
     with browsing(reader) as browser:
         pages += ROW.findall(browser.get("/transactions?kind=refund").text)
         assert [browser.get(path).status_code for path in pages] == [200] * len(pages)
@@ -287,7 +279,3 @@ def test_a_database_that_is_gone_is_told(shop: Shop, monkeypatch: pytest.MonkeyP
     assert "python -m app migrate" in shop.get("/", 503)
     monkeypatch.setattr(Figures, "held", lambda _: UUID("x"))
     assert "A fault of this page" in shop.get("/", 500)
-
-
-def test_today_is_the_last_day(shop: Shop) -> None:
-    assert f"{TODAY.day} Mar 2026: " in shop.get("/?days=365")

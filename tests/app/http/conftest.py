@@ -28,6 +28,16 @@ def run_service(directory: Path, migrated: Seed) -> Iterator[Service]:
     migrated.drop(url)
 
 
+@pytest.fixture
+def still(tmp_path: Path, migrated: Seed) -> Iterator[Service]:
+    """A service whose threads stand still, on each database in turn."""
+    url = migrated.copy(tmp_path)
+    service = Service(tmp_path, DATABASE_URL=url)
+    yield service
+    service.stop()
+    migrated.drop(url)
+
+
 @pytest.fixture(scope="module")
 def acme(service: Service) -> Tenant:
     """An organization with 100.00 and a client with all scopes."""

@@ -72,10 +72,24 @@ def received(port: int, *parts: bytes) -> bytes:
                 connection.sendall(part)
         except (BrokenPipeError, ConnectionResetError):
             pass  # The server has answered and closed before all was sent.
-        found = b""
-        while block := connection.recv(65_536):
-            found += block
+        return read_all(connection)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Return all that comes until the other side closes."""
+    found = b""
+    while block := connection.recv(65_536):
+        found += block
     return found
+
+
+def accepts(port: int) -> bool:
+    """Tell whether somebody listens on a port."""
+    try:
+        socket.create_connection((HOST, port), timeout=20).close()
+    except OSError:
+        return False
+    return True
 
 
 def send(port: int, *parts: bytes) -> Answer:

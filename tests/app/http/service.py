@@ -85,12 +85,7 @@ class Service:
     """
 
     def __init__(
-        self,
-        directory: Path,
-        *,
-        migrated: bool = True,
-        clock: Clock = utc_now,
-        **environment: str,
+        self, directory: Path, *, migrated: bool = True, clock: Clock = utc_now, **environment: str
     ) -> None:
         files = {
             "DATABASE_URL": f"sqlite:///{directory}/service.db",

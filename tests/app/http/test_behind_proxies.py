@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.app.http.over_http import HOST, serving
+from tests.app.http.over_http import HOST, received, serving
 from tests.app.http.service import Service
 from tests.app.http.test_server import ALIVE, REFUSED, TAKEN, get
 from tests.servers.guard import wait_for
@@ -47,12 +47,7 @@ def replies(port: int, *parts: bytes) -> int:
 
 
 def alive(port: int) -> bytes:
-    with socket.create_connection((HOST, port), timeout=20) as connection:
-        connection.sendall(ALIVE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-        found = b""
-        while block := connection.recv(65_536):
-            found += block
-    return found
+    return received(port, ALIVE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
 
 
 def answered(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -59,7 +59,6 @@ def test_a_read_model_that_has_failed_is_named(make_service: MakeService) -> Non
     parts = service.container
     with parts.views.writing() as connection:
         place = parts.positions.get(connection, "jobs")
-        assert place is not None
         parts.positions.fail(connection, [place], "KeyError", parts.clock())
     reply = service.client.get("/readyz")
     assert (reply.status_code, reply.json["failed_read_models"]) == (200, ["jobs"])

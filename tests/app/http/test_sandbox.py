@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,7 +15,6 @@ from domain.errors import IncompleteNetworkAnswer
 from domain.links.bought_plan import BoughtPlan
 from domain.links.change_plans import ChangeRequest
 from domain.links.link import Link
-from projections.audit.auditor import check_log
 from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
@@ -55,9 +53,7 @@ def failing(tenant: Tenant) -> list[dict[str, Any]]:
 
 
 @pytest.mark.any_database
-def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(
-    make_service: MakeService,
-) -> None:
+def test_outside_a_sandbox_its_paths_are_as_unknown_as_any_other(make_service: MakeService) -> None:
     service = make_service(SANDBOX="false", PATH_PREFIX="/below")
     tenant, sent = service.tenant(), {"X-Request-Id": "one"}
     of_all = {each.line.split()[1] for group in sandbox.GROUPS for each in group.operations}
@@ -253,11 +249,7 @@ def test_a_dry_run_uses_up_no_failure(acme: Buyer) -> None:
 
 @pytest.mark.parametrize(
     ("failure", "status", "reason"),
-    [
-        ("no_esim", 502, "no_esim_available"),
-        ("lost_reply", 201, None),
-        ("unreachable", 201, None),
-    ],
+    [("no_esim", 502, "no_esim_available"), ("lost_reply", 201, None), ("unreachable", 201, None)],
 )
 def test_a_purchase_fails_as_a_plan_of_the_sandbox_does(
     acme: Buyer, failure: str, status: int, reason: str | None
@@ -319,19 +311,6 @@ def test_a_failure_is_one_of_those_that_are_known_and_ends(
 
 
 # Money.
-
-
-def test_play_money_is_booked_once(service: Service, acme: Buyer) -> None:
-    body = {"amount": "50.00", "reference": "tests-1"}
-    client, path = service.app.test_client, f"{SANDBOX}/deposits"
-
-    def deposit(_: int) -> int:
-        return client().post(path, json=body, headers=acme.headers).status_code
-
-    with ThreadPoolExecutor(4) as threads:
-        assert sorted(threads.map(deposit, range(4))) == [200, 200, 200, 201]
-    assert acme.balance() == "150.00"
-    assert check_log(service.container.log).failures == []
 
 
 @pytest.mark.any_database

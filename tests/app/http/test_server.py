@@ -12,8 +12,9 @@ import pytest
 from app.http import server
 from app.http.docs import DOCUMENT
 from app.http.edge.input import BODY_BYTES_MAX
+from app.security.authorization import HEADER_TWICE
 from tests.app.http.described import described, differences
-from tests.app.http.over_http import HOST, Answer, received, request, send, serving
+from tests.app.http.over_http import HOST, Answer, read_all, received, request, send, serving
 from tests.app.http.service import Service, Tenant
 
 pytestmark = pytest.mark.any_database
@@ -53,18 +54,13 @@ LINE, BODY, TARGET, NAME = (
 # What a client could send so that a proxy and we would end its request at different places, and
 # what else is no request: the status, and how the reason begins.
 REFUSED = {
-    "nonsense": (b"nonsense\r\n\r\n", 400, LINE),
     "a word too many": (b"GET / HTTP/1.1 more\r\n\r\n", 400, LINE),
-    "HTTP/2.0": (get(b"Host: a", first=b"GET / HTTP/2.0"), 400, LINE),
     "HTTP/1.2": (get(b"Host: a", first=b"GET / HTTP/1.2"), 400, LINE),
     "HTTP/0.9": (b"GET /\r\n\r\n", 400, LINE),
-    "TLS": (b"\x16\x03\x01\x02\r\n\r\n", 400, LINE),
-    "a target beyond ASCII": (get(b"Host: a", first=b"GET /\xff HTTP/1.1"), 400, LINE),
     "NUL in the target": (get(b"Host: a", first=b"GET /\0 HTTP/1.1"), 400, LINE),
     "NUL in a value": (get(b"Host: a", b"X: a\0b"), 400, LINE),
     "NUL in a name": (get(b"Host: a", b"X\0: a"), 400, LINE),
     "a space in a name": (get(b"Host: a", b"X y: a"), 400, LINE),
-    "no colon": (get(b"Host: a", b"bad header"), 400, LINE),
     "no name": (get(b"Host: a", b": a"), 400, LINE),
     "a folded header": (get(b"Host: a", b"X: a", b" b: c"), 400, LINE),
     "a folded first header": (get(b" Host: a"), 400, LINE),
@@ -94,11 +90,7 @@ REFUSED = {
     "a space before the colon": (post(b"Content-Length : 1"), 400, LINE),
     "chunked twice": (post(b"Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n"), 400, LINE),
     "a control before the coding": (post(b"Transfer-Encoding: \x0bchunked"), 400, LINE),
-    "chunks in HTTP/1.0": (
-        get(b"Transfer-Encoding: chunked", first=b"POST / HTTP/1.0"),
-        400,
-        LINE,
-    ),
+    "chunks in HTTP/1.0": (get(b"Transfer-Encoding: chunked", first=b"POST / HTTP/1.0"), 400, LINE),
     "a chunk of no length": (chunks(b"zz\r\n"), 400, BODY),
     "a chunk in 0x": (chunks(b"0x1\r\na\r\n0\r\n\r\n"), 400, BODY),
     "a negative chunk": (chunks(b"-1\r\na\r\n0\r\n\r\n"), 400, BODY),
@@ -109,7 +101,6 @@ REFUSED = {
     "a line feed after the chunks": (chunks(b"1\r\na\r\n0\r\n\n"), 400, BODY),
     "a line feed in an extension": (chunks(b"1;a\nb\r\na\r\n0\r\n\r\n"), 400, BODY),
     "a length as a trailer": (chunks(b"1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n"), 400, BODY),
-    "no host": (get(), 400, f"{NAME} is missing"),
     "two hosts": (get(b"Host: a", b"Host: a"), 400, "There is more than one"),
     "two hosts in HTTP/1.0": (
         get(b"Host: a", b"Host: a", first=b"GET / HTTP/1.0"),
@@ -124,17 +115,11 @@ REFUSED = {
         f"target {odd.decode()}": (get(b"Host: a", first=b"GET %s HTTP/1.1" % odd), 400, TARGET)
         for odd in (b"*://x/livez", b"*", b"ftp://a/", b"http:///x", b"http://u@a/", b"/livez#a")
     },
-    "an unknown method": (get(b"Host: a", first=b"BREW /livez HTTP/1.1"), 501, "This method"),
-    "a tunnel": (get(b"Host: a", first=b"CONNECT a:443 HTTP/1.1"), 501, "This method"),
     **{
         f"coding {odd}": (post(b"Transfer-Encoding: " + odd.encode()), 501, "This method")
         for odd in ("gzip", "gzip, chunked", "identity", "xchunked", '"chunked"')
     },
-    "a large body": (post(b"Content-Length: %d" % (BODY_BYTES_MAX + 1)), 413, "The body"),
     "large chunks": (chunks((b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 17), 413, "The body"),
-    "a long target": (b"GET /?" + LONG, 414, "The URL"),
-    "a long header": (b"GET / HTTP/1.1\r\nX: " + LONG, 431, "There are over"),
-    "many headers": (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, 431, "There are over"),
     "a long extension of a chunk": (chunks(b"1;" + LONG), 431, "There are over"),
 }
 
@@ -154,11 +139,9 @@ def test_what_is_no_request_is_refused_and_nothing_behind_it_is_one(port: int, t
 
 
 TAKEN = {
-    "an absolute target": get(b"Host: a", first=b"GET http://api.example/livez HTTP/1.1"),
     "capitals": get(b"Host: A", first=b"GET HTTPS://API.example:443/livez?a=b HTTP/1.1"),
     "an IPv6 address": get(b"Host: [::1]:8080", first=b"GET /livez HTTP/1.1"),
     "an empty port": get(b"Host: a_b.example:", first=b"GET /livez HTTP/1.1"),
-    "HTTP/1.0 without a host": get(first=b"GET /livez HTTP/1.0"),
     "empty lines before it": b"\r\n\r\n" + ALIVE,
     "a body that nobody reads": get(b"Host: a", b"Content-Length: 2", first=b"GET /livez HTTP/1.1")
     + b"ab",
@@ -168,7 +151,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("title", TAKEN)
 def test_what_is_odd_but_right_is_answered(port: int, title: str) -> None:
-    found = received(port, TAKEN[title], b"" if b"HTTP/1.0" in TAKEN[title] else request(LAST))
+    found = received(port, TAKEN[title], request(LAST))
     assert found.startswith(b"HTTP/1.1 200 OK\r\n")
     assert found.endswith(b'{"ok":true}')
     assert b"\r\nserver:" not in found
@@ -254,6 +237,7 @@ def test_headers_that_come_twice_are_no_organization(port: int, acme: Tenant) ->
     twice = f"X-Organization-Id: {acme.id}\r\n".encode() * 2
     answer = send(port, head[:-2] + twice + b"\r\n")
     assert (answer.status, answer.code()) == (403, "ORGANIZATION_NOT_FOUND")
+    assert answer.json()["error"]["message"] == HEADER_TWICE
 
 
 def test_a_header_with_underscores_is_not_taken_for_one_with_hyphens(port: int) -> None:
@@ -318,10 +302,7 @@ def test_who_only_ends_its_own_side_is_answered(port: int, acme: Tenant) -> None
     with socket.create_connection((HOST, port), timeout=10) as connection:
         connection.sendall(head * 2)
         connection.shutdown(socket.SHUT_WR)
-        found = b""
-        while block := connection.recv(65_536):
-            found += block
-    assert found.count(b"HTTP/1.1 200 ") == 2
+        assert read_all(connection).count(b"HTTP/1.1 200 ") == 2
 
 
 def test_a_client_that_offers_http_2_is_answered_with_its_body(port: int, acme: Tenant) -> None:

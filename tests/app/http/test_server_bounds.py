@@ -5,7 +5,7 @@ import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 from wsgiref.types import StartResponse
 
@@ -17,7 +17,7 @@ from app.http.gateway import Gateway, OwnReplies
 from app.http.server import Server
 from app.settings import HTTP_THREADS
 from domain.cause import utc_now
-from tests.app.http.over_http import HOST, listeners
+from tests.app.http.over_http import HOST, accepts, listeners, read_all, running
 from tests.installation import wait_until
 
 ALIVE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -39,22 +39,18 @@ class Served:
         self.go = Event()
         self.at_work = 0
         self.counted: list[object] = []
-        opened = listeners()
-        self.address = (HOST, int(opened[0].getsockname()[1]))
+        opened, self.running = listeners(), ExitStack()
         replies = OwnReplies(utc_now, count=lambda *each: self.counted.append(each))
-        made = Gateway(self._answer, replies, self.address, many=False)
+        made = Gateway(self._answer, replies, opened[0].getsockname(), many=False)
         self.server = Server(opened, made, read_s, finish_s=10)
-        self.thread = Thread(target=self.server.run)
-        self.thread.start()
+        self.port = self.running.enter_context(running(self.server))
 
     def close(self) -> None:
         self.go.set()
-        self.server.stop()
-        self.thread.join(15)
-        assert not self.thread.is_alive()
+        self.running.close()
 
     def connect(self, stack: ExitStack, sent: bytes = b"") -> socket.socket:
-        connection = socket.create_connection(self.address, timeout=20)
+        connection = socket.create_connection((HOST, self.port), timeout=20)
         stack.enter_context(connection)
         connection.sendall(sent)
         return connection
@@ -96,13 +92,6 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     made = Served(READ_S)
     yield made
     made.close()
-
-
-def read_all(connection: socket.socket) -> bytes:
-    found = b""
-    while block := connection.recv(65_536):
-        found += block
-    return found
 
 
 def is_closed(connection: socket.socket) -> Callable[[], bool]:
@@ -184,12 +173,10 @@ def test_what_is_at_work_at_the_end_is_answered(served: Served) -> None:
         served.server.stop()
         wait_until(is_closed(idle))
         wait_until(is_closed(half))
-        with pytest.raises(OSError, match="refused"):
-            socket.create_connection(served.address)
+        assert not accepts(served.port)
         served.go.set()
         assert read_all(working).endswith(b"6\r\nfirst \r\n6\r\nsecond\r\n0\r\n\r\n")
-    served.thread.join(10)
-    assert not served.thread.is_alive()
+    served.running.close()
 
 
 def test_a_request_that_is_nearly_there_at_the_end_is_answered(served: Served) -> None:
@@ -197,7 +184,7 @@ def test_a_request_that_is_nearly_there_at_the_end_is_answered(served: Served) -
         working, half = served.connect(stack, WAIT), served.connect(stack, QUICK[:-2])
         wait_until(lambda: served.at_work == 1)
         served.server.stop()
-        wait_until(lambda: not _accepts(served.address))
+        wait_until(lambda: not accepts(served.port))
         half.sendall(b"\r\n")
         answer = read_all(half)
         assert answer.startswith(b"HTTP/1.1 200")
@@ -297,11 +284,3 @@ def test_a_client_that_leaves_in_the_midst_of_a_reply_costs_a_thread_nothing(
             served.connect(stack, QUICK)
             served.connect(stack, LARGE)
     assert served.ask() == b"HTTP/1.1 200"
-
-
-def _accepts(address: tuple[str, int]) -> bool:
-    try:
-        socket.create_connection(address, timeout=10).close()
-    except OSError:
-        return False
-    return True

@@ -88,8 +88,6 @@ class OtherProcess:
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._orders, self._answers = self._process.stdin, self._process.stdout
         assert self._answers.readline() == "ready\n"
 

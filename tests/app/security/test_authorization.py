@@ -6,9 +6,8 @@ from uuid import uuid4
 import pytest
 
 from app.security.authorization import Caller
-from domain.accounts.organization import SCOPES, Status
+from domain.accounts.organization import Status
 from domain.errors import (
-    InsufficientScope,
     OrganizationInactive,
     OrganizationNotFound,
     OrganizationSuspended,
@@ -34,23 +33,15 @@ paces = pytest.mark.parametrize("pace", [at_once, projected])
 
 @paces
 def test_a_client_of_an_active_organization_is_let_in(house: House, pace: Pace) -> None:
-    cause = house.process.cause()
-    house.process.accounts.change_organization(
-        house.organization_id, lambda each: each.change_price(7_000, cause)
-    )
-    house.process.accounts.change_organization(
-        house.organization_id, lambda each: each.switch_lookup(cause, enabled=False)
-    )
     pace(house)
-    who = (house.client_id, house.organization_id)
-    assert house.authorize() == Caller(*who, price_micros=7_000, lookup_enabled=False)
-
-
-@paces
-def test_an_organization_has_no_price_of_its_own_and_lookups_on(house: House, pace: Pace) -> None:
-    pace(house)
-    who = (house.client_id, house.organization_id)
+    who, cause = (house.client_id, house.organization_id), house.process.cause()
     assert house.authorize() == Caller(*who, price_micros=None, lookup_enabled=True)
+    change = house.process.accounts.change_organization
+    change(house.organization_id, lambda each: each.change_price(7_000, cause))
+    change(house.organization_id, lambda each: each.switch_lookup(cause, enabled=False))
+    house.clock.forward(seconds=2)
+    pace(house)
+    assert house.authorize() == Caller(*who, price_micros=7_000, lookup_enabled=False)
 
 
 @paces
@@ -93,16 +84,6 @@ def test_an_organization_that_is_not_active_is_refused(
     house.move_to("active")
     pace(house)
     assert house.authorize().client_id == house.client_id
-
-
-@paces
-def test_a_missing_scope_is_refused(house: House, pace: Pace) -> None:
-    pace(house)
-    for scope in SCOPES:
-        caller = house.authorize(scope=scope, granted=frozenset({scope}))
-        assert caller.client_id == house.client_id
-        with pytest.raises(InsufficientScope):
-            house.authorize(scope=scope, granted=ALL - {scope})
 
 
 @paces

@@ -78,7 +78,6 @@ def caught_up_at(house: House, moment: datetime) -> None:
     with house.process.views.writing() as connection:
         for model in ("api_clients", "organizations"):
             place = house.process.positions.get(connection, model)
-            assert place is not None
             house.process.positions.caught_up(connection, [place], moment)
 
 
@@ -88,7 +87,6 @@ def test_one_model_that_stands_still_is_not_believed(house: House) -> None:
     house.clock.forward(seconds=10)
     with house.process.views.writing() as connection:
         place = house.process.positions.get(connection, "api_clients")
-        assert place is not None
         house.process.positions.caught_up(connection, [place], house.clock())
     with pytest.raises(OrganizationSuspended):
         house.authorize()

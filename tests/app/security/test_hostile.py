@@ -31,16 +31,8 @@ NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
 CPU_S_MAX = 0.25  # A thousand times what a refusal takes, so that a slow machine passes.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-
-REASONS = {
-    MALFORMED,
-    UNKNOWN_KEY,
-    WRONG_SIGNATURE,
-    WRONG_AUDIENCE,
-    WRONG_ISSUER,
-    EXPIRED,
-    NOT_YET,
-}
+REASONS = {MALFORMED, UNKNOWN_KEY, WRONG_SIGNATURE, WRONG_AUDIENCE, WRONG_ISSUER}
+REASONS |= {EXPIRED, NOT_YET}
 
 
 class Court:
@@ -88,7 +80,6 @@ def test_every_forged_token_is_refused(court: Court) -> None:
         refused = court.refusal(token)
         assert process_time() - started < CPU_S_MAX, name
         assert str(refused) in REASONS, name  # So it holds no word of the token.
-        assert refused is not None
         assert (refused.__context__, refused.details) == (None, {}), name
 
 
@@ -102,13 +93,6 @@ def test_the_same_token_without_a_forgery_is_accepted(court: Court) -> None:
 def test_a_key_of_the_other_algorithm_serves_no_forger_either(court: Court) -> None:
     forgeries = court.forgeries(court.other_type_kid)
     assert all(court.refuses(token) for name, token in forgeries.items() if "another key" in name)
-
-
-def test_no_forgery_is_another_under_a_new_name(court: Court) -> None:
-    honest = honest_token(court.pem, court.kid, ISSUER, AUDIENCE, NOW)
-    assert len(set(court.hostile.values())) == len(court.hostile)
-    assert len(court.hostile) >= 40
-    assert honest not in court.hostile.values()
 
 
 def test_no_letter_of_a_token_can_be_changed(court: Court) -> None:

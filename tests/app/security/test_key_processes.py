@@ -12,14 +12,13 @@ from tests.app.security.rings import RETIRE_AFTER_S, OtherProcess
 
 
 @pytest.fixture
-def others(directory: Path, request: pytest.FixtureRequest) -> Iterator[list[OtherProcess]]:
-    processes = [OtherProcess(directory, request.param) for _ in range(3)]
+def others(directory: Path) -> Iterator[list[OtherProcess]]:
+    processes = [OtherProcess(directory, "ES256") for _ in range(3)]
     yield processes
     for process in processes:
         process.close()
 
 
-@pytest.mark.parametrize("others", ["ES256"], indirect=True)
 def test_processes_that_start_at_once_end_with_one_key_and_one_pepper(
     others: list[OtherProcess], directory: Path
 ) -> None:
@@ -31,7 +30,6 @@ def test_processes_that_start_at_once_end_with_one_key_and_one_pepper(
     assert not (directory / ".draft").exists()
 
 
-@pytest.mark.parametrize("others", ["ES256"], indirect=True)
 def test_another_process_verifies_with_a_fresh_key_at_once_and_soon_signs_with_it(
     others: list[OtherProcess], directory: Path
 ) -> None:

@@ -52,9 +52,7 @@ def test_a_process_that_needs_nothing_more_is_ready(open_endpoint: Callable[...,
     assert get("/admin")[0] == 404
 
 
-def test_what_is_missing_is_said_while_the_process_lives(
-    open_endpoint: Callable[..., Get],
-) -> None:
+def test_what_is_missing_is_said_while_the_process_lives(open_endpoint: Callable[..., Get]) -> None:
     get = open_endpoint(lambda: "the tables are not up to date", lambda: None)
     status, body = get("/readyz")
     assert (status, json.loads(body)["missing"]) == (503, ["the tables are not up to date"])

@@ -41,7 +41,6 @@ class Worker:
             cwd=ROOT,
             text=True,
         )
-        assert self.process.stdout is not None
         assert self.process.stdout.readline() == "ready\n"
 
     def kill(self) -> None:

@@ -2,13 +2,7 @@
 
 from datetime import timedelta
 
-from domain.accounts.organization import (
-    ENDLESS_ENDS,
-    FIRST_SCOPES,
-    NAMED_ONLY,
-    SCOPES,
-    ApiClient,
-)
+from domain.accounts.organization import ENDLESS_ENDS, FIRST_SCOPES, NAMED_ONLY, SCOPES, ApiClient
 from tests.domain.build import ORGANIZATION, cause
 from tests.story import Story, fact
 
@@ -16,11 +10,7 @@ from tests.story import Story, fact
 def registered(*scopes: str) -> Story[ApiClient]:
     return Story(
         ApiClient.register(
-            "partner-1",
-            cause(),
-            organization_id=ORGANIZATION,
-            scopes=scopes,
-            secret_hash="hash-1",
+            "partner-1", cause(), organization_id=ORGANIZATION, scopes=scopes, secret_hash="hash-1"
         )
     )
 

@@ -41,9 +41,7 @@ class Overtaken(Committer):
         return super().commit(wallet_id, change, *others)
 
 
-def test_of_two_at_once_one_has_booked_the_payment_and_the_other_finds_it(
-    process: Process,
-) -> None:
+def test_of_two_at_once_one_has_booked_the_payment_and_the_other_finds_it(process: Process) -> None:
     organization = process.organization("1.00")
     asked = (organization, 1_000_000, "bank-2", process.cause())
     first: list[bool] = []

@@ -6,7 +6,8 @@ import pytest
 
 from domain.accounts.committer import Change
 from domain.accounts.wallet import Wallet, wallet_id
-from tests.domain.build import ORGANIZATION, adjustment, cause, charge, lookup, open_wallet, take
+from domain.lookups.number_lookup import NumberLookup
+from tests.domain.build import ORGANIZATION, adjustment, cause, charge, lookup, take
 from tests.domain.crowd import PATIENCE_S, Crowd
 from tests.domain.writers import Writer, balance, everything, ledger
 
@@ -48,20 +49,8 @@ def commit_bug(writer: Writer, bug: Change) -> int:
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_bug_leaves_no_trace(writer: Writer, bug: Change) -> None:
-    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
-    before = everything(writer.log)
-    with pytest.raises(Exception):  # noqa: B017, PT011  # Whatever it raises is its own answer.
-        commit_bug(writer, bug)
-    assert everything(writer.log) == before
-    take(writer.committer, "0.70")
-    assert balance(writer.log) == "0.30"
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_the_neighbours_of_a_bug_are_committed(crowd: Crowd, bug: Change) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+def test_a_bug_leaves_no_trace_and_its_neighbours_are_committed(crowd: Crowd, bug: Change) -> None:
+    log, committer = crowd.fund()
     with crowd.waiting():
         first, wrong, last = crowd.queue_up(
             partial(take, committer, "0.10"),
@@ -71,5 +60,6 @@ def test_the_neighbours_of_a_bug_are_committed(crowd: Crowd, bug: Change) -> Non
     assert wrong.exception(PATIENCE_S)
     assert [first.exception(PATIENCE_S), last.exception(PATIENCE_S)] == [None, None]
     assert len(ledger(log)) == 3
+    assert sum(isinstance(each.event, NumberLookup.Event) for each in everything(log)) == 2
     take(committer, "0.70")
     assert balance(log) == "0.00"

@@ -46,24 +46,15 @@ def prepare(writer: Writer, script: Script) -> None:
 
 
 @pytest.mark.parametrize("script", SETTLED)
-def test_an_outcome_is_settled_before_the_reply(funded: Writer, script: Script) -> None:
-    prepare(funded, script)
-    position = take(funded.committer, "0.10")
-    assert funded.recorder.faults_left == 0
-    assert position == funded.log.head()
-    assert balance(funded.log) == "0.90"
-    take(funded.committer, "0.10")
-    assert balance(funded.log) == "0.80"
-
-
-@pytest.mark.parametrize("script", SETTLED)
-def test_the_outcome_of_a_batch_is_settled_for_all_of_it(crowd: Crowd, script: Script) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+def test_an_outcome_is_settled_before_the_reply_for_all_of_a_batch(
+    crowd: Crowd, script: Script
+) -> None:
+    log, committer = crowd.fund()
     with crowd.waiting():
         calls = crowd.queue_up(*[partial(take, committer, "0.10")] * 3)
         crowd.writer.recorder.meanwhile = partial(prepare_second, crowd.writer, script)
     assert [call.exception(PATIENCE_S) for call in calls] == [None] * 3
+    assert calls[-1].result() == log.head()
     assert crowd.writer.recorder.faults_left == 0
     take(committer, "0.10")
     assert balance(log) == "0.60"

@@ -52,8 +52,7 @@ def test_fifty_threads_spend_the_last_cent_once(
 
 
 def test_all_that_wait_are_committed_as_one(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         calls = crowd.queue_up(*[partial(take, committer, "0.01")] * 20)
         before = log.appended.count
@@ -65,8 +64,7 @@ def test_all_that_wait_are_committed_as_one(crowd: Crowd) -> None:
 def test_who_comes_while_the_committer_gives_way_is_in_the_same_commit(
     monkeypatch: pytest.MonkeyPatch, crowd: Crowd
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     late: list[Future[int]] = []
 
     def give_way() -> None:
@@ -83,8 +81,7 @@ def test_who_comes_while_the_committer_gives_way_is_in_the_same_commit(
 def test_the_committer_gives_way_while_it_has_company_and_hardly_for_a_lone_client(
     monkeypatch: pytest.MonkeyPatch, crowd: Crowd
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    _, committer = crowd.fund()
     given: list[None] = []
     monkeypatch.setattr(domain.accounts.committer, "give_way", lambda: given.append(None))
     for _ in range(20):
@@ -100,8 +97,7 @@ def test_the_committer_gives_way_while_it_has_company_and_hardly_for_a_lone_clie
 
 
 def test_a_refusal_fails_alone_and_leaves_nothing_behind(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         first, refused, last = crowd.queue_up(
             partial(take, committer, "0.60"),
@@ -116,8 +112,7 @@ def test_a_refusal_fails_alone_and_leaves_nothing_behind(crowd: Crowd) -> None:
 
 
 def test_what_is_paid_in_ahead_in_the_same_batch_can_be_spent(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "0", ORGANIZATION)
+    log, committer = crowd.fund("0")
     with crowd.waiting():
         calls = crowd.queue_up(
             partial(take, committer, "0.50"),  # Too early: refused, then looked at once more.
@@ -130,8 +125,7 @@ def test_what_is_paid_in_ahead_in_the_same_batch_can_be_spent(crowd: Crowd) -> N
 
 
 def test_of_twins_on_one_stream_exactly_one_is_charged(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     stream_id = uuid4()
     twins = [lookup(stream_id, f"request-{number}") for number in range(5)]
     with crowd.waiting():
@@ -147,8 +141,7 @@ def test_a_full_queue_turns_callers_away_at_once(
 ) -> None:
     monkeypatch.setattr(domain.accounts.committer, "QUEUE_MAX", 3)
     crowd: Crowd = request.getfixturevalue("crowd")  # Made with the narrow queue.
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         calls = crowd.queue_up(*[partial(take, committer, "0.01")] * 3)
         with pytest.raises(ServiceUnavailable):
@@ -160,8 +153,7 @@ def test_a_full_queue_turns_callers_away_at_once(
 def test_a_caller_who_loses_patience_before_being_taken_is_never_charged(
     monkeypatch: pytest.MonkeyPatch, crowd: Crowd
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         monkeypatch.setattr(domain.accounts.committer, "WAIT_S", 0.01)
         with pytest.raises(ServiceUnavailable):
@@ -174,8 +166,7 @@ def test_a_caller_who_loses_patience_before_being_taken_is_never_charged(
 def test_a_command_that_is_taken_runs_to_its_end_without_its_caller(
     monkeypatch: pytest.MonkeyPatch, crowd: Crowd
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     monkeypatch.setattr(domain.accounts.committer, "WAIT_S", 0.01)
     with crowd.waiting() as stalled:
         assert isinstance(stalled.exception(PATIENCE_S), ServiceUnavailable)
@@ -185,8 +176,7 @@ def test_a_command_that_is_taken_runs_to_its_end_without_its_caller(
 
 
 def test_closing_commits_what_waits_and_refuses_what_comes_later(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     stream_id = uuid4()
     twins = [lookup(stream_id, f"request-{number}") for number in range(2)]
     with crowd.waiting():
@@ -215,8 +205,7 @@ def test_a_committer_that_never_worked_closes_too(writer: Writer) -> None:
 
 
 def test_what_must_be_first_is_refused_and_costs_the_others_nothing(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     begun, told = uuid4(), list[str]()
     pay_for(committer, lookup(begun), "0.10")
     streams = [begun, uuid4(), begun, uuid4()]
@@ -233,8 +222,7 @@ def test_what_must_be_first_is_refused_and_costs_the_others_nothing(crowd: Crowd
 
 
 def test_of_twins_that_must_be_first_one_is(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     stream, told = uuid4(), list[str]()
     with crowd.waiting():
         one, *others = [first(committer, stream, told) for _ in range(3)]
@@ -249,8 +237,7 @@ def test_of_twins_that_must_be_first_one_is(crowd: Crowd) -> None:
 def test_a_log_that_cannot_tell_who_is_first_fails_only_who_asks(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     told = list[str]()
 
     def gone(_: object) -> None:
@@ -270,8 +257,7 @@ def test_a_log_that_cannot_tell_who_is_first_fails_only_who_asks(
 def test_an_error_that_nobody_expects_is_answered_at_once(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     told = list[str]()
 
     def breaks(_: object) -> None:
@@ -291,8 +277,7 @@ def test_an_error_that_nobody_expects_is_answered_at_once(
 
 
 def test_one_ring_wakes_whoever_has_many_in_a_batch(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    _, committer = crowd.fund()
     told = list[str]()
     ring = partial(told.append, "rung")
     with crowd.waiting():
@@ -303,10 +288,7 @@ def test_one_ring_wakes_whoever_has_many_in_a_batch(crowd: Crowd) -> None:
 
 
 def first(
-    committer: Committer,
-    stream: UUID,
-    told: list[str],
-    ring: Callable[[], object] | None = None,
+    committer: Committer, stream: UUID, told: list[str], ring: Callable[[], object] | None = None
 ) -> Command:
     """Submit a charge for a lookup that must be the first event of a stream; wait for nothing."""
     payment = charge("0.10")

@@ -16,14 +16,12 @@ from tests.story import state_of
 
 def change(wallet: Wallet | None) -> None:
     """Take a micro-unit without storing it."""
-    assert wallet is not None
     wallet.charge(charge("0.000001"), cause())
     wallet.collect_events()
 
 
 def balance_of(cache: WalletCache, stream: UUID) -> int:
     wallet = cache.get(stream)
-    assert wallet is not None
     return wallet.balance_micros
 
 
@@ -32,7 +30,6 @@ def test_a_wallet_is_loaded_once_and_then_held(writer: Writer) -> None:
     cache = WalletCache(writer.log)
     wallet = cache.get(stream)
     pay_in(writer.committer, "1.00")
-    assert wallet is not None
     assert cache.get(stream) is wallet
     assert wallet.balance_micros == 1_000_000
 
@@ -43,8 +40,6 @@ def test_a_refreshed_wallet_is_that_of_the_log(writer: Writer) -> None:
     cache.get(stream)
     pay_in(writer.committer, "1.00")
     refreshed, loaded = cache.refresh(stream), WalletCache(writer.log).get(stream)
-    assert refreshed is not None
-    assert loaded is not None
     assert state_of(refreshed) == state_of(loaded)
     assert cache.get(stream) is refreshed
 

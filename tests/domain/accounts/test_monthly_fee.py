@@ -18,12 +18,7 @@ PRICE = PaidPrice(4_500_000, "EUR", derive_id("transaction", FEE))
 
 def fee(fee_micros: int = 1_500_000, links: list[UUID] = LINKS) -> MonthlyFee:
     return MonthlyFee.fall_due(
-        ORGANIZATION,
-        "2026-03",
-        cause(),
-        fee_micros=fee_micros,
-        link_ids=links,
-        currency="EUR",
+        ORGANIZATION, "2026-03", cause(), fee_micros=fee_micros, link_ids=links, currency="EUR"
     )
 
 

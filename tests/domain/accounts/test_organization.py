@@ -1,10 +1,12 @@
 """An organization: may it call, for how much, and does it look numbers up."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from domain.accounts.organization import Organization, Status
+from domain.accounts.organization import THRESHOLDS_MAX, Organization, Status
+from domain.errors import RateLimited
 from domain.log.aggregate import Event
 from tests.domain.build import ORGANIZATION, cause
 from tests.story import Story, fact
@@ -78,3 +80,13 @@ def test_a_limit_is_set_and_given_up_again_and_zero_is_one(
         story.when(lambda organization, value=value: set_it(organization, value, cause()))
         story.then(fact(event, **{field: value}), **{held: value})
         story.when(lambda organization, value=value: set_it(organization, value, cause())).then()
+
+
+def test_a_threshold_is_changed_some_times_a_day_and_its_stream_stays_short() -> None:
+    def threshold(micros: int | None, minute: int = 0) -> Callable[[Organization], None]:
+        return lambda organization: organization.set_low_balance_threshold(micros, cause(minute))
+
+    story = registered().given(*map(threshold, range(THRESHOLDS_MAX)))
+    story.when(threshold(THRESHOLDS_MAX - 1)).then()
+    story.when(threshold(None)).refused(RateLimited)
+    story.when(threshold(None, 12 * 60)).then(fact(Organization.LowBalanceThresholdSet))

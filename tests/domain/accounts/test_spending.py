@@ -94,7 +94,6 @@ def test_a_monthly_fee_is_never_refused_and_counts() -> None:
 
 def test_a_month_begins_with_nothing_spent_and_a_clock_set_back_begins_none() -> None:
     story = wallet(limited("1.00", "1.00"))
-    assert story.aggregate.spending is not None
     assert story.aggregate.spending.left_micros(APRIL.at) == 1_000_000
     story.when(charged("0.40", APRIL)).then(
         fact(Wallet.Charged, spending=spending("1.00", "0.40", "2026-04"))

@@ -32,9 +32,7 @@ def spending(process: Process, organization_id: UUID) -> Spending | None:
 
 
 def spent(process: Process, organization_id: UUID) -> int:
-    held = spending(process, organization_id)
-    assert held is not None
-    return held.spent_micros
+    return spending(process, organization_id).spent_micros
 
 
 def test_what_was_spent_in_the_month_counts_and_what_was_before_does_not(
@@ -127,7 +125,6 @@ def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     process.accounts.open_wallet(organization_id, process.cause())
     process.accounts.deposit(organization_id, 100, "bank-1", process.cause())
     held = spending(process, organization_id)
-    assert held is not None
     assert (held.limit_micros, held.spent_micros) == (7, 0)
     assert check_log(process.log).failures == []
 

@@ -164,8 +164,7 @@ def test_another_who_takes_no_turn_can_win_all_the_same(
 def test_who_comes_while_the_turn_is_waited_for_is_in_the_same_batch(
     crowd: Crowd, other: Writer, turns: WatchedTurns
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     committer._contended = ContendedWallets(turns)  # noqa: SLF001  # The crowd has made its committer.
     lose_races(crowd.writer, 2, partial(take, other.committer, "0.10"))
     take(committer, "0.10")

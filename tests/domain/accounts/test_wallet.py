@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from domain.accounts.wallet import Charge, ChargeKind, Deposit, Reference, Wallet
+from domain.accounts.wallet import Charge, ChargeKind, Deposit, Wallet
 from domain.errors import ConfigError, InsufficientBalance, NotPossible
-from domain.money import AMOUNT_MICROS_MAX, format_amount, parse_amount
+from domain.money import AMOUNT_MICROS_MAX, parse_amount
 from tests.domain.build import ORGANIZATION, adjustment, cause, charge, refund
 from tests.story import Story, fact
 
@@ -38,23 +38,6 @@ def refunded(amount: str) -> Step:
     return lambda wallet: wallet.refund(refund(amount, CHARGE), cause(4))
 
 
-def test_a_charge_takes_a_positive_amount_and_keeps_what_it_was_for() -> None:
-    opened().given(deposited("1.00")).when(charged("0.40")).then(
-        fact(
-            Wallet.Charged,
-            transaction_id=CHARGE,
-            kind="lookup",
-            sequence=2,
-            amount_micros=400_000,
-            balance_micros=600_000,
-            reference=Reference("lookup", "1"),
-            description="Number lookup",
-            metadata={},
-        ),
-        balance_micros=600_000,
-    )
-
-
 def test_a_wallet_fills_up_to_its_limit_and_not_a_micro_more() -> None:
     story = opened().given(adjusted(AMOUNT_MICROS_MAX - 1_000_000), deposited("1.00"))
     story.then(balance_micros=AMOUNT_MICROS_MAX)
@@ -64,9 +47,7 @@ def test_a_wallet_fills_up_to_its_limit_and_not_a_micro_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "step",
-    [adjusted(0), charged("0"), refunded("0")],
-    ids=["correction", "charge", "refund"],
+    "step", [adjusted(0), charged("0"), refunded("0")], ids=["correction", "charge", "refund"]
 )
 def test_a_movement_of_nothing_is_a_bug_of_the_caller(step: Step) -> None:
     opened().given(deposited("1.00")).when(step).refused(AssertionError)
@@ -96,14 +77,6 @@ def test_none_of_the_entries_is_made_if_one_cannot_be(
     story = opened().given(deposited("1.00"))
     story.when(lambda wallet: wallet.book(entries, cause())).refused(
         error, balance_micros=1_000_000
-    )
-
-
-def test_a_refund_is_given_however_full_the_wallet_is() -> None:
-    most = format_amount(AMOUNT_MICROS_MAX - 1)
-    opened().given(deposited("1.00"), charged("1.00"), deposited(most)).when(refunded("1.00")).then(
-        fact(Wallet.Refunded, amount_micros=1_000_000),
-        balance_micros=AMOUNT_MICROS_MAX - 1 + 1_000_000,
     )
 
 

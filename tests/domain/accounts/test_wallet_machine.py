@@ -92,7 +92,6 @@ class WalletMachine(RuleBasedStateMachine):
         self.stored += stored_events(self.wallet)
         events = [MAPPER.to_domain_event(each) for each in self.stored]
         wallet: Wallet | None = replay(events)  # type: ignore[arg-type]  # topics name our events only
-        assert wallet is not None
         assert state_of(wallet) == state_of(self.wallet)
 
     def teardown(self) -> None:

@@ -6,7 +6,6 @@ from uuid import uuid4
 import pytest
 
 from domain.catalogue.commands import Imported
-from domain.errors import NotPossible
 from tests.installation import Process
 from tests.plan_files import covering, import_plans, plan, profile, refusal, stored, topics
 
@@ -95,10 +94,3 @@ def test_every_reason_against_every_plan_is_told_at_once(process: Process) -> No
         f'plans[1] "B": excluded_organizations[{index}]: there is no organization {stranger}'
         for index in (1, 2)
     ]
-
-
-def test_an_own_plan_is_hidden_from_nobody_by_name(process: Process) -> None:
-    owner = process.organization("")
-    import_plans(process, plan(organization_id=str(owner)))
-    with pytest.raises(NotPossible, match="is not global"):
-        process.catalogue.exclude(stored(process, owner=owner).id, owner, process.cause())

@@ -15,9 +15,7 @@ from tests.installation import Installation, Process
 from tests.plan_files import import_plans, plan, stored, topics
 
 
-def test_imports_of_two_processes_at_once_make_every_plan_once(
-    installation: Installation,
-) -> None:
+def test_imports_of_two_processes_at_once_make_every_plan_once(installation: Installation) -> None:
     processes = [installation.process() for _ in range(2)]
     plans = [plan(f"Plan {number}") for number in range(50)]
     counts = all_at_once(2, lambda number: import_plans(processes[number], *plans))

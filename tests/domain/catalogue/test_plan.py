@@ -18,12 +18,7 @@ PLAN = plan_id(key_of(None, TERMS.provider_plan_id, TERMS.name))
 def published(owner: UUID | None = None, *excluded: UUID, enabled: bool = True) -> Story[Plan]:
     return Story(
         Plan.publish(
-            PLAN,
-            cause(),
-            organization_id=owner,
-            terms=TERMS,
-            enabled=enabled,
-            excluded=excluded,
+            PLAN, cause(), organization_id=owner, terms=TERMS, enabled=enabled, excluded=excluded
         )
     )
 

@@ -38,7 +38,6 @@ def test_it_is_what_its_events_up_to_that_moment_made_of_it(
     history: list[Event], minute: int, fee_micros: int, status: str
 ) -> None:
     then = as_of(Organization, history, cause(minute).at)
-    assert then is not None
     assert (then.monthly_link_fee_micros, then.status) == (fee_micros, status)
 
 

@@ -58,8 +58,7 @@ def test_a_held_wallet_that_says_yes_is_not_believed_either(funded: Writer, othe
 def test_a_batch_that_another_process_overtakes_is_committed_as_one_all_the_same(
     crowd: Crowd, other: Writer
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         calls = crowd.queue_up(*[partial(take, committer, "0.10")] * 3)
         before_insert(crowd.writer, 1, partial(take, other.committer, "0.60"))
@@ -71,8 +70,7 @@ def test_a_batch_that_another_process_overtakes_is_committed_as_one_all_the_same
 def test_money_taken_by_another_process_refuses_the_last_of_a_batch(
     crowd: Crowd, other: Writer
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     with crowd.waiting():
         calls = crowd.queue_up(*[partial(take, committer, "0.30")] * 3)
         before_insert(crowd.writer, 1, partial(take, other.committer, "0.40"))
@@ -84,8 +82,7 @@ def test_money_taken_by_another_process_refuses_the_last_of_a_batch(
 def test_only_the_command_whose_own_stream_was_taken_gets_a_conflict(
     crowd: Crowd, other: Writer
 ) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     stream_id = uuid4()
     twin, original = lookup(stream_id, "request-2"), lookup(stream_id)
     with crowd.waiting():
@@ -101,8 +98,7 @@ def test_only_the_command_whose_own_stream_was_taken_gets_a_conflict(
 
 
 def test_a_batch_is_committed_as_one_without_those_whose_stream_was_taken(crowd: Crowd) -> None:
-    log, committer = crowd.writer.log, crowd.writer.committer
-    open_wallet(log, committer, "1.00", ORGANIZATION)
+    log, committer = crowd.fund()
     taken = [uuid4(), uuid4()]
     with crowd.waiting():
         calls = crowd.queue_up(

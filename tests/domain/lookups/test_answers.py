@@ -99,9 +99,7 @@ def test_a_provider_in_this_process_is_asked_every_time(
 
 
 @pytest.mark.any_database
-def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(
-    make: Callable[..., Desk],
-) -> None:
+def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(make: Callable[..., Desk]) -> None:
     cost = Cost(8_000, "USD")
     answers = make(cost=cost).answers
     live, kept = (answers.one(ORGANIZATION, NUMBER) for _ in range(2))

@@ -3,9 +3,7 @@
 import msgspec
 import pytest
 
-from domain.errors import (
-    InsufficientBalance,
-)
+from domain.errors import InsufficientBalance
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
 from tests.domain.asking import Asker, all_at_once
 from tests.installation import CountingProvider, Installation, numbers
@@ -27,7 +25,6 @@ def test_the_numbers_are_kept_sealed_and_in_order(asker: Asker) -> None:
     stored = asker.process.log.recorder.select_events(job_id)
     assert not any(number[1:].encode() in each.state for number in wanted for each in stored)
     clear = asker.process.vault.open(asker.organization_id, job_id, job.created.personal)
-    assert clear is not None
     assert msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers == wanted
 
 

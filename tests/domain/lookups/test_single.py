@@ -5,10 +5,7 @@ from dataclasses import replace
 import pytest
 
 from domain.at_once import NeedsThread
-from domain.errors import (
-    InsufficientBalance,
-    RateLimited,
-)
+from domain.errors import InsufficientBalance, RateLimited
 from domain.lookups.single import LookupRequest
 from tests.domain.asking import NUMBER, Asker, all_at_once
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, numbers

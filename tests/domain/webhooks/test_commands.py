@@ -8,11 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.errors import (
-    NotFound,
-    RateLimited,
-    WebhookLimit,
-)
+from domain.errors import NotFound, RateLimited, WebhookLimit
 from domain.webhooks.commands import Changes, Draft
 from domain.webhooks.endpoint import CHANGES_MAX, LASTING, WebhookEndpoint, WebhookList
 from tests.installation import Installation, Process, SetClock
@@ -89,25 +85,6 @@ def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
         listed.add(ids[0], cause)
     listed.add(ids[0], replace(cause, at=cause.at + timedelta(days=1)))
     assert listed.endpoint_ids == ids[:1]
-
-
-@pytest.mark.any_database
-def test_another_organization_sees_none_of_it(process: Process) -> None:
-    owner, other = process.organization(), process.organization(name="Other")
-    endpoint, cause = made(process, owner), process.cause()
-    webhooks = process.webhooks
-    for ask in (
-        lambda: webhooks.get(other, endpoint.id),
-        lambda: webhooks.change(other, endpoint.id, Changes(enabled=False), cause),
-        lambda: webhooks.delete(other, endpoint.id, cause),
-        lambda: webhooks.rotate_secret(other, endpoint.id, None, cause),
-        lambda: webhooks.test(other, endpoint.id, cause),
-        lambda: webhooks.redeliver(other, endpoint.id, uuid4(), None, cause),
-        lambda: webhooks.get(other, uuid4()),
-    ):
-        with pytest.raises(NotFound):
-            ask()
-    assert webhooks.all(other) == []
 
 
 def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(

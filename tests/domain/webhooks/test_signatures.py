@@ -17,20 +17,14 @@ signer = WebhookSigner(KEYS.get)
 
 
 def secret(endpoint_id: UUID, generation: int, key_id: str | None = None) -> str:
-    found = signer.secret(endpoint_id, Generation(generation, key_id))
-    assert found is not None
-    return found
+    return signer.secret(endpoint_id, Generation(generation, key_id))
 
 
 def headers(*generations: int, message_id: str = "msg-1") -> dict[str, str]:
     now_s = int(utc_now().timestamp())
     of = [Generation(each) for each in generations]
     signed = signer.sign(ENDPOINT, of, message_id, now_s, BODY.encode())
-    return {
-        "webhook-id": message_id,
-        "webhook-timestamp": str(now_s),
-        "webhook-signature": signed,
-    }
+    return {"webhook-id": message_id, "webhook-timestamp": str(now_s), "webhook-signature": signed}
 
 
 def test_a_secret_differs_by_endpoint_generation_and_key_and_is_told_again() -> None:
@@ -41,14 +35,10 @@ def test_a_secret_differs_by_endpoint_generation_and_key_and_is_told_again() -> 
     assert all(len(b64decode(each.removeprefix("whsec_"))) == 32 for each in secrets)
 
 
-def test_the_official_library_verifies_a_signature() -> None:
-    told = Webhook(secret(ENDPOINT, 1)).verify(BODY, headers(1))
-    assert told["data"] == {"ü": 1}
-
-
 def test_during_a_rotation_both_secrets_verify() -> None:
     for generation in (1, 2):
-        assert Webhook(secret(ENDPOINT, generation)).verify(BODY, headers(2, 1))
+        told = Webhook(secret(ENDPOINT, generation)).verify(BODY, headers(2, 1))
+        assert told["data"] == {"ü": 1}
     with pytest.raises(WebhookVerificationError):
         Webhook(secret(ENDPOINT, 1)).verify(BODY, headers(2))
 

@@ -25,9 +25,7 @@ def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) ->
 
 
 @pytest.mark.any_database
-def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(
-    process: Process,
-) -> None:
+def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(process: Process) -> None:
     register(process, 3)
     position = write_row(process, uuid4().hex, 1, "deposit.made", b"\xff")
     register(process, 1)

@@ -30,22 +30,10 @@ from tests.projections.crimes import (
 from tests.projections.forgery import ITEM_MICROS, SEALED
 from tests.projections.link_forgery import Crime, LinkForger, first_of
 
-KINDS = (
-    adjustments,
-    ids,
-    operators,
-    wallets_and_jobs,
-    links,
-    link_plans,
-    plan_changes,
-    esims,
-    orders,
-    monthly_fees,
-    months,
-    refunds_by_hand,
-    ends,
-)
-CRIMES = [(crime, reason) for kind in KINDS for crime, reason in kind.CRIMES.items()]
+KINDS = (ids, wallets_and_jobs, links, link_plans, plan_changes, esims, orders)
+KINDS += (monthly_fees, months, refunds_by_hand, ends)
+CRIMES = [*adjustments.CRIMES.items(), *operators.CRIMES.items()]
+CRIMES += [each for kind in KINDS for each in kind.CRIMES]
 
 pytestmark = sqlite_only("the auditor reads events, whatever holds them")
 
@@ -56,7 +44,9 @@ def forger(process: Process) -> LinkForger:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("crime", "reason"), CRIMES, ids=[crime.__name__ for crime, _ in CRIMES])
+@pytest.mark.parametrize(
+    ("crime", "reason"), CRIMES, ids=[f"{n}: {reason}" for n, (_, reason) in enumerate(CRIMES)]
+)
 def test_a_broken_invariant_is_found_where_it_breaks(
     forger: LinkForger, crime: Crime, reason: str
 ) -> None:
@@ -105,7 +95,6 @@ def test_links_that_live_by_the_rules_are_right(forger: LinkForger) -> None:
     forger.write(forger.failure(early))
     failed = forger.failed_link()
     forger.write(*forger.release(failed))
-    assert failed.iccid is not None
     forger.write(*forger.reservation(forger.requested(), failed.iccid))
     assert forger.failures() == []
 
@@ -182,9 +171,7 @@ def test_fees_that_keep_the_rules_are_right(forger: LinkForger) -> None:
     assert forger.failures() == []
 
 
-def test_nothing_is_remembered_of_the_items_of_a_job_that_has_finished(
-    forger: LinkForger,
-) -> None:
+def test_nothing_is_remembered_of_the_items_of_a_job_that_has_finished(forger: LinkForger) -> None:
     rules, cause, count = Invariants(lambda *_: []), forger.cause, 1_000
     tracemalloc.start()
     for number in range(20):

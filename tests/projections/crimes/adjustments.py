@@ -41,10 +41,6 @@ def an_approval_by_no_operator(forger: LinkForger) -> int:
     return crime(forger, actor="os:root")
 
 
-def an_approval_of_another_sum(forger: LinkForger) -> int:
-    return crime(forger, amount_micros=6)
-
-
 def an_approval_of_nothing(forger: LinkForger) -> int:
     _, approved, entry = decided(forger, originator_version=1)
     position = forger.write(approved)
@@ -55,6 +51,5 @@ def an_approval_of_nothing(forger: LinkForger) -> int:
 CRIMES: dict[Crime, str] = {
     an_approval_by_who_proposed: "is not approved by another operator",
     an_approval_by_no_operator: "is not approved by another operator",
-    an_approval_of_another_sum: "is approved otherwise than it was proposed",
     an_approval_of_nothing: "is decided before it is proposed, or twice",
 }

@@ -7,7 +7,7 @@ from domain.links.link import EndKind, Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from tests.projections.forgery import forged
-from tests.projections.link_forgery import SOON, Crime, LinkForger
+from tests.projections.link_forgery import SOON, Crimes, LinkForger
 
 
 @dataclass
@@ -36,16 +36,12 @@ def an_open_end(forger: LinkForger, kind: EndKind = "cancel") -> tuple[Link, Pla
 def cancellation(forger: LinkForger, link: Link, change: PlanChange) -> End:
     topups = change.give_back(forger.cause)
     first, second = link.end(topups, forger.cause)
-    price, addition = link.requested.price, change.requested.additions[0]
-    assert price is not None
-    assert addition.price is not None
+    taken, topup = link.requested.price, change.requested.additions[0].price
     refunds = [
-        forged(forger.refund("activation", link.id, first, price), reason="cancelled"),
-        forged(forger.refund("topup", change.id, second, addition.price), reason="cancelled"),
+        forged(forger.refund("activation", link.id, first, taken), reason="cancelled"),
+        forged(forger.refund("topup", change.id, second, topup), reason="cancelled"),
     ]
     (ended,), (returned,) = link.collect_events(), change.collect_events()
-    assert isinstance(ended, Link.Ended)
-    assert isinstance(returned, PlanChange.Returned)
     return End(ended, returned, refunds)
 
 
@@ -64,17 +60,30 @@ def right_ends(forger: LinkForger) -> None:
             link.end([], forger.cause)
         link.rename("Van 8", forger.cause)
         forger.write(*link.collect_events())
+    ended(forger)
+
+
+def ended(forger: LinkForger) -> Link:
     link = forger.active("0")
     link.end([], forger.cause)
     forger.write(*link.collect_events())
+    return link
 
 
-def a_return_without_an_end(forger: LinkForger) -> int:
-    return forger.write(a_cancelled_link(forger).returned)
+def changing(forger: LinkForger) -> Link:
+    link = forger.active()
+    forger.changing(link, "0.02")
+    return link
 
 
-def a_refund_that_no_end_announces(forger: LinkForger) -> int:
-    return forger.write(a_cancelled_link(forger).refunds[0])
+def change_opened(forger: LinkForger, link: Link) -> int:
+    _, requested = forger.ask_for_change(link, "0")
+    forger.write(requested)
+    return forger.does(link, Link.ChangeOpened, change_id=requested.originator_id)
+
+
+def end_opened(forger: LinkForger, link: Link) -> int:
+    return forger.does(link, Link.EndRequested, kind="end", until=forger.cause.at)
 
 
 def an_end_with_money_back_that_is_no_cancellation(forger: LinkForger) -> int:
@@ -82,54 +91,14 @@ def an_end_with_money_back_that_is_no_cancellation(forger: LinkForger) -> int:
     return forger.write(forged(end.ended, reason="ended"))
 
 
-def a_second_end(forger: LinkForger) -> int:
-    link = forger.active("0")
-    link.end([], forger.cause)
-    forger.write(*link.collect_events())
-    return forger.write(forger.fact(link, Link.Ended, reason="ended", refunds=[]))
-
-
-def a_plan_change_of_an_ended_link(forger: LinkForger) -> int:
-    link = forger.active("0")
-    link.end([], forger.cause)
-    forger.write(*link.collect_events())
-    _, requested = forger.ask_for_change(link, "0")
-    opened = forger.fact(link, Link.ChangeOpened, change_id=requested.originator_id)
-    return forger.write(requested, opened)
-
-
-def a_plan_change_beside_an_open_end(forger: LinkForger) -> int:
-    link, _ = an_open_end(forger)
-    _, requested = forger.ask_for_change(link, "0")
-    opened = forger.fact(link, Link.ChangeOpened, change_id=requested.originator_id)
-    return forger.write(requested, opened)
-
-
-def an_end_beside_a_plan_change(forger: LinkForger) -> int:
-    link = forger.active()
-    forger.changing(link, "0.02")
-    facts = {"kind": "end", "until": forger.cause.at}
-    return forger.write(forger.fact(link, Link.EndRequested, **facts))
-
-
-def an_end_beside_another(forger: LinkForger) -> int:
-    link, _ = an_open_end(forger)
-    facts = {"kind": "end", "until": forger.cause.at}
-    return forger.write(forger.fact(link, Link.EndRequested, **facts))
-
-
-def a_link_that_is_kept_for_nothing(forger: LinkForger) -> int:
-    return forger.write(forger.fact(forger.active(), Link.EndKept))
-
-
-CRIMES: dict[Crime, str] = {
-    a_return_without_an_end: "gives back what no end of its link says",
-    a_refund_that_no_end_announces: "has no failure that names it",
-    an_end_with_money_back_that_is_no_cancellation: "for another reason than was intended",
-    a_second_end: "while it is over",
-    a_plan_change_of_an_ended_link: "while it is over",
-    a_plan_change_beside_an_open_end: "while it is being ended",
-    an_end_beside_a_plan_change: "is ended beside a plan change",
-    an_end_beside_another: "is ended while it is being ended",
-    a_link_that_is_kept_for_nothing: "is kept that nobody would end",
-}
+CRIMES: Crimes = [
+    (lambda f: f.write(a_cancelled_link(f).returned), "gives back what no end of its link says"),
+    (lambda f: f.write(a_cancelled_link(f).refunds[0]), "has no failure that names it"),
+    (an_end_with_money_back_that_is_no_cancellation, "for another reason than was intended"),
+    (lambda f: f.does(ended(f), Link.Ended, reason="ended", refunds=[]), "while it is over"),
+    (lambda f: change_opened(f, ended(f)), "while it is over"),
+    (lambda f: change_opened(f, an_open_end(f)[0]), "while it is being ended"),
+    (lambda f: end_opened(f, changing(f)), "is ended beside a plan change"),
+    (lambda f: end_opened(f, an_open_end(f)[0]), "is ended while it is being ended"),
+    (lambda f: f.does(f.active(), Link.EndKept), "is kept that nobody would end"),
+]

@@ -8,7 +8,7 @@ from domain.links.lost_order import LostOrder
 from domain.links.network import Endpoint, Order
 from domain.log.aggregate import Event
 from tests.projections.forgery import forged
-from tests.projections.link_forgery import Crime, LinkForger
+from tests.projections.link_forgery import Crimes, LinkForger
 
 ICCID, OTHER = "8988247000000000017", "8988247000000000025"
 CALL, SETTLES_AFTER = timedelta(seconds=5), timedelta(seconds=45)
@@ -145,14 +145,14 @@ def freed(forger: LinkForger, iccid: str, made: LostOrder) -> list[Event]:
     return [*esim.collect_events()]
 
 
-CRIMES: dict[Crime, str] = {
-    an_order_of_another_plan: "orders another plan",
-    an_order_again_before_the_time_out: "before the time-out",
-    an_order_that_is_older_than_the_intent: "older than its own",
-    an_esim_of_an_order_that_it_does_not_reserve: "not reserved for it",
-    a_lost_order_of_a_link_that_has_lost_none: "has lost none",
-    a_lost_order_that_moves_after_its_end: "after its end",
-    a_lost_order_that_finds_two_at_once: "while it has another",
-    a_lost_order_that_takes_back_another: "has not found",
-    a_lost_order_that_settles_while_it_has_one: "while it has an order",
-}
+CRIMES: Crimes = [
+    (an_order_of_another_plan, "orders another plan"),
+    (an_order_again_before_the_time_out, "before the time-out"),
+    (an_order_that_is_older_than_the_intent, "older than its own"),
+    (an_esim_of_an_order_that_it_does_not_reserve, "not reserved for it"),
+    (a_lost_order_of_a_link_that_has_lost_none, "has lost none"),
+    (a_lost_order_that_moves_after_its_end, "after its end"),
+    (a_lost_order_that_finds_two_at_once, "while it has another"),
+    (a_lost_order_that_takes_back_another, "has not found"),
+    (a_lost_order_that_settles_while_it_has_one, "while it has an order"),
+]

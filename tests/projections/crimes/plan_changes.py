@@ -1,34 +1,47 @@
 """What breaks the invariants of plan changes."""
 
+from collections.abc import Sequence
+from typing import Any
 from uuid import uuid4
 
-import msgspec
+from msgspec.structs import replace
 
 from domain.links.plan_change import PlanChange
 from tests.projections.forgery import forged
-from tests.projections.link_forgery import Crime, LinkForger, first_of
+from tests.projections.link_forgery import Crimes, LinkForger, first_of
 
-DONE = {"addon_id": "addon-2", "adopted": False}
-MICROS = 20_000
+
+def asked(forger: LinkForger, price: str, **changes: Any) -> int:
+    _, requested = forger.ask_for_change(forger.active(), price)
+    return forger.write(forged(requested, **changes))
 
 
 def a_change_that_costs_another_sum_than_its_plans(forger: LinkForger) -> int:
-    link = forger.active()
-    _, requested = forger.ask_for_change(link, "0.02")
+    _, requested = forger.ask_for_change(forger.active(), "0.02")
     (addition,) = requested.additions
-    free = msgspec.structs.replace(addition, price=None)
-    return forger.write(forged(requested, additions=[free]))
+    return forger.write(forged(requested, additions=[replace(addition, price=None)]))
 
 
-def a_change_of_nothing(forger: LinkForger) -> int:
-    _, requested = forger.ask_for_change(forger.active(), "0")
-    return forger.write(forged(requested, additions=[]))
+def starts(forger: LinkForger, change: PlanChange, index: int = 0, **changes: Any) -> int:
+    """Begin to add a plan once more, whether that may come or not."""
+    facts = {"index": index, "attempt": 2, "until": forger.cause.at}
+    started = forger.of_change(change, PlanChange.PlanAdditionStarted, **facts)
+    return forger.write(forged(started, **changes))
+
+
+def adds(forger: LinkForger, change: PlanChange) -> int:
+    done = {"addon_id": "addon-2", "adopted": False}
+    return forger.moves(change, PlanChange.PlanAdditionDone, index=0, **done)
+
+
+def fails(forger: LinkForger, change: PlanChange, index: int) -> int:
+    facts: dict[str, Any] = {"code": "DOWN", "refunds": [], "settled_at": None}
+    return forger.moves(change, PlanChange.Failed, index=index, **facts)
 
 
 def an_addition_that_is_begun_as_a_removal(forger: LinkForger) -> int:
-    change = forger.changing(forger.active(), "0")
-    facts = {"index": 0, "attempt": 1, "until": forger.cause.at}
-    return forger.write(forger.of_change(change, PlanChange.PlanRemovalStarted, **facts))
+    change, facts = forger.changing(forger.active(), "0"), {"index": 0, "attempt": 1}
+    return forger.moves(change, PlanChange.PlanRemovalStarted, until=forger.cause.at, **facts)
 
 
 def a_step_after_the_one_that_a_change_failed_at(forger: LinkForger) -> int:
@@ -37,85 +50,57 @@ def a_step_after_the_one_that_a_change_failed_at(forger: LinkForger) -> int:
     forger.start(change)
     forger.write(forger.change_failure(change, settled_at=forger.cause.at))
     forger.write(*forger.step(change, link))
-    facts = {"index": 1, "attempt": 1, "until": forger.cause.at}
-    return forger.write(forger.of_change(change, PlanChange.PlanAdditionStarted, **facts))
+    return starts(forger, change, 1, attempt=1)
 
 
-def a_step_that_was_never_begun(forger: LinkForger) -> int:
-    change = forger.changing(forger.active(), "0")
-    return forger.write(forger.of_change(change, PlanChange.PlanAdditionDone, index=0, **DONE))
+def with_one_done(forger: LinkForger, prices: Sequence[str] = ("0", "0")) -> PlanChange:
+    link, change = forger.begun_change(*prices)
+    forger.write(*forger.step(change, link))
+    return change
 
 
 def a_step_that_is_done_twice(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0", "0")
-    forger.write(*forger.step(change, link))
+    change = with_one_done(forger)
     forger.start(change)
-    return forger.write(forger.of_change(change, PlanChange.PlanAdditionDone, index=0, **DONE))
+    return adds(forger, change)
 
 
 def an_addition_after_its_refund(forger: LinkForger) -> int:
     _, change = forger.begun_change("0.02")
     forger.write(forger.change_failure(change), *forger.change_money_back(change))
-    return forger.write(forger.of_change(change, PlanChange.PlanAdditionDone, index=0, **DONE))
-
-
-def a_failed_change_that_keeps_its_money(forger: LinkForger) -> int:
-    _, change = forger.begun_change("0.02")
-    return forger.write(forger.change_failure(change, refunds=[]))
+    return adds(forger, change)
 
 
 def a_change_that_fails_twice(forger: LinkForger) -> int:
     _, change = forger.begun_change("0")
     forger.write(forger.change_failure(change))
-    facts = {"code": "DOWN", "index": 0, "refunds": [], "settled_at": None}
-    return forger.write(forger.of_change(change, PlanChange.Failed, **facts))
+    return fails(forger, change, 0)
 
 
-def a_change_that_fails_at_a_step_that_is_done(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0", "0")
-    forger.write(*forger.step(change, link))
-    return forger.write(forger.change_failure(change, index=0))
-
-
-def a_change_that_fails_when_all_is_done(forger: LinkForger) -> int:
-    link, change = forger.begun_change("0")
-    forger.write(*forger.step(change, link))
-    facts = {"code": "DOWN", "index": 1, "refunds": [], "settled_at": None}
-    return forger.write(forger.of_change(change, PlanChange.Failed, **facts))
-
-
-def a_change_that_finishes_with_open_steps(forger: LinkForger) -> int:
-    _, change = forger.begun_change("0")
-    return forger.write(forger.of_change(change, PlanChange.Finished))
-
-
-def a_change_that_moves_before_it_was_requested(forger: LinkForger) -> int:
-    _, change = forger.begun_change("0.02")
-    facts = {"index": 0, "attempt": 2, "until": forger.cause.at}
-    started = forger.of_change(change, PlanChange.PlanAdditionStarted, **facts)
-    return forger.write(forged(started, originator_id=uuid4(), originator_version=1))
-
-
-def a_change_that_moves_to_another_link(forger: LinkForger) -> int:
-    _, change = forger.begun_change("0.02")
-    facts = {"index": 0, "attempt": 2, "until": forger.cause.at}
-    started = forger.of_change(change, PlanChange.PlanAdditionStarted, **facts)
-    return forger.write(forged(started, link_id=uuid4()))
-
-
-CRIMES: dict[Crime, str] = {
-    a_change_that_costs_another_sum_than_its_plans: "costs another sum than its plans",
-    a_change_of_nothing: "asks for nothing",
-    an_addition_that_is_begun_as_a_removal: "begins a step that is not the present one",
-    a_step_after_the_one_that_a_change_failed_at: "begins a step that is not the present one",
-    a_step_that_was_never_begun: "does a step that it has not begun",
-    a_step_that_is_done_twice: "does a step out of order, or twice",
-    an_addition_after_its_refund: "adds a plan after it has failed",
-    a_failed_change_that_keeps_its_money: "keeps another sum than it added plans for",
-    a_change_that_fails_twice: "fails twice, or at a step that is done",
-    a_change_that_fails_at_a_step_that_is_done: "fails twice, or at a step that is done",
-    a_change_that_fails_when_all_is_done: "fails twice, or at a step that is done",
-    a_change_that_finishes_with_open_steps: "finishes with open steps",
-    a_change_that_moves_before_it_was_requested: "before it was requested, or at its end",
-    a_change_that_moves_to_another_link: "changes its organization or link",
-}
+AGAIN = "fails twice, or at a step that is done"
+NOT_PRESENT = "begins a step that is not the present one"
+CRIMES: Crimes = [
+    (a_change_that_costs_another_sum_than_its_plans, "costs another sum than its plans"),
+    (lambda f: asked(f, "0", additions=[]), "asks for nothing"),
+    (an_addition_that_is_begun_as_a_removal, NOT_PRESENT),
+    (a_step_after_the_one_that_a_change_failed_at, NOT_PRESENT),
+    (lambda f: adds(f, f.changing(f.active(), "0")), "does a step that it has not begun"),
+    (a_step_that_is_done_twice, "does a step out of order, or twice"),
+    (an_addition_after_its_refund, "adds a plan after it has failed"),
+    (
+        lambda f: f.write(f.change_failure(f.begun_change("0.02")[1], refunds=[])),
+        "keeps another sum than it added plans for",
+    ),
+    (a_change_that_fails_twice, AGAIN),
+    (lambda f: f.write(f.change_failure(with_one_done(f), index=0)), AGAIN),
+    (lambda f: fails(f, with_one_done(f, "0"), 1), AGAIN),
+    (lambda f: f.moves(f.begun_change("0")[1], PlanChange.Finished), "finishes with open steps"),
+    (
+        lambda f: starts(f, f.begun_change("0.02")[1], originator_id=uuid4(), originator_version=1),
+        "before it was requested, or at its end",
+    ),
+    (
+        lambda f: starts(f, f.begun_change("0.02")[1], link_id=uuid4()),
+        "changes its organization or link",
+    ),
+]

@@ -10,7 +10,7 @@ from domain.accounts.refund_by_hand import HandRefund, Refundable
 from domain.accounts.wallet import Refund
 from domain.log.aggregate import Event
 from tests.projections.forgery import forged
-from tests.projections.link_forgery import Crime, LinkForger
+from tests.projections.link_forgery import Crimes, LinkForger
 
 
 def by_hand(
@@ -22,7 +22,6 @@ def by_hand(
     thing.by_hand = ()
     asked = HandRefund(price.transaction_id, reference, "a complaint", None, {})
     refund = thing.refund_by_hand(asked, forger.cause)
-    assert refund is not None
     (event,) = thing.collect_events()
     return forged(event, **changes), refund
 
@@ -36,7 +35,6 @@ def entry(forger: LinkForger, refund: Refund) -> Event:
 def of_job(forger: LinkForger) -> tuple[Refundable, PaidPrice]:
     job = forger.job(count=2)
     forger.write(forger.completed(job, 0, 1), forger.finished(job))
-    assert job.created.price is not None
     return job, job.created.price
 
 
@@ -46,7 +44,6 @@ def of_a_failure_that_gave_back_too_much(forger: LinkForger) -> int:
     forger.start(change)
     failed = forger.change_failure(change)
     (addition,) = change.requested.additions
-    assert addition.price is not None
     event, _ = by_hand(forger, change, addition.price)
     more = [*failed.refunds, Repayment(1, uuid4())]
     return forger.write(forged(failed, refunds=more), event) - 1
@@ -58,7 +55,7 @@ def an_entry_that_nobody_decided(forger: LinkForger) -> int:
     return forger.write(entry(forger, replace(refund, charge_id=uuid4())))
 
 
-CRIMES: dict[Crime, str] = {
-    of_a_failure_that_gave_back_too_much: "keeps another sum than it added plans for",
-    an_entry_that_nobody_decided: "has no failure that names it",
-}
+CRIMES: Crimes = [
+    (of_a_failure_that_gave_back_too_much, "keeps another sum than it added plans for"),
+    (an_entry_that_nobody_decided, "has no failure that names it"),
+]

@@ -62,9 +62,6 @@ def _copied(log: Rewriting, row: Row, behind: Row, **changes: Any) -> tuple[Row,
     return copied, booked
 
 
-# Deposits and adjustments.
-
-
 def an_approval_by_who_proposed(log: Rewriting) -> None:
     log.first("adjustment.approved").state["actor"] = log.first("adjustment.proposed").state[
         "actor"
@@ -96,12 +93,6 @@ def play_money_under_the_id_of_a_payment(log: Rewriting) -> None:
     _replace(log, transaction, _id("transaction", stream))
 
 
-# Lookups.
-
-
-# Jobs.
-
-
 def a_refund_for_another_reason(log: Rewriting) -> None:
     _refunded(log, "bulk_job.items_failed")[1].state["reason"] = "by_hand"
 
@@ -111,9 +102,6 @@ def an_item_that_ends_twice(log: Rewriting) -> None:
     second.state["indexes"] = first.state["indexes"]
 
 
-# Links and changes of their plans.
-
-
 def _end(log: Rewriting) -> tuple[Row, Row]:
     ended = log.first("link.ended", reason="cancelled")
     return ended, log.entry(ended.state["refunds"][0]["transaction_id"])
@@ -121,9 +109,6 @@ def _end(log: Rewriting) -> tuple[Row, Row]:
 
 def a_cancellation_under_another_id(log: Rewriting) -> None:
     _replace(log, _end(log)[0].state["refunds"][0]["transaction_id"], str(uuid4()))
-
-
-# Fees and refunds by hand.
 
 
 def _fee(log: Rewriting) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
@@ -136,9 +121,6 @@ def a_fee_that_counts_a_link_twice(log: Rewriting) -> None:
     due["link_ids"].append(due["link_ids"][0])
     for each in (due["price"], charged["price"], entry):
         each["amount_micros"] += due["fee_micros"]
-
-
-# Wallets, months, streams.
 
 
 def a_month_that_is_left_out(log: Rewriting) -> None:

@@ -8,7 +8,7 @@ from domain.accounts.spending import Spending
 from domain.cause import utc_now
 from domain.months import month_of
 from tests.projections.forgery import ITEM_MICROS, forged
-from tests.projections.link_forgery import Crime, LinkForger
+from tests.projections.link_forgery import Crimes, LinkForger
 
 if TYPE_CHECKING:
     from domain.accounts.wallet import Wallet
@@ -18,16 +18,11 @@ def spent_now(limit_micros: int, spent_micros: int) -> Spending:
     return Spending(limit_micros, month_of(utc_now()), spent_micros)
 
 
-def a_wrong_balance(forger: LinkForger) -> int:
+def charged(forger: LinkForger, **changes: Any) -> int:
+    """Charge for a lookup; something in it differs."""
     lookup = forger.lookup()
     forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, balance_micros=1_000_000))
-
-
-def a_gap_in_a_sequence(forger: LinkForger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, sequence=3))
+    return forger.write(forger.charge_for(lookup, **changes))
 
 
 def a_stream_that_begins_in_the_midst(forger: LinkForger) -> int:
@@ -37,15 +32,8 @@ def a_stream_that_begins_in_the_midst(forger: LinkForger) -> int:
     return position
 
 
-def another_currency(forger: LinkForger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, currency="EUR"))
-
-
 def an_amount_that_is_not_positive(forger: LinkForger) -> int:
     lookup = forger.lookup(1)
-    assert lookup.price is not None
     forger.write(forged(lookup, price=PaidPrice(0, "USD", lookup.price.transaction_id)))
     return forger.write(forger.charge_for(lookup, amount_micros=0, balance_micros=1_000_000))
 
@@ -59,9 +47,7 @@ def a_charge_beyond_the_limit(forger: LinkForger) -> int:
 
 def a_charge_that_forgets_the_limit(forger: LinkForger) -> int:
     limited(forger, spent_now(2_000_000, 0))
-    lookup = forger.lookup()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, spending=None))
+    return charged(forger, spending=None)
 
 
 def a_limit_that_forgets_what_was_spent(forger: LinkForger) -> int:
@@ -70,27 +56,10 @@ def a_limit_that_forgets_what_was_spent(forger: LinkForger) -> int:
     return limited(forger, spent_now(2_000_000, 0))
 
 
-def a_limit_that_moves_the_balance(forger: LinkForger) -> int:
-    return limited(forger, None, balance_micros=2_000_000)
-
-
 def limited(forger: LinkForger, spending: Spending | None, **changes: Any) -> int:
     forger.wallet.limit_spending(spending, forger.cause)
     [event] = forger.wallet.collect_events()
     return forger.write(forged(cast("Wallet.SpendingLimited", event), **changes))
-
-
-def a_refund_for_another_reason(forger: LinkForger) -> int:
-    job = forger.job()
-    failed = forger.failed(job, 0)
-    forger.write(failed)
-    return forger.write(forger.refund_for(job, failed, reason="by_hand"))
-
-
-def a_refund_of_more_than_was_charged(forger: LinkForger) -> int:
-    job = forger.job(count=2)
-    failed = forger.failed(job, 0, refund=Repayment(3 * ITEM_MICROS, uuid4()))
-    return forger.write(failed)
 
 
 def a_refund_of_a_charge_that_was_never_taken(forger: LinkForger) -> int:
@@ -100,18 +69,15 @@ def a_refund_of_a_charge_that_was_never_taken(forger: LinkForger) -> int:
     return forger.write(forger.refund_for(job, failed, charge_id=uuid4()))
 
 
+def failed(forger: LinkForger, refund: Repayment | None) -> int:
+    """Fail an item of a job; something else comes back for it."""
+    return forger.write(forger.failed(forger.job(), 0, refund=refund))
+
+
 def an_item_that_ends_twice(forger: LinkForger) -> int:
     job = forger.job()
     forger.write(forger.completed(job, 0))
     return forger.write(forger.completed(job, 1, indexes=[0]))
-
-
-def an_item_that_the_job_does_not_have(forger: LinkForger) -> int:
-    return forger.write(forger.completed(forger.job(), 0, indexes=[4]))
-
-
-def a_failed_item_that_is_not_refunded(forger: LinkForger) -> int:
-    return forger.write(forger.failed(forger.job(), 0, refund=None))
 
 
 def a_job_that_costs_another_sum_than_its_items(forger: LinkForger) -> int:
@@ -139,24 +105,24 @@ def an_item_that_ends_after_its_job_was_cancelled(forger: LinkForger) -> int:
     return forger.write(forged(late, originator_version=3))
 
 
-CRIMES: dict[Crime, str] = {
-    a_wrong_balance: "states another balance",
-    a_gap_in_a_sequence: "jumps to sequence 3",
-    a_stream_that_begins_in_the_midst: "jumps to version 2",
-    another_currency: "changes its organization or currency",
-    an_amount_that_is_not_positive: "has no positive amount",
-    a_charge_beyond_the_limit: "spends more than its limit",
-    a_charge_that_forgets_the_limit: "states another limit",
-    a_limit_that_forgets_what_was_spent: "states another limit",
-    a_limit_that_moves_the_balance: "moves where only its limit is set",
-    a_refund_for_another_reason: "has another reason than its failure gives",
-    a_refund_of_more_than_was_charged: "keeps another sum than its items are worth",
-    a_refund_of_a_charge_that_was_never_taken: "names no charge of its reason",
-    an_item_that_ends_twice: "ends an item twice",
-    an_item_that_the_job_does_not_have: "does not have",
-    a_failed_item_that_is_not_refunded: "keeps another sum than its items are worth",
-    a_job_that_costs_another_sum_than_its_items: "costs another sum than its items",
-    a_job_that_finishes_with_open_items: "finishes with open items",
-    a_cancellation_that_gives_back_what_was_answered: "cancels other items than its open ones",
-    an_item_that_ends_after_its_job_was_cancelled: "or after its end",
-}
+OTHER_WORTH = "keeps another sum than its items are worth"
+CRIMES: Crimes = [
+    (lambda f: charged(f, balance_micros=1_000_000), "states another balance"),
+    (lambda f: charged(f, sequence=3), "jumps to sequence 3"),
+    (lambda f: charged(f, currency="EUR"), "changes its organization or currency"),
+    (a_stream_that_begins_in_the_midst, "jumps to version 2"),
+    (an_amount_that_is_not_positive, "has no positive amount"),
+    (a_charge_beyond_the_limit, "spends more than its limit"),
+    (a_charge_that_forgets_the_limit, "states another limit"),
+    (a_limit_that_forgets_what_was_spent, "states another limit"),
+    (lambda f: limited(f, None, balance_micros=2_000_000), "moves where only its limit is set"),
+    (lambda f: failed(f, Repayment(3 * ITEM_MICROS, uuid4())), OTHER_WORTH),
+    (lambda f: failed(f, None), OTHER_WORTH),
+    (a_refund_of_a_charge_that_was_never_taken, "names no charge of its reason"),
+    (lambda f: f.write(f.completed(f.job(), 0, indexes=[4])), "does not have"),
+    (an_item_that_ends_twice, "ends an item twice"),
+    (a_job_that_costs_another_sum_than_its_items, "costs another sum than its items"),
+    (a_job_that_finishes_with_open_items, "finishes with open items"),
+    (a_cancellation_that_gives_back_what_was_answered, "cancels other items than its open ones"),
+    (an_item_that_ends_after_its_job_was_cancelled, "or after its end"),
+]

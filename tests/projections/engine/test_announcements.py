@@ -100,14 +100,6 @@ def test_nor_has_one_that_began_earlier_and_has_closed_a_month(forger: Forger) -
     forger.expect(forger.write(late), "has no correction that names it")
 
 
-def test_adjustments_are_right_as_operators_make_them(forger: Forger) -> None:
-    organization_id = forger.organization_id
-    accounts, cause = forger.process.accounts, forger.cause
-    accounts.adjust(organization_id, -300_000, "a correction", cause, reference="c-1")
-    accounts.adjust(organization_id, 100_000, "a correction", cause, reference="c-2")
-    assert forger.failures() == []
-
-
 @pytest.mark.any_database
 def test_an_adjustment_below_zero_is_found(forger: Forger) -> None:
     deeper = {"amount_micros": -1_000_001, "balance_micros": -1}

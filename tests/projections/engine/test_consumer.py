@@ -97,11 +97,7 @@ def test_of_two_copies_that_are_active_one_writes(
 @pytest.mark.any_database
 @pytest.mark.parametrize("dies_in", ["read", "prepare", "advance", "follow", "finish"])
 def test_wherever_it_dies_the_next_one_loses_and_doubles_nothing(
-    process: Process,
-    consumer: Noting,
-    make: Make,
-    monkeypatch: pytest.MonkeyPatch,
-    dies_in: str,
+    process: Process, consumer: Noting, make: Make, monkeypatch: pytest.MonkeyPatch, dies_in: str
 ) -> None:
     register(process, 5)
     consumer.step()

@@ -9,23 +9,13 @@ from projections.engine.consumer import BATCH_EVENTS_MAX, HEARTBEAT
 from projections.engine.follower import IDLE_S
 from projections.engine.projector import Projector
 from tests.installation import Process, SetClock
-from tests.projections.looking import (
-    FragileWallets,
-    all_lags,
-    place_of,
-    projector_of,
-    register,
-)
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
+from tests.projections.looking import FragileWallets, all_lags, place_of, projector_of, register
 
 
 @pytest.fixture
 def projector(process: Process, clock: SetClock) -> Projector:
-    return projector_of(process, *process.models, clock=clock)
+    assert process.clock is clock
+    return projector_of(process, *process.models)
 
 
 def caught_up_at(process: Process, name: str = "organizations") -> datetime | None:
@@ -72,7 +62,7 @@ def test_it_stands_still_for_a_model_that_has_stopped(
     process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fragile = FragileWallets()
-    projector = projector_of(process, *process.models[:2], fragile, clock=clock)
+    projector = projector_of(process, *process.models[:2], fragile)
     projector.step()
     started = clock.now
     position = process.log.head() + 1

@@ -70,9 +70,7 @@ def test_it_finds_those_of_several_ids_inside_a_transaction_too(process: Process
     assert [as_id(each) for (each,) in process.views.rows(some, ids=[*made])] == [last]
 
 
-def test_what_a_transaction_is_refused_is_raised_as_the_library_raises_it(
-    process: Process,
-) -> None:
+def test_what_a_transaction_is_refused_is_raised_as_the_library_raises_it(process: Process) -> None:
     with pytest.raises(SQLAlchemyError), process.views.writing() as connection:
         run(connection, HotStatement(text("SELECT * FROM nothing")))
 

@@ -7,13 +7,7 @@ from sqlalchemy.exc import OperationalError
 
 from projections.engine.consumer import BATCH_EVENTS_MAX
 from tests.installation import Process
-from tests.projections.looking import (
-    place_of,
-    places,
-    projector_of,
-    register,
-    rows,
-)
+from tests.projections.looking import place_of, places, projector_of, register, rows
 
 
 @pytest.mark.any_database

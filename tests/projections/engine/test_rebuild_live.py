@@ -55,7 +55,6 @@ def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[
             assert process.organizations.get(connection, organization_id) is not None
             assert process.wallets.get(connection, organization_id) is not None
             job = process.jobs.get(process.views, organization_id, job_id)
-            assert job is not None
             assert job.completed_count == 1
             found, total = process.transactions.page(
                 connection, organization_id, EntryFilter(), offset=0, limit=5

@@ -39,7 +39,6 @@ def test_a_row_is_the_aggregate_as_it_is_now(process: Process, *, singly: bool) 
         rows = process.organizations.get(connection, made), process.clients.get(connection, client)
     its = process.log.get(Organization, made), process.log.get(ApiClient, api_client_id(client))
     for row, aggregate in zip(rows, its, strict=True):
-        assert row is not None
         names = {"created_at": "created_on"}
         for field in row.__struct_fields__:
             assert getattr(row, field) == getattr(aggregate, names.get(field, field)), field

@@ -14,7 +14,6 @@ from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.log import Recorded
 from projections.engine.read_model import ReadModel
-from projections.models.links import Links
 from tests.installation import Installation, Process
 from tests.projections.forgery import forged
 from tests.projections.histories import Life
@@ -161,8 +160,3 @@ def test_what_is_unfinished_is_what_has_a_next_step(
         found = connection.execute(process.unfinished.rows.select()).all()
     assert {row.id for row in found} == still
     assert still
-
-
-def test_links_of_another_generation_are_of_their_own(process: Process) -> None:
-    assert {table.name for table in Links("abc").tables} == {"links__abc", "link_counts__abc"}
-    assert process.links.of("abc").generation == "abc"

@@ -12,7 +12,6 @@ from app.processes.migrate import migrate
 from app.settings import Settings
 from projections.audit.auditor import verify
 from projections.engine.rebuild import rebuild_all
-from projections.engine.trigrams import pattern
 from projections.models.links import LinkFilter
 from tests.installation import Process, postgresql_only
 from tests.projections.link_steps import LinkSteps
@@ -99,7 +98,3 @@ def test_who_may_not_make_extensions_scans_and_is_warned(
         with psycopg.connect(url, autocommit=True) as server:
             server.execute(f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
         databases.drop(url)
-
-
-def test_a_pattern_means_its_term_literally() -> None:
-    assert pattern("50%_/") == "%50/%/_//%"

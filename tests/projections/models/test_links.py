@@ -1,14 +1,14 @@
 """Links as listed: there from their activation on, as their aggregates have them, page by page."""
 
 import re
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
-from sqlalchemy import event
 
 from projections.models.links import LinkFilter, LinkRow
 from tests.installation import Process, sqlite_only
 from tests.projections.link_steps import LinkSteps
+from tests.projections.looking import plan_of, statements
 
 ALL = LinkFilter()
 
@@ -43,13 +43,11 @@ def test_pages_come_newest_first_and_neither_repeat_nor_skip(
 
 @pytest.mark.any_database
 def test_nobody_sees_the_links_of_others(process: Process, organization_id: UUID) -> None:
-    life = LinkSteps(process, organization_id, "Van").activate()
-    other = process.organization()
-    mine = LinkFilter(search="van", also=[life.id])
-    assert page(process, organization_id, mine)[1] == 1
-    for stranger in (other, uuid4()):
-        assert page(process, stranger) == ([], 0)
-        assert page(process, stranger, mine) == ([], 0)
+    owners = (organization_id, process.organization())
+    ids = [LinkSteps(process, owner, "Van").activate().id for owner in owners]
+    for wanted in (ALL, LinkFilter(status="active"), LinkFilter(search="van", also=ids)):
+        for owner, link_id in zip(owners, ids, strict=True):
+            assert [each.id for each in page(process, owner, wanted)[0]] == [link_id]
 
 
 @sqlite_only("the plan of a query is told in SQLite's words")
@@ -72,20 +70,9 @@ def test_a_page_is_found_by_indexes_alone(
     for _ in range(3):
         LinkSteps(process, organization_id).activate()
     process.projector.catch_up()
-    asked: list[tuple[str, tuple[object, ...]]] = []
-
-    @event.listens_for(process.views.engine, "before_cursor_execute")
-    def note(*arguments: object) -> None:
-        asked.append((str(arguments[2]), tuple(arguments[3])))  # type: ignore[arg-type]  # its parameters
-
-    page(process, organization_id, wanted)
+    asked = statements(process, lambda: page(process, organization_id, wanted))
     mine = [each for each in asked if re.search(r"FROM \"?link", each[0])]
-    with process.views.reading() as connection:
-        plans = [
-            str(line[-1])
-            for statement, values in mine
-            for line in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
-        ]
+    plans = [line for each in mine for line in plan_of(process, *each)]
     assert len(mine) <= 3
     assert not [line for line in plans if re.match(r"SCAN link(s|_counts)\b", line)]
     for index in indexes:

@@ -4,17 +4,14 @@ from uuid import uuid4
 
 from domain.accounts.organization import Organization
 from tests.installation import Process, SetClock
+from tests.projections.looking import ask
 
 
-def test_all_organizations_come_oldest_first(process: Process) -> None:
-    clock = SetClock()
-    process.clock = clock
+def test_all_organizations_come_oldest_first(process: Process, clock: SetClock) -> None:
     made = []
     for _ in range(5):
         organization = Organization.register(uuid4(), process.cause(), name="Acme")
         made.append(organization.id)
         clock.forward(seconds=-1)
         process.log.append(organization)
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        assert [each.id for each in process.organizations.all(connection)] == made[::-1]
+    assert [each.id for each in ask(process, process.organizations.all)] == made[::-1]

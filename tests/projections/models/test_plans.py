@@ -1,17 +1,16 @@
 """The catalogue as read: what is there, in which order, and what filters find."""
 
 from itertools import combinations, product
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Engine, event
 
 from domain.catalogue.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, regions_of
 from projections.models.plans import PlanFilter, PlanRow
 from tests.installation import Process
 from tests.plan_files import covering, import_plans, plan, profile
+from tests.projections.looking import ask, statements
 
 ALL = PlanFilter()
 STRANGER = uuid4()
@@ -21,28 +20,11 @@ ONE_IN = 7  # Of all combinations of filters, so few that any two values still c
 def page(
     process: Process, wanted: PlanFilter = ALL, offset: int = 0, limit: int = 100
 ) -> tuple[list[PlanRow], int]:
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.plans.page(connection, STRANGER, wanted, offset=offset, limit=limit)
+    return ask(process, process.plans.page, STRANGER, wanted, offset=offset, limit=limit)
 
 
 def test_plans_come_by_name_in_the_order_of_bytes_then_by_id(process: Process) -> None:
-    called = [
-        "b",
-        "a",
-        "B",
-        "A",
-        "_",
-        "Ä",
-        "é",
-        "z",
-        "\U0001f30d",
-        "\uff21",
-        "a b",
-        "a-b",
-        "10",
-        "9",
-    ]
+    called = [*"baBA_Äéz9\U0001f30d\uff21", "a b", "a-b", "10"]
     same = [plan("twin", id=str(uuid4())) for _ in range(5)]
     import_plans(process, *(plan(name, provider_plan_id=None) for name in called), *same)
     found, _ = page(process)
@@ -119,20 +101,5 @@ def test_a_read_takes_one_or_two_statements_however_many_plans(process: Process)
             "all": lambda: plans.all(connection),
             "keys": lambda: plans.keys(connection),
         }
-        counts = {name: statements(process.views.engine, ask) for name, ask in asked.items()}
+        counts = {name: len(statements(process, it)) for name, it in asked.items()}
     assert counts == dict.fromkeys(asked, 1) | {"page": 2}
-
-
-def statements(engine: Engine, ask: Any) -> int:
-    """Count what one question sends to the database."""
-    sent: list[str] = []
-
-    def note(*arguments: Any) -> None:
-        sent.append(arguments[2])
-
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        assert ask()
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
-    return len(sent)

@@ -8,6 +8,7 @@ from domain.accounts.approvals import WaitsForApproval
 from domain.cause import Cause
 from projections.engine.verify import differences
 from tests.installation import Process
+from tests.projections.looking import ask
 
 
 @pytest.mark.any_database
@@ -27,9 +28,7 @@ def test_what_is_decided_waits_no_more(
             process.projector.catch_up()
     process.accounts.reject(made[0], bert)
     process.accounts.approve(made[2], bert)
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        assert process.proposals.all(connection) == [made[1], made[3]]
+    assert ask(process, process.proposals.all) == [made[1], made[3]]
     parts = (process.log, process.views, process.positions, process.proposals)
     assert differences(*parts) == []
 

@@ -9,16 +9,11 @@ import pytest
 from projections.models.timelines import TimelineEntry
 from tests.installation import Process
 from tests.projections.link_steps import CODE, LPA, LinkSteps
+from tests.projections.looking import ask
 
 
 def timeline(process: Process, link_id: UUID) -> list[TimelineEntry]:
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.timelines.of_link(connection, link_id)
-
-
-def topics(process: Process, link_id: UUID) -> list[str]:
-    return [each.what for each in timeline(process, link_id)]
+    return ask(process, process.timelines.of_link, link_id)
 
 
 @pytest.mark.any_database
@@ -26,7 +21,7 @@ def test_an_activation_code_is_told_of_but_never_shown(
     process: Process, organization_id: UUID
 ) -> None:
     stored = LinkSteps(process, organization_id).activate(lpa=None).store_lpa()
-    assert topics(process, stored.id)[-1] == "link.lpa_stored"
+    assert timeline(process, stored.id)[-1].what == "link.lpa_stored"
     whole = LinkSteps(process, organization_id).activate()
     facts = [each.facts for life in (stored, whole) for each in timeline(process, life.id)]
     text = json.dumps(facts).replace("2026-03-01T", "")

@@ -1,7 +1,7 @@
 """The transaction stream: every entry of a wallet once, in the order of the log, page by page."""
 
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +11,7 @@ from projections.engine.shape import format_time
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
+from tests.projections.looking import ask
 
 ALL = EntryFilter()
 
@@ -22,22 +23,13 @@ def page(
     offset: int = 0,
     limit: int = 100,
 ) -> tuple[list[Transaction], int]:
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.transactions.page(
-            connection, organization_id, wanted, offset=offset, limit=limit
-        )
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
+    place = {"offset": offset, "limit": limit}
+    return ask(process, process.transactions.page, organization_id, wanted, **place)
 
 
 @pytest.fixture
 def organization_id(process: Process, clock: SetClock) -> UUID:
     """An organization with one entry a minute: 1 deposit, 8 lookups, 2 adjustments, 1 job."""
-    process.clock = clock
     made = process.organization("1.00")
     process.organization("5.00", "Somebody Else")
     for number in range(8):
@@ -53,26 +45,6 @@ def organization_id(process: Process, clock: SetClock) -> UUID:
     clock.forward(minutes=1)
     finish_job(process, job_id)
     return made
-
-
-@pytest.mark.parametrize(("offset", "limit"), [(0, 1), (0, 100), (5, 3), (12, 5), (13, 5)])
-def test_the_unfiltered_page_is_that_of_a_filter_that_lets_all_pass(
-    process: Process, organization_id: UUID, clock: SetClock, offset: int, limit: int
-) -> None:
-    everything = EntryFilter(since=clock.now - timedelta(days=1))
-    fast = page(process, organization_id, ALL, offset, limit)
-    assert fast == page(process, organization_id, everything, offset, limit)
-
-
-@pytest.mark.any_database
-def test_nobody_sees_the_transactions_of_others(process: Process, organization_id: UUID) -> None:
-    (newest,), _ = page(process, organization_id, limit=1)
-    with process.views.reading() as connection:
-        assert process.transactions.get(connection, organization_id, newest.id) == newest
-        assert process.transactions.get(connection, uuid4(), newest.id) is None
-        assert process.transactions.get(connection, organization_id, uuid4()) is None
-    elsewhere = EntryFilter(reference=newest.reference.id)
-    assert page(process, uuid4(), elsewhere) == ([], 0)
 
 
 def test_a_span_of_time_has_its_first_moment_and_not_its_last(

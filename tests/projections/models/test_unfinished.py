@@ -9,29 +9,24 @@ from domain.links.lost_order import LostOrder
 from domain.links.network import Order
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
+from tests.projections.looking import ask
 
 INTENT_S, IDLE_S, SOON_S = 5, 2, 1
 
 
 def due(process: Process, now: datetime, limit: int = 99) -> list[tuple[str, UUID]]:
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return [(work.kind, work.id) for work in process.unfinished.due(connection, now, limit)]
+    return [(each.kind, each.id) for each in ask(process, process.unfinished.due, now, limit)]
 
 
 def due_in_s(process: Process, work_id: UUID) -> float | None:
     """Return in how many seconds this work is due; None for work that has ended."""
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        found = process.unfinished.due(connection, process.clock() + timedelta(days=1), 99)
+    found = ask(process, process.unfinished.due, process.clock() + timedelta(days=1), 99)
     moments = {work.id: work.due_at for work in found}
     return (moments[work_id] - process.clock()).total_seconds() if work_id in moments else None
 
 
 def oldest(process: Process) -> datetime | None:
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.unfinished.oldest(connection)
+    return ask(process, process.unfinished.oldest)
 
 
 def test_what_was_begun_before_the_clock_was_set_back_is_due(

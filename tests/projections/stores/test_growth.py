@@ -12,14 +12,7 @@ from app.processes.runtime import Runtime
 from domain.lookups.ports import CachedFacts, NumberFacts
 from projections.engine import in_parts
 from projections.engine.database import Database, to_micros
-from tests.installation import (
-    Installation,
-    Process,
-    SetClock,
-    numbers,
-    postgresql_only,
-    wait_until,
-)
+from tests.installation import Installation, Process, SetClock, numbers, postgresql_only, wait_until
 from workers import schedule
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -10,30 +10,16 @@ from tests.installation import SetClock
 from tests.plan_files import covering, import_plans, plan, stored
 
 PLANS = "/v1/plans"
-
-
-UNKNOWN = [
-    "region=XX",
-    "region=eu",
-    "region=EU&region=AS",
-    "country=UK",
-    "country=ß",  # Its upper case is SS, South Sudan.
-    "country=dé",
-    "country=Germany",
-    "country=DE&country=FR",
-    "coverage_type=world",
-    "coverage_type=Local",
-    "sponsor_profile=a%00",
-    "sponsor_profile=a&sponsor_profile=b",
-    "page=0",
-    "per_page=101",
-    "per_page=x",
-]
+# The upper case of ß is SS, South Sudan.
+UNKNOWN = """
+    region=XX region=eu region=EU&region=AS country=UK country=ß country=dé country=Germany
+    coverage_type=world coverage_type=Local sponsor_profile=a%00 page=0 per_page=101 per_page=x
+"""
 
 
 @pytest.mark.any_database
 def test_a_filter_that_names_nothing_is_refused(acme: Tenant) -> None:
-    for query in UNKNOWN:
+    for query in UNKNOWN.split():
         (field,) = fields_of(acme.get(f"{PLANS}?{query}"))
         assert query.startswith(f"{field}=")
 

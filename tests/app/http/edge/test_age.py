@@ -1,8 +1,6 @@
 """Without a projector replies say since when they are old, but not while nothing happens."""
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,20 +10,12 @@ from projections.engine.shape import format_time
 from tests.app.http.buying import FREE, Buyer
 from tests.app.http.service import Service, Tenant
 from tests.installation import numbers
-from tests.seeds import Seed
 
 PATHS = ["/v1/links", "/v1/transactions", "/v1/plans", "/number-lookup/bulk/{job}"]
 
 
-@pytest.fixture
-def stopped(tmp_path: Path, migrated: Seed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A service without threads, which looks anew at each request."""
+def look_at_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("projections.engine.freshness.LOOK_S", 0.0)
-    url = migrated.copy(tmp_path)
-    service = Service(tmp_path, DATABASE_URL=url)
-    yield service
-    service.stop()
-    migrated.drop(url)
 
 
 def project_ten_seconds_ago(service: Service) -> str:
@@ -41,11 +31,12 @@ def project_ten_seconds_ago(service: Service) -> str:
 @pytest.mark.any_database
 @pytest.mark.parametrize("path", PATHS)
 def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
-    stopped: Service, path: str
+    still: Service, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant: Tenant = stopped.tenant()
+    look_at_each_request(monkeypatch)
+    tenant: Tenant = still.tenant()
     path = path.format(job=tenant.create_job(numbers(1)).json["data"]["job_id"])
-    then = project_ten_seconds_ago(stopped)
+    then = project_ten_seconds_ago(still)
     quiet = tenant.get(path).json["meta"]
     assert "stale" not in quiet
     assert "as_of" not in quiet
@@ -54,13 +45,16 @@ def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
     assert (old["stale"], old["as_of"]) == (True, then)
     balance = tenant.get("/v1/wallet").json
     assert (balance["data"]["balance"], "stale" in balance["meta"]) == ("99.99", False)
-    stopped.container.projector.catch_up()
+    still.container.projector.catch_up()
     assert "stale" not in tenant.get(path).json["meta"]
 
 
-def test_a_heartbeat_from_the_future_does_not_make_old_replies_new(stopped: Service) -> None:
-    tenant = stopped.tenant()
-    parts = stopped.container
+def test_a_heartbeat_from_the_future_does_not_make_old_replies_new(
+    still: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_at_each_request(monkeypatch)
+    tenant = still.tenant()
+    parts = still.container
     parts.projector.catch_up()
     ahead = parts.clock() + timedelta(hours=1)
     with parts.views.writing() as connection:

@@ -2,14 +2,13 @@
 
 import json
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from http.client import HTTPConnection
 from itertools import pairwise
-from threading import Event, Thread, current_thread
+from threading import Event, current_thread
 from typing import Any
 from uuid import uuid4
 
@@ -32,7 +31,7 @@ from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import Begun, LookupRequest, SingleLookup
 from tests.app.http.described import described, differences
-from tests.app.http.over_http import listeners
+from tests.app.http.over_http import accepts, listeners, received, running, send
 from tests.app.http.service import Service, Tenant
 from tests.seeds import Seed
 from tests.servers.guard import wait_for
@@ -94,15 +93,9 @@ class House:
         self.service = service
         self.bridge = Bridge(service.container, many=True)
         self.server = create_server(self.bridge, listeners(), many=True, finish_s=10)
-        self.port = int(self.server.addresses[0][1])
         self.begun: list[bool] = []
-        self.thread = Thread(target=self.server.run)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.server.stop()
-        self.thread.join(PATIENCE_S)
-        assert not self.thread.is_alive()
+        self.running = ExitStack()
+        self.port = self.running.enter_context(running(self.server))
 
     def ask(self, tenant: Tenant, number: str = NUMBER, **headers: str) -> "Reply":
         reply = Reply(self.sent(tenant, number, **headers))
@@ -126,12 +119,8 @@ class House:
         own = {"Host": "a", "Content-Length": str(len(body)), "Connection": "close"}
         headers = tenant.headers | named | own
         lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in headers.items())]
-        received = b""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as connection:
-            connection.sendall("\r\n".join([*lines, "", body]).encode())
-            while data := connection.recv(65_536):
-                received += data
-        return LENGTH.sub(b"", OWN.sub(b"", received))
+        reply = received(self.port, "\r\n".join([*lines, "", body]).encode())
+        return LENGTH.sub(b"", OWN.sub(b"", reply))
 
     def warm(self, tenant: Tenant) -> None:
         """Send lookups of a tenant until one of them needs no thread."""
@@ -184,7 +173,7 @@ def house(alone: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
     monkeypatch.setattr(SingleLookup, "begin", noted)
     yield made
-    made.close()
+    made.running.close()
 
 
 @contextmanager
@@ -205,6 +194,18 @@ def held_up(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             yield lambda: stands.wait(PATIENCE_S)
         finally:
             go_on.set()
+
+
+def all_read(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Scope]:
+    """Note each request that the loop has read."""
+    read, at_once = list[Scope](), house.bridge._at_once  # noqa: SLF001  # The test stands between.
+
+    def noted(scope: Scope, body: bytes) -> Any:
+        read.append(scope)
+        return at_once and at_once(scope, body)
+
+    monkeypatch.setattr(house.bridge, "_at_once", noted)
+    return read
 
 
 def test_it_is_the_reply_of_a_thread(house: House) -> None:
@@ -247,7 +248,6 @@ def test_under_a_rate_limit_each_request_counts_once_whoever_answers_it(house: H
 
 def left_and_reset(reply: Reply) -> tuple[int, int]:
     match = re.fullmatch(r'"default";r=([0-9]+);t=([0-9]+)', reply.headers["RateLimit"])
-    assert match is not None
     return int(match[1]), int(match[2])
 
 
@@ -361,9 +361,7 @@ def test_the_loop_is_free_while_commits_stand_still(
     with held_up(house.service, monkeypatch) as stands:
         sent = [house.sent(tenant) for _ in range(3)]
         assert stands()
-        with socket.create_connection(("127.0.0.1", house.port), timeout=PATIENCE_S) as probe:
-            probe.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
-            assert probe.recv(100).startswith(b"HTTP/1.1 200 OK")
+        assert send(house.port, b"GET /livez HTTP/1.0\r\n\r\n").status == 200
     assert [Reply(each).status for each in sent] == [200] * 3
 
 
@@ -385,13 +383,10 @@ def test_memory_of_a_caller_is_read_anew_before_it_ends(
 def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_needed(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant, tried, rows = house.service.tenant(), list[Scope](), list[object]()
+    tenant, rows = house.service.tenant(), list[object]()
     house.warm(tenant)
-    row, at_once = Authorizer._state_of_row, house.bridge._at_once  # noqa: SLF001  # The test stands between.
-
-    def noted(scope: Scope, body: bytes) -> Any:
-        tried.append(scope)
-        return at_once and at_once(scope, body)
+    row = Authorizer._state_of_row  # noqa: SLF001  # The test stands between.
+    tried = all_read(house, monkeypatch)
 
     def read_when_all_have_come(self: Authorizer, *asked: Any) -> Any:
         rows.append(asked)
@@ -401,7 +396,6 @@ def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_need
     monkeypatch.setattr(renewals, "FIRST_S", PATIENCE_S)
     monkeypatch.setattr(SingleLookup, "run", pytest.fail)
     monkeypatch.setattr(Authorizer, "_state_of_row", read_when_all_have_come)
-    monkeypatch.setattr(house.bridge, "_at_once", noted)
     monkeypatch.setattr(Memory, "recall", forgetful(Memory.recall, lambda: len(tried) <= 8))
     sent = [house.sent(tenant) for _ in range(8)]
     assert [Reply(each).status for each in sent] == [200] * 8
@@ -471,21 +465,16 @@ def forgetful(recall: Callable[..., Any], is_over: Callable[[], bool]) -> Callab
 def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     house, tenant = House(alone), alone.tenant()
     assert house.ask(tenant).status == 200
-    clients, at_once = set[object](), house.bridge._at_once  # noqa: SLF001  # The test stands between.
-
-    def noted(scope: Scope, body: bytes) -> Any:
-        clients.add(scope["client"])
-        return at_once and at_once(scope, body)
-
     with held_up(alone, monkeypatch) as stands:
-        monkeypatch.setattr(house.bridge, "_at_once", noted)
+        read = all_read(house, monkeypatch)
         sent = [house.sent(tenant) for _ in range(3)]
         assert stands()
-        assert wait_for(lambda: len(clients) == 3, PATIENCE_S)  # Who is not heard yet is cut off.
+        # Who is not heard yet is cut off.
+        assert wait_for(lambda: len({each["client"] for each in read}) == 3, PATIENCE_S)
         house.server.stop()
-        assert wait_for(lambda: not _accepts(house.port), PATIENCE_S)
+        assert wait_for(lambda: not accepts(house.port), PATIENCE_S)
     assert [Reply(each).status for each in sent] == [200] * 3
-    house.close()
+    house.running.close()
 
 
 def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
@@ -528,11 +517,3 @@ def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatc
     # What was taken may be committed, and is; what still waited was withdrawn.
     house.service.until_projected("transactions")
     assert len(tenant.transactions(kind="lookup")) == before + 2
-
-
-def _accepts(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
-    except OSError:
-        return False
-    return True

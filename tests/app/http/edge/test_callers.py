@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.security.authorization import HEADER_TWICE, NO_CLIENT
+from app.security.authorization import NO_CLIENT
 from app.security.key_file import key_path
 from app.security.tokens import (
     EXPIRED,
@@ -78,17 +78,3 @@ def test_a_token_in_the_query_is_none(acme: Tenant) -> None:
     token = acme.headers["Authorization"].removeprefix("Bearer ")
     reply = acme.service.client.get(WALLET, query_string={"access_token": token})
     assert reply.status_code == 401
-
-
-class TestMachineToMachine:
-    """An approved client whose token names no organization."""
-
-    @pytest.fixture
-    def headers(self, service: Service) -> dict[str, str]:
-        token = service.token(service.register_client(None))
-        return {"Authorization": f"Bearer {token}"}
-
-    def test_a_header_that_comes_twice_is_told(self, acme: Tenant, headers: dict[str, str]) -> None:
-        twice = [*headers.items(), *[("X-Organization-Id", str(acme.id))] * 2]
-        reply = acme.service.client.get(WALLET, headers=twice)
-        assert (reply.status_code, reply.json["error"]["message"]) == (403, HEADER_TWICE)

@@ -9,48 +9,26 @@ from tests.app.http.service import Tenant
 pytestmark = pytest.mark.any_database
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "a",
-        "4f.x_y~z:1/2@3=4+5-6",
-        "r" * 128,
-        "req-00f067aa-0ba9-42b7-9a2c-123456789012",
-        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-        "2026-11-26T12:00:00.000Z",
-    ],
-)
+SAFE = "a 4f.x_y~z:1/2@3=4+5-6 req-00f067aa-0ba9-42b7-9a2c-123456789012 2026-11-26T12:00:00.000Z"
+SAFE += " 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 " + "r" * 128
+
+
+@pytest.mark.parametrize("given", SAFE.split())
 def test_a_request_id_is_sent_back(acme: Tenant, given: str) -> None:
     reply = acme.get("/v1/wallet", headers={"X-Request-Id": given})
     assert reply.headers["X-Request-Id"] == given
     assert reply.json["meta"]["request_id"] == given
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "",
-        "r" * 129,
-        "two words",
-        'quo"te',
-        "tab\tbed",
-        "é",
-        "a,b",
-        "+447400123456",
-        "8944100000000000017",
-        "cls_" + "x" * 43,
-        "eyJhbGciOiJFUzI1NiJ9.e30.c2ln",
-        "signup-+447400123456",
-        "signup-+44-7400-123456",
-        "tel:447400123456",
-        "sim/8944100000000000017",
-        "imsi=234151234567890",
-        "LPA:1-smdp.example-ABC",
-        "my-opk_" + "x" * 43,
-        "key=whsec_" + "x" * 43,
-        "t:eyJhbGciOiJFUzI1NiJ9.e30.c2ln",
-    ],
-)
+UNSAFE = f"""
+|{"r" * 129}|two words|quo"te|tab\tbed|é|a,b|+447400123456|8944100000000000017|cls_{"x" * 43}
+|eyJhbGciOiJFUzI1NiJ9.e30.c2ln|signup-+447400123456|signup-+44-7400-123456|tel:447400123456
+|sim/8944100000000000017|imsi=234151234567890|LPA:1-smdp.example-ABC|my-opk_{"x" * 43}
+|key=whsec_{"x" * 43}|t:eyJhbGciOiJFUzI1NiJ9.e30.c2ln
+"""
+
+
+@pytest.mark.parametrize("given", UNSAFE.replace("\n", "").split("|"))
 def test_an_unsafe_request_id_is_replaced(acme: Tenant, given: str) -> None:
     reply = acme.get("/v1/wallet", headers={"X-Request-Id": given})
     made = reply.headers["X-Request-Id"]

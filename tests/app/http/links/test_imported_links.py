@@ -13,16 +13,10 @@ from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.network import ProviderPlan
 from tests import plan_files
-from tests.app.http.buying import BASIC, FREE, MORE, PROFILE, Buyer, buyer
-from tests.app.http.service import Service
+from tests.app.http.buying import BASIC, FREE, MORE, PROFILE, Buyer
 
 TIMEOUT_S = 5.0
 SOLD, ADDED = "2025-11-01T10:00:00Z", "2025-12-01T10:00:00Z"
-
-
-@pytest.fixture
-def shop(service: Service) -> Buyer:
-    return buyer(service)
 
 
 def elsewhere(shop: Buyer) -> dict[str, Any]:

@@ -1,18 +1,11 @@
 """Buying a link: what is refused, what it costs, what comes back."""
 
-from typing import Any
-
 import pytest
 
-from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
+from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import Service, fields_of
 
 pytestmark = pytest.mark.any_database
-
-
-@pytest.fixture(scope="module")
-def acme(service: Service) -> Buyer:
-    return buyer(service)
 
 
 def test_the_reply_does_not_wait_for_the_usage_of_what_is_new(
@@ -44,19 +37,9 @@ def test_any_other_name_is_refused(acme: Buyer) -> None:
         assert list(fields_of(acme.create(FREE, name=name))) == ["name"], name
 
 
-NO_PLANS: list[dict[str, Any]] = [
-    {},
-    {"plan_id": None},
-    {"plan_id": ""},
-    {"plan_id": "basic"},
-    {"plan_id": 7},
-    {"plan_id": MISSING.replace("-", "")},
-    {"plan_id": "{" + MISSING + "}"},
-    {"plan_id": [MISSING]},
-    {"plan_id": MISSING},
-]
+NO_PLANS: list[object] = [None, "", "basic", 7, MISSING.replace("-", ""), [MISSING], MISSING]
 
 
 def test_a_plan_that_is_none_is_refused(acme: Buyer) -> None:
-    for body in NO_PLANS:
+    for body in ({}, *({"plan_id": each} for each in NO_PLANS)):
         assert list(fields_of(acme.post(LINKS, json=body))) == ["plan_id"], body

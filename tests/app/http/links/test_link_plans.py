@@ -27,16 +27,6 @@ from tests.plan_files import import_plans, plan
 SOLD = [FREE, *sorted(fault.value for fault in Fault), MORE, BASIC]
 
 
-@pytest.fixture
-def shop(service: Service) -> Buyer:
-    return buyer(service)
-
-
-@pytest.fixture(scope="module")
-def acme(service: Service) -> Buyer:
-    return buyer(service)
-
-
 @pytest.fixture(scope="module")
 def link(acme: Buyer) -> dict[str, Any]:
     """A link whose plans no test changes."""

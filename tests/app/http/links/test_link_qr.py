@@ -13,19 +13,14 @@ from werkzeug.test import TestResponse
 from app.http.links import qr
 from domain.links.link import Link
 from domain.provider_errors import Unavailable
-from tests.app.http.buying import FREE, LINKS, Buyer, buyer
-from tests.app.http.service import Service, code_of
+from tests.app.http.buying import FREE, LINKS, Buyer
+from tests.app.http.service import code_of
 
 pytestmark = pytest.mark.any_database
 
 SVG, PNG = "image/svg+xml", "image/png"
 SIZES = (128, 129, 256, 2048)
 CODES = ("LPA:1$rsp.example$JQ-XK2F", "LPA:1$" + "h" * 120 + "$" + "M" * 128)
-
-
-@pytest.fixture(scope="module")
-def acme(service: Service) -> Buyer:
-    return buyer(service)
 
 
 def image(shop: Buyer, link: dict[str, Any], accept: str = PNG, **query: object) -> TestResponse:
@@ -69,8 +64,6 @@ def of_svg(svg: bytes) -> tuple[bytes, int, float]:
     text = svg.decode()
     told = re.search(r'<svg [^>]*width="([0-9.]+)" height="\1"', text)
     path = re.search(r'd="(M4 4\.5[^"]*)"', text)
-    assert told is not None
-    assert path is not None
     dark, x, y, most = set[tuple[int, int]](), 4, 4, 0
     for step in re.findall(r"(h-?\d+|m-?\d+ -?\d+)", path[1]):
         if step[0] == "m":

@@ -8,12 +8,7 @@ import pytest
 from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, code_of
-
-
-@pytest.fixture(scope="module")
-def acme(service: Service) -> Buyer:
-    return buyer(service)
+from tests.app.http.service import code_of
 
 
 def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
@@ -40,7 +35,6 @@ def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
         assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND"), wrong
 
 
-@pytest.mark.any_database
 @pytest.mark.any_database
 def test_a_link_says_whether_and_until_when_it_can_be_cancelled(
     make_service: MakeService, acme: Buyer

@@ -69,7 +69,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buyer]:
 def network(shop: Buyer) -> Signing:
     networks = shop.service.container.networks
     found = networks.of(networks.names[0])
-    assert isinstance(found, Signing)
     found.reads, found.used, found.away = 0, False, False
     return found
 

@@ -13,7 +13,6 @@ from tests.app.http.buying import FREE, LINKS, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 from tests.domain.buying import Gate
-from tests.faulty_network import FaultyNetwork
 from tests.installation import wait_until
 from tests.plan_files import import_plans, plan
 from tests.second_network import SECOND, add_to
@@ -51,7 +50,6 @@ def test_a_network_that_hangs_holds_up_nothing_else(service: Service) -> None:
     shops = [on_second(service) for _ in range(3)]
     here, there = shops[0].link(), shops[0].link(SECOND)
     network, gate = service.container.networks.of(SECOND), Gate()
-    assert isinstance(network, FaultyNetwork)
     network.before("create_endpoint", *[gate] * WAITING_MAX)
 
     def create(number: int) -> int:

@@ -1,8 +1,6 @@
 """An ended job that was read before: the same bytes for its owner, and gone with an erasure."""
 
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from threading import Lock
 from uuid import UUID, uuid4
 
@@ -13,20 +11,9 @@ from app.http.lookups import ended_jobs
 from app.http.lookups.ended_jobs import PART, EndedJobs, Shown
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
-from tests.seeds import Seed
 from tests.support.erasing import erase_months
 
 NUMBERS = ["+14155550100", "+971508245915", "+15005550001"]
-
-
-@pytest.fixture
-def stands(tmp_path: Path, migrated: Seed) -> Iterator[Service]:
-    """A service whose threads stand still, on each database in turn."""
-    url = migrated.copy(tmp_path)
-    service = Service(tmp_path, DATABASE_URL=url)
-    yield service
-    service.stop()
-    migrated.drop(url)
 
 
 def ended_job(tenant: Tenant) -> str:
@@ -41,17 +28,15 @@ def ended_job(tenant: Tenant) -> str:
 
 def kept(tenant: Tenant, path: str) -> Shown | None:
     jobs = tenant.service.app.extensions[PART]
-    assert isinstance(jobs, EndedJobs)
     return jobs.find(tenant.id, UUID(path.rpartition("/")[2]))
 
 
 @pytest.mark.any_database
-def test_it_is_opened_once_and_told_alike(stands: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    tenant = stands.tenant()
+def test_it_is_opened_once_and_told_alike(still: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = still.tenant()
     path = ended_job(tenant)
     first = kept(tenant, path)
-    assert first is not None
-    monkeypatch.setattr(stands.container.vault, "open", None)  # Whoever opens it now fails.
+    monkeypatch.setattr(still.container.vault, "open", None)  # Whoever opens it now fails.
     again = tenant.get(path)
     assert again.json["data"]["job_id"] == path.rpartition("/")[2]
     assert first.data in again.data
@@ -60,14 +45,14 @@ def test_it_is_opened_once_and_told_alike(stands: Service, monkeypatch: pytest.M
 
 
 def test_another_process_erases_it_within_the_second_that_a_key_is_held(
-    stands: Service, monkeypatch: pytest.MonkeyPatch
+    still: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tenant = stands.tenant()
+    tenant = still.tenant()
     path = ended_job(tenant)
     tag = tenant.get(path).headers["ETag"]
     held_s = "projections.stores.personal_keys.HELD_S"
     monkeypatch.setattr(held_s, 60.0)  # The erasure may take longer than a second.
-    other = Container(stands.container.settings)
+    other = Container(still.container.settings)
     erase_months(other.vault, "9999-12")
     other.close()
     assert tenant.get(path).status_code == 200  # The key is held still.
@@ -78,8 +63,8 @@ def test_another_process_erases_it_within_the_second_that_a_key_is_held(
 
 
 @pytest.mark.any_database
-def test_nobody_else_gets_it(stands: Service) -> None:
-    tenant, rival = stands.tenant(), stands.tenant()
+def test_nobody_else_gets_it(still: Service) -> None:
+    tenant, rival = still.tenant(), still.tenant()
     path = ended_job(tenant)
     assert code_of(rival.get(path)) == "NOT_FOUND"
     assert kept(tenant, path) is not None
@@ -99,7 +84,6 @@ def test_a_job_whose_table_says_something_else_is_read_anew(make_service: MakeSe
     path = ended_job(tenant)
     jobs: EndedJobs = tenant.service.app.extensions[PART]
     was = kept(tenant, path)
-    assert was is not None
     jobs.keep(tenant.id, UUID(path.rpartition("/")[2]), was._replace(state=b"{}", data=b"{}"))
     assert tenant.get(path).json["data"]["status"] == "completed"
     assert kept(tenant, path) == was
@@ -122,7 +106,7 @@ class SlipIn:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self.other: Callable[[], None] | None = None
+        self.other: partial[None] | None = None
 
     def __enter__(self) -> None:
         self._lock.acquire()

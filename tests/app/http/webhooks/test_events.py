@@ -59,7 +59,6 @@ def test_an_event_has_the_body_and_the_id_that_an_endpoint_is_told(
         for delivery_id in told:
             one = tenant.get(f"{WEBHOOKS}/{webhook_id}/deliveries/{delivery_id}").json["data"]
             kept = parts.webhook_deliveries.get(tenant.id, UUID(webhook_id), UUID(delivery_id))
-            assert kept is not None
             assert json.loads(kept.body) == one["body"] == shown[delivery_id]
     tenant.open("DELETE", f"{WEBHOOKS}/{second}")
     assert {each["id"] for each in read(tenant, webhook_id=second)["data"]} >= told.keys()

@@ -15,7 +15,7 @@ from app.http.application import Bridge, create_server
 from app.http.webhooks.events import WAITERS, WAITING_OF_ONE_MAX, Waiter, Waiters
 from app.settings import HTTP_THREADS
 from tests.app.http.conftest import MakeService
-from tests.app.http.over_http import HOST, Answer, listeners, request, running, send
+from tests.app.http.over_http import HOST, Answer, listeners, read_all, request, running, send
 from tests.app.http.service import Service, Tenant
 from tests.installation import wait_until
 
@@ -69,10 +69,7 @@ class Reader:
 
     def answer(self) -> Answer:
         with self._socket:
-            found = b""
-            while block := self._socket.recv(65_536):
-                found += block
-        return Answer(found)
+            return Answer(read_all(self._socket))
 
 
 @pytest.fixture
