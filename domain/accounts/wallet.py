@@ -256,6 +256,11 @@ class Wallet(LoadedFromNewest):
         if self.spending is not None and amount_micros:
             self.spending.refuse_beyond(amount_micros, self.currency, at)
 
+    def refuse_unpayable(self, amount_micros: int, currency: str) -> None:
+        """Raise ConfigError or InsufficientBalance if it cannot pay an amount now."""
+        self._refuse_other_currency(currency)
+        self._refuse_below_zero(amount_micros)
+
     def restore(self, event: Event) -> None:
         """Assign the fields that no entry changes."""
         self.organization_id = event.organization_id

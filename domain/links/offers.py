@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import PlanTerms
 from domain.cause import Cause
-from domain.errors import OTHER_CURRENCY, BillingNotConfigured, ConfigError, InsufficientBalance
+from domain.errors import OTHER_CURRENCY, BillingNotConfigured, ConfigError
 from domain.links.bought_plan import BoughtPlan
 from domain.log.log import Log
 
@@ -64,7 +64,4 @@ def check_funds(wallet: Wallet | None, amount_micros: int, currency: str) -> Non
         return
     if wallet is None:
         raise BillingNotConfigured
-    if wallet.currency != currency:
-        raise ConfigError(OTHER_CURRENCY)
-    if wallet.balance_micros < amount_micros:
-        raise InsufficientBalance(amount_micros, wallet.balance_micros, wallet.currency)
+    wallet.refuse_unpayable(amount_micros, currency)

@@ -20,7 +20,6 @@ from domain.errors import (
     Conflict,
     IdempotencyInProgress,
     IdempotencyKeyReused,
-    InsufficientBalance,
     NotFound,
     NumberLookupUnavailable,
     Refused,
@@ -283,8 +282,7 @@ class SingleLookup:
         if wallet is None:
             raise BillingNotConfigured
         wallet.refuse_overspending(request.price_micros, cause.at)
-        if wallet.balance_micros < request.price_micros:
-            raise InsufficientBalance(request.price_micros, wallet.balance_micros, wallet.currency)
+        wallet.refuse_unpayable(request.price_micros, request.currency)
 
     def _lookup(
         self, request: LookupRequest, stream_id: UUID, answer: Answer, cause: Cause

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from domain.at_once import NeedsThread
-from domain.errors import InsufficientBalance, RateLimited
+from domain.errors import ConfigError, InsufficientBalance, RateLimited, Refused
 from domain.lookups.single import LookupRequest
 from tests.domain.asking import NUMBER, Asker, all_at_once
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, numbers
@@ -45,6 +45,26 @@ def test_what_is_free_or_cannot_be_paid_needs_a_thread(
     wanted = LookupRequest(process.organization("0.01"), "+14150000009", price_micros, "USD", None)
     with pytest.raises(NeedsThread):
         replace(process.single_lookup, leases=None).begin(wanted, process.cause())
+
+
+@pytest.mark.parametrize(
+    ("price_micros", "currency", "refusal"),
+    [(20_000, "USD", InsufficientBalance), (5_000, "EUR", ConfigError)],
+)
+def test_what_the_wallet_cannot_pay_asks_no_provider(
+    asker: Asker,
+    provider: CountingProvider,
+    price_micros: int,
+    currency: str,
+    refusal: type[Refused],
+) -> None:
+    process = asker.process
+    payer = process.organization("0.01")
+    with pytest.raises(refusal):
+        process.single_lookup.run(
+            LookupRequest(payer, NUMBER, price_micros, currency, None), process.cause()
+        )
+    assert provider.asked == []
 
 
 def test_the_last_cent_is_spent_once_and_nobody_else_gets_an_answer(
