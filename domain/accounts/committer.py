@@ -279,12 +279,13 @@ class Committer:
         stored = [self._log.mapper.to_stored_event(event) for event in events]
         return Command(wallet_id, change, stored, is_first)
 
-    def held_funds(self, wallet_id: UUID, at: datetime) -> int | None:
+    def held_funds(self, wallet_id: UUID, currency: str, at: datetime) -> int | None:
         """Return what balance and limit leave to spend, as last committed or loaded here.
 
-        Other processes may have changed it. None for a wallet that is not held.
+        Other processes may have changed it. None for a wallet that is not held, or of another
+        currency.
         """
-        return self._wallets.peek(wallet_id, at)
+        return self._wallets.peek(wallet_id, currency, at)
 
     def close(self) -> None:
         """Commit what waits, then stop."""

@@ -20,6 +20,7 @@ class _Balance(NamedTuple):
     """The balance and limit of a wallet."""
 
     micros: int
+    currency: str
     spending: Spending | None  # None: no limit.
 
 
@@ -48,10 +49,10 @@ class WalletCache:
             self._stored[wallet_id] = _copy_of(wallet)
         return wallet
 
-    def peek(self, wallet_id: UUID, at: datetime) -> int | None:
+    def peek(self, wallet_id: UUID, currency: str, at: datetime) -> int | None:
         """Return what can be spent as last committed, perhaps out of date; any thread may ask."""
         held = self._balances.get(wallet_id)
-        if held is None:
+        if held is None or held.currency != currency:
             return None
         limit = held.spending
         return held.micros if limit is None else min(held.micros, limit.left_micros(at))
@@ -121,7 +122,7 @@ class WalletCache:
 
 
 def _balance_of(wallet: Wallet) -> _Balance:
-    return _Balance(wallet.balance_micros, wallet.spending)
+    return _Balance(wallet.balance_micros, wallet.currency, wallet.spending)
 
 
 def _copy_of(wallet: Wallet) -> Wallet:
