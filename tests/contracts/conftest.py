@@ -7,21 +7,29 @@ import pytest
 
 from domain.links.network import EsimNetwork
 from tests.contracts.esim_networks import BY_ORDER, NETWORKS, STOCKS, FarSide
+from tests.contracts.network_calls import calls_of
 
 GUARDED = "simulated behind a circuit"  # It passes calls on, so one suite of all calls will do.
-BARE = [each for each in NETWORKS if each != GUARDED]
 SIDES = {
     "test_esim_network": [each for each in STOCKS if each != GUARDED],
-    "test_esim_network_trouble": STOCKS,
     "test_order_network": BY_ORDER,
 }
+CALLS = [
+    (side, call) for side in NETWORKS for call in calls_of("stock" if side in STOCKS else "order")
+]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Hold a suite of one shape against the networks of this shape, another against all."""
-    if "far_side" in metafunc.fixturenames:
+    """Hold a suite of one shape against the networks of this shape, another against all.
+
+    A test of a `call` is one of each call of each network.
+    """
+    if "call" in metafunc.fixturenames:
+        metafunc.parametrize(("far_side", "call"), CALLS, indirect=["far_side"])
+    elif "far_side" in metafunc.fixturenames:
         suite = metafunc.module.__name__.rpartition(".")[2]
-        metafunc.parametrize("far_side", [*SIDES.get(suite, BARE)], indirect=True)
+        bare = [each for each in NETWORKS if each != GUARDED]
+        metafunc.parametrize("far_side", [*SIDES.get(suite, bare)], indirect=True)
 
 
 @pytest.fixture

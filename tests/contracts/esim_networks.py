@@ -21,7 +21,7 @@ from projections.engine.database import Database
 from tests.installation import SetClock
 from tests.order_network import OrderBook, SellingByOrder
 from tests.support.providers import bics
-from tests.support.providers.airalo import AiraloServer, airalo_at
+from tests.support.providers.airalo import CLIENT_SECRET, AiraloServer, airalo_at
 from tests.support.providers.esimgo import KEY, MB, EsimGoServer
 
 PLAN = ProviderPlan("eu-1gb-7d", data_mb=1_000, validity_days=7)
@@ -188,10 +188,10 @@ class EsimGoSide(ScriptedSide):
             quantity = plan.data_mb * MB
             self.server.offer(plan.provider_plan_id, quantity=quantity, days=plan.validity_days)
 
-    def connect(self) -> EsimGo:
-        headers = {"X-API-Key": KEY}
+    def connect(self, key: str = KEY, *, refunds: bool = True) -> EsimGo:
+        headers = {"X-API-Key": key}
         self._apis.append(RemoteApi("esimgo", self.server.url, clock=self.clock, headers=headers))
-        return EsimGo(self._apis[-1], KEY, self.clock, refunds=True)
+        return EsimGo(self._apis[-1], key, self.clock, refunds=refunds)
 
     def forward(self, by: timedelta) -> None:
         """Devices use data while time passes."""
@@ -216,10 +216,11 @@ class AiraloSide(ScriptedSide):
         self.clock = SetClock()
         self.server = AiraloServer(self.clock)
         for plan in (PLAN, OTHER_PLAN, self.slow):
-            self.server.offer(plan.provider_plan_id, gb=plan.data_mb // 1_000)
+            gb, day = plan.data_mb // 1_000, plan.validity_days
+            self.server.offer(plan.provider_plan_id, gb=gb, day=day)
 
-    def connect(self) -> Airalo:
-        network, api = airalo_at(self.server.url, self.clock)
+    def connect(self, secret: str = CLIENT_SECRET) -> Airalo:
+        network, api = airalo_at(self.server.url, self.clock, secret)
         self._apis.append(api)
         return network
 

@@ -10,6 +10,7 @@ from app.adapters.circuit import CircuitBreaker, GuardedLookup
 from domain.lookups.ports import Carrier, Found, LookupProvider, NumberFacts
 from domain.provider_errors import Unavailable
 
+ORGANIZATION: Final = UUID("00000000-0000-4000-8000-000000000001")
 VALID_MOBILE: Final = "+34612345678"
 NOT_VALID: Final = "+9991234567"
 
@@ -28,7 +29,6 @@ class Fault(StrEnum):
     """What a provider can do instead of answering; CRASHES is a bug of its adapter."""
 
     TIMES_OUT = "times out"
-    MALFORMED = "sends a malformed reply"
     REFUSES = "refuses"
     CRASHES = "crashes"
 

@@ -1,6 +1,7 @@
 """The contract that every EsimNetwork signs: its stock, its endpoints and its activation codes."""
 
 import re
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from domain.links.network import Endpoint, EsimNetwork, NoSuchEndpoint
-from domain.provider_errors import Rejected
+from domain.provider_errors import OutcomeUnknown, Rejected
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     PLAN,
@@ -24,6 +25,7 @@ from tests.contracts.esim_networks import (
 )
 from tests.installation import PATIENCE_S
 
+SHORT_S = 0.2
 PAGES_BOUND = 1_000  # A stock that does not end by then is taken for one that never does.
 
 
@@ -183,12 +185,14 @@ def test_a_removed_endpoint_is_gone_and_may_be_removed_again(
 ) -> None:
     iccid = a_free_esim(network)
     endpoint_id = create(network, iccid).endpoint_id
+    (addon,) = network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons
 
     for each in (network, network, far_side.connect()):
         each.remove_endpoint(endpoint_id, timeout_s=TIMEOUT_S)
         assert found_id(each, iccid) is None
         with pytest.raises(NoSuchEndpoint):
             each.usage(endpoint_id, timeout_s=TIMEOUT_S)
+        each.remove_plan(endpoint_id, addon.addon_id, timeout_s=TIMEOUT_S)
     network.remove_endpoint(UNKNOWN_ENDPOINT, timeout_s=TIMEOUT_S)
 
 
@@ -204,14 +208,6 @@ def test_an_esim_that_was_given_back_can_be_used_again(network: EsimNetwork) -> 
 
     assert second.endpoint_id != first.endpoint_id
     assert found_id(network, iccid) == second.endpoint_id
-
-
-def test_giving_back_a_free_esim_is_no_error(network: EsimNetwork) -> None:
-    iccid = a_free_esim(network)
-
-    network.release_esim(iccid, timeout_s=TIMEOUT_S)
-
-    assert iccid in free_iccids(network, 0)
 
 
 def test_an_esim_with_an_endpoint_is_not_given_back(network: EsimNetwork) -> None:
@@ -262,11 +258,37 @@ def test_a_reference_whose_endpoint_has_ended_makes_nothing_any_more(
     assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is None
 
 
-def test_the_plans_of_an_endpoint_that_is_gone_are_gone(network: EsimNetwork) -> None:
-    endpoint_id = a_link(network)
-    (addon,) = network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons
-    network.remove_endpoint(endpoint_id, timeout_s=TIMEOUT_S)
+def test_a_creation_past_its_time_out_has_an_outcome_that_settles(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
+    iccid, began = a_free_esim(network), time.monotonic()
+    with pytest.raises(OutcomeUnknown):
+        network.create_endpoint(iccid, far_side.slow, BASE_PLAN, "link-1", timeout_s=SHORT_S)
+    assert time.monotonic() - began < PATIENCE_S
 
-    network.remove_plan(endpoint_id, addon.addon_id, timeout_s=TIMEOUT_S)
-    with pytest.raises(NoSuchEndpoint):
-        network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+    far_side.forward(network.settles_after)
+    settled = network.find_endpoint(iccid, timeout_s=TIMEOUT_S)
+    far_side.forward(timedelta(hours=1))
+
+    assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) == settled
+    if settled is not None:
+        assert settled.reference in {"link-1", None}
+        assert network.usage(settled.endpoint_id, timeout_s=TIMEOUT_S).status == "active"
+
+
+def test_an_addition_past_its_time_out_has_an_outcome_that_settles(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
+    def listed() -> list[str]:
+        usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+        return [addon.addon_id for addon in usage.addons]
+
+    endpoint_id = a_link(network)
+    with pytest.raises(OutcomeUnknown):
+        network.add_plan(endpoint_id, far_side.slow, "topup-1", timeout_s=SHORT_S)
+
+    far_side.forward(network.settles_after)
+    settled = listed()
+    far_side.forward(timedelta(hours=1))
+
+    assert listed() == settled

@@ -16,24 +16,22 @@ from hypothesis import strategies as st
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
 from app.adapters.lookups.sandbox import MALFORMED, UNAVAILABLE, SandboxLookup
-from app.bootstrap.container import Container
 from app.http.lookups.input import is_e164
-from app.settings import Settings
 from domain.lookups.ports import LineType, LookupProvider, NumberFacts
 from domain.provider_errors import ProviderError, Unavailable
 from tests.contracts.scripted_lookup import (
     NOT_VALID,
+    ORGANIZATION,
     VALID_MOBILE,
     Behind,
     Fault,
     ScriptedLookup,
 )
 from tests.data.make_numbers import NUMBERS_FILE
-from tests.support.providers.lookups import ScriptedLookups
+from tests.support.providers.lookups import Lookups, ScriptedLookups
 from tests.support.providers.telnyx import ScriptedTelnyx
 from tests.support.providers.twilio import ScriptedTwilio
 
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 NETWORKS = load_networks(None)
 TRIES = 300 if os.environ.get("SOAK") == "1" else 50
 
@@ -65,19 +63,12 @@ def in_sandbox(inner: LookupProvider) -> SandboxLookup:
 def asking(*kinds: type[ScriptedLookups]) -> Iterator[LookupProvider]:
     """Ask scripted servers of providers, one after the other, over real sockets."""
     with ExitStack() as stack:
-        servers = [stack.enter_context(kind()) for kind in kinds]
-        environment = {name: text for each in servers for name, text in each.settings.items()}
-        environment["LOOKUP_PROVIDER"] = ",".join(each.name for each in servers)
-        container = stack.enter_context(closing(Container(Settings.from_env(environment))))
-        container.hold.known = False  # There is no database that could say so.
-        yield container.provider
+        yield Lookups(stack, *kinds).provider
 
 
 LOOKUPS: dict[str, Callable[[], AbstractContextManager[LookupProvider]]] = {
     "offline": lambda: nullcontext(OfflineLookup(NETWORKS)),
-    "offline behind a circuit": lambda: closing(
-        Behind(OfflineLookup(NETWORKS), failures_max=1_000)
-    ),
+    "offline behind a circuit": lambda: behind_circuit(OfflineLookup(NETWORKS)),
     "offline in the sandbox": lambda: nullcontext(in_sandbox(OfflineLookup(NETWORKS))),
     "twilio": lambda: asking(ScriptedTwilio),
     "telnyx": lambda: asking(ScriptedTelnyx),
@@ -148,12 +139,11 @@ def test_a_repeated_lookup_gives_the_same_answer(lookup: LookupProvider) -> None
     assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts == first.facts
 
 
-def test_a_provider_has_a_name_and_says_whether_it_is_remote(lookup: LookupProvider) -> None:
+def test_a_fresh_provider_has_a_name_says_whether_it_is_remote_and_is_up(
+    lookup: LookupProvider,
+) -> None:
     assert re.fullmatch(r"[a-z]+", lookup.name)
     assert lookup.remote is (lookup.name != "offline")
-
-
-def test_a_fresh_provider_lets_calls_through(lookup: LookupProvider) -> None:
     assert lookup.is_up()
 
 
@@ -167,21 +157,14 @@ def test_threads_share_a_provider(lookup: LookupProvider) -> None:
         assert list(pool.map(valid, numbers)) == [True, False] * 50
 
 
-def failing(*faults: Fault) -> ScriptedLookup:
+def crashing() -> ScriptedLookup:
     scripted = ScriptedLookup()
-    scripted.play(*faults)
+    scripted.play(Fault.CRASHES)
     return scripted
 
 
 TROUBLE: dict[str, Callable[[], tuple[AbstractContextManager[LookupProvider], str]]] = {
-    "times out": lambda: (nullcontext(failing(Fault.TIMES_OUT)), VALID_MOBILE),
-    "malformed": lambda: (nullcontext(failing(Fault.MALFORMED)), VALID_MOBILE),
-    "refuses": lambda: (nullcontext(failing(Fault.REFUSES)), VALID_MOBILE),
-    "times out behind a circuit": lambda: (
-        behind_circuit(failing(Fault.TIMES_OUT)),
-        VALID_MOBILE,
-    ),
-    "crashes behind a circuit": lambda: (behind_circuit(failing(Fault.CRASHES)), VALID_MOBILE),
+    "crashes behind a circuit": lambda: (behind_circuit(crashing()), VALID_MOBILE),
     "sandbox unavailable": lambda: (nullcontext(in_sandbox(ScriptedLookup())), UNAVAILABLE),
     "sandbox malformed": lambda: (nullcontext(in_sandbox(ScriptedLookup())), MALFORMED),
 }
@@ -197,14 +180,3 @@ def test_every_trouble_is_unavailable_and_names_no_number(trouble: str) -> None:
     assert caught.type is Unavailable
     assert phone_number[1:] not in str(caught.value)
     assert caught.value.__cause__ is None
-
-
-@pytest.mark.parametrize("wrap", [nullcontext, behind_circuit])
-def test_trouble_passes_and_the_next_lookup_is_answered(
-    wrap: Callable[[LookupProvider], AbstractContextManager[LookupProvider]],
-) -> None:
-    with wrap(failing(Fault.TIMES_OUT)) as lookup:
-        with pytest.raises(Unavailable):
-            lookup.look_up(ORGANIZATION, VALID_MOBILE)
-
-        assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts.valid

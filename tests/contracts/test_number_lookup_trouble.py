@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from uuid import UUID
 
 import pytest
 
@@ -12,14 +11,13 @@ from app.settings import Settings
 from domain.lookups.ports import LookupProvider
 from domain.provider_errors import Unavailable
 from tests.canaries import canaries_in
-from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE
+from tests.contracts.scripted_lookup import NOT_VALID, ORGANIZATION, VALID_MOBILE
 from tests.installation import wait_until
 from tests.support.providers.lookups import ScriptedLookups
 from tests.support.providers.server import FaultKind
 from tests.support.providers.telnyx import ScriptedTelnyx
 from tests.support.providers.twilio import ScriptedTwilio
 
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 HARMLESS = {FaultKind.DUPLICATE, FaultKind.EFFECT_TWICE}
 TROUBLE = [kind for kind in FaultKind if kind not in HARMLESS]
 

@@ -4,10 +4,10 @@ Such a record is no outage. It fails alone, or is answered as far as it is under
 circuit, is not asked for again, and fails the work of nobody else.
 """
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,10 @@ from msgspec.structs import replace
 from prometheus_client import generate_latest
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
-from app.bootstrap.container import Container
-from app.settings import Settings
 from domain.catalogue.supplied import SuppliedPlan
 from domain.links.network import EsimNetwork, Usage
-from domain.lookups.ports import LookupProvider
 from domain.provider_errors import NotAnswered, OutcomeNotTold, Rejected, Unavailable
 from tests.contracts.esim_networks import (
-    BASE_PLAN,
     OTHER_PLAN,
     PLAN,
     SPONSOR,
@@ -36,13 +32,13 @@ from tests.contracts.esim_networks import (
     EsimGoSide,
     FarSide,
     ScriptedSide,
-    a_free_esim,
     a_link,
 )
+from tests.contracts.network_calls import ready
 from tests.contracts.odd_records import ODD, odd_record
 from tests.contracts.scripted_lookup import VALID_MOBILE
 from tests.contracts.test_number_lookup import assert_honest
-from tests.support.providers.lookups import ScriptedLookups
+from tests.support.providers.lookups import Lookups, ScriptedLookups
 from tests.support.providers.server import Request
 from tests.support.providers.telnyx import ScriptedTelnyx
 from tests.support.providers.twilio import ScriptedTwilio
@@ -56,27 +52,6 @@ CHAINS = {
     "telnyx": [ScriptedTelnyx],
     "twilio, then telnyx": [ScriptedTwilio, ScriptedTelnyx],
 }
-
-
-class Lookups:
-    """The providers of a chain with their servers, behind their circuits."""
-
-    def __init__(self, stack: ExitStack, *kinds: type[ScriptedLookups]) -> None:
-        self.servers = [stack.enter_context(kind()) for kind in kinds]
-        environment = {name: text for each in self.servers for name, text in each.settings.items()}
-        environment["LOOKUP_PROVIDER"] = ",".join(
-            [each.name for each in self.servers] or ["offline"]
-        )
-        self.container = stack.enter_context(closing(Container(Settings.from_env(environment))))
-        self.container.hold.known = False  # There is no database that could say so.
-
-    @property
-    def provider(self) -> LookupProvider:
-        return self.container.provider
-
-    @property
-    def are_up(self) -> list[bool]:
-        return [each.is_up() for each in self.container.lookups]
 
 
 @pytest.fixture(params=CHAINS)
@@ -134,85 +109,35 @@ def test_odd_numbers_are_answered_by_the_numbering_plans() -> None:
         assert lookups.are_up == [True]
 
 
-@dataclass(frozen=True)
-class Ask:
-    """What a call needs: an endpoint with its eSIM, and a free eSIM where there is a stock."""
-
-    network: EsimNetwork
-    endpoint_id: str
-    iccid: str
-    free_iccid: str
-
-    def find(self) -> object:
-        """Look for what a lost reply has told."""
-        if self.network.shape == "stock":
-            return self.network.find_endpoint(self.iccid, timeout_s=TIMEOUT_S)
-        now = datetime(2026, 1, 1, tzinfo=UTC)
-        return self.network.orders(PLAN, now, now + timedelta(days=365), timeout_s=TIMEOUT_S)
-
-    def create(self) -> object:
-        """Buy a link."""
-        if self.network.shape == "order":
-            return self.network.order(PLAN, "link-2", timeout_s=TIMEOUT_S)
-        return self.network.create_endpoint(
-            self.free_iccid, PLAN, BASE_PLAN, "link-2", timeout_s=TIMEOUT_S
-        )
-
-
-CALLS: dict[str, Callable[[Ask], object]] = {
-    "usage": lambda ask: ask.network.usage(ask.endpoint_id, timeout_s=TIMEOUT_S),
-    "status": lambda ask: ask.network.status(ask.endpoint_id, timeout_s=TIMEOUT_S),
-    "lpa": lambda ask: ask.network.lpa(ask.iccid, timeout_s=TIMEOUT_S),
-    "find": Ask.find,
-    "create": Ask.create,
-    "add_plan": lambda ask: ask.network.add_plan(
-        ask.endpoint_id, OTHER_PLAN, "topup-1", timeout_s=TIMEOUT_S
-    ),
-    "suspend": lambda ask: ask.network.suspend(ask.endpoint_id, timeout_s=TIMEOUT_S),
-    "resume": lambda ask: ask.network.resume(ask.endpoint_id, timeout_s=TIMEOUT_S),
+# Those that read an odd record, of either shape.
+CALLS = {
+    "stock": ("usage", "status", "lpa", "find_endpoint", "create_endpoint"),
+    "order": ("usage", "status", "lpa", "orders", "order"),
 }
+CHANGES = ("add_plan", "suspend", "resume")
 
 
-@pytest.fixture
-def guarded(network: EsimNetwork) -> Iterator[tuple[EsimNetwork, CircuitBreaker]]:
-    """The network behind a circuit of the usual rules."""
-    circuit = CircuitBreaker("eSIM network", network.name, int, open_s=3600.0)
-    made: Any = GuardedNetwork(network, circuit)
-    with closing(circuit):
-        yield made, circuit
-
-
-def ready(network: EsimNetwork) -> Ask:
-    if network.shape == "order":
-        iccid = a_link(network)
-        return Ask(network, iccid, iccid, "")
-    iccid = a_free_esim(network)
-    endpoint_id = a_link(network)
-    return Ask(network, endpoint_id, iccid, a_free_esim(network))
-
-
-@pytest.mark.parametrize("name", CALLS)
 def test_fifty_odd_records_of_esims_open_no_circuit(
-    far_side: FarSide,
-    guarded: tuple[EsimNetwork, CircuitBreaker],
-    name: str,
-    caplog: pytest.LogCaptureFixture,
+    far_side: FarSide, network: EsimNetwork, caplog: pytest.LogCaptureFixture
 ) -> None:
-    network, circuit = guarded
-    ask = ready(network)
-    for number in range(RECORDS):
-        if isinstance(far_side, ScriptedSide):
-            far_side.server.mangle = partial(spoiled, number)
-        else:  # What it says is its own; so an odd id has to do.
-            odd = str(ODD[number % len(ODD)])
-            ask = Ask(network, odd, odd, odd)
-        with suppress(NotAnswered, OutcomeNotTold, Rejected):
-            CALLS[name](ask)
-        assert circuit.is_up()
-    if isinstance(far_side, ScriptedSide):
-        far_side.server.mangle = as_it_is
-    assert ready(network).iccid not in caplog.text
-    network.usage(ready(network).endpoint_id, timeout_s=TIMEOUT_S)
+    circuit = CircuitBreaker("eSIM network", network.name, int, open_s=3600.0)
+    guarded: Any = GuardedNetwork(network, circuit)
+    with closing(circuit):
+        for call in (*CALLS[network.shape], *CHANGES):
+            link = ask = ready(guarded)
+            for number in range(RECORDS):
+                if isinstance(far_side, ScriptedSide):
+                    far_side.server.mangle = partial(spoiled, number)
+                else:  # What it says is its own; so an odd id has to do.
+                    odd = str(ODD[number % len(ODD)])
+                    ask = dataclasses.replace(ask, endpoint_id=odd, iccid=odd, free_iccid=odd)
+                with suppress(NotAnswered, OutcomeNotTold, Rejected):
+                    ask.call(call)
+                assert circuit.is_up(), call
+            if isinstance(far_side, ScriptedSide):
+                far_side.server.mangle = as_it_is
+            assert link.iccid not in caplog.text
+        network.usage(ready(network).endpoint_id, timeout_s=TIMEOUT_S)
 
 
 def test_an_odd_esim_of_the_stock_is_not_sold_and_the_others_are(tmp_path: Path) -> None:

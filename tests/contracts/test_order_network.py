@@ -1,80 +1,18 @@
 """The contract that every network by order signs; what its plans do is asked of all networks."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
 
-from domain.links.network import Capability, Order, OrderNetwork, ProviderPlan
-from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
-from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, FarSide, lacks
+from domain.links.network import Order, OrderNetwork, ProviderPlan
+from domain.provider_errors import OutcomeUnknown, Rejected
+from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, FarSide
 from tests.installation import PATIENCE_S
 
 SENT_S = 0.5  # An order has been sent by then, on a crowded machine too.
 NOT_SOLD = ProviderPlan("refused-everywhere", data_mb=1_000, validity_days=7)
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What a call needs: an order and a time-out."""
-
-    network: OrderNetwork
-    order: Order
-    timeout_s: float = TIMEOUT_S
-
-    @property
-    def addon_id(self) -> str:
-        addons = self.network.usage(self.order.iccid, timeout_s=TIMEOUT_S).addons
-        return addons[-1].addon_id
-
-
-READS: dict[str, Callable[[Ask], object]] = {
-    "probe": lambda ask: ask.network.probe(timeout_s=ask.timeout_s),
-    "balance": lambda ask: ask.network.balance(timeout_s=ask.timeout_s),
-    "supplied": lambda ask: [*ask.network.supplied(timeout_s=ask.timeout_s)],
-    "orders": lambda ask: ask.network.orders(
-        PLAN, *[ask.order.placed_at] * 2, timeout_s=ask.timeout_s
-    ),
-    "usage": lambda ask: ask.network.usage(ask.order.iccid, timeout_s=ask.timeout_s),
-    "status": lambda ask: ask.network.status(ask.order.iccid, timeout_s=ask.timeout_s),
-    "lpa": lambda ask: ask.network.lpa(ask.order.iccid, timeout_s=ask.timeout_s),
-}
-CHANGES: dict[str, Callable[[Ask], object]] = {
-    "order": lambda ask: ask.network.order(PLAN, "link-2", timeout_s=ask.timeout_s),
-    "take_back": lambda ask: ask.network.take_back(ask.order, timeout_s=ask.timeout_s),
-    "add_plan": lambda ask: ask.network.add_plan(
-        ask.order.iccid, OTHER_PLAN, "topup-1", timeout_s=ask.timeout_s
-    ),
-    "remove_plan": lambda ask: ask.network.remove_plan(
-        ask.order.iccid, "no-such-addon", timeout_s=ask.timeout_s
-    ),
-    "suspend": lambda ask: ask.network.suspend(ask.order.iccid, timeout_s=ask.timeout_s),
-    "resume": lambda ask: ask.network.resume(ask.order.iccid, timeout_s=ask.timeout_s),
-}
-CALLS = {**READS, **CHANGES}
-NEEDS: dict[str, Capability] = {
-    "remove_plan": "remove_plan",
-    "suspend": "suspend",
-    "resume": "suspend",
-}
-
-
-def may_raise(name: str, network: OrderNetwork) -> tuple[type[ProviderError], ...]:
-    if name in NEEDS and lacks(network, NEEDS[name]):  # What it cannot do it refuses at once.
-        return (Rejected,)
-    return (Unavailable,) if name in READS else (Unavailable, OutcomeUnknown)
-
-
-def takes_nothing_back(ask: Ask, name: str) -> bool:
-    """Tell whether a call is `take_back` of a network that cannot; it says so without asking."""
-    if name != "take_back" or not lacks(ask.network, "cancel"):
-        return False
-    assert CALLS[name](ask) is False
-    return True
 
 
 def buy(network: OrderNetwork, plan: ProviderPlan = PLAN, reference: str = "link-1") -> Order:
@@ -174,40 +112,3 @@ def test_what_is_taken_back_is_so_once_and_for_all(network: OrderNetwork) -> Non
         with pytest.raises(Rejected):
             network.usage(order.iccid, timeout_s=TIMEOUT_S)
     assert network.usage(kept.iccid, timeout_s=TIMEOUT_S).addons
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_every_call_works_on_a_network_without_trouble(network: OrderNetwork, name: str) -> None:
-    with pytest.raises(Rejected) if (Rejected,) == may_raise(name, network) else nullcontext():
-        CALLS[name](Ask(network, buy(network)))
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_network_that_answers_nobody_is_a_trouble_of_the_port(
-    far_side: FarSide, network: OrderNetwork, name: str
-) -> None:
-    ask = Ask(network, buy(network))
-    far_side.break_down()
-    if takes_nothing_back(ask, name):
-        return
-
-    with pytest.raises(may_raise(name, network)) as caught:
-        CALLS[name](ask)
-
-    # The text may reach a log, and so would the text of what caused it.
-    assert ask.order.iccid not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__ or caught.value.__context__ is None
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_call_without_time_ends_at_once(network: OrderNetwork, name: str) -> None:
-    ask = Ask(network, buy(network), timeout_s=0.0)
-    if takes_nothing_back(ask, name):
-        return
-
-    began = time.monotonic()
-    with pytest.raises(may_raise(name, network)):
-        CALLS[name](ask)
-
-    assert time.monotonic() - began < PATIENCE_S

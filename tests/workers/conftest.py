@@ -1,7 +1,19 @@
 """One installation per test, the process that the test looks from, and a lab for its links."""
 
-from tests.installation import installation, migrated, process
+import pytest
+
+from tests.installation import Installation, Process, SetClock, installation, migrated
 from tests.workers.link_lab import lab
 from tests.workers.order_lab import orders
 
-__all__ = ["installation", "lab", "migrated", "orders", "process"]
+__all__ = ["installation", "lab", "migrated", "orders"]
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def process(installation: Installation, clock: SetClock) -> Process:
+    return installation.process(clock)

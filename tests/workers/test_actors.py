@@ -1,15 +1,14 @@
 """Messages reach the work through a real broker and real worker threads."""
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
 import pytest
-from dramatiq import Message, Worker
+from dramatiq import Message
 
 from tests.installation import CountingProvider, Installation, Process, numbers, wait_until
 from tests.workers.jobs import Work
+from tests.workers.queueing import working
 from workers.routes import Message as AskedWork
 from workers.routes import fees_message, link_message, plan_change_message, slice_message
 
@@ -24,16 +23,6 @@ def process(installation: Installation, provider: CountingProvider) -> Process:
     return installation.process(provider=provider)
 
 
-@contextmanager
-def working(process: Process) -> Iterator[None]:
-    worker = Worker(process.broker, worker_threads=2, worker_timeout=10)
-    worker.start()
-    try:
-        yield
-    finally:
-        worker.stop(timeout=10_000)
-
-
 def test_a_message_that_fails_is_tried_once_more_and_then_left_to_the_sweep(
     installation: Installation, process: Process, provider: CountingProvider
 ) -> None:
@@ -46,14 +35,6 @@ def test_a_message_that_fails_is_tried_once_more_and_then_left_to_the_sweep(
     assert work.starts() == 2
     assert process.publisher.backlog("lookup") == 0
     work.check()
-
-
-def test_the_backlog_is_what_waits(process: Process, installation: Installation) -> None:
-    work = Work(installation, numbers(1))
-    for count in range(1, 4):
-        process.publisher.publish(slice_message(work.job_id, 0))
-        assert process.publisher.backlog("lookup") == count
-    assert process.publisher.backlog("nothing") == 0
 
 
 def written(queue: str, actor: str, arguments: str, message_id: str) -> bytes:

@@ -10,21 +10,11 @@ from domain.errors import NotPossible
 from domain.finance.month import Month
 from projections.audit.tree import leaf_hash, root_of
 from projections.stores.checkpoints import CheckpointStore, KeptCheckpoint
-from tests.installation import Installation, Process, SetClock
+from tests.installation import Process, SetClock
 from tests.projections.looking import register
 from workers.checkpoints import Checkpoints, NotAccepted, name_of
 
 LAG_S, EVERY_S = 60, 3600
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
 
 
 class Keeping:

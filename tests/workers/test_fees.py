@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.accounts.organization import Status
-from tests.installation import Installation, Process, SetClock
+from tests.installation import Process, SetClock
 from tests.workers.fees import (
     activate,
     charged,
@@ -31,11 +31,6 @@ Away = tuple[datetime, datetime | None]  # From when, until when.
 @pytest.fixture
 def clock() -> SetClock:
     return SetClock(moment("2026-01-15 12:00"))
-
-
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
 
 
 @pytest.fixture

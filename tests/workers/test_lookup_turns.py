@@ -1,12 +1,9 @@
 """No backlog of one organization delays another's job, and lost messages lose no work."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from dramatiq import Worker
 
 from app.adapters.remote.limits import HOLD_S_MAX
 from app.settings import LOOKUP_THREADS
@@ -27,13 +24,9 @@ from tests.installation import (
     wait_until,
 )
 from tests.projections.histories import create_job
+from tests.workers.queueing import working
 from workers.lookup_turns import LEASE, RESTS
 from workers.routes import slice_message
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
 
 
 @pytest.fixture
@@ -58,16 +51,6 @@ def started(process: Process) -> list[tuple[UUID, Slice]]:
 
 def is_finished(process: Process, job_id: UUID) -> bool:
     return process.log.get(BulkJob, job_id).finished_at is not None
-
-
-@contextmanager
-def working(process: Process, threads: int = LOOKUP_THREADS) -> Iterator[None]:
-    worker = Worker(process.broker, queues={"lookup"}, worker_threads=threads, worker_timeout=10)
-    worker.start()
-    try:
-        yield
-    finally:
-        worker.stop(timeout=10_000)
 
 
 def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_names(

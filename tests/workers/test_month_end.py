@@ -29,11 +29,6 @@ def clock() -> SetClock:
     return SetClock(moment("2026-01-15 12:00"))
 
 
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
-
-
 def events(process: Process) -> list[Event]:
     assert check_log(process.log).ok
     return [each.event for each in process.log.read(0, 1_000)]

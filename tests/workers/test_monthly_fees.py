@@ -45,11 +45,6 @@ def clock() -> SetClock:
 
 
 @pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
-
-
-@pytest.fixture
 def other(installation: Installation, clock: SetClock) -> Process:
     """Another process on the same files."""
     return installation.process(clock)

@@ -17,11 +17,6 @@ pytestmark = sqlite_only("the audit reads events, whatever holds them")
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
 def process(installation: Installation, clock: SetClock) -> Process:
     process = installation.process(clock)
     register(process, 5)

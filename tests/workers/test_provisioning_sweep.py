@@ -8,28 +8,8 @@ import pytest
 
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
-from workers.routes import Message
+from tests.workers.queueing import Queue
 from workers.sweep import LINKS_BACK_OFF_MAX, LINKS_BACKLOG_MAX, WORK_MAX, ProvisioningSweep
-
-
-class Sent:
-    """Keeps messages; nobody works on them."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.waiting = 0
-
-    def publish(self, message: Message) -> None:
-        self.messages.append(message)
-
-    def backlog(self, queue: str) -> int:
-        assert queue == "provision"
-        return self.waiting
-
-    def taken(self) -> list[UUID]:
-        taken = [UUID(str(message.arguments[0])) for message in self.messages]
-        self.messages = []
-        return taken
 
 
 class Swept:
@@ -37,15 +17,16 @@ class Swept:
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.sent = Sent()
+        self.queue = Queue("provision", 0)
         process = lab.process
-        self.sweep = ProvisioningSweep(process.views, process.unfinished, self.sent, lab.clock)
+        self.sweep = ProvisioningSweep(process.views, process.unfinished, self.queue, lab.clock)
 
     def run(self, *, everything: bool = False, work_max: int = WORK_MAX) -> list[UUID]:
         self.lab.process.projector.catch_up()
         sent = self.sweep.run(everything=everything, work_max=work_max)
-        assert sent == len(self.sent.messages)
-        return self.sent.taken()
+        taken = [link_id for (link_id,) in self.queue.taken()]
+        assert sent == len(taken)
+        return taken
 
 
 @pytest.fixture
@@ -118,9 +99,9 @@ def test_work_that_never_ends_does_not_keep_others_from_their_turn(lab: Lab, swe
 def test_a_queue_with_a_backlog_is_not_filled_further(lab: Lab, swept: Swept) -> None:
     link_id = lab.request()
     lab.clock.forward(seconds=2)
-    swept.sent.waiting = LINKS_BACKLOG_MAX + 1
+    swept.queue.waiting = LINKS_BACKLOG_MAX + 1
     assert swept.run(everything=True) == []
-    swept.sent.waiting = LINKS_BACKLOG_MAX
+    swept.queue.waiting = LINKS_BACKLOG_MAX
     assert swept.run() == [link_id]
 
 

@@ -14,7 +14,6 @@ from time import monotonic
 import pytest
 from prometheus_client import generate_latest
 
-from app.adapters import circuit
 from app.adapters.lookups import telnyx, twilio
 from app.books.postings import Work, work_of
 from app.bootstrap import container as bootstrap
@@ -205,21 +204,6 @@ def test_while_one_is_down_the_next_answers_and_the_events_say_so(
     job = buyer.job(numbers(20, 100))
     assert (len(job.failed), buyer.asked()) == (0, Counter(telnyx=len(WANTED), offline=20))
     assert check_log(buyer.process.log).failures == []
-
-
-@sqlite_only(ABOUT_THE_PROVIDER)
-def test_a_number_that_one_does_not_know_is_asked_of_the_next_and_opens_no_circuit(
-    installation: Installation, servers: dict[str, ScriptedLookups]
-) -> None:
-    unknown = numbers(2 * circuit.FAILURES_MAX, 500)
-    for number in unknown:
-        servers["twilio"].know(number, line_type_intelligence=line(None, error_code=60601))
-        servers["telnyx"].know(number, carrier=carrier("voip"))
-    buyer = Buyer(installation, servers, "twilio,telnyx")
-    found = [buyer.process.answers.one(buyer.organization_id, number) for number in unknown]
-    assert {each.provider for each in found} == {"telnyx"}
-    assert buyer.process.provider.is_up()
-    assert all(each.is_up() for each in buyer.process.lookups)
 
 
 @sqlite_only(ABOUT_THE_PROVIDER)

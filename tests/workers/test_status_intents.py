@@ -55,6 +55,7 @@ def test_the_log_ends_with_the_status_that_the_network_has(
     link_id = a_link(lab, before)
     arm(lab.network, call, FAULTS[fault])
     lab.live(lambda: lab.switch(link_id, target))
+    assert (lab.link(link_id).status == target) == (fault == "unknown, done")  # It asks at once.
     lab.settle()
     was_done = FAULTS[fault].when == "after"
     assert lab.link(link_id).status == (target if was_done else before)

@@ -7,20 +7,10 @@ from uuid import UUID
 import pytest
 
 from domain.lookups.bulk_commands import SLICE_ITEMS
-from tests.installation import Installation, Process, SetClock, numbers
+from tests.installation import Process, SetClock, numbers
 from tests.projections.histories import create_job
 from tests.workers.queueing import Queue, sweep_of
 from workers.sweep import IDLE, JOBS_BACK_OFF_MAX, JOBS_BACKLOG_MAX, JOBS_MAX, Sweep
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
 
 
 @pytest.fixture

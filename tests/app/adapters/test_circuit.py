@@ -24,6 +24,7 @@ from domain.provider_errors import (
     Unavailable,
 )
 from tests.contracts.scripted_lookup import (
+    ORGANIZATION,
     VALID_MOBILE,
     Behind,
     Fault,
@@ -31,7 +32,6 @@ from tests.contracts.scripted_lookup import (
 )
 from tests.log_lines import said_by
 
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 AT_ONCE_S = 0.001  # Between opening and the first probe; tests wait for the probe, not for this.
 NEVER_S = 3600.0
 Make = Callable[..., Behind]

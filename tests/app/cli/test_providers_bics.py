@@ -9,7 +9,6 @@ import pytest
 
 from domain.cause import Cause, utc_now
 from domain.links.esim import Esim
-from tests.app.adapters.networks.bics.bics_lab import environment_of
 from tests.app.cli.shell import Shell
 from tests.plan_files import plan
 from tests.support.providers import bics
@@ -25,7 +24,7 @@ def far() -> Iterator[BicsServer]:
 
 @pytest.fixture
 def sold(shell: Shell, far: BicsServer, tmp_path: Path) -> Shell:
-    sold = shell.having(**environment_of(far))
+    sold = shell.having(**far.settings)
     file = tmp_path / "plans.json"
     terms = plan() | {"provider_plan_id": "eu-1", "network": "bics", "cost": "2.00"}
     file.write_text(json.dumps({"plans": [terms]}))

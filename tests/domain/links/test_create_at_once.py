@@ -1,6 +1,5 @@
 """A link whose sender does not wait for it; and what a creation would cost, asked beforehand."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -70,16 +69,6 @@ def test_nobody_has_to_wait_for_its_deadline(new_buyer: NewBuyer) -> None:
     clock.now += timedelta(minutes=2)
     buyer.process.provisioning.work(link.id)
     assert bound(buyer, plan_id, waits=False).details == {"reason": LATE, "refunded": "0.00"}
-    buyer.check()
-
-
-def test_twelve_that_do_not_wait_make_one_link(buyer: Buyer) -> None:
-    plan_id = buyer.sell()
-    with ThreadPoolExecutor(12) as pool:
-        ids = {each.id for each in pool.map(lambda _: ask(buyer, plan_id), range(12))}
-    buyer.hire(after=0)
-    assert {buyer.create(plan_id, "key-1")[0].id} == ids
-    assert (buyer.events()["link.requested"], buyer.balance_micros) == (1, 6_000_000)
     buyer.check()
 
 

@@ -1,11 +1,10 @@
 """Many ask at once, over the threads of a running service: nobody pays twice or for nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
-from app.processes.runtime import Runtime
 from domain.errors import (
     Conflict,
     LinkBusy,
@@ -16,18 +15,6 @@ from domain.links import create as link_create
 from domain.links.link import Link
 from domain.log.log import RACES_MAX
 from tests.domain.buying import Buyer, NewBuyer
-from tests.installation import Process
-
-
-@pytest.fixture
-def running(new_buyer: NewBuyer) -> Iterator[Process]:
-    """A second process of the same files that runs all that a service runs."""
-    process = new_buyer("").process
-    runtime = Runtime(process)
-    runtime.start()
-    yield process
-    runtime.stop()
-
 
 SHORT_S = 0.1
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -50,30 +51,27 @@ def figures(found: PlanUsage) -> tuple[float, float, bool]:
     return found.used_mb, found.remaining_mb, found.is_expired
 
 
-def test_a_plan_has_what_the_network_says_of_its_add_on() -> None:
-    found = one(activation(), usage(addon(expires_at=NOW + SECOND)))
-    assert figures(found) == (400.5, 599.5, False)
-    assert found.expires_at == NOW + SECOND
-
-
-@pytest.mark.parametrize("late_s", [0, 1, 86_400])
-def test_a_plan_that_has_expired_has_nothing_left(late_s: int) -> None:
-    expires_at = NOW - late_s * SECOND
-    assert figures(one(activation(), usage(addon(expires_at=expires_at)))) == (400.5, 0.0, True)
-
-
-@pytest.mark.parametrize("after_s", [0, 1])
-def test_a_plan_bought_after_the_last_reading_is_whole(after_s: int) -> None:
-    bought = activation("ad-2", bought_at=NOW + after_s * SECOND)
-    assert figures(one(bought, usage(addon()), NOW + 60 * SECOND)) == (0.0, 1_000.0, False)
-
-
-def test_a_plan_that_the_network_no_longer_lists_has_run_out() -> None:
-    assert figures(one(activation("ad-1"), usage())) == (0.0, 0.0, True)
-
-
-def test_a_plan_whose_add_on_was_never_known_is_whole_while_the_network_shows_none() -> None:
-    assert figures(one(activation(None), usage(addon(plan="asia")))) == (0.0, 1_000.0, False)
+@pytest.mark.parametrize(
+    ("bought", "seen", "expected"),
+    [
+        pytest.param({}, [addon(expires_at=NOW + SECOND)], (400.5, 599.5, False), id="in use"),
+        pytest.param({}, [addon(expires_at=NOW)], (400.5, 0.0, True), id="just expired"),
+        pytest.param({}, [addon(expires_at=NOW - SECOND)], (400.5, 0.0, True), id="expired"),
+        pytest.param({}, [], (0.0, 0.0, True), id="not listed any more"),
+        pytest.param(
+            {"addon_id": "ad-2", "bought_at": NOW}, [addon()], (0.0, 1_000.0, False), id="new"
+        ),
+        pytest.param(
+            {"addon_id": None}, [addon(plan="asia")], (0.0, 1_000.0, False), id="never known"
+        ),
+    ],
+)
+def test_a_plan_has_what_the_network_says_of_its_add_on(
+    bought: dict[str, Any], seen: list[AddonUsage], expected: tuple[float, float, bool]
+) -> None:
+    found = one(activation(**bought), usage(*seen))
+    assert figures(found) == expected
+    assert found.expires_at == next((each.expires_at for each in seen), None)
 
 
 def shown(every: Sequence[Activation], seen: Usage) -> dict[UUID, float]:

@@ -95,15 +95,6 @@ def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
 
 @pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_lost_reply_is_no_failure(buyer: Buyer, link: Link, target: Target) -> None:
-    begun(buyer, link, target)
-    buyer.network.after(CALLS[target], OutcomeUnknown("lost"))
-    assert buyer.switch(link.id, target).status == target
-    expect(buyer, link, target)
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize("target", TARGETS)
 def test_a_network_that_cannot_be_read_is_told_all_the_same(
     buyer: Buyer, link: Link, target: Target
 ) -> None:
@@ -204,22 +195,6 @@ def note_otherwise(buyer: Buyer, link: Link) -> None:
     other: LinkStatus = "active" if current.status == "inactive" else "inactive"
     current.note_seen(other, None, None, buyer.process.cause())
     buyer.process.log.append(current)
-
-
-def test_a_request_that_loses_race_after_race_ends_in_its_time(
-    buyer: Buyer, link: Link, patience: Patience
-) -> None:
-    """Each look at the network takes its time, and each time another writer is faster."""
-
-    def lose() -> None:
-        note_otherwise(buyer, link)
-        patience.end()
-
-    buyer.network.after("usage", *[lose] * 3)
-    with pytest.raises(ProvisioningError):
-        buyer.switch(link.id, "suspended")
-    assert buyer.network.count("usage") == 1
-    assert buyer.network.count("suspend") == 0
 
 
 class Slow:

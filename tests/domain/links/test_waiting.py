@@ -237,29 +237,3 @@ def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
     assert buyer.create(plan_id, "key-3")[0].stage is Stage.ACTIVE
     assert buyer.create(plan_id, "key-0")[1]
     buyer.check()
-
-
-def test_a_request_whose_log_goes_away_ends_by_itself(
-    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker, plan_id = buyer.open(), buyer.sell()
-
-    def fail(*_: object, **__: object) -> None:
-        raise OperationalError
-
-    with monkeypatch.context() as outage:
-        appended = buyer.process.log.append
-
-        def append(*aggregates: object) -> int:
-            position = appended(*aggregates)  # type: ignore[arg-type]  # as they come
-            outage.setattr(buyer.process.log.recorder, "select_events", fail)
-            return position
-
-        outage.setattr(buyer.process.log, "append", append)
-        with pytest.raises(ServiceUnavailable):
-            buyer.create(plan_id, "key-1")
-    buyer.hire(worker, after=0)
-    link, replayed = buyer.create(plan_id, "key-1")
-    assert (link.stage, replayed) == (Stage.ACTIVE, True)
-    assert buyer.balance_micros == 6_000_000
-    buyer.check()

@@ -115,6 +115,20 @@ class BicsServer(ScriptedServer):
         ):
             self.route(name, method, path, self._authorized(handler))
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the settings of an installation that sells on this account."""
+        return {
+            "NETWORK_PROVIDER": "bics",
+            "SANDBOX": "false",
+            "NETWORK_BASE_PLAN": BASE_PLAN,
+            "BICS_URL": self.url,
+            "BICS_USERNAME": USERNAME,
+            "BICS_PASSWORD": PASSWORD,
+            "BICS_ROAMING_PROFILE": ROAMING_PROFILE,
+            "BICS_APN_GROUP": APN_GROUP,
+        }
+
     def now(self) -> datetime:
         """Return the time at the network."""
         return self.clock() + self.offset

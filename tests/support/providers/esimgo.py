@@ -24,7 +24,6 @@ GB = 1_000_000_000
 MB = 1_000_000
 LAPSE = timedelta(days=365)
 EVER, NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
-UNUSED = {"processing", "queued"}
 OVER = {"depleted", "expired", "lapsed", "revoked"}
 
 
@@ -50,7 +49,6 @@ class Put:
     reference: str
     assigned_at: datetime
     remaining: int
-    processing_for: timedelta
     started_at: datetime | None = None
     revoked: bool = False
 
@@ -71,7 +69,7 @@ class Put:
             return "active"
         if now >= self.assigned_at + LAPSE:
             return "lapsed"
-        return "processing" if now < self.assigned_at + self.processing_for else "queued"
+        return "queued"
 
 
 @dataclass
@@ -101,30 +99,25 @@ class Sale:
     offer: Offer
     iccid: str
     placed_at: datetime
-    shown_at: datetime
-    is_topup: bool
     given_back: bool = False
 
 
 class EsimGoServer(ScriptedServer):
     """The far side of one account.
 
-    `shown_after` is how long the list of orders lags behind. The orders of the bundle `slow` have
-    their effect `slow_s` late. `refunds`: the account may give bundles back.
+    The orders of the bundle `slow` have their effect `slow_s` late. `refunds`: the account may give
+    bundles back.
     """
 
     prefix = "/v2.5"
     slow = "esim_slow"
     slow_s = 1.0
 
-    def __init__(self, clock: Clock, *, refunds: bool = True) -> None:
+    def __init__(self, clock: Clock) -> None:
         super().__init__()
         self.clock = clock
-        self.refunds = refunds
-        self.currency = "USD"
+        self.refunds = True
         self.balance = Decimal("1000.00")
-        self.shown_after = timedelta(0)
-        self.processing_for = timedelta(0)
         self.offered: dict[str, Offer] = {}
         self.esims: dict[str, Esim] = {}
         self.sales: list[Sale] = []
@@ -178,11 +171,6 @@ class EsimGoServer(ScriptedServer):
     # The provider's own books.
 
     @property
-    def spent(self) -> Decimal:
-        """What all orders took, less what was given back."""
-        return sum((each.offer.price for each in self.sales if not each.given_back), Decimal())
-
-    @property
     def held(self) -> set[str]:
         """The eSIMs that were bought and have not gone back."""
         return {iccid for iccid, esim in self.esims.items() if not esim.gone}
@@ -219,7 +207,7 @@ class EsimGoServer(ScriptedServer):
         told = {
             "name": "Tests",
             "apiKey": KEY,
-            "currency": self.currency,
+            "currency": "USD",
             "balance": float(self.balance),
             "testCredit": 0,
             "users": [{"firstName": "Ada", "phoneNumber": "+15550001111"}],
@@ -253,7 +241,7 @@ class EsimGoServer(ScriptedServer):
     def _order(self, request: Request) -> Answer:
         asked = request.json()
         lines = asked.get("order") or []
-        if asked.get("type") not in {"validate", "transaction"} or len(lines) != 1:
+        if asked.get("type") != "transaction" or len(lines) != 1:
             return 400, said("invalid order"), {}
         (line,) = lines
         offer, iccids = self.offered.get(line.get("item")), line.get("iccids") or []
@@ -265,44 +253,36 @@ class EsimGoServer(ScriptedServer):
             return 400, said("eSIM is deactivated"), {}
         if offer.price > self.balance:
             return 400, said("insufficient balance"), {}
-        if asked["type"] == "validate":
-            return 200, self._priced(offer, self.clock()) | {"valid": True}, {}
         sale = self._sell(offer, iccids[0] if iccids else None)
         told = {**self._shown(sale), "runningBalance": f"{self.balance}"}
         return self.done_with, told, {}
 
     def _sell(self, offer: Offer, iccid: str | None) -> Sale:
         """Take the money, and put the bundle on this eSIM or on a new one."""
-        number, now, is_topup = next(self._numbers), self.clock(), iccid is not None
+        number, now = next(self._numbers), self.clock()
         reference = f"order-ref-{number:06}"
         if iccid is None:
             iccid = f"89440000000000{number:05}"
             self.esims[iccid] = Esim(iccid, f"MATCH-{number:06}")
-        put_id, processing_for = f"{200_000_000 + number}", self.processing_for
-        put = Put(put_id, offer, f"{reference}-0", now, offer.quantity, processing_for)
+        put = Put(f"{200_000_000 + number}", offer, f"{reference}-0", now, offer.quantity)
         self.esims[iccid].puts.append(put)
         self.balance -= offer.price
-        sale = Sale(reference, offer, iccid, now, now + self.shown_after, is_topup)
+        sale = Sale(reference, offer, iccid, now)
         self.sales.append(sale)
         return sale
 
-    def _priced(self, offer: Offer, placed_at: datetime) -> dict[str, Any]:
-        price = float(offer.price)
-        line = {"type": "bundle", "item": offer.name, "quantity": 1, "AllowReassign": False}
-        return {
-            "order": [{**line, "subTotal": price, "pricePerUnit": price}],
-            "total": price,
-            "currency": self.currency,
-            "createdDate": time_of(placed_at),
-            "assigned": True,
-        }
-
     def _shown(self, sale: Sale) -> dict[str, Any]:
-        told, iccid = self._priced(sale.offer, sale.placed_at), sale.iccid
+        price, iccid = float(sale.offer.price), sale.iccid
         matching_id = self.esims[iccid].matching_id
         install = {"iccid": iccid, "matchingId": matching_id, "smdpAddress": SMDP}
-        told["order"][0] |= {"esims": [install], "iccids": [iccid]}
-        return told | {
+        line = {"type": "bundle", "item": sale.offer.name, "quantity": 1, "AllowReassign": False}
+        line |= {"subTotal": price, "pricePerUnit": price, "esims": [install], "iccids": [iccid]}
+        return {
+            "order": [line],
+            "total": price,
+            "currency": "USD",
+            "createdDate": time_of(sale.placed_at),
+            "assigned": True,
             "status": "completed",
             "statusMessage": "Order completed: 1 eSIMs assigned",
             "orderReference": sale.reference,
@@ -314,9 +294,7 @@ class EsimGoServer(ScriptedServer):
         at = {operator: datetime.fromisoformat(text) for operator, _, text in limits}
         since, until = at.get("gte", EVER), at.get("lte", NEVER)
         now = self.clock()
-        listed = [
-            each for each in self.sales if each.shown_at <= now and since <= each.placed_at <= until
-        ]
+        listed = [each for each in self.sales if since <= each.placed_at <= until]
         shown = [self._shown(each) for each in page_of(listed[::-1], request, "limit")]
         return 200, [*self.odd_orders, *shown], {"Date": format_datetime(now, usegmt=True)}
 
@@ -358,9 +336,7 @@ class EsimGoServer(ScriptedServer):
         put = next((each for each in esim.present if (each.id, each.offer.name) == wanted), None)
         if put is None or self.keeps:
             return 400, said("bundle cannot be revoked"), {}
-        if request.query.get("type") == "validate":
-            return 200, {"status": "Bundle can be revoked"}, {}
-        unused = put.state(self.clock()) in UNUSED
+        unused = put.state(self.clock()) == "queued"
         put.revoked, told = True, "Successfully Revoked Bundle"
         if self.refunds and unused and request.query.get("refundToBalance") == "true":
             told += ", bundle has been refunded to balance"

@@ -1,8 +1,12 @@
 """What scripted providers of lookups share: a book of numbers, and an account that pays."""
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from typing import Any, ClassVar
 
+from app.bootstrap.container import Container
+from app.settings import Settings
+from domain.lookups.ports import LookupProvider
 from tests.support.providers.server import Answer, Request, ScriptedServer
 
 
@@ -47,3 +51,24 @@ class ScriptedLookups(ScriptedServer):
         if self._fixed is not None:
             return self._fixed
         return handler(request) if self.is_allowed(request) else self.refusal()
+
+
+class Lookups:
+    """The providers of a chain with their servers, behind their circuits."""
+
+    def __init__(self, stack: ExitStack, *kinds: type[ScriptedLookups]) -> None:
+        self.servers = [stack.enter_context(kind()) for kind in kinds]
+        environment = {name: text for each in self.servers for name, text in each.settings.items()}
+        environment["LOOKUP_PROVIDER"] = ",".join(
+            [each.name for each in self.servers] or ["offline"]
+        )
+        self.container = stack.enter_context(closing(Container(Settings.from_env(environment))))
+        self.container.hold.known = False  # There is no database that could say so.
+
+    @property
+    def provider(self) -> LookupProvider:
+        return self.container.provider
+
+    @property
+    def are_up(self) -> list[bool]:
+        return [each.is_up() for each in self.container.lookups]

@@ -7,10 +7,11 @@ from uuid import UUID
 
 import msgspec
 
+from domain.money import parse_amount
 from domain.webhooks.commands import Draft
 from domain.webhooks.ports import Delivery, Sent
 from tests.installation import Process
-from workers.routes import Message
+from tests.workers.queueing import Queue
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 
@@ -24,28 +25,6 @@ class Attempt(NamedTuple):
     id: str
     type: str
     data: Mapping[str, Any]
-
-
-class Bells:
-    """A publisher that remembers its messages."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-
-    def publish(self, message: Message) -> None:
-        self.messages.append(message)
-
-    def backlog(self, queue: str) -> int:
-        assert queue == "webhook"
-        return 0
-
-    def taken(self) -> list[tuple[UUID, UUID]]:
-        """Take all messages; return them as organization and endpoint."""
-        taken = [
-            (UUID(str(each.arguments[0])), UUID(str(each.arguments[1]))) for each in self.messages
-        ]
-        self.messages = []
-        return taken
 
 
 @dataclass
@@ -75,7 +54,7 @@ class Lab:
 
     process: Process
     sender: Script = field(default_factory=Script)
-    bells: Bells = field(default_factory=Bells)
+    bells: Queue = field(default_factory=lambda: Queue("webhook", 0))
 
     def __post_init__(self) -> None:
         self.planner = planner_of(self.process, self.bells)
@@ -119,12 +98,12 @@ def plan(process: Process, planner: WebhookPlanner) -> None:
         pass
 
 
-def planner_of(process: Process, bells: Bells | None = None) -> WebhookPlanner:
+def planner_of(process: Process, bells: Queue | None = None) -> WebhookPlanner:
     models, plans = (
         (process.webhook_endpoints, process.webhook_messages),
         process.webhook_deliveries,
     )
-    return WebhookPlanner(process.source, *models, plans, bells or Bells())
+    return WebhookPlanner(process.source, *models, plans, bells or Queue("webhook"))
 
 
 def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96) -> WebhookWork:
@@ -135,8 +114,13 @@ def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96)
         sender.send,
         signed,
         lambda: True,
-        bells or Bells(),
+        bells or Queue("webhook"),
         process.clock,
         threads,
         process.cut_off.is_doubted,
     )
+
+
+def deposit(process: Process, owner: UUID, reference: str) -> None:
+    """Pay something in, which is told to whoever wants it."""
+    process.accounts.deposit(owner, parse_amount("1.00"), reference, process.cause())

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from sqlalchemy import event
 
 from domain.errors import IdempotencyKeyReused, WebhookDisabled
-from domain.money import parse_amount
 from domain.webhooks import commands as webhook_commands
 from domain.webhooks.commands import Changes, Failed
 from domain.webhooks.endpoint import WebhookEndpoint
@@ -19,20 +18,10 @@ from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE
 from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
-from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
+from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, deposit, work_of
 from workers.webhooks import KEPT, PLACES
 
 WRONG = Sent(500, None, 5)
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
 
 
 @pytest.fixture
@@ -55,7 +44,7 @@ def endpoint(lab: Lab, owner: UUID) -> UUID:
 def happen(lab: Lab, owner: UUID, *references: str) -> None:
     """Let something be told of each."""
     for each in references:
-        lab.process.accounts.deposit(owner, parse_amount("1"), each, lab.process.cause())
+        deposit(lab.process, owner, each)
     lab.plan()
 
 
@@ -454,10 +443,6 @@ def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(
     clock.forward(hours=-1)
     lab.deliver()
     assert one(lab, owner, endpoint).status == "delivered"
-
-
-def deposit(process: Process, owner: UUID, reference: str) -> None:
-    process.accounts.deposit(owner, parse_amount("1.00"), reference, process.cause())
 
 
 def fail_all(lab: Lab, owner: UUID, endpoint: UUID) -> list[UUID]:

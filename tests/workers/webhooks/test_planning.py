@@ -4,33 +4,18 @@ from uuid import UUID
 
 import pytest
 
-from domain.money import parse_amount
 from domain.webhooks.commands import Changes
 from domain.webhooks.messages import TEST
-from tests.installation import Installation, Process, SetClock, numbers
+from tests.installation import Process, SetClock, numbers
 from tests.projections.histories import create_job, finish_job
 from tests.projections.looking import place_of
-from tests.workers.webhooks.lab import Lab, plan, planner_of
+from tests.workers.webhooks.lab import Lab, deposit, plan, planner_of
 from workers.webhook_planner import BACK, WebhookPlanner
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def process(installation: Installation, clock: SetClock) -> Process:
-    return installation.process(clock)
 
 
 @pytest.fixture
 def lab(process: Process) -> Lab:
     return Lab(process)
-
-
-def deposit(process: Process, owner: UUID, reference: str, amount: str = "1.00") -> None:
-    process.accounts.deposit(owner, parse_amount(amount), reference, process.cause())
 
 
 def types(lab: Lab, owner: UUID, endpoint_id: UUID) -> list[str]:

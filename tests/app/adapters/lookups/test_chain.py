@@ -11,11 +11,9 @@ from app.adapters.circuit import CircuitBreaker, GuardedLookup
 from app.adapters.lookups.chain import ChainedLookup
 from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
-from tests.contracts.scripted_lookup import VALID_MOBILE, Fault, ScriptedLookup
+from tests.contracts.scripted_lookup import ORGANIZATION, VALID_MOBILE, Fault, ScriptedLookup
 from tests.installation import CountingProvider
 from tests.log_lines import said_by
-
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 
 
 class Rival(ScriptedLookup):

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from typing import get_args
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import phonenumbers
 import pytest
@@ -12,9 +12,7 @@ from phonenumbers import PhoneNumberFormat, PhoneNumberType
 from app.adapters.lookups.mcc_mnc import Network, Networks, load_networks
 from app.adapters.lookups.offline import LINE_TYPES, OfflineLookup
 from domain.lookups.ports import Carrier, LineType, NumberFacts
-
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
-
+from tests.contracts.scripted_lookup import ORGANIZATION
 
 SHIPPED = load_networks(None)
 

@@ -11,9 +11,14 @@ import pytest
 from app.adapters.lookups.sandbox import FAILURES, NUMBERS, SLOW_S, SandboxLookup
 from domain.lookups.ports import Carrier, NumberFacts
 from domain.provider_errors import NotAnswered, Unavailable
-from tests.contracts.scripted_lookup import VALID_MOBILE, Behind, Fault, ScriptedLookup
+from tests.contracts.scripted_lookup import (
+    ORGANIZATION,
+    VALID_MOBILE,
+    Behind,
+    Fault,
+    ScriptedLookup,
+)
 
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 ANOTHER = UUID("00000000-0000-4000-8000-000000000002")
 
 
@@ -93,18 +98,6 @@ def test_sandbox_numbers_never_reach_the_provider(sandbox: Sandbox) -> None:
     sandbox.ask("+15005550002")
 
     assert sandbox.provider.calls == 0
-
-
-def test_sandbox_numbers_never_open_the_circuit() -> None:
-    breaker = Behind(ScriptedLookup(), failures_max=1)
-    lookup = SandboxLookup(breaker, attempts(), sleep=lambda _: None)
-
-    for phone_number in ("+15005550001", "+15005550003", "+15005550004"):
-        with pytest.raises(Unavailable):
-            lookup.look_up(ORGANIZATION, phone_number)
-
-    assert lookup.is_up()
-    assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
 
 
 def test_sandbox_numbers_answer_while_the_circuit_is_open() -> None:

@@ -1,7 +1,6 @@
 """Telnyx's replies: each documented form is read, and whatever is no answer is none."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 from uuid import UUID
 
@@ -10,14 +9,12 @@ import pytest
 
 from app.adapters.lookups.telnyx import TelnyxLookup, found_of
 from app.adapters.remote.reply import Reply
-from app.bootstrap.container import Container
-from app.settings import Settings
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Portability, Told
 from domain.provider_errors import NotAnswered, Unavailable
+from tests.contracts.scripted_lookup import ORGANIZATION
 from tests.support.providers.telnyx import ScriptedTelnyx, carrier, problem, record
 
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 NUMBER, MOBILE = "+13129457420", "+34612345678"
 
 
@@ -169,14 +166,6 @@ def test_a_reply_about_another_number_is_no_answer_and_no_outage() -> None:
 @pytest.fixture
 def server() -> Iterator[ScriptedTelnyx]:
     with ScriptedTelnyx() as made:
-        yield made
-
-
-@pytest.fixture
-def lookup(server: ScriptedTelnyx) -> Iterator[TelnyxLookup]:
-    with closing(Container(Settings.from_env(server.settings))) as container:
-        [made] = container.bare_lookups
-        assert isinstance(made, TelnyxLookup)
         yield made
 
 

@@ -1,24 +1,20 @@
 """Twilio's replies: each documented form is read, and whatever is no answer is none."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Any
-from uuid import UUID
 
 import msgspec
 import pytest
 
 from app.adapters.lookups.twilio import TwilioLookup, found_of
 from app.adapters.remote.reply import Malformed, Reply
-from app.bootstrap.container import Container
-from app.settings import Settings
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Told
 from domain.provider_errors import NotAnswered, NotNow, Unavailable
+from tests.contracts.scripted_lookup import ORGANIZATION
 from tests.log_lines import records_of
 from tests.support.providers.twilio import ACCOUNT, ScriptedTwilio, line, resource
 
-ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 NUMBER, MOBILE = "+14159929960", "+34612345678"
 US: Mapping[str, Any] = {
     "calling_country_code": "1",
@@ -152,14 +148,6 @@ def test_a_refusal_that_blames_the_number_is_no_outage(
 @pytest.fixture
 def server() -> Iterator[ScriptedTwilio]:
     with ScriptedTwilio() as made:
-        yield made
-
-
-@pytest.fixture
-def lookup(server: ScriptedTwilio) -> Iterator[TwilioLookup]:
-    with closing(Container(Settings.from_env(server.settings))) as container:
-        [made] = container.bare_lookups
-        assert isinstance(made, TwilioLookup)
         yield made
 
 

@@ -1,6 +1,5 @@
 """Calls to providers: each ends in time, and each error is the true one of the port."""
 
-import logging
 import socket
 import threading
 import time
@@ -314,27 +313,6 @@ def test_only_https_leaves_this_machine(make_api: MakeApi, url: str) -> None:
 def test_a_path_that_is_not_escaped_is_a_bug(api: RemoteApi, path: str) -> None:
     with pytest.raises(ValueError, match="escaped"):
         api.read("GET", path, timeout_s=1)
-
-
-@pytest.mark.parametrize("kind", FaultKind)
-def test_no_fault_shows_a_secret_or_a_number(
-    api: RemoteApi, tiny: Tiny, kind: FaultKind, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    told = []
-    for call in (
-        lambda: decode(api.read("GET", READ, query={"n": NUMBER}, timeout_s=0.25), Found),
-        lambda: api.change("POST", "/orders", json=ITEM, timeout_s=0.25),
-    ):
-        tiny.fault(kind, times=5)
-        try:
-            call()
-        except (Unavailable, OutcomeUnknown) as error:
-            told.append("".join(traceback.format_exception(error)) + repr(error.__context__))
-        tiny.heal()
-    text = caplog.text + "".join(told)
-    for secret in (NUMBER, "34612345678", "key-secret", "89340000000000000001"):
-        assert secret not in text
 
 
 def test_a_certificate_that_nobody_vouches_for_is_no_connection(

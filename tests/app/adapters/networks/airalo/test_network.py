@@ -22,7 +22,7 @@ from domain.provider_errors import (
     Rejected,
     Unavailable,
 )
-from tests.app.adapters.networks.airalo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
+from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, AiraloSide
 from tests.installation import SetClock
 from tests.support.providers.airalo import AiraloServer
 from tests.support.providers.server import FaultKind, Request
@@ -103,6 +103,7 @@ def test_what_people_have_ordered_hides_no_order_of_ours(
 
 def test_costs_are_what_the_replies_told(network: Airalo, server: AiraloServer) -> None:
     order = buy(network)
+    server.offer(OTHER_PLAN.provider_plan_id, "6.10", gb=3)
     addon = network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
 
     first, second = (each.code for each in server.sales)
@@ -134,7 +135,7 @@ def test_the_catalogue_is_told_in_our_terms_also_where_its_areas_are_numbered(
 ) -> None:
     monkeypatch.setattr(adapter, "AREAS_PER_PAGE", 1)
 
-    first, second = network.supplied(timeout_s=TIMEOUT_S)
+    first, second, _ = network.supplied(timeout_s=TIMEOUT_S)
 
     where, cost = (SuppliedCountry("DE"), SuppliedCountry("FR")), Cost(2_300_000, "USD")
     name = "Brand 1 GB - 7 Days"
@@ -157,9 +158,9 @@ def test_one_thread_logs_in_for_all_and_again_when_the_token_is_over(
 
 
 def test_a_login_that_was_refused_is_not_tried_again_at_once(
-    connect: Connect, server: AiraloServer
+    side: AiraloSide, server: AiraloServer
 ) -> None:
-    network = connect("wrong")
+    network = side.connect("wrong")
     for _ in range(3):
         with pytest.raises(Unavailable):
             network.probe(timeout_s=TIMEOUT_S)
@@ -248,16 +249,6 @@ def test_an_order_asks_for_what_the_document_says(network: Airalo, server: Airal
         "type": "sim",
         "description": "link-1",
     }
-
-
-def test_a_quantity_told_as_text_is_the_order_that_was_placed(
-    network: Airalo, server: AiraloServer
-) -> None:
-    server.tells = {"quantity": "1"}  # As in the replies of the provider's own document.
-    order = buy(network)
-    addon = network.add_plan(order.iccid, OTHER_PLAN, "topup-1", timeout_s=TIMEOUT_S)
-    assert (order.cost, addon.cost) != (None, None)
-    assert len(server.sales) == 2
 
 
 def test_a_used_up_package_needs_no_number_and_any_other_needs_one(

@@ -1,104 +1,46 @@
 """The adapter of eSIM Go against its scripted server: what the port's contract does not ask."""
 
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from app.adapters.networks.esimgo import network as esimgo
-from app.adapters.networks.esimgo.network import CONNECTED_FOR, ORDERS_PER_PAGE, EsimGo
-from domain.cost import Cost, ProviderBalance
+from app.adapters.networks.esimgo.network import CONNECTED_FOR, EsimGo
+from domain.cost import Cost
 from domain.links.lost_order import APART
 from domain.links.network import NoSuchEndpoint, Order, ProviderPlan
-from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
-from tests.app.adapters.networks.esimgo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
+from domain.provider_errors import Rejected, Unavailable
+from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, EsimGoSide
 from tests.installation import SetClock
 from tests.support.providers.esimgo import MB, EsimGoServer
-from tests.support.providers.server import FaultKind
 
 
 def bought(network: EsimGo, plan: ProviderPlan = PLAN) -> Order:
     return network.order(plan, "link-1", timeout_s=TIMEOUT_S)
 
 
-def test_an_order_brings_an_esim_and_tells_its_cost(
-    network: EsimGo, server: EsimGoServer, clock: SetClock
-) -> None:
-    order = bought(network)
-
-    assert server.held == {order.iccid}
-    assert order.cost == Cost(2_280_000, "USD", order.order_reference, estimated=False)
-    assert order.placed_at == clock.now
-    assert network.balance(timeout_s=TIMEOUT_S) == ProviderBalance(997_720_000, "USD")
-
-
-@pytest.mark.parametrize("balance", ["0.00", "2.27"])
-def test_an_order_that_our_balance_cannot_pay_is_refused(
-    network: EsimGo, server: EsimGoServer, balance: str
-) -> None:
-    server.balance = Decimal(balance)
-
-    with pytest.raises(Rejected):
-        bought(network)
-
-    assert not server.sales
-
-
-def test_a_lost_order_is_shown_when_the_list_shows_it(
-    network: EsimGo, server: EsimGoServer, clock: SetClock
-) -> None:
-    server.shown_after = timedelta(seconds=40)
-    since = clock.now
-    server.fault(FaultKind.RESET_AFTER, on="order")
-    with pytest.raises(OutcomeUnknown):
-        bought(network)
-
-    def listed() -> list[str]:
-        orders = network.orders(PLAN, since, clock.now, timeout_s=TIMEOUT_S)
-        return [order.iccid for order in orders]
-
-    assert listed() == []
-    clock.forward(seconds=41)
-    assert listed() == [*server.held]
-
-
-def test_orders_come_from_all_pages_oldest_first(
-    network: EsimGo, server: EsimGoServer, clock: SetClock
-) -> None:
-    since = clock.now
-    for number in range(ORDERS_PER_PAGE + 5):
-        bought(network, OTHER_PLAN if number % 10 == 0 else PLAN)
-        clock.forward(seconds=1)
-
-    orders = network.orders(PLAN, since, clock.now, timeout_s=TIMEOUT_S)
-
-    sold = [sale.reference for sale in server.sales if sale.offer.name == PLAN.provider_plan_id]
-    assert [order.order_reference for order in orders] == sold
-    assert len(server.asked("orders")) == 2
-    moment = since + timedelta(seconds=100, milliseconds=1)
-    late = network.orders(PLAN, moment, clock.now, timeout_s=TIMEOUT_S)
-    assert [order.order_reference for order in late] == sold[-4:]
-    early = network.orders(PLAN, since, moment, timeout_s=TIMEOUT_S)
-    assert [order.order_reference for order in early] == sold[:-4]
-
-
-def test_an_order_is_found_however_many_were_placed_since(
+def test_an_order_is_found_on_any_page_and_however_many_were_placed_since(
     network: EsimGo, server: EsimGoServer, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(esimgo, "ORDERS_PER_PAGE", 2)
-    monkeypatch.setattr(esimgo, "ORDER_PAGES_MAX", 2)
     since = clock.now
-    lost = bought(network)
-    until = clock.now + timedelta(seconds=5)
-    for _ in range(4):
+    sold = []
+    for _ in range(5):
+        sold.append(bought(network))
         clock.forward(seconds=10)
-        bought(network)
 
-    assert network.orders(PLAN, since, until, timeout_s=TIMEOUT_S) == [lost]
+    def found(first: timedelta, last: timedelta) -> list[Order]:
+        return [*network.orders(PLAN, since + first, since + last, timeout_s=TIMEOUT_S)]
+
+    moment, later = timedelta(seconds=20, milliseconds=1), timedelta(seconds=50)
+    assert found(timedelta(0), later) == sold
+    assert len(server.asked("orders")) == 3
+    assert (found(moment, later), found(timedelta(0), moment)) == (sold[3:], sold[:3])
+    monkeypatch.setattr(esimgo, "ORDER_PAGES_MAX", 2)
+    assert found(timedelta(0), timedelta(seconds=5)) == sold[:1]
     with pytest.raises(Unavailable):
-        network.orders(PLAN, since, clock.now, timeout_s=TIMEOUT_S)
-    assert len(server.sales) == 5
+        found(timedelta(0), later)
 
 
 @pytest.mark.parametrize("behind_s", [0, 1, 3, 59])
@@ -218,15 +160,15 @@ def test_what_was_used_or_has_another_bundle_is_not_taken_back(
     assert server.held == {each.iccid for each in orders}
 
 
-def test_nothing_is_taken_back_without_refunds(connect: Connect, server: EsimGoServer) -> None:
-    network = connect(refunds=False)
+def test_nothing_is_taken_back_without_refunds(side: EsimGoSide, server: EsimGoServer) -> None:
+    network = side.connect(refunds=False)
     order = bought(network)
 
     assert not network.take_back(order, timeout_s=TIMEOUT_S)
 
     assert server.held == {order.iccid}
     assert "cancel" not in network.capabilities
-    assert "cancel" in connect(refunds=True).capabilities
+    assert "cancel" in side.connect(refunds=True).capabilities
 
 
 def test_an_esim_that_the_provider_does_not_take_back_is_kept(
@@ -244,9 +186,9 @@ def test_an_esim_that_the_provider_does_not_take_back_is_kept(
 
 
 def test_a_refused_key_is_not_taken_for_an_unknown_esim(
-    network: EsimGo, connect: Connect, server: EsimGoServer
+    network: EsimGo, side: EsimGoSide, server: EsimGoServer
 ) -> None:
-    iccid, strange = bought(network).iccid, connect(key="esimgo-key-wrong")
+    iccid, strange = bought(network).iccid, side.connect(key="esimgo-key-wrong")
 
     for read in (strange.usage, strange.status, strange.lpa):
         with pytest.raises(Unavailable) as caught:

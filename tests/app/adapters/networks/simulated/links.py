@@ -1,11 +1,18 @@
-"""One endpoint of the simulator, which tests read from two processes in turn."""
+"""Endpoints of the simulator, and one that tests read from two processes in turn."""
 
 from datetime import timedelta
 from itertools import cycle
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
-from domain.links.network import AddonUsage, NetworkStatus, ProviderPlan, Usage
-from tests.contracts.esim_networks import OTHER_PLAN, TIMEOUT_S, SimulatedSide, a_link
+from domain.links.network import AddonUsage, Endpoint, NetworkStatus, ProviderPlan, Usage
+from tests.contracts.esim_networks import (
+    BASE_PLAN,
+    OTHER_PLAN,
+    PLAN,
+    TIMEOUT_S,
+    SimulatedSide,
+    a_link,
+)
 
 
 class Link:
@@ -48,3 +55,18 @@ class Link:
 def only(usage: Usage) -> AddonUsage:
     (addon,) = usage.addons
     return addon
+
+
+def create(
+    network: SimulatedNetwork,
+    iccid: str,
+    plan: ProviderPlan = PLAN,
+    reference: str = "link-1",
+    timeout_s: float = TIMEOUT_S,
+) -> Endpoint:
+    return network.create_endpoint(iccid, plan, BASE_PLAN, reference, timeout_s=timeout_s)
+
+
+def addons(network: SimulatedNetwork, endpoint_id: str) -> list[str]:
+    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+    return [addon.addon_id for addon in usage.addons]

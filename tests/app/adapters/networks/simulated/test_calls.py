@@ -11,13 +11,8 @@ from sqlalchemy.exc import OperationalError
 from app.adapters.networks.simulated.calls import Calls
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.provider_errors import OutcomeUnknown, Unavailable
-from tests.contracts.esim_networks import (
-    BASE_PLAN,
-    PLAN,
-    TIMEOUT_S,
-    SimulatedSide,
-    a_free_esim,
-)
+from tests.app.adapters.networks.simulated.links import create
+from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide, a_free_esim
 
 START = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
 
@@ -37,10 +32,6 @@ class Ticking:
 def fail(*_: object) -> NoReturn:
     statement, message = "COMMIT", "disk I/O error"
     raise OperationalError(statement, {}, Exception(message))
-
-
-def create(network: SimulatedNetwork, iccid: str) -> object:
-    return network.create_endpoint(iccid, PLAN, BASE_PLAN, "link-1", timeout_s=TIMEOUT_S)
 
 
 def test_a_change_that_takes_longer_than_its_time_out_is_undone(

@@ -7,28 +7,12 @@ import pytest
 from app.adapters.networks.simulated.network import Fault, SimulatedNetwork
 from domain.links.network import Endpoint, ProviderPlan
 from domain.provider_errors import Unavailable
-from tests.contracts.esim_networks import (
-    BASE_PLAN,
-    PLAN,
-    TIMEOUT_S,
-    SimulatedSide,
-    a_free_esim,
-)
+from tests.app.adapters.networks.simulated.links import addons, create
+from tests.contracts.esim_networks import PLAN, TIMEOUT_S, SimulatedSide, a_free_esim
 
 
 def sandbox(name: str) -> ProviderPlan:
     return ProviderPlan(f"sandbox-{name}", data_mb=1_000, validity_days=7)
-
-
-def create(
-    network: SimulatedNetwork, iccid: str, plan: ProviderPlan, reference: str = "link-1"
-) -> Endpoint:
-    return network.create_endpoint(iccid, plan, BASE_PLAN, reference, timeout_s=TIMEOUT_S)
-
-
-def addons(network: SimulatedNetwork, endpoint_id: str) -> list[str]:
-    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
-    return [addon.addon_id for addon in usage.addons]
 
 
 UNREACHABLE: dict[str, Callable[[SimulatedNetwork, Endpoint], object]] = {

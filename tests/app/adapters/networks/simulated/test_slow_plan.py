@@ -7,22 +7,13 @@ import pytest
 from app.adapters.networks.simulated.network import LATE, PATIENCE, SimulatedNetwork
 from domain.links.network import Endpoint, NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Rejected
-from tests.contracts.esim_networks import (
-    BASE_PLAN,
-    TIMEOUT_S,
-    SimulatedSide,
-    a_free_esim,
-    a_link,
-)
+from tests.app.adapters.networks.simulated.links import addons, create
+from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide, a_free_esim, a_link
 
 SLOW = SimulatedSide.slow
 
 
 PATIENCE_S = PATIENCE.total_seconds()
-
-
-def create(network: SimulatedNetwork, iccid: str, timeout_s: float = PATIENCE_S) -> Endpoint:
-    return network.create_endpoint(iccid, SLOW, BASE_PLAN, "link-1", timeout_s=timeout_s)
 
 
 def find(network: SimulatedNetwork, iccid: str) -> Endpoint | None:
@@ -33,17 +24,12 @@ def add(network: SimulatedNetwork, endpoint_id: str, timeout_s: float = PATIENCE
     return network.add_plan(endpoint_id, SLOW, "topup-1", timeout_s=timeout_s).addon_id
 
 
-def addons(network: SimulatedNetwork, endpoint_id: str) -> list[str]:
-    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
-    return [addon.addon_id for addon in usage.addons]
-
-
 def test_what_is_yet_to_come_is_not_there_for_any_call(
     side: SimulatedSide, network: SimulatedNetwork
 ) -> None:
     iccid = a_free_esim(network)
     with pytest.raises(OutcomeUnknown):
-        create(network, iccid)
+        create(network, iccid, SLOW, timeout_s=PATIENCE_S)
     side.forward(LATE)
     found = find(network, iccid)
     assert found is not None
@@ -68,7 +54,7 @@ def test_whatever_the_time_out_an_outcome_settles_when_it_must(
 ) -> None:
     iccid, began = a_free_esim(network), side.clock()
     with pytest.raises(OutcomeUnknown):
-        create(network, iccid, timeout_s=timeout_s)
+        create(network, iccid, SLOW, timeout_s=timeout_s)
 
     side.clock.now = began + PATIENCE + LATE
 

@@ -8,24 +8,14 @@ import pytest
 from app.adapters.networks.simulated.inventory import CHUNK_ESIMS, PAGE_ESIMS
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.provider_errors import Rejected
-from tests.contracts.esim_networks import (
-    BASE_PLAN,
-    PLAN,
-    SPONSOR,
-    TIMEOUT_S,
-    SimulatedSide,
-)
+from tests.app.adapters.networks.simulated.links import create
+from tests.contracts.esim_networks import PLAN, SPONSOR, TIMEOUT_S, SimulatedSide
 from tests.installation import PATIENCE_S
 
 
 def stock(network: SimulatedNetwork, page: int = 0, sponsor: str | None = SPONSOR) -> list[str]:
     esims = network.available_esims(PLAN, sponsor, "", page=page, timeout_s=TIMEOUT_S)
     return [esim.iccid for esim in esims]
-
-
-def create(network: SimulatedNetwork, iccid: str, reference: str = "link-1") -> str:
-    made = network.create_endpoint(iccid, PLAN, BASE_PLAN, reference, timeout_s=TIMEOUT_S)
-    return made.endpoint_id
 
 
 def made_esims(side: SimulatedSide) -> int:
@@ -55,7 +45,7 @@ def test_the_stock_never_runs_out(side: SimulatedSide, network: SimulatedNetwork
     for number in range(CHUNK_ESIMS + 10):
         iccids = stock(network)
         assert len(iccids) == PAGE_ESIMS
-        create(network, iccids[0], f"link-{number}")
+        create(network, iccids[0], reference=f"link-{number}")
         taken.add(iccids[0])
 
     assert len(taken) == CHUNK_ESIMS + 10
