@@ -103,18 +103,18 @@ def test_the_coldest_wallet_makes_room(monkeypatch: pytest.MonkeyPatch, writer: 
 def test_others_see_only_balances_that_are_committed(writer: Writer) -> None:
     stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
     cache = WalletCache(writer.log)
-    assert cache.peek(stream, "USD", cause().at) is None
+    assert cache.peek(stream, "EUR", cause().at) is None
     for _ in range(2):  # Loaded, and then lent out of what is held.
         change(cache.get(stream))
-        assert cache.peek(stream, "USD", cause().at) == 1_000_000
-        assert cache.peek(stream, "EUR", cause().at) is None
+        assert cache.peek(stream, "EUR", cause().at) == 1_000_000
+        assert cache.peek(stream, "USD", cause().at) is None
         cache.undo(stream)
-        assert cache.peek(stream, "USD", cause().at) == 1_000_000
+        assert cache.peek(stream, "EUR", cause().at) == 1_000_000
     change(cache.get(stream))
     cache.keep()
-    assert cache.peek(stream, "USD", cause().at) == 999_999
+    assert cache.peek(stream, "EUR", cause().at) == 999_999
     cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
-    assert cache.peek(stream, "USD", cause().at) is None
+    assert cache.peek(stream, "EUR", cause().at) is None
 
 
 def test_many_wallets_are_read_at_once_and_only_those_that_may_have_moved(
