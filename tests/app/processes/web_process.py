@@ -4,11 +4,11 @@ import signal
 from pathlib import Path
 
 from app.bootstrap.container import Container
-from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
 from tests.plan_files import make_demo
 from tests.scenarios.partner import Partner
+from tests.servers.running import free_port
 
 COMES_UP_S = 40.0
 END_S = 30.0
