@@ -293,3 +293,4 @@ def test_a_copy_is_held_and_released(net: Net) -> None:
     net.run("installation", "release")
     net.run("installation", "release")
     net.run("wallet", "deposit", acme, "1", "--reference", "bank-1")
+    net.run("operator", "acts")

@@ -2,8 +2,11 @@
 
 import csv
 import errno
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +31,7 @@ from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.money import MICROS
 from projections.engine.rebuild import ignore_progress
+from tests.app.cli.shell import ROOT, Shell
 from tests.installation import Installation, Process, SetClock, numbers
 from tests.net.pages import Page
 from tests.projections.histories import Life, create_job, finish_job, look_up, run_on_log
@@ -45,6 +49,7 @@ class Trade(NamedTuple):
 
     process: Process
     home: Path
+    environment: Mapping[str, str]
 
     def make(self, name: str, accounts: Mapping[str, Any] = ACCOUNTS, month: str = MONTH) -> Made:
         return make_folder(self.process, month, accounts, self.home / name, ignore_progress)
@@ -91,7 +96,7 @@ def trade(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[
     clock = SetClock(datetime(2026, 1, 20, tzinfo=UTC))
     process = installation.process(clock)
     live(process, clock)
-    yield Trade(process, home)
+    yield Trade(process, home, installation.environment)
     installation.close()
 
 
@@ -164,10 +169,8 @@ def own(trade: Trade, request: pytest.FixtureRequest) -> Path:
 def booked(trade: Trade, request: pytest.FixtureRequest) -> list[Booked]:
     """Such postings."""
     log, single = trade.process.log, request.param == "single"
-    moves = moves_of(log, MONTH)
-    return [
-        *book(moves if single else daily(moves), month_balance(log, MONTH), MONTH, single=single)
-    ]
+    moves = moves_of(log, MONTH) if single else daily(moves_of(log, MONTH))
+    return [*book(moves, month_balance(log, MONTH), MONTH, single=single)]
 
 
 def cents(booked: Iterable[Booked]) -> Counter[tuple[str, str]]:
@@ -287,6 +290,15 @@ def test_made_again_it_is_the_same_whatever_has_happened_since(trade: Trade, mad
     assert not [*trade.home.glob(".*.unfinished-*")]
 
 
+def test_no_clock_zone_language_or_order_of_chance_is_in_it(trade: Trade, made: Made) -> None:
+    there = trade.home / "below" / "there"
+    elsewhere = {"TZ": "Pacific/Kiritimati", "LC_ALL": "de_DE.UTF-8", "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-m", "app", "months", "folder", MONTH, there]
+    environment = {**os.environ, **trade.environment, **elsewhere}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    assert files_of(there) == files_of(made.out)
+
+
 def test_the_numbers_of_each_month_begin_anew_and_have_no_gap(trade: Trade) -> None:
     before: list[str] = []
     for month in ("2026-01", MONTH):
@@ -352,15 +364,6 @@ def test_an_empty_directory_and_a_link_to_one_are_filled(trade: Trade, made: Mad
     assert empty.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("month", ["2026-03", "2026-12", "2025-12"])
-def test_an_open_month_is_refused_in_words(trade: Trade, month: str) -> None:
-    with pytest.raises(NotPossible) as refused:
-        trade.make("open", month=month)
-    told = f"month {month} is not closed: closed are 2026-01 to 2026-02"
-    assert str(refused.value) == f"{told}; the clock closes each after its end"
-    assert not (trade.home / "open").exists()
-
-
 def test_a_crash_leaves_nothing_under_the_name(
     trade: Trade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -387,7 +390,7 @@ def february(installation: Installation) -> Iterator[Trade]:
     installation.environment["CHECKPOINT_LAG_S"] = "0"
     clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
     process = installation.process(clock)
-    yield Trade(process, installation.directory)
+    yield Trade(process, installation.directory, installation.environment)
     clock.forward(days=10)
     process.month_end.run()
 
@@ -467,6 +470,21 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     assert f"FAILED   position {entry.position}: " in verdict
     assert "FAILED   the accounts of a currency do not sum to zero" in verdict
     assert "Something does NOT hold" in (changed.out / "index.html").read_text()
+    command = ("months", "folder", MONTH, changed.out)
+    told = Shell(shop.home, shop.environment).run(*command, "--json", status=1).stdout
+    assert '"ok": false, "unchanged": true' in told
+
+
+def test_a_verifier_that_says_nothing_proves_nothing(
+    shop: Trade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign(shop.process)
+    monkeypatch.setattr(month_folder, "VERIFIER", shop.home / "lost.py")
+    made = shop.make("unproved")
+    assert not made.ok
+    verdict = (made.out / "verdict.txt").read_text()
+    assert "lost.py" in verdict
+    assert "FAILED   0 of 1 statements are those that it computes" in verdict
 
 
 @pytest.mark.any_database
