@@ -73,7 +73,7 @@ class Observed:
     def followers(self) -> Values:
         found = self.follower_lags()
         return {
-            "follower_lag_events": {lag.name: lag.events for lag, _ in found},
+            "follower_lag_events": {lag.name: lag.behind for lag, _ in found},
             "follower_lag_seconds": {lag.name: s for lag, s in found if s is not None},
             "follower_failed": {lag.name: float(lag.failure is not None) for lag, _ in found},
         }

@@ -126,6 +126,11 @@ class One(fields.Nested):
         return self.make(**super()._deserialize(*value, **options))
 
 
+def of(make: Callable[..., Any], *, optional: bool = False, **members: fields.Field[Any]) -> One:
+    """Return a field for an object of these members."""
+    return One(make, Object.from_dict({**members}), optional=optional)
+
+
 def many(item: fields.Field[Any], *rules: validate.Validator, optional: bool = False) -> Any:
     """Return a field for a list."""
     return fields.List(item, validate=rules, **_options("must be a list", optional=optional))
@@ -171,25 +176,14 @@ moment = partial(Value, MOMENT, _read_moment)
 text = partial(checked, TEXT, is_text)
 
 
-class _Profile(Object):
-    id = text()
-    name = text()
-    color = text()
+def _profile(*, optional: bool = False) -> One:
+    return of(SponsorProfile, id=text(), name=text(), color=text(), optional=optional)
 
 
-class _Operator(Object):
-    name = text()
-    network_types = many(text())
-
-
-class _Country(Object):
-    country_code = checked(COUNTRY, is_country)
-    operators = many(One(MobileOperator, _Operator))
-
-
-class _LaterPrice(Object):
-    starts_at = moment(data_key="from")
-    retail_price_micros = amount(data_key="retail_price")
+def _country() -> One:
+    operator = of(MobileOperator, name=text(), network_types=many(text()))
+    country = checked(COUNTRY, is_country)
+    return of(CountryCoverage, country_code=country, operators=many(operator))
 
 
 class _Plan(Object):
@@ -197,16 +191,17 @@ class _Plan(Object):
     retail_price = amount(allow_none=True)
     data_mb = checked(DATA_MB, partial(_is_whole, DATA_MB_MAX))
     validity_days = checked(VALIDITY_DAYS, partial(_is_whole, VALIDITY_DAYS_MAX))
-    sponsor_profiles = many(One(SponsorProfile, _Profile))
-    coverage = many(
-        One(CountryCoverage, _Country),
-        validate.Length(min=1, error="must have at least one country"),
-    )
+    sponsor_profiles = many(_profile())
+    coverage = many(_country(), validate.Length(min=1, error="must have at least one country"))
     id = identifier(optional=True)
     provider_plan_id = text(optional=True)
     coverage_type = one_of(*COVERAGE_TYPES)
     later_prices = many(
-        One(LaterPrice, _LaterPrice),
+        of(
+            LaterPrice,
+            starts_at=moment(data_key="from"),
+            retail_price_micros=amount(data_key="retail_price"),
+        ),
         validate.Length(max=LATER_PRICES_MAX, error="must be at most {max}"),
         optional=True,
     )
@@ -217,21 +212,16 @@ class _Plan(Object):
     enabled = checked("must be true or false", lambda it: isinstance(it, bool), optional=True)
 
 
-class _PlanBought(Object):
-    plan_id = identifier()
-    bought_at = moment()
-    addon_id = text(optional=True)
-
-
 class _Link(Object):
     organization_id = identifier()
     iccid = checked("must be 18 to 22 digits", ICCID.fullmatch)
     plans = many(
-        One(PlanBought, _PlanBought), validate.Length(min=1, error="must have at least one plan")
+        of(PlanBought, plan_id=identifier(), bought_at=moment(), addon_id=text(optional=True)),
+        validate.Length(min=1, error="must have at least one plan"),
     )
     endpoint_id = text(optional=True)
     name = text(optional=True)
-    sponsor_profile = One(SponsorProfile, _Profile, optional=True)
+    sponsor_profile = _profile(optional=True)
     lpa = checked("must be LPA:1$host$matching-id", LPA.fullmatch, optional=True)
     confirmation_code = checked(
         "must be 1 to 64 visible ASCII characters", CONFIRMATION.fullmatch, optional=True
@@ -390,21 +380,21 @@ class _Datev(Object):
             raise ValidationError({"accounts": {name: [rule] for name in long}})
 
 
-class _Xero(Object):
-    tax_rate = checked(NAME[0], re.compile(NAME[1]).fullmatch)
-    accounts = _codes("must be 1 to 10 letters and digits", r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}")
-
-
-class _QuickBooks(Object):
-    date = one_of("MM/DD/YYYY", "DD/MM/YYYY", optional=False)
-    accounts = _codes(*NAME)
-
-
 class _AccountFile(Object):
     postings = one_of("daily", "single", optional=False)
     datev = One(dict, _Datev, optional=True)
-    xero = One(dict, _Xero, optional=True)
-    quickbooks = One(dict, _QuickBooks, optional=True)
+    xero = of(
+        dict,
+        tax_rate=checked(NAME[0], re.compile(NAME[1]).fullmatch),
+        accounts=_codes("must be 1 to 10 letters and digits", r"[A-Za-z0-9][A-Za-z0-9._-]{0,9}"),
+        optional=True,
+    )
+    quickbooks = of(
+        dict,
+        date=one_of("MM/DD/YYYY", "DD/MM/YYYY", optional=False),
+        accounts=_codes(*NAME),
+        optional=True,
+    )
 
 
 def read_account_file(data: bytes) -> Accounts:

@@ -32,7 +32,7 @@ from domain.errors import NotPossible, refuse
 from domain.months import first_instant, month_of, next_month
 from projections.audit.checkpoint import key_id_of, verifier_key
 from projections.audit.tree_keeper import TreeKeeper
-from projections.engine.positions import lags
+from projections.engine.positions import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
 from workers.dead_letters import DeadLetters
@@ -193,19 +193,10 @@ def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict
 
 
 @projections.command("status", right=None)
-def status(session: Session) -> list[Row]:
+def status(session: Session) -> list[Lag]:
     """Show how far each follower of the log has come, and why one has stopped."""
     parts = session.container
-    return [
-        {
-            "name": lag.name,
-            "position": lag.position,
-            "behind": lag.events,  # Positions, of which some may be unused.
-            "caught_up_at": lag.caught_up_at,
-            "failure": lag.failure,
-        }
-        for lag in lags(parts.log, parts.views, parts.positions)
-    ]
+    return lags(parts.log, parts.views, parts.positions)
 
 
 @projections.command("rebuild", right=None)

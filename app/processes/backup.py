@@ -76,7 +76,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class Restored:
     """The outcome of a restore; without a report an operator must still restore the database."""
 
-    manifest: Manifest
     report: Report | None
     warnings: list[str]
 
@@ -170,7 +169,7 @@ def restore(
     warnings = [] if manifest.secret_pepper == _fingerprint(container) else [OTHER_PEPPER]
     with _told(container):
         if not persistence.put_back(directory):
-            return Restored(manifest, None, warnings)
+            return Restored(None, warnings)
     if not _holds(container.log, manifest):
         why = f"the log is not that of the backup, or ends before position {manifest.position}"
         raise NoBackup(persistence.place, why)
@@ -179,7 +178,7 @@ def restore(
     container.notes.replace("hold", HELD, container.clock())
     parts = (container.log, container.views, container.positions, container.models)
     report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
-    return Restored(manifest, report, warnings)
+    return Restored(report, warnings)
 
 
 def read_backup(directory: Path) -> Manifest:

@@ -171,7 +171,7 @@ def _work(container: Container) -> Iterator[Finding]:
         if lag.failure is not None:
             message = f"{lag.name} has stopped at position {lag.position}: {lag.failure}"
             yield Finding("read models", "fault", message)
-        elif lag.events and (behind_s is None or behind_s > BEHIND_MAX_S):
+        elif lag.behind and (behind_s is None or behind_s > BEHIND_MAX_S):
             by = "" if behind_s is None else f" by {behind_s:.0f} s"
             message = f"{lag.name} is behind the log{by}: is its process running?"
             yield Finding("read models", "fault", message)

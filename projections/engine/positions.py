@@ -178,11 +178,11 @@ def _read(row: Sequence[Any]) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far one follower is behind; `events` counts positions, of which some may be unused."""
+    """How far one follower is behind: `behind` counts positions, of which some may be unused."""
 
     name: str
     position: int
-    events: int
+    behind: int
     caught_up_at: datetime | None
     failure: str | None
 

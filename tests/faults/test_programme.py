@@ -141,7 +141,7 @@ def test_a_restored_log_rebuilds_what_is_newer_and_serves_again(
     dump = back_up(system)
     live_on(before.load.partner)
     lags = system.outside.observed.follower_lags
-    wait_until(lambda: not any(lag.events for lag, _ in lags()))  # Else nothing would be newer.
+    wait_until(lambda: not any(lag.behind for lag, _ in lags()))  # Else nothing would be newer.
     assert set(system.stop_members()) == {0}
     began_at = time.monotonic()
     restore(system, dump)

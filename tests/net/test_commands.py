@@ -184,6 +184,11 @@ def test_links_that_were_issued_elsewhere(net: Net) -> None:
         "links", "import", net.file("wrong.json", json.dumps({"links": [{**link, "plans": []}]}))
     )
     net.run("links", "import", net.file("empty.json", json.dumps({"links": []})))
+    whole = net.file("whole.json", json.dumps({"links": [{**link, "endpoint_id": "1000011"}]}))
+    net.run("links", "import", whole, "--dry-run")
+    net.run("links", "import", whole)
+    net.run("links", "import", whole)
+    net.run("links", "show", link["iccid"])
 
 
 def test_providers(net: Net) -> None:
@@ -293,3 +298,4 @@ def test_a_copy_is_held_and_released(net: Net) -> None:
     net.run("installation", "release")
     net.run("installation", "release")
     net.run("wallet", "deposit", acme, "1", "--reference", "bank-1")
+    net.run("operator", "acts")

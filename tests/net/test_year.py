@@ -318,6 +318,8 @@ def test_the_month_in_a_folder(net: Net, year: Year) -> None:
         "journal/xero-manual-journals_2025-02_USD_001.csv",
     ):
         net.note(name, told_csv((out / name).read_text(), net.masks))
+    datev = (out / "journal/EXTF_Buchungsstapel_2025-02_USD_001.csv").read_text("cp1252")
+    net.note("the postings for DATEV", *datev.splitlines()[2:])
     net.run("audit", "margin", "--by", "plan", "--month", "2025-02")
     net.run("months", "folder", "2025-02", out, **issuer)
     net.run("months", "folder", "2026-01", out, **issuer)

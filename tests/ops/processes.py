@@ -1,6 +1,5 @@
 """Real processes with a METRICS_PORT, and what they show."""
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +10,10 @@ from urllib.request import urlopen
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.watch.metrics import PREFIX
-from tests.app.cli.serving import free_port
+from tests.app.cli.shell import Shell
 from tests.installation import wait_until
-from tests.support import warm
+from tests.servers.running import free_port
 
-ROOT = Path(__file__).parents[2]
 START_S = 90.0
 
 
@@ -25,18 +23,10 @@ class Watched:
     def __init__(self, home: Path, command: str, **environment: str) -> None:
         self.port, self.metrics_port = free_port(), free_port()
         self._log = (home / f"{command}.log").open("w+")
-        own = {
-            "DATABASE_URL": f"sqlite:///{home}/var/service.db",
-            "SIGNING_KEYS": str(home / "var" / "keys"),
-            "TOKEN_ALGORITHM": "ES256",
-            "LOG_FORMAT": "json",
-            "PORT": str(self.port),
-            "METRICS_PORT": str(self.metrics_port),
-            "TMPDIR": str(home),
-            **environment,
-        }
-        inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        self.process = warm.start([command], inherited | own, stdout=self._log, stderr=self._log)
+        ports = {"PORT": str(self.port), "METRICS_PORT": str(self.metrics_port)}
+        own = {"LOG_FORMAT": "json", "TMPDIR": str(home), **ports, **environment}
+        shell = Shell(home).having(**own)
+        self.process = shell.start(command, stdout=self._log, stderr=self._log)
 
     def get(self, path: str, port: int | None = None) -> tuple[int, str]:
         """Ask; status 0 while nobody listens."""

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from app.watch.metrics import PREFIX
-from tests.ops.processes import ROOT, names_in, until_ready, watched
+from tests.app.cli.shell import ROOT
+from tests.ops.processes import names_in, until_ready, watched
 from tests.ops.rules import SELECTOR, Rule, metrics_in, read_rules
 from tests.servers.fixtures import started
 from tests.servers.install import PROMTOOL

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.root import COMMANDS
-from tests.ops.processes import ROOT
+from tests.app.cli.shell import ROOT
 
 SYSTEMD = ROOT / "ops" / "systemd"
 UNIT = (SYSTEMD / "carrier-links@.service").read_text("utf-8")

@@ -51,7 +51,8 @@ class Partner:
 
     def __init__(self, url: str, client_id: str, secret: str) -> None:
         self.url = url  # Another one: a proxy sends it to another process from now on.
-        self._basic = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
+        pair = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
+        self.basic = f"Basic {pair}"
         self._token = ""
         self.promised = Promised()
         self.keeps_key = True  # After a failure too; else a 502 is followed by a request anew.
@@ -73,7 +74,7 @@ class Partner:
     def authorize(self) -> Reply:
         """Get a token."""
         headers = {
-            "Authorization": f"Basic {self._basic}",
+            "Authorization": self.basic,
             "Content-Type": "application/x-www-form-urlencoded",
         }
         reply = self._send("POST", "/auth/token", b"grant_type=client_credentials", headers)
@@ -137,11 +138,11 @@ class Partner:
         for link_id, count in self.promised.topups.items():
             assert len(self._read(f"/v1/links/{link_id}")["activations"]) == count
         for job_id, count in self.promised.jobs.items():
-            wait_until(lambda job_id=job_id: self._has_ended(job_id), SETTLES_S)
+            wait_until(lambda job_id=job_id: self.has_ended(job_id), SETTLES_S)
             job = self._read(f"/number-lookup/bulk/{job_id}")
             assert (job["status"], job["processed_count"]) == ("completed", count)
 
-    def _has_ended(self, job_id: str) -> bool:
+    def has_ended(self, job_id: str) -> bool:
         return self._read(f"/number-lookup/bulk/{job_id}")["finished_at"] is not None
 
     def _read(self, path: str) -> Any:

@@ -1,21 +1,14 @@
-"""A `serve` process of its own, and a client that talks to it."""
+"""A `serve` process of its own, and its clients."""
 
-import base64
 import json
-import socket
-import urllib.error
-import urllib.request
+from collections.abc import Mapping
 from typing import Any
 
 from tests.app.cli.shell import TIMEOUT_S, Shell
+from tests.scenarios.partner import Partner
+from tests.servers.running import free_port
 
 NUMBER = "/number-lookup?phone_number=%2B14155552671"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 class Serving:
@@ -42,26 +35,10 @@ class Serving:
         self._log.close()
         return self.process.returncode
 
-    def call(
-        self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
-    ) -> tuple[int, Any]:
-        request = urllib.request.Request(  # noqa: S310  # Our own URL.
-            self.url + path, method=method, headers=headers, data=body
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:  # noqa: S310  # The same URL.
-                return reply.status, json.load(reply)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
-
-    def token(self, client: dict[str, Any]) -> tuple[int, Any]:
-        """Ask for a token with what `client create` or `serve --demo` printed."""
-        pair = f"{client['client_id']}:{client['client_secret']}".encode()
-        headers = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
-        return self.call("POST", "/auth/token", headers, b"grant_type=client_credentials")
-
-    def authorized(self, client: dict[str, Any]) -> dict[str, str]:
-        """Return the headers of a client that may call."""
-        status, token = self.token(client)
-        assert status == 200, token
-        return {"Authorization": f"Bearer {token['access_token']}"}
+    def partner(self, client: Mapping[str, Any] | None = None) -> Partner:
+        """Return a client with a token: of the demo, or what `client create` has printed."""
+        its = client or self.demo
+        partner = Partner(self.url, its["client_id"], its["client_secret"])
+        reply = partner.authorize()
+        assert reply.status == 200, reply
+        return partner

@@ -2,8 +2,10 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,11 @@ class Shell:
         with self.start(*arguments) as started:
             out, err = started.communicate(timeout=TIMEOUT_S)
         return started.returncode, out, err
+
+    def rewrite(self, statement: str, *values: object, file: str = "service.db") -> None:
+        """Change the log, or another file of the database, as no command does."""
+        with closing(sqlite3.connect(self.database.with_name(file))) as database, database:
+            assert database.execute(statement, values).rowcount, statement
 
     def new_organization(self, *options: str) -> UUID:
         return UUID(self.json("org", "create", "--name", "Acme", *options)["id"])

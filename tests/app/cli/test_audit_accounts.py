@@ -1,7 +1,5 @@
 """`audit trial-balance`: when it fails."""
 
-import sqlite3
-
 import pytest
 
 from domain.cause import Cause
@@ -23,13 +21,10 @@ def used(shell: Shell) -> Shell:
 
 
 def test_an_amount_that_was_rewritten_leaves_a_difference(used: Shell) -> None:
-    with sqlite3.connect(used.database) as connection:
-        changed = connection.execute(
-            "UPDATE stored_events SET state = replace(state, '\"amount_micros\":5000000',"
-            " '\"amount_micros\":5000001') WHERE topic = 'wallet.deposited'"
-        )
-        assert changed.rowcount == 1
-    connection.close()
+    used.rewrite(
+        "UPDATE stored_events SET state = replace(state, '\"amount_micros\":5000000',"
+        " '\"amount_micros\":5000001') WHERE topic = 'wallet.deposited'"
+    )
     told = used.json("audit", "trial-balance", status=1)
     assert used.json("audit", "trial-balance", "--month", "2099-01", status=1)["ok"] is False
     difference = [{"amount": "0.000001", "currency": "USD"}]

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -49,18 +49,10 @@ def test_all_that_is_sent_is_what_each_would_be(
     assert str(one) in shell.refusal("audit", "statement", "--all", month, "--out", one)
 
 
-def test_the_balance_now_and_at_any_point(shell: Shell, organization: UUID) -> None:
+def test_a_balance_is_of_a_position_or_a_moment(shell: Shell, organization: UUID) -> None:
     now = shell.json("audit", "balance", organization)
-    assert now == {
-        "organization": str(organization),
-        "balance": "3.50",
-        "currency": "USD",
-        "position": now["position"],
-    }
     before = shell.json("audit", "balance", organization, "--at", now["position"] - 1)
     assert (before["balance"], before["position"]) == ("5.00", now["position"] - 2)
-    assert shell.json("audit", "balance", organization, "--at", "2100-01-01") == now
     assert "no wallet" in shell.refusal("audit", "balance", organization, "--at", "2020-01-01")
-    assert "no organization" in shell.refusal("audit", "balance", uuid4())
     for wrong in ("yesterday", "2026-01-01T00:00", "-1", "2026-13-01", "9" * 5_000):
         shell.refusal("audit", "balance", organization, "--at", wrong, status=2)

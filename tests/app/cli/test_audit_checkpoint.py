@@ -63,12 +63,11 @@ def test_a_log_of_an_earlier_release_keeps_the_origin_of_its_newest_note(
     moved = first.having(PUBLIC_URL="https://b.example")
     first.run("org", "create", "--name", "Acme")
     first.run("audit", "checkpoint", "--out", tmp_path / "first")
-    with sqlite3.connect(shell.database) as database:  # They wrote no origin.
-        database.execute("DELETE FROM stored_events WHERE topic = 'log_origin.fixed'")
+    # They wrote no origin.
+    shell.rewrite("DELETE FROM stored_events WHERE topic = 'log_origin.fixed'")
     note = SignedCheckpoint.read(moved.run("audit", "checkpoint").output)
     assert note.checkpoint.origin == "api.example/carrier"
-    with sqlite3.connect(shell.database) as database:
-        database.execute("DELETE FROM checkpoints")
+    shell.rewrite("DELETE FROM checkpoints")
     note = SignedCheckpoint.read(moved.run("audit", "checkpoint").output)
     assert note.checkpoint.origin == "api.example/carrier", "the log keeps it by itself"
 
@@ -101,12 +100,6 @@ def test_a_sink_that_is_away_is_said_and_the_checkpoint_is_made(shell: Shell) ->
     (shell.home / "away").mkdir()
     ours.run("audit", "checkpoint")
     assert len([*(shell.home / "away").iterdir()]) == 2
-
-
-def change(shell: Shell, statement: str) -> None:
-    with sqlite3.connect(shell.database) as connection:
-        assert connection.execute(statement).rowcount == 1
-    connection.close()
 
 
 def beside_a_sink(shell: Shell) -> Shell:
@@ -142,8 +135,8 @@ def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_k
     witnessed: Shell,
 ) -> None:
     first, second = kept(witnessed)
-    change(
-        witnessed, "UPDATE stored_events SET state = replace(state, 'Acme', 'Evil') WHERE rowid=5"
+    witnessed.rewrite(
+        "UPDATE stored_events SET state = replace(state, 'Acme', 'Evil') WHERE rowid=5"
     )
     found = witnessed.json("audit", "verify", status=1)["failures"]
     assert [each["position"] for each in found] == [5, 4]
@@ -152,7 +145,7 @@ def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_k
     found = witnessed.json("audit", "verify", status=1)["failures"]
     assert "our checkpoint of" in found[0]["reason"]
     assert "nothing is signed" in witnessed.refusal("audit", "checkpoint")
-    change(witnessed, "DELETE FROM checkpoints WHERE number = 2")
+    witnessed.rewrite("DELETE FROM checkpoints WHERE number = 2")
     witnessed.run("audit", "checkpoint")
     assert witnessed.json("audit", "verify")["ok"]
     report = witnessed.json("audit", "verify", "--against", first, second, status=1)
@@ -204,7 +197,7 @@ def test_a_restored_log_is_held_against_the_checkpoints_of_the_backup(
 def test_a_changed_row_of_our_own_is_a_fault_with_its_number(
     witnessed: Shell, spoiled: str
 ) -> None:
-    change(witnessed, f"UPDATE checkpoints SET {spoiled} WHERE number = 2")  # noqa: S608  # Text of ours.
+    witnessed.rewrite(f"UPDATE checkpoints SET {spoiled} WHERE number = 2")  # noqa: S608  # Text of ours.
     (failure,) = witnessed.json("audit", "verify", status=1)["failures"]
     assert "our checkpoint 2 (position " in failure["reason"]
     for command in (["audit", "checkpoint"], ["audit", "verify", "--against", *kept(witnessed)]):
@@ -230,5 +223,5 @@ def test_a_statement_keeps_its_checkpoint_and_shows_none_that_was_changed(shell:
     ours.run("org", "create", "--name", "Acme")
     ours.run("audit", "checkpoint")
     assert carried() == note
-    change(ours, "UPDATE checkpoints SET note = 'x' WHERE number = 2")
+    ours.rewrite("UPDATE checkpoints SET note = 'x' WHERE number = 2")
     assert carried() is None

@@ -10,13 +10,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from stat import S_IMODE
-from threading import Event
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,16 +20,15 @@ import pytest
 from app.http.application import create_app
 from app.processes.backup import MANIFEST
 from app.settings import Settings
-from tests.app.cli.serving import NUMBER, Serving
+from tests.app.cli.serving import Serving
 from tests.app.cli.shell import ROOT, Shell
-from tests.installation import LOOK_S, Process, wait_until
+from tests.installation import LOOK_S, Process, numbers, wait_until
+from tests.scenarios.load import load
+from tests.scenarios.partner import Partner
 from tests.servers.databases import Databases
 from tests.servers.running import NotInstalled, newest
 
-LOOKUPS_PER_S = 50
-WRITERS = 5
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
-JOB = json.dumps({"phone_numbers": ["+14155552671", "+447400123456"]}).encode()
 
 
 def documented(page: str, words: str) -> str:
@@ -71,77 +66,16 @@ def as_written(home: Shell, script: str, folder: Path) -> str:
     return done.stdout
 
 
-class Charged:
-    """Charges so many lookups a second until it is closed; remembers what was answered."""
-
-    def __init__(self, serving: Serving) -> None:
-        self._serving = serving
-        self._headers = serving.authorized(serving.demo)
-        self._end = Event()
-        self.answered: list[str] = []
-        self._threads = ThreadPoolExecutor(WRITERS)
-        self._runs = [self._threads.submit(self._run) for _ in range(WRITERS)]
-
-    def _run(self) -> None:
-        while not self._end.wait(WRITERS / LOOKUPS_PER_S):
-            status, reply = self._serving.call("POST", NUMBER, self._headers)
-            assert status == 200, reply
-            self.answered.append(reply["meta"]["charge"]["transaction_id"])
-
-    def close(self) -> None:
-        self._end.set()
-        for run in self._runs:
-            run.result()
-        self._threads.shutdown()
-
-
-def finished_job(serving: Serving) -> str:
-    """Create a job and wait for its end; return its path."""
-    headers = serving.authorized(serving.demo) | {"Content-Type": "application/json"}
-    made = serving.call("POST", "/number-lookup/bulk", headers, JOB)[1]
-    path = f"/number-lookup/bulk/{made['data']['job_id']}"
-    wait_until(lambda: serving.call("GET", path, headers)[1]["data"]["status"] == "completed")
-    return path
-
-
-def under_load(serving: Serving, take: Callable[[], object]) -> list[str]:
-    """Back up while lookups are charged; return those answered before it began."""
-    charged = Charged(serving)
-    try:
-        wait_until(lambda: len(charged.answered) >= LOOKUPS_PER_S // 2)
-        before = list(charged.answered)
-        take()
-        assert len(charged.answered) > len(before), "nobody wrote meanwhile"
-    finally:
-        charged.close()
-    return before
-
-
-def opens(place: Shell, serving: Serving, token: dict[str, str], job: str) -> dict[str, Any]:
+def opens(place: Shell, partner: Partner, job: str) -> None:
     """Show that tokens, secrets and personal data of before are good in another place."""
     process = Process(Settings.from_env(place.environment))
     try:
         client = create_app(process).test_client()
-        read = client.get(job, headers=token)
-        assert read.status_code == 200, read.text
-        pair = (serving.demo["client_id"], serving.demo["client_secret"])
+        read = client.get(f"/number-lookup/bulk/{job}", headers=partner.headers())
+        assert read.json["data"]["items"][0]["phone_number"] == numbers(1)[0]
         form = {"grant_type": "client_credentials"}
-        assert client.post("/auth/token", data=form, auth=pair).status_code == 200
-        found: dict[str, Any] = read.json["data"]
-        return found
-    finally:
-        process.close()
-
-
-def missing(place: Shell, transactions: list[str]) -> list[str]:
-    """Return the transactions that an installation does not hold."""
-    process = Process(Settings.from_env(place.environment))
-    try:
-        with process.views.reading() as connection:
-            rows = process.transactions.rows
-            held = connection.execute(rows.select()).mappings().all()
-        known = {str(row["id"]) for row in held}
-        return [each for each in transactions if each not in known]
+        basic = {"Authorization": partner.basic}
+        assert client.post("/auth/token", data=form, headers=basic).status_code == 200
     finally:
         process.close()
 
@@ -152,8 +86,14 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
     backup, restore = documented("README.md", "app backup").split("\n", 1)
     serving = Serving(nowhere)
     try:
-        token, job = serving.authorized(serving.demo), finished_job(serving)
-        before = under_load(serving, lambda: as_written(serving.shell, backup, tmp_path))
+        partner, rich = serving.partner(), (serving.demo["organization"], "1000000")
+        serving.shell.run("wallet", "deposit", *rich, "--reference", "wire 1")
+        with load(partner):
+            wait_until(lambda: len(partner.promised.charges) > 3)
+            before, (job, *_) = [*partner.promised.charges], partner.promised.jobs
+            wait_until(lambda: partner.has_ended(job))
+            as_written(serving.shell, backup, tmp_path)
+            assert len(partner.promised.charges) > len(before), "nobody wrote meanwhile"
     finally:
         serving.stop()
     said = as_written(serving.shell, restore, tmp_path)
@@ -162,8 +102,9 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
         DATABASE_URL=f"sqlite:///{tmp_path}/restored/service.db",
         SIGNING_KEYS=str(tmp_path / "restored" / "keys"),
     )
-    assert missing(place, before) == []
-    assert opens(place, serving, token, job)["items"][0]["phone_number"] == "+14155552671"
+    held = {each["id"] for each in place.json("audit", "replay")["data"]}
+    assert held.issuperset(before)
+    opens(place, partner, job)
 
 
 @pytest.fixture(scope="module")
@@ -299,11 +240,9 @@ def test_a_backup_of_a_newer_release_is_refused(
     paid: Shell, elsewhere: Shell, tmp_path: Path, change: str
 ) -> None:
     if change == "event":
-        with closing(sqlite3.connect(paid.database)) as log:
-            columns = "(originator_id, originator_version, topic, state)"
-            row = (UUID(int=1).hex, 1, "wallet.painted", b"{}")
-            log.execute(f"INSERT INTO stored_events {columns} VALUES (?, ?, ?, ?)", row)  # noqa: S608  # Words of our own.
-            log.commit()
+        columns = "(originator_id, originator_version, topic, state)"
+        row = (UUID(int=1).hex, 1, "wallet.painted", b"{}")
+        paid.rewrite(f"INSERT INTO stored_events {columns} VALUES (?, ?, ?, ?)", *row)  # noqa: S608  # Words of our own.
     paid.run("backup", tmp_path / "b")
     manifest = tmp_path / "b" / MANIFEST
     told = json.loads(manifest.read_bytes())
@@ -332,10 +271,8 @@ def test_a_pepper_that_is_a_setting_has_to_be_the_same(
 
 
 def test_a_damaged_log_is_restored_but_told(paid: Shell, elsewhere: Shell, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(paid.database)) as log:
-        changed = "CAST(replace(state, '1000000', '2000000') AS BLOB)"
-        log.execute(f"UPDATE stored_events SET state = {changed} WHERE topic = 'deposit.made'")  # noqa: S608  # Words of our own.
-        log.commit()
+    changed = "CAST(replace(state, '1000000', '2000000') AS BLOB)"
+    paid.rewrite(f"UPDATE stored_events SET state = {changed} WHERE topic = 'deposit.made'")  # noqa: S608  # Words of our own.
     paid.run("backup", tmp_path / "b")
     restored = elsewhere.json("restore", tmp_path / "b", status=1)
     assert restored["ok"] is False

@@ -7,7 +7,6 @@ import pytest
 
 from app.processes import capacity as capacities
 from app.processes.capacity import SOON, Capacity, Use, capacity
-from tests.app.cli.shell import Shell
 from tests.installation import Installation, Process, SetClock, postgresql_only
 from tests.projections.histories import look_up
 
@@ -107,11 +106,3 @@ def test_the_busiest_hour_is_named(installation: Installation, clock: SetClock) 
     busiest = use(capacity(process), "busiest hour")
     assert busiest.used == 3
     assert "2026-03-01 13:00 UTC" in busiest.told
-
-
-def test_the_command_prints_it_and_ends_with_one_if_something_is_full_soon(shell: Shell) -> None:
-    told = shell.json("doctor", "--capacity", "--disk", "1000")
-    assert [*told] == ["ok", "pace", "data"]
-    assert {"database", "disk"} <= {each["what"] for each in told["data"]}
-    shown = shell.run("doctor", "--capacity").output
-    assert re.search(r"database +[0-9.]+ MB +-", shown)

@@ -13,8 +13,6 @@ from tests.servers.given_broker import channel_to
 from tests.servers.running import free_port
 from workers.routes import Message, plan_change_message, slice_message
 
-SECRET = "+14155550199"
-
 
 @pytest.fixture
 def url(request: pytest.FixtureRequest) -> str:

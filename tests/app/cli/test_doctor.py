@@ -14,7 +14,6 @@ from app.watch.clock_check import ClockCheck
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cause import utc_now
 from domain.finance.month import Month
-from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.installation import (
     Installation,
@@ -25,6 +24,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.plan_files import make_demo
+from tests.servers.running import free_port
 
 READY = {"SANDBOX": "false", "PUBLIC_URL": "https://api.example"}
 # No real network yet, no sink, and one role of the database in tests.

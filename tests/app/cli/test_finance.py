@@ -33,10 +33,6 @@ def test_a_port_that_is_taken_is_told(shell: Shell) -> None:
         assert f"PORT {port}: " in shell.refusal("finance", "--port", port)
 
 
-def test_without_tables_there_is_nothing_to_show(nowhere: Shell) -> None:
-    assert "run: python -m app migrate" in nowhere.refusal("finance", "--port", 0)
-
-
 def test_a_role_that_is_not_there_is_named_by_its_setting(shell: Shell) -> None:
     elsewhere = shell.having(FINANCE_DATABASE_URL="postgresql://nobody:secret@127.0.0.1:1/x")
     told = elsewhere.refusal("finance", "--port", 0)

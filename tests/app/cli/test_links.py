@@ -1,9 +1,7 @@
 """`links`: what operators see of links, those that failed too, and of each what has happened."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -11,7 +9,6 @@ import pytest
 from app.cli import links as links_module
 from tests.app.cli.shell import Shell
 from tests.installation import Process, SetClock
-from tests.plan_files import plan, written
 from tests.projections.link_steps import CODE, LinkSteps
 
 SWITCHES = ("suspend", "reactivate", "end")
@@ -28,24 +25,6 @@ def process(shell: Shell) -> Iterator[Process]:
 @pytest.fixture
 def organization_id(process: Process) -> UUID:
     return process.organization()
-
-
-def test_links_that_were_issued_elsewhere_are_taken_over_once(shell: Shell, tmp_path: Path) -> None:
-    owner, (plans, links) = shell.new_organization(), (tmp_path / name for name in ("p", "l"))
-    plans.write_bytes(written(plan("Old", enabled=False)))
-    shell.run("plans", "import", plans)
-    (offered,) = shell.json("plans", "list")["data"]
-    bought_at = {"plan_id": offered["id"], "bought_at": "2025-11-01T10:00:00+01:00"}
-    entry = {"organization_id": str(owner), "iccid": "8932042000000000017", "plans": [bought_at]}
-    links.write_text(json.dumps({"links": [{**entry, "endpoint_id": "1000017"}]}))
-    assert shell.json("links", "import", links) == {"created": 1, "unchanged": 0}
-    assert shell.json("links", "import", links) == {"created": 0, "unchanged": 1}
-    shown = shell.json("links", "show", entry["iccid"])
-    assert shown["activations"][0]["bought_at"] == "2025-11-01T09:00:00.000Z"
-    whats = [each["what"] for each in shown["timeline"]]
-    assert whats[:3] == ["link.imported", "link.endpoint_created", "link.activated"]
-    assert shown["timeline"][0]["facts"]["actor"].startswith("os:")
-    assert shell.json("audit", "verify")["ok"]
 
 
 def test_a_list_longer_than_one_read_is_whole(

@@ -1,6 +1,7 @@
 """`operator`: once there are operators, whoever writes has a key, the right, and a name."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -14,8 +15,6 @@ from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_root import leaves
 from tests.plan_files import plan, written
-
-ALL_RIGHTS = ",".join(RIGHTS)
 
 
 def created(shell: Shell, name: str, may: str) -> tuple[UUID, Shell]:
@@ -32,10 +31,8 @@ def boss(shell: Shell) -> Shell:
 
 
 def head(shell: Shell) -> int:
-    container = shell.container()
-    found = container.log.head()
-    container.close()
-    return found
+    with closing(shell.container()) as container:
+        return container.log.head()
 
 
 def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
@@ -107,15 +104,6 @@ def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
     assert "it needs the right audit" in boss.refusal(*line)
     anna.run(*line)
     boss.having(OPERATOR_KEY="").run("projections", "rebuild", "usage")
-
-
-def test_the_key_can_stand_in_a_file(boss: Shell, tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_text(boss.changes["OPERATOR_KEY"] + "\n")
-    by_file = boss.having(OPERATOR_KEY="", OPERATOR_KEY_FILE=str(file))
-    by_file.run("client", "create", "--m2m")
-    file.unlink()
-    assert by_file.refusal("client", "create", "--m2m").startswith("OPERATOR_KEY_FILE must name")
 
 
 def test_only_the_newest_key_of_an_operator_who_is_not_revoked_is_good(boss: Shell) -> None:

@@ -1,11 +1,10 @@
 """What an alert tells of is found by a command, and an operator can end it under a name."""
 
-from typing import Any
+from contextlib import closing
 from uuid import UUID
 
 import pytest
 
-from domain.log.aggregate import ByOperator
 from domain.lookups.bulk_job import BulkJob
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_jobs import accept_jobs
@@ -19,18 +18,6 @@ def anna(shell: Shell) -> Shell:
     return created(boss, "anna", "money,keys")[1]
 
 
-def newest(shell: Shell, stream_id: UUID) -> Any:
-    container = shell.container()
-    event = container.log.history(stream_id)[-1]
-    container.close()
-    return event
-
-
-def by_anna(shell: Shell, event: Any) -> bool:
-    assert isinstance(event, ByOperator)
-    return event.actor == f"operator:{shell.json('operator', 'list')['data'][1]['id']}"
-
-
 def test_a_job_that_is_stuck_is_found_and_cancelled(anna: Shell) -> None:
     accept_jobs(anna, ["+14155552671", "+14155552672"], ["+14155552673"], price_micros=1_000_000)
     oldest, newer = anna.json("jobs", "list", "--unfinished")["data"]
@@ -41,9 +28,10 @@ def test_a_job_that_is_stuck_is_found_and_cancelled(anna: Shell) -> None:
     done = anna.json(*cancel)
     told = {"id": oldest["id"], "status": "cancelled", "cancelled": 2, "refunded": "2.00"}
     assert (done, anna.json(*cancel)) == (told, told)
-    event = newest(anna, UUID(oldest["id"]))
+    with closing(anna.container()) as container:
+        event = container.log.history(UUID(oldest["id"]))[-1]
     assert isinstance(event, BulkJob.Cancelled)
-    assert by_anna(anna, event)
+    assert event.actor == f"operator:{anna.json('operator', 'list')['data'][1]['id']}"
     assert [each["id"] for each in anna.json("jobs", "list", "--unfinished")["data"]] == [
         newer["id"]
     ]

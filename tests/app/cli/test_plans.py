@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
-from domain.catalogue.syncing import COSTS_NOTHING, NO_COUNTRY, UNLIMITED
+from domain.catalogue.syncing import COSTS_NOTHING, NO_COUNTRY
 from domain.cause import utc_now
 from domain.cost import Cost
 from domain.provider_errors import Unavailable
@@ -18,14 +18,7 @@ from tests.app.cli.shell import ROOT, Shell
 from tests.plan_files import covering, plan, profile, written
 from tests.support.providers.airalo import CLIENT_ID, CLIENT_SECRET, AiraloServer
 from tests.support.providers.esimgo import KEY, EsimGoServer
-from tests.support.providers.server import FaultKind, Request
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "plans.json"
-    path.write_bytes(written(plan("A"), plan("B", coverage=covering("US", "DE"))))
-    return path
+from tests.support.providers.server import Request
 
 
 def test_the_file_of_the_handbook_can_be_imported(shell: Shell) -> None:
@@ -103,7 +96,9 @@ def test_a_sync_brings_what_the_network_supplies(
     (row,) = done["created"]
     assert (row["cost"], row["price"], row["enabled"]) == ("2.00 USD", None, False)
     assert [each["provider_plan_id"] for each in done["skipped"]] == ["endless"]
-    priced = shell.json("plans", "sync", "simulated", "--markup", "30%", "--round", "0.50")
+    priced = shell.json(
+        "plans", "sync", "simulated", "--markup", "30%", "--round", "0.50", "--rate", "EUR=2"
+    )
     assert [each["price"] for each in priced["updated"]] == ["3.00 USD"]
     assert [each["enabled"] for each in listed(shell)] == [True]
     supplying(monkeypatch, [replace(SUPPLIED[0], cost=Cost(3_200_000, "USD"))])
@@ -147,31 +142,6 @@ def test_a_network_that_gives_half_of_its_catalogue_changes_nothing(
     monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: half())
     assert "does not give its catalogue" in shell.refusal("plans", "sync", "simulated")
     assert listed(shell) == []
-
-
-def test_the_catalogue_of_a_provider_is_brought_whole_or_not_at_all(shell: Shell) -> None:
-    with EsimGoServer(utc_now) as server:
-        own = {"NETWORK_PROVIDER": "simulated,esimgo", "ESIMGO_API_KEY": KEY}
-        shell = shell.having(ESIMGO_URL=server.url, **own)
-        for number in range(150):  # More than a page has.
-            server.offer(f"esim_{number}GB", "2.00")
-        server.offer("esim_UL", unlimited=True)
-        for fault in (FaultKind.UNAUTHORIZED, FaultKind.HALF_BODY, FaultKind.HTML):
-            server.fault(fault, on="catalogue", times=9)
-            refused = shell.refusal("plans", "sync", "esimgo")
-            assert "the network esimgo does not give its catalogue" in refused
-            server.heal()
-            assert listed(shell) == []
-        told = shell.json("plans", "sync", "esimgo", "--markup", "50%")
-        assert [each["reason"] for each in told["skipped"]] == [UNLIMITED]
-        rows = listed(shell)
-        assert len(rows) == len(told["created"]) == 150
-        first = rows[0]
-        assert (first["cost"], first["retail_price"]) == ("2.00", "3.00")
-        assert (first["provider_plan_id"], first["network"]) == ("esim_0GB", "esimgo")
-        assert [each["country_code"] for each in first["coverage"]] == ["DE", "FR", "IT"]
-        again = shell.json("plans", "sync", "esimgo", "--markup", "90%", "--rate", "EUR=1.1")
-        assert (again["unchanged"], again["updated"], again["withdrawn"]) == (150, [], [])
 
 
 def spoil_esimgo(_: Request, told: Any) -> Any:

@@ -10,15 +10,14 @@ import pytest
 from app.adapters.sqlite import database
 from app.processes.erasing import erase_again
 from domain.accounts.erasure import Erasure, Part
-from domain.cause import Cause, utc_now
+from domain.cause import Cause
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.lookups.single import LookupRequest
-from domain.months import next_month
 from projections.stores import personal_keys
 from tests.app.cli.shell import Shell
-from tests.installation import Process, this_month
+from tests.installation import Process
 from tests.projections.link_steps import LinkSteps
 
 NUMBER = "+14155552671"
@@ -59,33 +58,6 @@ def test_earlier_months_are_erased_and_later_ones_stay(shell: Shell, organizatio
     assert shell.json("privacy", "erase", "--before", "2024-02")["erased_keys"] == 1
     assert (is_readable(shell, old), is_readable(shell, new)) == (False, True)
     assert shell.json("audit", "verify")["ok"] is True
-
-
-def test_one_organization_can_be_erased_alone(shell: Shell, organization: UUID) -> None:
-    other = shell.new_organization()
-    mine, theirs = (ask(shell, each, JANUARY) for each in (organization, other))
-    erased = shell.json("privacy", "erase", "--before", "2024-02", "--org", organization)
-    assert erased["organization"] == str(organization)
-    assert (erased["erased_keys"], erased["forgotten_answers"]) == (1, 1)
-    assert (is_readable(shell, mine), is_readable(shell, theirs)) == (False, True)
-
-
-def test_the_month_after_the_present_one_is_the_last_that_may_be_named(
-    shell: Shell, organization: UUID
-) -> None:
-    month = this_month()
-    job_id = ask(shell, organization, utc_now())
-    assert shell.json("privacy", "erase", "--before", month)["erased_keys"] == 0
-    end = next_month(month)
-    listed = shell.json("privacy", "erase", "--before", end, "--dry-run")["data"]
-    assert [(each["kind"], each["organization"]) for each in listed] == [
-        ("month", str(organization))
-    ]
-    assert next_month(end) in shell.refusal("privacy", "erase", "--before", next_month(end))
-    assert is_readable(shell, job_id)
-    assert shell.json("privacy", "erase", "--before", end)["erased_keys"] == 1
-    assert not is_readable(shell, job_id)
-    assert is_readable(shell, ask(shell, organization, utc_now()))
 
 
 def test_what_an_earlier_release_sealed_goes_with_its_whole_month_only(

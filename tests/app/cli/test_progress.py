@@ -18,8 +18,3 @@ def test_a_terminal_sees_how_far_it_is_and_programs_see_one_object(shell: Shell)
     assert drawn.endswith("\r\033[K")
     assert out == '{"data": [{"name": "wallets", "position": 3}]}\n'
     assert process.returncode == 0
-
-
-def test_without_a_terminal_nothing_is_drawn(shell: Shell) -> None:
-    shell.new_organization()
-    assert shell.run("projections", "rebuild", "--all").stderr == ""

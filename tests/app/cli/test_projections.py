@@ -1,21 +1,12 @@
 """`projections`: how far the followers are, and rebuilds."""
 
-import sqlite3
-
 from tests.app.cli.shell import Shell
-
-
-def spoil(shell: Shell, statement: str) -> None:
-    views = shell.database.with_name("service-views.db")
-    with sqlite3.connect(views) as connection:
-        assert connection.execute(statement).rowcount
-    connection.close()
 
 
 def test_a_read_model_that_stopped_is_told_by_whoever_reads(shell: Shell) -> None:
     organization = shell.new_organization()
     shell.run("org", "list")
-    spoil(shell, "DROP TABLE transactions")
+    shell.rewrite("DROP TABLE transactions", file="service-views.db")
     shell.run("wallet", "deposit", organization, "1", "--reference", "r")
     listed = shell.run("org", "list", "--json")
     assert listed.stdout.startswith('{"data": [{"id"')

@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
@@ -26,11 +25,9 @@ def strange(shell: Shell) -> Shell:
     owner = shell.new_organization()
     shell.run("wallet", "adjust", owner, "1", "--reference", "r", "--reason", "why")
     hostile = json.dumps(HOSTILE, ensure_ascii=False)
-    with sqlite3.connect(shell.database) as database:
-        for old in ("Acme", "why"):
-            change = "UPDATE stored_events SET state = CAST(replace(state, ?, ?) AS BLOB)"
-            database.execute(change, (f'"{old}"', hostile))
-    database.close()
+    for old in ("Acme", "why"):
+        change = "UPDATE stored_events SET state = CAST(replace(state, ?, ?) AS BLOB)"
+        shell.rewrite(change, f'"{old}"', hostile)
     shell.run("projections", "rebuild", "--all")
     return shell
 
@@ -65,9 +62,7 @@ def test_what_a_log_holds_is_harmless(strange: Shell, command: tuple[str, ...]) 
 
 
 def test_what_is_wrong_with_a_log_is_harmless(strange: Shell, tmp_path: Path) -> None:
-    with sqlite3.connect(strange.database) as database:
-        database.execute("UPDATE stored_events SET topic = ? WHERE rowid = 1", (HOSTILE,))
-    database.close()
+    strange.rewrite("UPDATE stored_events SET topic = ? WHERE rowid = 1", HOSTILE)
     harmless(strange.run("audit", "verify", status=1).output)
     kept = tmp_path / "a\x1b[2J\nok        yes"
     kept.write_text("no note")

@@ -191,7 +191,8 @@ def test_a_month_is_erased_while_it_is_written(service: Service, shell: Shell) -
     shop, rival = buyer(service), service.tenant()
     path, other = (f"{LOOKUPS}/{look_up(each, EVE)}" for each in (shop, rival))
     link = shop.link(FREE, name=NAME)
-    assert erase(shell, "--before", end, "--org", shop.id)["erased_keys"] == 1
+    erased = erase(shell, "--before", end, "--org", shop.id)
+    assert (erased["erased_keys"], erased["forgotten_answers"]) == (1, 1)
     later = look_up(shop, BEN)
     renamed = shop.open("PATCH", f"{LINKS}/{link['id']}", json={"name": "Hans"})
     assert renamed.status_code == 200

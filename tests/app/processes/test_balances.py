@@ -8,7 +8,7 @@ from app.adapters.lookups.telnyx import TelnyxLookup
 from app.processes.providers import check, note_balances
 from domain.cause import utc_now
 from tests.app.watch.test_metrics import scrape
-from tests.installation import Installation, sqlite_only
+from tests.installation import Installation, Process, sqlite_only
 from tests.support.providers.esimgo import KEY, EsimGoServer
 from tests.support.providers.server import FaultKind
 from tests.support.providers.telnyx import ScriptedTelnyx
@@ -16,16 +16,16 @@ from tests.support.providers.telnyx import ScriptedTelnyx
 SHOWN = 'provider_balance{provider="esimgo"}'
 
 
+def with_esimgo(installation: Installation, server: EsimGoServer, **more: str) -> Process:
+    own = {"SANDBOX": "false", "ESIMGO_URL": server.url, "ESIMGO_API_KEY": KEY}
+    installation.environment |= {**own, "NETWORK_PROVIDER": "esimgo", **more}
+    return installation.process()
+
+
 @sqlite_only("no storage is involved")
 def test_a_balance_is_shown_while_it_can_be_asked(installation: Installation) -> None:
     with EsimGoServer(utc_now) as server:
-        installation.environment |= {
-            "NETWORK_PROVIDER": "simulated,esimgo",
-            "SANDBOX": "false",
-            "ESIMGO_URL": server.url,
-            "ESIMGO_API_KEY": KEY,
-        }
-        process = installation.process()
+        process = with_esimgo(installation, server)
         note_balances(process)
         assert scrape(process)[SHOWN] == pytest.approx(float(server.balance))
         server.fault(FaultKind.SERVER_ERROR, times=9)
@@ -42,15 +42,7 @@ def test_an_error_that_nobody_foresaw_hides_no_other_provider(
 
     monkeypatch.setattr(TelnyxLookup, "balance", balance)
     with EsimGoServer(utc_now) as server, ScriptedTelnyx() as telnyx:
-        installation.environment |= {
-            **telnyx.settings,
-            "LOOKUP_PROVIDER": "telnyx",
-            "NETWORK_PROVIDER": "esimgo",
-            "SANDBOX": "false",
-            "ESIMGO_URL": server.url,
-            "ESIMGO_API_KEY": KEY,
-        }
-        process = installation.process()
+        process = with_esimgo(installation, server, **telnyx.settings)
         note_balances(process)
         told = {each.provider: (each.up, each.problem) for each in check(process)}
     shown = scrape(process)

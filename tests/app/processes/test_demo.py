@@ -79,9 +79,9 @@ def test_a_file_without_a_secret_is_named(process: Process, text: str) -> None:
         make_demo(process)
 
 
-def test_what_operators_have_switched_off_stays_off(process: Process) -> None:
-    make_demo(process)
+def test_a_second_start_is_the_same_and_switches_nothing_on_again(process: Process) -> None:
+    demo = make_demo(process)
     plan_id = next(iter(catalogue(process)))
     process.catalogue.switch(plan_id, process.cause(), enabled=False)
-    make_demo(process)
+    assert make_demo(process) == demo
     assert not process.log.get(Plan, plan_id).enabled

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.cli.serving import free_port
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
+from tests.servers.running import free_port
 
 # It runs the command as `python -m app` does, and looks when the process says that it works.
 LOOK = """

@@ -8,9 +8,7 @@ import pytest
 
 from app.processes import runtime
 from app.processes.runtime import Runtime
-from domain.accounts.operator_acts import OperatorAct
 from domain.cause import Cause
-from domain.errors import InstallationHeld
 from domain.finance.month import Month
 from domain.log.aggregate import Event
 from domain.lookups.bulk_commands import BulkRequest
@@ -94,24 +92,6 @@ def test_a_held_installation_rests_until_it_is_released(held: Process, running: 
     wait_until(lambda: bool(running.sunk) and bool(closed(held)))
     held.hold.switch(act(held), held=True)
     wait_until(lambda: running.process.hold.is_on)
-
-
-def test_commands_of_a_held_installation_move_no_money(held: Process) -> None:
-    (job,) = jobs(held)
-    owner = held.log.get(BulkJob, job).organization_id
-    with pytest.raises(InstallationHeld):
-        held.accounts.deposit(owner, 1, "wire", act(held))
-
-
-def test_who_holds_and_who_releases_stands_in_the_log(held: Process) -> None:
-    held.hold.switch(act(held), held=False)
-    assert not held.hold.switch(act(held), held=False)
-    acts = [e.event for e in held.log.read(0, 100) if isinstance(e.event, OperatorAct.Done)]
-    told = [(each.act, each.subject, each.actor) for each in acts]
-    assert told == [
-        ("installation.held", "installation", "os:ann"),
-        ("installation.released", "installation", "os:ann"),
-    ]
 
 
 def jobs(process: Process) -> list[UUID]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.processes.importing import import_log, range_of
+from app.processes.importing import import_log
 from domain.errors import NotPossible, WrongCurrency
 from projections.audit.export import Export, NoExport, event_of, read_export
 from projections.audit.tree import leaf_hash, root_of
@@ -77,14 +77,6 @@ def arrives(source: Process, target: Process, file: Path) -> bool:
     assert positions != [*range(1, len(positions) + 1)], "there is a gap"
     target.organization()
     return exported(target, source.log.head()) == whole
-
-
-@pytest.mark.any_database
-def test_an_export_becomes_the_same_installation(
-    process: Process, elsewhere: Installation, tmp_path: Path
-) -> None:
-    live(process)
-    assert arrives(process, elsewhere.process(), tmp_path / "log.jsonl")
 
 
 @sqlite_only("of the two ways between the databases")
@@ -246,14 +238,3 @@ def test_parts_follow_each_other_in_one_tree(process: Process) -> None:
     root = root_of(leaf_hash(*row) for row in process.log.stored(0, 10))
     assert parts[-1].tree.root() == whole.tree.root() == root
     assert [part.events for part in parts] == [2, 2, 1]
-
-
-@pytest.mark.any_database
-def test_a_part_beside_its_range_is_refused_before_anything_is_made(
-    process: Process, tmp_path: Path
-) -> None:
-    file = tmp_path / "part.jsonl"
-    file.write_bytes(b"")
-    range_of(file).write_bytes(b"{}")
-    with pytest.raises(NoExport, match="is a part"):
-        import_log(process, file)

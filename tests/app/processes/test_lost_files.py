@@ -13,6 +13,7 @@ import pytest
 from tests.app.cli.serving import NUMBER, Serving
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
+from tests.scenarios.partner import Partner
 
 CLIENTS = 8
 BEFORE, AFTER = 30, 130  # Lookups that are begun before and after the blow.
@@ -66,14 +67,14 @@ def loses_what_was_not_yet_moved_into_it(file: Path) -> None:
 def test_no_lookup_is_charged_into_a_log_that_is_lost(
     served: Serving, blow: Callable[[Path], None]
 ) -> None:
-    headers, log = served.authorized(served.demo), served.shell.database
+    partner, log = served.partner(), served.shell.database
     begun, struck = list[None](), Event()
     late = list[int]()
 
     def ask() -> None:
         while len(late) < AFTER:
             is_late = struck.is_set()
-            status, _ = served.call("POST", NUMBER, headers)
+            status = partner.ask("POST", NUMBER).status
             begun.append(None)
             if is_late:
                 late.append(status)
@@ -88,9 +89,9 @@ def test_no_lookup_is_charged_into_a_log_that_is_lost(
         for each in asking:
             each.result()
     assert {*late} == {503}
-    status, ready = served.call("GET", "/readyz", {})
-    assert (status, str(log) in ready["missing"][0]) == (503, True)
-    wait_until(lambda: served.call("GET", "/v1/wallet", headers)[0] == 503)
+    ready = partner.ask("GET", "/readyz")
+    assert (ready.status, str(log) in ready.json["missing"][0]) == (503, True)
+    wait_until(lambda: partner.ask("GET", "/v1/wallet").status == 503)
     assert blow is not is_removed or not log.exists()
 
 
@@ -98,10 +99,11 @@ def test_no_lookup_is_charged_into_a_log_that_is_lost(
     "name", ["service-views.db", pytest.param("service-stores.db", marks=pytest.mark.soak)]
 )
 def test_a_process_that_has_lost_another_file_is_not_ready(served: Serving, name: str) -> None:
-    assert served.call("GET", "/readyz", {})[0] == 200
+    anyone = Partner(served.url, "", "")
+    assert anyone.ask("GET", "/readyz").status == 200
     lost = served.shell.database.with_name(name)
     is_removed(lost)
-    status, ready = served.call("GET", "/readyz", {})
-    assert (status, str(lost) in ready["missing"][0]) == (503, True)
-    assert served.call("GET", "/livez", {})[0] == 200
+    ready = anyone.ask("GET", "/readyz")
+    assert (ready.status, str(lost) in ready.json["missing"][0]) == (503, True)
+    assert anyone.ask("GET", "/livez").status == 200
     assert not lost.exists()

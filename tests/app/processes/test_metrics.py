@@ -31,10 +31,8 @@ def test_web_has_its_keys_before_anybody_can_ask_for_them(tmp_path: Path) -> Non
         port = str(taken.getsockname()[1])
         shell = Shell(tmp_path).having(BROKER_URL=ELSEWHERE, METRICS_PORT=port)
         status, _, errors = shell.process("web")
-    assert (status, f"METRICS_PORT {port}" in errors) == (
-        1,
-        True,
-    )  # It comes so far and no further.
+    # It comes so far and no further.
+    assert (status, f"METRICS_PORT {port}" in errors) == (1, True)
     assert missing_keys(shell.container()) is None
 
 

@@ -2,8 +2,8 @@
 
 import signal
 
-from tests.app.cli.serving import free_port
 from tests.app.cli.shell import TIMEOUT_S, Shell
+from tests.servers.running import free_port
 
 
 def test_under_honcho_it_stays_until_sigterm(nowhere: Shell) -> None:

@@ -1,15 +1,17 @@
-"""`months folder`: every figure of it follows from the export, and it is the same for ever."""
+"""`months folder`: its files agree with each other and the verifier, and are the same for ever."""
 
 import csv
 import errno
-import json
+import os
 import re
 import shutil
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,18 +19,19 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from app.books.journal import DEFAULT, FORMS
+from app.books.journal import DEFAULT, FORMS, Booked, book, daily, moves_of
 from app.books.postings import PLAY_MONEY
 from app.books.reader import Selection, read_transactions
+from app.books.trial_balance import month_balance
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
 from app.processes.month_folder import Made, make_folder
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
-from projections.audit.export import Export
+from domain.money import MICROS
 from projections.engine.rebuild import ignore_progress
-from tests.app.processes.recount import Recount, rounded
+from tests.app.cli.shell import ROOT, Shell
 from tests.installation import Installation, Process, SetClock, numbers
 from tests.net.pages import Page
 from tests.projections.histories import Life, create_job, finish_job, look_up, run_on_log
@@ -39,24 +42,17 @@ from tests.servers.browser import Browser
 MONTH = "2026-02"
 HOSTILE = "=cmd()|'../../etc/<script>alert(1)</script>"
 ACCOUNTS = read_account_file(DEFAULT.read_bytes())
-SINGLE = {**ACCOUNTS, "postings": "single"}
 
 
 class Trade(NamedTuple):
-    """An installation whose February is closed, and an export of its log."""
+    """An installation whose February is closed."""
 
     process: Process
     home: Path
+    environment: Mapping[str, str]
 
     def make(self, name: str, accounts: Mapping[str, Any] = ACCOUNTS, month: str = MONTH) -> Made:
         return make_folder(self.process, month, accounts, self.home / name, ignore_progress)
-
-    def recount(self, month: str = MONTH) -> Recount:
-        file = self.home / "log.jsonl"
-        log = self.process.log
-        with file.open("wb") as target:
-            target.writelines(Export(log, log.head()).lines())
-        return Recount(file, month)
 
 
 def sign(process: Process) -> None:
@@ -100,7 +96,7 @@ def trade(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[
     clock = SetClock(datetime(2026, 1, 20, tzinfo=UTC))
     process = installation.process(clock)
     live(process, clock)
-    yield Trade(process, home)
+    yield Trade(process, home, installation.environment)
     installation.close()
 
 
@@ -109,13 +105,17 @@ def made(trade: Trade) -> Made:
     return trade.make("daily")
 
 
-def table(file: Path, **options: Any) -> list[dict[str, str]]:
+def table(file: Path) -> list[dict[str, str]]:
     with file.open(newline="", encoding="utf-8") as lines:
-        return [*csv.DictReader(lines, **options)]
+        return [*csv.DictReader(lines)]
+
+
+def in_cents(amount: str | Decimal) -> int:
+    return int(Decimal(amount).quantize(Decimal("0.01"), ROUND_HALF_UP) * 100)  # From zero away.
 
 
 def test_it_holds_by_the_word_of_the_verifier(trade: Trade, made: Made) -> None:
-    count = len(trade.recount().statements)
+    count = len(table(made.out / "index.csv"))
     assert count > 5
     assert made == Made(MONTH, count, ok=True, unchanged=False, out=trade.home / "daily")
     verdict = (made.out / "verdict.txt").read_text().splitlines()
@@ -128,35 +128,6 @@ def test_it_holds_by_the_word_of_the_verifier(trade: Trade, made: Made) -> None:
     files = {name: sha256(each).hexdigest() for name, each in files_of(made.out).items()}
     del files["SHA256SUMS"]
     assert sums == [f"{files[name]}  {name}" for name in sorted(files)]
-
-
-def test_each_statement_is_counted_from_the_export(trade: Trade, made: Made) -> None:
-    counted, index = trade.recount(), table(made.out / "index.csv")
-    assert [row["organization"] for row in index] == counted.statements
-    for row in index:
-        owner, file = row["organization"], made.out / "statements" / row["number"]
-        kinds = counted.kinds.get(owner, {})
-        opening, closing = counted.opening[owner], counted.closing[owner]
-        assert (Decimal(row["opening"]), Decimal(row["closing"])) == (opening, closing)
-        assert Decimal(row["debit"]) == sum((line[1] for line in kinds.values()), Decimal())
-        assert Decimal(row["credit"]) == sum((line[2] for line in kinds.values()), Decimal())
-        said = json.loads(file.with_suffix(".json").read_bytes())
-        assert (said["month"], said["final"], said["organization"]) == (MONTH, True, owner)
-        lines = {
-            each["kind"]: [Decimal(each[key]) for key in ("count", "debit", "credit")]
-            for each in said["lines"]
-        }
-        assert lines == kinds
-        places = counted.places.get(owner, [(None, None)])
-        assert [said["first_sequence"], said["last_sequence"]] == [places[0][0], places[-1][0]]
-        assert [said["first_position"], said["last_position"]] == [places[0][1], places[-1][1]]
-        by_item = {each["item"]: each for each in table(file.with_suffix(".csv"))}
-        assert by_item.keys() - {"opening_balance", "closing_balance", "total", "net"} == set(kinds)
-        assert Decimal(by_item["net"]["balance"]) == closing - opening
-        for kind, (count, debit, credit) in kinds.items():
-            its = by_item[kind]
-            told = Decimal(its["count"]), Decimal(its["debit"]), Decimal(its["credit"])
-            assert told == (count, debit, credit)
 
 
 def test_a_statement_names_its_number_issuer_period_totals_and_checkpoint(made: Made) -> None:
@@ -188,163 +159,68 @@ def test_a_statement_prints_on_one_sheet_without_the_lines_of_a_browser(
         assert len(printed) == len(bare)  # But for the time at which they were made.
 
 
-def test_the_trial_balance_is_counted_from_the_export(trade: Trade, made: Made) -> None:
-    told = {
-        (row["account"], row["currency"]): (Decimal(row["opening"]), Decimal(row["closing"]))
-        for row in table(made.out / "trial-balance.csv")
-    }
-    assert told == trade.recount().accounts
-    assert all(
-        Decimal(row["movement"]) == Decimal(row["closing"]) - Decimal(row["opening"])
-        for row in table(made.out / "trial-balance.csv")
-    )
-    assert ("Expenses:Providers:Far", "EUR") in told
-
-
-@pytest.mark.parametrize("by", ["provider", "plan"])
-def test_the_margin_is_counted_from_the_export(trade: Trade, made: Made, by: str) -> None:
-    *rows, total = table(made.out / f"margin-by-{by}.csv")
-    counted = trade.recount().margin[by]
-    assert {row[by] for row in rows} == set(counted)
-    assert [row[by] for row in rows] == sorted(counted, key=lambda key: (not key, key))
-    money = ("revenue", "refunds", "cost", "estimated")
-    for row in rows:
-        its = counted[row[by]]
-        assert [Decimal(row[key]) for key in money] == [its[key] for key in money]
-        assert int(row["unknown"]) == its["unknown"]
-        margin = its["revenue"] - its["refunds"] - its["cost"]
-        assert Decimal(row["margin"]) == margin
-        others = ", ".join(
-            f"{amount.normalize():f} {currency}"
-            for currency, amount in sorted(its["other_costs"].items())
-        )
-        assert row["other_costs"] == others
-    for key in (*money, "margin", "unknown"):
-        assert Decimal(total[key]) == sum(Decimal(row[key]) for row in rows)
-
-
-def own_accounts() -> dict[str, dict[str, str]]:
-    """Return a code of its own for each account, so that each can be added up."""
-    names = [*ACCOUNTS["datev"]["accounts"], "Expenses:Providers:Far", "Liabilities:Providers:Far"]
-    kinds = ("Activation", "Topup", "Lookup", "Bulk-lookup", "Monthly-link-fee")
-    names += [f"{root}:{kind}" for root in ("Income", "Income:Refunds") for kind in kinds]
-    return {
-        "datev": {name: str(4000 + index) for index, name in enumerate(names)},
-        "xero": {name: f"X{index}" for index, name in enumerate(names)},
-        "quickbooks": {name: f"Account {index}" for index, name in enumerate(names)},
-    }
-
-
-def detailed(postings: str) -> dict[str, Any]:
-    codes = own_accounts()
-    return {
-        "postings": postings,
-        **{name: {**ACCOUNTS[name], "accounts": codes[name]} for name in codes},
-    }
-
-
-class Line(NamedTuple):
-    """A line of a journal: what an account of ours was debited with, or below zero credited."""
-
-    number: str
-    day: date
-    account: str
-    amount: Decimal
-    whose: str  # The text that names the organization.
-
-
-def read_datev(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
-    head, _, *rows = file.read_bytes().decode("cp1252").split("\r\n")[:-1]
-    year = head.split(";")[14][:4]
-    for row in csv.reader(rows, delimiter=";"):
-        amount = Decimal(row[0].replace(",", "."))
-        day = datetime.strptime(f"{row[9]}{year}", "%d%m%Y").replace(tzinfo=UTC).date()
-        assert row[20] == ("Organization" if row[21] else "")
-        yield Line(row[10], day, names[row[6]], amount if row[1] == "S" else -amount, row[21])
-        yield Line(row[10], day, names[row[7]], -amount if row[1] == "S" else amount, row[21])
-
-
-def read_xero(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
-    for row in table(file):
-        day = datetime.strptime(row["*Date"], "%d %b %Y").replace(tzinfo=UTC).date()
-        amount, code = Decimal(row["*Amount"]), row["*AccountCode"]
-        yield Line(row["*Narration"], day, names[code], amount, row["Description"])
-
-
-def read_quickbooks(file: Path, names: Mapping[str, str]) -> Iterator[Line]:
-    for row in table(file):
-        day = datetime.strptime(row["Journal Date"], "%m/%d/%Y").replace(tzinfo=UTC).date()
-        assert bool(row["Debits"]) != bool(row["Credits"])
-        amount = Decimal(row["Debits"] or 0) - Decimal(row["Credits"] or 0)
-        account = names[row["Account Name"]]
-        yield Line(row["Journal No."], day, account, amount, row["Description"])
-
-
-READERS = {"datev": read_datev, "xero": read_xero, "quickbooks": read_quickbooks}
-
-
-def journal(out: Path, name: str, currency: str) -> list[Line]:
-    names = {code: account for account, code in own_accounts()[name].items()}
-    files = sorted((out / "journal").glob(f"{FORMS[name].file}_{MONTH}_{currency}_*.csv"))
-    assert files
-    return [line for file in files for line in READERS[name](file, names)]
+@pytest.fixture(scope="module", params=["daily", "single"])
+def own(trade: Trade, request: pytest.FixtureRequest) -> Path:
+    """A folder with such postings."""
+    return trade.make(f"own-{request.param}", {**ACCOUNTS, "postings": request.param}).out
 
 
 @pytest.fixture(scope="module", params=["daily", "single"])
-def own(trade: Trade, request: pytest.FixtureRequest) -> Path:
-    """A folder whose journal has a code of its own for each account."""
-    return trade.make(f"own-{request.param}", detailed(request.param)).out
+def booked(trade: Trade, request: pytest.FixtureRequest) -> list[Booked]:
+    """Such postings."""
+    log, single = trade.process.log, request.param == "single"
+    moves = moves_of(log, MONTH) if single else daily(moves_of(log, MONTH))
+    return [*book(moves, month_balance(log, MONTH), MONTH, single=single)]
 
 
-@pytest.mark.parametrize("name", [*READERS])
+def cents(booked: Iterable[Booked]) -> Counter[tuple[str, str]]:
+    """Return what accounts were debited with, or below zero credited, by name and currency."""
+    found = Counter[tuple[str, str]]()
+    for each in booked:
+        found[each.debit, each.move.currency] += each.cents
+        found[each.credit, each.move.currency] -= each.cents
+    return found
+
+
 def test_each_account_of_a_journal_ends_at_its_exact_balance_rounded_once(
-    trade: Trade, own: Path, name: str
+    booked: list[Booked], made: Made
 ) -> None:
-    counted = trade.recount()
+    assert {f"{each.move.day:%Y-%m}" for each in booked} == {MONTH}
+    numbers = {each.number for each in booked}
+    assert len({(each.number, each.move.day) for each in booked}) == len(numbers)
+    found = cents(booked)
     for currency in ("USD", "EUR"):
-        lines = journal(own, name, currency)
-        booked: dict[str, Decimal] = defaultdict(Decimal)
-        balanced: dict[tuple[str, date], Decimal] = defaultdict(Decimal)
-        for line in lines:
-            booked[line.account] += line.amount
-            balanced[line.number, line.day] += line.amount
-        assert not any(balanced.values())
-        assert all((line.day.year, line.day.month) == (2026, 2) for line in lines)
-        assert len(balanced) == len({number for number, _ in balanced})
-        rounding = booked.pop("Rounding", Decimal())
-        assert abs(rounding) <= Decimal("0.005") * (len(booked) + 1)
-        ours = {key: both for key, both in counted.accounts.items() if key[1] == currency}
-        expected: dict[str, Decimal] = defaultdict(Decimal)
-        for (account, _), (first, last) in ours.items():
-            below = account if account in own_accounts()[name] else account.rpartition(":")[0]
-            expected[below] += rounded(last) - rounded(first)
-        assert {key: amount for key, amount in booked.items() if amount} == {
-            key: amount for key, amount in expected.items() if amount
-        }
+        assert abs(found.pop(("Rounding", currency), 0)) <= (len(found) + 1) / 2
+    for row in table(made.out / "trial-balance.csv"):
+        moved = in_cents(row["closing"]) - in_cents(row["opening"])
+        assert found.pop((row["account"], row["currency"]), 0) == moved, row
+    assert not found
 
 
-@pytest.mark.parametrize("name", [*READERS])
 @pytest.mark.parametrize("own", ["single"], indirect=True)  # Others are of all organizations.
-def test_a_single_posting_names_its_organization(own: Path, name: str) -> None:
-    wallets = [each for each in journal(own, name, "USD") if each.account == "Liabilities:Wallets"]
-    for row in table(own / "index.csv"):
-        its = [each.amount for each in wallets if each.whose.endswith(row["organization"])]
-        moved = Decimal(row["debit"]) - Decimal(row["credit"])
-        assert abs(sum(its) - moved) <= Decimal("0.01") * len(its)
+def test_a_single_posting_names_its_organization(own: Path) -> None:
+    for form in FORMS.values():
+        files = (own / "journal").glob(f"{form.file}_*")
+        text = b"".join(each.read_bytes() for each in files).decode("cp1252")
+        for row in table(own / "index.csv"):
+            has_moved = {row["debit"], row["credit"]} != {"0.00"}
+            assert (row["organization"] in text) is has_moved
 
 
-@pytest.mark.parametrize("own", ["daily"], indirect=True)  # Single ones come as in the log.
-def test_on_each_day_an_account_holds_in_cents_what_the_export_gives(
-    trade: Trade, own: Path
+@pytest.mark.parametrize("booked", ["daily"], indirect=True)  # Single ones come as in the log.
+def test_on_each_day_an_account_holds_in_cents_what_has_moved_by_then(
+    trade: Trade, made: Made, booked: list[Booked]
 ) -> None:
-    counted, lines = trade.recount(), journal(own, "xero", "USD")
+    moves = [*moves_of(trade.process.log, MONTH)]
+    rows = {row["account"]: row for row in table(made.out / "trial-balance.csv")}
     for account in ("Income:Lookup", "Income:Bulk-lookup", "Assets:Deposits"):
-        exact = start = counted.before.get((account, "USD"), Decimal())
+        start = rows[account]["opening"]
         for number in range(1, 29):
             day = date(2026, 2, number)
-            exact += counted.by_day[day.isoformat()].get((account, "USD"), Decimal())
-            booked = [each.amount for each in lines if each.account == account and each.day <= day]
-            assert sum(booked, Decimal()) == rounded(exact) - rounded(start)
+            moved = sum(it.micros for it in moves if it.account == account and it.day <= day)
+            held = cents(each for each in booked if each.move.day <= day)[account, "USD"]
+            exact = Decimal(start) + Decimal(moved) / MICROS
+            assert held == in_cents(exact) - in_cents(start)
 
 
 # The expressions that DATEV publishes for the fields, quotation marks included: of the header
@@ -383,9 +259,9 @@ def test_datev_can_read_each_field(own: Path) -> None:
 
 
 def test_the_year_of_datev_begins_when_the_operator_says(trade: Trade) -> None:
-    accounts = detailed("daily")
-    accounts["datev"] = {**accounts["datev"], "year_begins": 7, "consultant": 29098}
-    out = trade.make("fiscal", {**accounts, "xero": None, "quickbooks": None}).out
+    datev = {**ACCOUNTS["datev"], "year_begins": 7, "consultant": 29098}
+    others = {"xero": None, "quickbooks": None}
+    out = trade.make("fiscal", {**ACCOUNTS, "datev": datev, **others}).out
     (file,) = (out / "journal").glob("EXTF_*USD*.csv")
     fields = file.read_bytes().decode("cp1252").partition("\r\n")[0].split(";")
     assert fields[10:16] == ["29098", "1", "20250701", "4", "20260201", "20260228"]
@@ -412,6 +288,15 @@ def test_made_again_it_is_the_same_whatever_has_happened_since(trade: Trade, mad
     sign(trade.process)
     assert files_of(trade.make("elsewhere").out) == files_of(made.out)
     assert not [*trade.home.glob(".*.unfinished-*")]
+
+
+def test_no_clock_zone_language_or_order_of_chance_is_in_it(trade: Trade, made: Made) -> None:
+    there = trade.home / "below" / "there"
+    elsewhere = {"TZ": "Pacific/Kiritimati", "LC_ALL": "de_DE.UTF-8", "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-m", "app", "months", "folder", MONTH, there]
+    environment = {**os.environ, **trade.environment, **elsewhere}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    assert files_of(there) == files_of(made.out)
 
 
 def test_the_numbers_of_each_month_begin_anew_and_have_no_gap(trade: Trade) -> None:
@@ -479,15 +364,6 @@ def test_an_empty_directory_and_a_link_to_one_are_filled(trade: Trade, made: Mad
     assert empty.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("month", ["2026-03", "2026-12", "2025-12"])
-def test_an_open_month_is_refused_in_words(trade: Trade, month: str) -> None:
-    with pytest.raises(NotPossible) as refused:
-        trade.make("open", month=month)
-    told = f"month {month} is not closed: closed are 2026-01 to 2026-02"
-    assert str(refused.value) == f"{told}; the clock closes each after its end"
-    assert not (trade.home / "open").exists()
-
-
 def test_a_crash_leaves_nothing_under_the_name(
     trade: Trade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -514,7 +390,7 @@ def february(installation: Installation) -> Iterator[Trade]:
     installation.environment["CHECKPOINT_LAG_S"] = "0"
     clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
     process = installation.process(clock)
-    yield Trade(process, installation.directory)
+    yield Trade(process, installation.directory, installation.environment)
     clock.forward(days=10)
     process.month_end.run()
 
@@ -594,6 +470,21 @@ def test_a_changed_log_is_convicted_in_the_folder(shop: Trade) -> None:
     assert f"FAILED   position {entry.position}: " in verdict
     assert "FAILED   the accounts of a currency do not sum to zero" in verdict
     assert "Something does NOT hold" in (changed.out / "index.html").read_text()
+    command = ("months", "folder", MONTH, changed.out)
+    told = Shell(shop.home, shop.environment).run(*command, "--json", status=1).stdout
+    assert '"ok": false, "unchanged": true' in told
+
+
+def test_a_verifier_that_says_nothing_proves_nothing(
+    shop: Trade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign(shop.process)
+    monkeypatch.setattr(month_folder, "VERIFIER", shop.home / "lost.py")
+    made = shop.make("unproved")
+    assert not made.ok
+    verdict = (made.out / "verdict.txt").read_text()
+    assert "lost.py" in verdict
+    assert "FAILED   0 of 1 statements are those that it computes" in verdict
 
 
 @pytest.mark.any_database

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
 from tests.scenarios.partner import Partner
 from tests.scenarios.system import descendants, find
 from tests.servers.guard import is_running
+from tests.servers.running import free_port
 
 COMES_UP_S = 40.0
 ENDS_S = 30.0

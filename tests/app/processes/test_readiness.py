@@ -12,11 +12,6 @@ from tests.installation import PATIENCE_S, wait_until
 NO_DATABASE = "there is no database at "
 
 
-def test_an_installation_without_tables_is_named_and_nothing_is_made(nowhere: Shell) -> None:
-    assert str(what_is_missing(nowhere.container())).startswith(NO_DATABASE)
-    assert [*nowhere.home.iterdir()] == []
-
-
 def test_read_models_of_another_release_are_named(shell: Shell) -> None:
     container = shell.container()
     wallets = container.wallets

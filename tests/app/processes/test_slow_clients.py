@@ -105,7 +105,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int
         assert web.stop() == 0
     else:
         serving = Serving(Shell(tmp_path).having(**limit))
-        yield int(serving.url.rpartition(":")[2]), serving.authorized(serving.demo)
+        yield int(serving.url.rpartition(":")[2]), serving.partner().headers()
         assert serving.stop() == 0
 
 

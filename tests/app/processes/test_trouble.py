@@ -19,10 +19,10 @@ from app.processes.migrate import migrate
 from app.processes.readiness import what_is_missing
 from app.settings import Settings
 from app.watch.trouble import NOT_MIGRATED
-from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.log_lines import said_by
 from tests.servers.databases import Databases
+from tests.servers.running import free_port
 
 SECRET = "hunter2"
 OUTAGES = errors.__name__

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.cli.shell import Shell
+from tests.app.http.over_http import send
 from tests.app.processes.test_orphans import WORKER
 from tests.app.processes.web_process import END_S, Web
 from tests.installation import wait_until
@@ -27,11 +28,12 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Web) -> None:
     def code(seen: str) -> int:
         form = b"grant_type=client_credentials&client_id=cl_nobody&client_secret=wrong"
-        answer = web.send(
+        answer = send(
+            web.port,
             b"POST /auth/token HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
             b"Content-Type: application/x-www-form-urlencoded\r\n"
             b"X-Forwarded-For: 198.51.100.1, %s\r\nContent-Length: %d\r\n\r\n%s"
-            % (seen.encode(), len(form), form)
+            % (seen.encode(), len(form), form),
         )
         assert json.loads(answer.body)["error"] in {"invalid_client", "slow_down"}
         return answer.status

@@ -129,7 +129,7 @@ class Installation:
     def _settle(self) -> None:
         """Wait until the followers have read all: that is owed for each answer, too."""
         lags = self.container.observed.follower_lags
-        assert wait_for(lambda: not any(lag.events for lag, _ in lags()), SETTLE_S)
+        assert wait_for(lambda: not any(lag.behind for lag, _ in lags()), SETTLE_S)
 
 
 @contextmanager

@@ -116,7 +116,7 @@ class Partner:
     def is_settled(self) -> bool:
         lags = self.container.observed.follower_lags()
         pending, _ = self.container.webhook_deliveries.backlog()
-        return not pending and not any(lag.events for lag, _ in lags)
+        return not pending and not any(lag.behind for lag, _ in lags)
 
 
 def measure() -> Iterator[Row]:

@@ -36,9 +36,12 @@ def test_an_old_secret_ends_when_its_rotation_said() -> None:
     client, never = story.aggregate, lambda: None
     assert client.hashes_at(end - timedelta(seconds=1), never) == ["hash-2", "hash-1"]
     assert client.hashes_at(end, never) == ["hash-2"]
-    story.when(lambda client: client.rotate_secret("hash-3", asked, timedelta(0)))
+    story.when(lambda client: client.rotate_secret("hash-3", asked))
+    story.then(fact(ApiClient.SecretRotated, kept_hashes=["hash-2"]))
+    assert client.hashes_at(asked.at, never) == ["hash-3", "hash-2"]
+    story.when(lambda client: client.rotate_secret("hash-4", asked, timedelta(0)))
     story.then(fact(ApiClient.SecretRotated, kept_hashes=[], kept_until=None))
-    assert client.hashes_at(asked.at, never) == ["hash-3"]
+    assert client.hashes_at(asked.at, never) == ["hash-4"]
 
 
 def test_an_old_secret_of_before_ends_existed_ends_with_all_others() -> None:

@@ -158,7 +158,7 @@ def test_the_lag_is_the_way_to_the_head(process: Process) -> None:
     register(process, 3)
     process.projector.catch_up()
     register(process, 2)
-    assert {(lag.position, lag.events) for lag in all_lags(process)} == {(3, 2)}
+    assert {(lag.position, lag.behind) for lag in all_lags(process)} == {(3, 2)}
 
 
 def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(

@@ -112,7 +112,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     for _ in range(ROUNDS):
         for model in rebuilding.models:
             rebuild_all(rebuilding.log, rebuilding.views, rebuilding.positions, [model])
-            wait_until(lambda: all(lag.events < 50 for lag in all_lags(writer)))
+            wait_until(lambda: all(lag.behind < 50 for lag in all_lags(writer)))
     beside.end()
     thread.join()
     assert beside.errors == []
