@@ -27,9 +27,10 @@ from sqlalchemy import (
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import KindLine, Statement, statement_month
+from domain.ids import as_id
 from domain.log.log import Recorded
 from domain.months import months_before, next_month
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
 
