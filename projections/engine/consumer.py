@@ -135,14 +135,14 @@ class Consumer(ABC):
         """
         goal = self._log.head() if until is None else until
         pauses = iter(CATCH_UP_PAUSES_S)
+        with self._turn:
+            self._active = ()  # Others may have moved or restarted it.
         while True:
             try:
                 while (reached := self._reached(goal)) < goal:
                     progress(reached, goal)
-                    with self._turn:
-                        self._active = ()  # Others may have moved or restarted it.
-                        if not self.step():
-                            return
+                    if not self.step():
+                        return
                     pauses = iter(CATCH_UP_PAUSES_S)
             except Exception as error:
                 pause_s = next(pauses, None) if is_outage(error) else None
@@ -155,6 +155,8 @@ class Consumer(ABC):
 
     def _reached(self, goal: int) -> int:
         """Return the lowest position of those that have not stopped, or `goal`."""
+        if self._active:  # As the last step has left them.
+            return min(place.position for place in self._active)
         known = self._positions.all(self._database)
         places = (known.get(name) for name in self.members)
         reached = (0 if p is None else p.position for p in places if p is None or not p.failure)
