@@ -22,12 +22,9 @@ from domain.cause import Clock
 from domain.log.log import Log, Place, Poisoned, Stored, Stretch
 from projections.engine.database import Database, is_outage
 from projections.engine.positions import Fenced, Position, Positions, belongs, by_position
-from projections.engine.read_model import Batch, Uses
+from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, Uses
 from projections.engine.rebuild import Progress, ignore_progress
 
-# A batch must fit into a clock tick even when every event writes a row. With half as many, the same
-# pages of an index are written more often: a tenth of the processor's time on SQLite.
-BATCH_EVENTS_MAX = 1_000
 PACE_S = 0.05  # Between two steps under load: a large batch costs little more than one event.
 # Most events ask nothing of a consumer that is no read model. If its position moved with each, each
 # would cost a write; if it never did, all of them would be read again after a crash.
