@@ -1,8 +1,10 @@
 """Derived stream ids: the same reason gives the same id, so the log itself refuses a twin.
 
 What an Idempotency-Key becomes part of stands beside each aggregate: `number_lookup_id`, `link_id`.
+Also ids as drivers return them.
 """
 
+from functools import lru_cache
 from hashlib import sha1
 from json.encoder import encode_basestring
 from uuid import UUID
@@ -17,3 +19,13 @@ def derive_id(kind: str, *parts: object) -> UUID:
     name = f"[{', '.join([encode_basestring(str(each)) for each in (kind, *parts)])}]"
     digest = sha1(NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()
     return UUID(bytes=digest[:16], version=5)
+
+
+def as_id(value: UUID | str) -> UUID:
+    """Return an id that a driver returned; that of SQLite returns text."""
+    return _id_of(value) if isinstance(value, str) else value
+
+
+@lru_cache(maxsize=1_024)  # For wallets, which have most of the events, and for organizations.
+def _id_of(text: str) -> UUID:
+    return UUID(text)

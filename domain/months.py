@@ -33,4 +33,9 @@ def months_before(month: str, end: str) -> Iterator[str]:
 def month_of(moment: datetime) -> str:
     """Return the month (UTC) as `YYYY-MM`; personal data is erased by whole months."""
     utc = moment.astimezone(UTC)
-    return f"{utc.year:04d}-{utc.month:02d}"
+    return _written(utc.year, utc.month)
+
+
+@lru_cache(maxsize=128)  # Each entry of a wallet asks for it.
+def _written(year: int, month: int) -> str:
+    return f"{year:04d}-{month:02d}"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -25,6 +25,7 @@ from eventsourcing.utils import Environment, EnvType, TopicError, get_topic
 from domain.at_once import may_wait
 from domain.cause import Cause, utc_now
 from domain.errors import Conflict, NotFound, ServiceUnavailable
+from domain.ids import as_id
 from domain.log.aggregate import Event, LoadedFromNewest, Root, class_of
 from domain.log.discontinuity import Discontinuity
 from domain.log.mapper import MsgspecMapper, decode
@@ -339,7 +340,7 @@ class Log(Application[UUID]):
         stored = []
         for position, stream, version, topic, state in rows:
             try:
-                stored.append(Stored(position, _id(stream), version, topic, _bytes(state)))
+                stored.append(Stored(position, as_id(stream), version, topic, _bytes(state)))
             except ValueError as error:
                 raise Poisoned(position, str(error)) from error
         self._see(stored[-1].position if stored else 0)
@@ -379,9 +380,9 @@ class Log(Application[UUID]):
         for passed, (position, stream, version, topic, state) in enumerate(rows):
             try:
                 if topic not in unused:
-                    events.append(Recorded(position, decode(_id(stream), version, topic, state)))
+                    events.append(Recorded(position, decode(as_id(stream), version, topic, state)))
                 elif passed + 1 == len(rows):
-                    _id(stream)  # Its id is part of the place where the stretch ends.
+                    as_id(stream)  # Its id is part of the place where the stretch ends.
             except (EventSourcingError, TopicError, ValueError) as error:
                 if not passed:
                     raise Poisoned(position, str(error)) from error
@@ -394,7 +395,7 @@ class Log(Application[UUID]):
         last = None
         if rows:
             position, stream, version, *_ = rows[-1]
-            last = Place(position, _id(stream), version)
+            last = Place(position, as_id(stream), version)
         self._see(last.position if last is not None else 0)
         return Stretch(events, len(rows), last, is_whole)
 
@@ -476,15 +477,6 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
         decode = self.mapper.to_domain_event
         return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
-
-
-@lru_cache(maxsize=1_024)  # For wallets, which have most of the events.
-def _id_of_text(text: str) -> UUID:
-    return UUID(text)
-
-
-def _id(stream: UUID | str) -> UUID:
-    return stream if isinstance(stream, UUID) else _id_of_text(stream)
 
 
 def _bytes(state: object) -> bytes:

@@ -5,8 +5,9 @@ written before the field existed still decode, and an event without it has the s
 struct inside an event does the same with `omit_defaults=True`.
 """
 
+from collections.abc import Callable
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from typing import Any, NotRequired, TypedDict, get_type_hints
 from uuid import UUID
 
@@ -75,15 +76,17 @@ class MsgspecMapper(Mapper[UUID]):
 def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> Any:
     """Decode the event in a row of the log."""
     try:
-        event_class = class_of(topic, AggregateEvent)
-        state = _state(event_class, stored)
+        event_class, read, optional = _reading(topic)
+        state = read(stored)
+        if "class_version" in state:
+            state = _upcast(event_class, stored)
     except TopicError:
         raise
     except Exception as error:  # On broken bytes an upcast may raise anything.
         place = f"{stream_id} version {version}"
         message = f"cannot decode {topic} of {place}: {type(error).__name__}"
         raise MapperDeserialisationError(message) from error
-    for name in _optional(event_class):
+    for name in optional:
         state.setdefault(name, None)
     state["originator_id"] = stream_id
     state["originator_version"] = version
@@ -92,13 +95,17 @@ def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> An
     return event
 
 
-def _state(event_class: type, stored: bytes) -> dict[str, Any]:
+@cache
+def _reading(topic: str) -> tuple[type, Callable[[bytes], dict[str, Any]], tuple[str, ...]]:
+    """Return the class of a topic, what decodes its state, and its optional fields."""
+    kind = class_of(topic, AggregateEvent)
+    is_first = getattr(kind, "class_version", 1) == 1
+    return kind, _decoder(kind).decode if is_first else partial(_upcast, kind), _optional(kind)
+
+
+def _upcast(event_class: type, stored: bytes) -> dict[str, Any]:
+    """Decode the state of a class that has versions; raises ValueError if this is a later one."""
     target = getattr(event_class, "class_version", 1)
-    decoder = _decoder(event_class)
-    if target == 1:
-        state = decoder.decode(stored)
-        if "class_version" not in state:
-            return state
     raw: dict[str, Any] = msgspec.json.decode(stored)
     written = raw.pop("class_version", 1)
     if written > target:
@@ -106,5 +113,5 @@ def _state(event_class: type, stored: bytes) -> dict[str, Any]:
         raise ValueError(message)
     for version in range(written, target):
         getattr(event_class, f"upcast_v{version}_v{version + 1}")(raw)
-    upcast: dict[str, Any] = msgspec.convert(raw, decoder.type)
-    return upcast
+    state: dict[str, Any] = msgspec.convert(raw, _decoder(event_class).type)
+    return state

@@ -12,8 +12,8 @@ from projections.audit.tree import leaf_hash
 from projections.audit.witnesses import Witness
 from projections.engine.database import Database
 from projections.engine.positions import Positions
-from projections.engine.read_model import ReadModel
-from projections.engine.reader import BATCH_EVENTS_MAX, read_rows
+from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel
+from projections.engine.reader import read_rows
 from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.verify import differences
 

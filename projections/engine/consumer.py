@@ -22,10 +22,9 @@ from domain.cause import Clock
 from domain.log.log import Log, Place, Poisoned, Stored, Stretch
 from projections.engine.database import Database, is_outage
 from projections.engine.positions import Fenced, Position, Positions, belongs, by_position
-from projections.engine.read_model import Batch, Uses
+from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, Uses
 from projections.engine.rebuild import Progress, ignore_progress
 
-BATCH_EVENTS_MAX = 500  # A batch must fit into a clock tick even when every event writes a row.
 PACE_S = 0.05  # Between two steps under load: a large batch costs little more than one event.
 # Most events ask nothing of a consumer that is no read model. If its position moved with each, each
 # would cost a write; if it never did, all of them would be read again after a crash.
@@ -135,14 +134,14 @@ class Consumer(ABC):
         """
         goal = self._log.head() if until is None else until
         pauses = iter(CATCH_UP_PAUSES_S)
+        with self._turn:
+            self._active = ()  # Others may have moved or restarted it.
         while True:
             try:
                 while (reached := self._reached(goal)) < goal:
                     progress(reached, goal)
-                    with self._turn:
-                        self._active = ()  # Others may have moved or restarted it.
-                        if not self.step():
-                            return
+                    if not self.step():
+                        return
                     pauses = iter(CATCH_UP_PAUSES_S)
             except Exception as error:
                 pause_s = next(pauses, None) if is_outage(error) else None
@@ -155,6 +154,8 @@ class Consumer(ABC):
 
     def _reached(self, goal: int) -> int:
         """Return the lowest position of those that have not stopped, or `goal`."""
+        if self._active:  # As the last step has left them.
+            return min(place.position for place in self._active)
         known = self._positions.all(self._database)
         places = (known.get(name) for name in self.members)
         reached = (0 if p is None else p.position for p in places if p is None or not p.failure)

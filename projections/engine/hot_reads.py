@@ -186,11 +186,6 @@ class ThreadConnections:
             held.close()
 
 
-def as_id(value: UUID | str) -> UUID:
-    """Return an id that a driver returned; that of SQLite returns text."""
-    return UUID(value) if isinstance(value, str) else value
-
-
 def _on_sqlite(value: Any) -> Any:
     if isinstance(value, UUID):
         return value.hex

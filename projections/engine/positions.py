@@ -22,6 +22,7 @@ from sqlalchemy import (
     select,
 )
 
+from domain.ids import as_id
 from domain.log.log import Log, Place
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement
@@ -168,7 +169,7 @@ def _read(row: Sequence[Any]) -> Position:
         name=name,
         version=version,
         position=position,
-        stream_id=UUID(stream_id) if isinstance(stream_id, str) else stream_id,
+        stream_id=None if stream_id is None else as_id(stream_id),
         stream_version=stream_version,
         caught_up_at=from_micros(caught_up_at),
         failure=failure,

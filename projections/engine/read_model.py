@@ -16,6 +16,10 @@ from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
 from domain.personal import Vault
 
+# A batch must fit into a clock tick even when every event writes a row. A small one costs more for
+# each event: it writes the pages of indexes that the next one writes again.
+BATCH_EVENTS_MAX = 2_000
+
 Uses = tuple[type[Event], ...]
 
 _position = attrgetter("position")

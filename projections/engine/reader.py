@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 from domain.aggregates import topics_but
 from domain.log.log import Log, Recorded, Stored
-from projections.engine.read_model import Uses
+from projections.engine.read_model import BATCH_EVENTS_MAX, Uses
 from projections.engine.rebuild import Progress, ignore_progress
-
-BATCH_EVENTS_MAX = 2_000
 
 
 def read_events(

@@ -14,11 +14,8 @@ from sqlalchemy.exc import DBAPIError
 from domain.log.log import Log, Place, Stretch
 from projections.engine.database import Database, is_outage
 from projections.engine.positions import Positions
-from projections.engine.read_model import Batch, ReadModel, unused_by
+from projections.engine.read_model import BATCH_EVENTS_MAX, Batch, ReadModel, unused_by
 from projections.engine.sql_views import detached
-
-# Larger than the projector's, because nobody waits for a single row of a rebuild.
-BATCH_EVENTS_MAX = 2_000
 
 # Each pass is shorter than the one before, unless events come faster than they are read.
 PASSES_MAX = 10

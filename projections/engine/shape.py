@@ -16,9 +16,9 @@ from msgspec.structs import FieldInfo, asdict
 from sqlalchemy import BigInteger, Boolean, Column, LargeBinary, String, Uuid
 from sqlalchemy.types import TypeEngine
 
+from domain.ids import as_id
 from domain.money import format_amount
 from projections.engine.database import from_micros, to_micros
-from projections.engine.hot_reads import as_id
 
 S = TypeVar("S", bound=Struct)
 

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, or_, select
 
+from domain.ids import as_id
 from domain.links.link import Link, status_after
 from domain.log.log import Recorded
 from projections.engine.database import to_micros
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
 

@@ -29,12 +29,13 @@ from sqlalchemy import (
 
 from domain.accounts.erasure import Erasure
 from domain.catalogue.plan import SIMULATED, SponsorProfile
+from domain.ids import as_id
 from domain.links.bought_plan import Activation
 from domain.links.link import LINK_STATES, Link, LinkState, status_after
 from domain.log.log import Recorded
 from domain.personal import Sealed, open_text
 from projections.engine.database import Database, from_micros
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel
 from projections.engine.shape import Stored, stored

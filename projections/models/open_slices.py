@@ -7,9 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, Integer, Table, Uuid, bindparam, select
 
+from domain.ids import as_id
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob, slice_count
-from projections.engine.hot_reads import HotStatement, as_id, run
+from projections.engine.hot_reads import HotStatement, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel, execute_many
 

@@ -27,9 +27,10 @@ from sqlalchemy import (
 from domain.accounts.wallet import Wallet
 from domain.finance.month import Month
 from domain.finance.statement import KindLine, Statement, statement_month
+from domain.ids import as_id
 from domain.log.log import Recorded
 from domain.months import months_before, next_month
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
 
@@ -75,9 +76,11 @@ class Statements(ReadModel):
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Add the entries of the batch to their months, after one read of the newest months."""
-        owners = {e.organization_id for _, e in batch if isinstance(e, Wallet.Moved)}
-        previous, closed = self._standing(connection, owners) if owners else ({}, "")
-        parts: dict[tuple[int, str], Statement] = {}  # By int: UUIDs are hashed by slow code.
+        moved = (event for _, event in batch if isinstance(event, Wallet.Moved))
+        # By int: UUIDs are hashed by slow code.
+        owners = {event.organization_id.int: event.organization_id for event in moved}
+        previous, closed = self._standing(connection, owners.values()) if owners else ({}, "")
+        parts: dict[tuple[int, str], Statement] = {}
         ends: list[dict[str, Any]] = []
         for position, event in batch:
             if isinstance(event, Month.Closed):

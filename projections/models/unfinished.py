@@ -18,13 +18,14 @@ from sqlalchemy import (
 )
 
 from domain.cause import AHEAD_MAX
+from domain.ids import as_id
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from projections.engine.database import from_micros, to_micros
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel
 

@@ -74,10 +74,14 @@ class Usage(ReadModel):
         """Add the entries of the batch to their rows, in one statement."""
         rows: dict[tuple[int, str, str, str], dict[str, Any]] = {}
         for _, event in batch:
-            if not isinstance(event, Wallet.Charged | Wallet.Refunded):
-                continue
-            is_charge = isinstance(event, Wallet.Charged)
-            kind = event.kind if isinstance(event, Wallet.Charged) else kind_refunded(event)
+            kind: str
+            match event:
+                case Wallet.Charged():
+                    kind, count, micros = event.kind, "charges", "charged_micros"
+                case Wallet.Refunded():
+                    kind, count, micros = kind_refunded(event), "refunds", "refunded_micros"
+                case _:
+                    continue
             day = event.timestamp.astimezone(UTC).date().isoformat()
             plan = str(event.metadata.get("plan_id", ""))
             # By int, because UUIDs are hashed by slow Python code.
@@ -89,8 +93,8 @@ class Usage(ReadModel):
                 row |= dict.fromkeys(SUMS, 0)
                 rows[key] = row
             row["plan_name"] = str(event.metadata.get("plan_name", ""))
-            row["charges" if is_charge else "refunds"] += 1
-            row["charged_micros" if is_charge else "refunded_micros"] += event.amount_micros
+            row[count] += 1
+            row[micros] += event.amount_micros
         upsert(connection, self.rows, [*rows.values()], added=frozenset(SUMS))
 
     def grouped(

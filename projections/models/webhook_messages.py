@@ -22,11 +22,12 @@ from sqlalchemy import (
 
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
+from domain.ids import as_id
 from domain.log.log import Recorded
 from domain.webhooks.endpoint import WebhookRequest
 from domain.webhooks.messages import EventContext, kinds_of, message_of
 from projections.engine.database import Database
-from projections.engine.hot_reads import HotStatement, as_id
+from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import Batch, ReadModel
 from projections.engine.shape import Stored

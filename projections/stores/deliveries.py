@@ -32,10 +32,11 @@ from sqlalchemy import (
 )
 
 from domain.cause import AHEAD_MAX, lies_ahead
+from domain.ids import as_id
 from domain.webhooks.ports import Delivery, Sums
 from domain.webhooks.retries import Health
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import HotStatement, OneOf, as_id
+from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
 from projections.engine.shape import Stored

@@ -18,8 +18,9 @@ from sqlalchemy import (
     select,
 )
 
+from domain.ids import as_id
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import HotStatement, as_id, run
+from projections.engine.hot_reads import HotStatement, run
 from projections.engine.inserting import insert_new
 
 ASKED_FOR = 0  # The due time of a link that was asked for, so that it comes before all others.

@@ -22,9 +22,10 @@ from sqlalchemy import (
     select,
 )
 
+from domain.ids import as_id
 from domain.links.network import NetworkReading, NetworkStatus, Usage
 from projections.engine.database import Database, to_micros
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_into
 from projections.engine.trigrams import ESCAPE, pattern, trigram_index

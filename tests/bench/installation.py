@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from uuid import UUID
 
 from app.bootstrap.container import Container
+from app.processes.memory import settle_memory
 from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.cause import Cause, utc_now
@@ -34,6 +35,7 @@ def installation() -> Iterator[Container]:
     with TemporaryDirectory(prefix="bench-") as directory:
         container = Container(Settings.from_env(environment(Path(directory))))
         migrate(container)
+        settle_memory()  # As every process of the service does when it starts.
         try:
             yield container
         finally:

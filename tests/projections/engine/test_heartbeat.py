@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 import pytest
 
 from app.security.authorization import TRUSTED
-from projections.engine.consumer import BATCH_EVENTS_MAX, HEARTBEAT
+from projections.engine.consumer import HEARTBEAT
 from projections.engine.follower import IDLE_S
 from projections.engine.projector import Projector
+from projections.engine.read_model import BATCH_EVENTS_MAX
 from tests.installation import Process, SetClock
 from tests.projections.looking import FragileWallets, all_lags, place_of, projector_of, register
 

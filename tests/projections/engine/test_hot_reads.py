@@ -10,8 +10,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.adapters.postgres.database import VIEWS_MAX
+from domain.ids import as_id
 from projections.engine.database import KEPT_FREE, is_outage
-from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, run
 from tests.installation import PATIENCE_S, Process, postgresql_only, sqlite_only
 
 ENDED = (  # It waits until they have: a server that only was asked to still answers for a moment.

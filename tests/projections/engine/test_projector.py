@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from projections.engine.consumer import BATCH_EVENTS_MAX
+from projections.engine.read_model import BATCH_EVENTS_MAX
 from tests.installation import Process
 from tests.projections.looking import place_of, places, projector_of, register, rows
 
