@@ -11,7 +11,9 @@ pytestmark = pytest.mark.any_database
 
 SAFE = "a 4f.x_y~z:1/2@3=4+5-6 req-00f067aa-0ba9-42b7-9a2c-123456789012 2026-11-26T12:00:00.000Z"
 SAFE += " 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 " + "r" * 128
-SAFE += " 4bf92f0123456789a6a3ce929d0e0e47 01ARZ3NDEKTSV4RRFFQ69G5FAV order-123456789 2026-11-26/r-17"
+SAFE += (
+    " 4bf92f0123456789a6a3ce929d0e0e47 01ARZ3NDEKTSV4RRFFQ69G5FAV order-123456789 2026-11-26/r-17"
+)
 
 
 @pytest.mark.parametrize("given", SAFE.split())
