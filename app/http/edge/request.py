@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
@@ -156,6 +157,36 @@ def current_request() -> Request:
     if context.request is None:
         context.request = Request(context.environ)
     return context.request
+
+
+def caller_address(peer: str, forwarded: str, proxies: int) -> str:
+    """Return the address that a request counts for; of IPv6 the /64, all of which a caller has.
+
+    `peer` is who connected, `forwarded` the whole X-Forwarded-For, of which the last `proxies`
+    entries are from proxies that we trust. The first of these that is an address is taken: where
+    one wrote something else, its own address, which the next one wrote, stands for the caller.
+    """
+    seen = forwarded.split(",")[-proxies:] if proxies else []
+    for each in [*seen, peer]:
+        address = _address(each.strip())
+        if isinstance(address, IPv6Address):
+            return str(IPv6Network((address, 64), strict=False))
+        if address is not None:
+            return str(address)
+    return peer
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Read an address that may have brackets, a port and a zone."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def unknown_parameters(count: int) -> list[str]:
