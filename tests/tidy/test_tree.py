@@ -10,8 +10,8 @@ from tests.tidy.source import PACKAGES, Source, sources
 
 EVERYTHING = (*PACKAGES, "tests")
 OWED = "A figure only falls: cut as much elsewhere (CONTRIBUTING.md, the ratchet)."
-# Followers and the clock run beside a request.
-WAYS_SLACK = 4
+# On a crowded machine followers may do the same beside all three requests.
+WAYS_SLACK = 2
 SETTINGS = "app/settings.py"  # Only it may read the environment.
 
 
