@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
@@ -37,6 +37,7 @@ from app.watch.gauges import (
     ScrapedGauges,
     Values,
 )
+from app.watch.lines import count_dropped
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -48,6 +49,7 @@ PREFIX = "carrier_links_"
 # Made after the prefix. The old names of all others go with the next entry of the change log, but
 # `process_…`, which every program in Python shows.
 NEW = {
+    "log_lines_dropped",
     "lookup_fallovers",
     "backup_age_seconds",
     "database_connections",
@@ -105,6 +107,9 @@ def _seconds(told: str, label: str, buckets: Sequence[float] = Histogram.DEFAULT
 
 # What each process shows of what it counts itself.
 METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
+    frozenset(get_args(ProcessName)): {
+        "log_lines_dropped": _counter("Log lines lost, because nobody read them in time."),
+    },
     ANSWERING: {
         "http_requests": _counter("Requests answered.", "method route status"),
         "http_request_duration_seconds": _seconds("Time to answer.", "route"),
@@ -226,6 +231,7 @@ class Metrics:
         self.waiting: Gauge = self.made["http_waiting_places_in_use"]
         self.downloads: Gauge = self.made["http_downloads_in_progress"]
         self.made["http_waiting_places"].set(places_max)
+        count_dropped(self.made["log_lines_dropped"].inc)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         found = self._answered.get((method, route, status))
