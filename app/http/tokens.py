@@ -15,7 +15,7 @@ from webargs.core import is_json
 from werkzeug.exceptions import UnsupportedMediaType
 
 from app.http.edge.examples import example_of
-from app.http.edge.input import described
+from app.http.edge.input import described, is_packed
 from app.http.edge.oauth_errors import (
     FORM,
     NO_STORE,
@@ -129,7 +129,7 @@ def read_form() -> dict[str, str]:
     body = request.get_data()
     if body and is_json(request.mimetype):
         raise InvalidRequest(NOT_A_FORM)
-    if body and (request.mimetype != FORM or "Content-Encoding" in request.headers):
+    if body and (request.mimetype != FORM or is_packed()):
         raise UnsupportedMediaType
     if len(body) > FORM_BYTES_MAX:
         raise InvalidRequest(LONG_FORM)
