@@ -35,7 +35,7 @@ TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
 MISSING = "Missing data for required field."
 NOT_SCRIPTED = "Is not used where nothing is to fail."
 NOT_OF_IT = "Is not used by this action."
-NOT_SO = "This operation cannot fail in this way."
+NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAILURES.items()}
 ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
 TOO_FAR = "The time of your links would be more than ten years ahead."
 HOUR = timedelta(hours=1)
@@ -163,7 +163,7 @@ class FailureBody(Schema):
         if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
             raise ValidationError({name: [NOT_SCRIPTED] for name in unused})
         if failure is not None and failure not in FAILURES[operation]:
-            raise ValidationError({"failure": [NOT_SO]})
+            raise ValidationError({"failure": [NOT_SO[operation]]})
         is_slow = (operation, failure) == (LOOKUP, "slow")
         if is_slow and "minutes" in data and "attempts" not in data:
             raise ValidationError({"minutes": [ONLY_ATTEMPTS]})
@@ -268,7 +268,7 @@ def play_link(_: Caller, given: Given[Link]) -> Answer:
 
 
 @blueprint.operation(
-    "PUT /v1/sandbox/failures", body=FailureBody, reply=STATE, invalid={"failure": NOT_SO}
+    "PUT /v1/sandbox/failures", body=FailureBody, reply=STATE, invalid={"failure": NOT_SO[LOOKUP]}
 )
 def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
     """Let your next lookups or purchases fail.

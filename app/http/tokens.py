@@ -1,5 +1,6 @@
 """Access tokens by client credentials (OAuth 2.0), and the documents that verify and find them."""
 
+import re
 from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +35,7 @@ from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import documented
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem
 from app.http.edge.replies import json_response
-from app.http.edge.request import container, current_cause, current_request, reached
+from app.http.edge.request import container, current_cause, current_request, reached, repeated
 from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound
 from projections.engine.shape import NAME, means
@@ -195,7 +196,8 @@ GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = "The parameter grant_type is missing."
 OTHER_GRANT_TYPE = f"Only {GRANT_TYPE} is supported."
 WRONG = "The client is unknown, or its secret is wrong."
-NOT_GRANTED = "A requested scope is not granted to this client."
+NOT_GRANTED = "The scope {} is not granted to this client. It has, with spaces between: {}."
+_UNSAID = re.compile(r"[^!#-\[\]-~]", re.ASCII)  # What no `error_description` may hold.
 
 
 def check_grant_type(form: dict[str, str]) -> None:
@@ -257,9 +259,10 @@ def _address() -> str:
 
 
 def _narrow(client: ApiClient, requested: str) -> list[str]:
-    wanted = set(requested.split())
-    if not wanted <= set(client.scopes):
-        raise InvalidScope(NOT_GRANTED)
+    wanted = dict.fromkeys(requested.split())
+    for other in wanted.keys() - set(client.scopes):
+        named = _UNSAID.sub("?", repeated(other))
+        raise InvalidScope(NOT_GRANTED.format(named, " ".join(client.scopes)))
     return [scope for scope in client.scopes if not wanted or scope in wanted]
 
 
@@ -275,7 +278,7 @@ blueprint = Group(
 _REFUSALS = (
     InvalidRequest(NO_GRANT_TYPE),
     UnsupportedGrantType(OTHER_GRANT_TYPE),
-    InvalidScope(NOT_GRANTED),
+    InvalidScope(NOT_GRANTED.format("lookup,wallet", "lookup wallet")),
     InvalidClient(WRONG),
     SlowDown(60),
 )

@@ -148,7 +148,11 @@ class Id(Reads, fields.UUID):
 
 TWICE = "Must be given once."
 NOT_AN_OBJECT = "The body must be a JSON object."
-NOTHING = (None, [], "")  # What axios, PHP and others send as a body where there is none.
+NOTHING: tuple[object, ...] = (
+    None,
+    [],
+    "",
+)  # What axios, PHP and others send as a body where there is none.
 
 Location = Literal["json", "query", "headers"]
 Given = Callable[[], dict[str, Any]]

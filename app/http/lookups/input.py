@@ -95,8 +95,8 @@ AGE: Any = {
     "wanted": NOT_AN_AGE,
     "metadata": described(
         "How many seconds old the answer may be; 0 asks the provider anew. Without it an answer "
-        "may be as old as this installation keeps them. A repeated request with its "
-        "`Idempotency-Key` gets its first answer all the same.",
+        "may be as old as this installation keeps them. It is a part of the request "
+        "that an `Idempotency-Key` stands for.",
         examples=[0],
     ),
 }
