@@ -92,7 +92,7 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
     wanted = LookupRequest(
         caller.organization_id,
         sent["phone_number"],
-        settings.lookup_price_micros(caller.price_micros),
+        given.parts.prices.of_lookup(caller.price_micros),
         settings.currency,
         given.key,
         sent.get("max_age"),
@@ -156,7 +156,7 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
     wanted = BulkRequest(
         caller.organization_id,
         given.body["phone_numbers"],
-        settings.lookup_price_micros(caller.price_micros),
+        given.parts.prices.of_lookup(caller.price_micros),
         settings.currency,
         given.key,
     )
