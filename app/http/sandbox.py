@@ -11,6 +11,7 @@ from uuid import UUID
 from marshmallow import Schema, ValidationError, fields
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.bootstrap.container import Container
 from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED, OVER
@@ -240,12 +241,12 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     Their data are used up and their plans come nearer to their end; within seconds each is read
     anew, so lists and webhooks follow. Each request moves the clock, and nothing moves it back.
     """
-    parts, owner = given.parts, caller.organization_id
+    state = _state_of(given.parts, caller.organization_id)  # Before, because it may fail.
     try:
-        parts.sandbox.advance(given.body["hours"] * HOUR, owner)
+        ahead = given.parts.sandbox.advance(given.body["hours"] * HOUR, caller.organization_id)
     except NotPossible:
         raise ValidationFailed({"hours": [TOO_FAR]}) from None
-    return _state_of(parts, owner)
+    return replace(state, ahead_hours=ahead // HOUR)
 
 
 @blueprint.operation(
