@@ -57,7 +57,7 @@ class Lines:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def write(self, text: str, *, must: bool = False) -> int:
+    def write(self, text: str | bytes, *, must: bool = False) -> int:
         """Queue a text. One that `must` be written replaces the oldest if need be.
 
         It is also waited for, at most WAIT_S.
