@@ -345,7 +345,7 @@ def _codes(rule: str, pattern: str) -> One:
 
 
 def _given(**codes: str | None) -> Mapping[str, str]:
-    """Leave out what is absent. Each posting has a liability on one side, and only there."""
+    """Leave out what is absent. A posting, but of a rounding, has a liability on one side alone."""
     given = {name: code for name, code in codes.items() if code is not None}
     owed = {code for name, code in given.items() if name.startswith(OWED)}
     both = [name for name, code in given.items() if code in owed and not name.startswith(OWED)]

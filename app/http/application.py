@@ -15,7 +15,6 @@ from uuid import UUID
 from wsgiref.types import StartResponse
 
 from flask import Flask, Request, Response, request
-from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.bootstrap.container import Container
 from app.http import catalogue as plans
@@ -195,9 +194,6 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
     for kind, handler in errors.HANDLERS.items():
         app.register_error_handler(kind, handler)
-    proxies = container.settings.trusted_proxies
-    if proxies:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]  # Flask's documented way.
     return app
 
 

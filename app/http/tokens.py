@@ -4,7 +4,6 @@ from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
@@ -34,7 +33,13 @@ from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import documented
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem
 from app.http.edge.replies import json_response
-from app.http.edge.request import container, current_cause, current_request, reached
+from app.http.edge.request import (
+    caller_address,
+    container,
+    current_cause,
+    current_request,
+    reached,
+)
 from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound
 from projections.engine.shape import NAME, means
@@ -222,7 +227,9 @@ def _authenticate(client_id: str, secret: str) -> ApiClient:
     The client is read from the log itself, so new clients and changes take effect at once.
     """
     parts = container()
-    address = _address()
+    environ, proxies = current_request().environ, parts.settings.trusted_proxies
+    forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
+    address = caller_address(environ.get("REMOTE_ADDR", ""), forwarded, proxies)
     # Hashed, so that the store does not hold what was sent.
     counted = _hash(f"{address}\0{client_id}"), _hash(address)
     wait_s = parts.throttle.wait_s(*counted)
@@ -244,16 +251,6 @@ def _authenticate(client_id: str, secret: str) -> ApiClient:
 
 def _hash(subject: str) -> str:
     return sha256(subject.encode()).hexdigest()
-
-
-def _address() -> str:
-    """Return the address of the request; for IPv6 its /64, because a client has 2**64 addresses."""
-    address = str(current_request().remote_addr)
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    return address if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))  # noqa: PLR2004  # It is the number of the version.
 
 
 def _narrow(client: ApiClient, requested: str) -> list[str]:

@@ -12,7 +12,7 @@ from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, runs
 from app.processes.stopping import stop_on_signals
 from app.settings import WrongSetting
-from app.watch.gauges import WITH_BROKER, ProcessName
+from app.watch.gauges import PREFIX, WITH_BROKER, ProcessName
 from app.watch.metrics_server import MetricsServer, Need, pages
 
 CLOCK_OFFSET = "clock_offset_seconds"
@@ -57,7 +57,7 @@ def listen(
         needs["broker"] = lambda: missing_broker(lives.now)
     registry = container.metrics.registry(role, counted)
     about = "How far the clock of the database is ahead of that of this machine."
-    offset = Gauge(CLOCK_OFFSET, about, registry=registry)
+    offset = Gauge(f"{PREFIX}{CLOCK_OFFSET}", about, registry=registry)
     offset.set_function(lambda: lives.now.clock_check.off_s)
     shown = pages(registry, needs, lambda: _facts(lives.now))
     try:

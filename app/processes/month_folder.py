@@ -25,7 +25,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.books.journal import FORMS, Accounts, book, daily, moves_of, parts
+from app.books.journal import FORMS, Accounts, book, daily, moves_of, of_program, parts
 from app.books.margin import margin_of
 from app.books.statements import statements_of
 from app.books.trial_balance import IN_MONTH, MonthBalance, month_balance
@@ -210,7 +210,7 @@ class _Month:
         for currency in sorted({line.currency for _, line in balance.lines}):
             for name, form in wanted:
                 every = book(moves() if single else summed, balance, self.month, single=single)
-                booked = (each for each in every if each.move.currency == currency)
+                booked = of_program(every, currency, self.accounts[name])
                 for number, part in enumerate(parts(booked, form.postings_max), 1):
                     file = f"journal/{form.file}_{self.month}_{currency}_{number:03}.csv"
                     self._put(file, [form.write(part, self.accounts[name], made_at)])

@@ -230,6 +230,7 @@ def _serve(container: Container) -> Callable[[], None]:
         time=lambda: container.clock_check.keep(stop),
         drains=lambda: container.drains.keep(stop),
         hold=lambda: keep_time(stop, container.hold.look),
+        prices=lambda: keep_time(stop, container.prices.look),
         warm=container.warm,
     )
     container.waker.start()

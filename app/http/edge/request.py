@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from itertools import islice
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,13 +30,17 @@ REQUEST_ID = r"^[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
 
 # What no part of an id may look like, because it is kept for ever, unencrypted: a phone number (a
-# plus, or ten digits by themselves), the number of a SIM (IMSI, ICCID), an activation code, a
-# secret of ours, a token (RFC 7519). A UUID may end in twelve digits.
+# plus, or ten digits, also beside letters and divided), the number of a SIM (IMSI, ICCID), an
+# activation code, a secret of ours, a token (RFC 7519).
 _PERSONAL = re.compile(
-    r"\+(?:[.:/-]?[0-9]){7}|(?<![0-9A-Za-z])[0-9]{10,22}(?![0-9A-Za-z])"
+    r"\+(?:[^0-9A-Za-z]*[0-9]){7}|[0-9](?:[^0-9A-Za-z]*[0-9]){9}"
     r"|[Ll][Pp][Aa]:|cls_|opk_|whsec_|eyJ"
 )
-_UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
+# What is made by chance may hold ten digits: UUIDs, and the long hexadecimal ids of traces.
+_RANDOM = re.compile(
+    r"\b(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+    r"|(?=[0-9]*[A-Fa-f])[0-9A-Fa-f]{32,})\b"
+)
 
 # A query as nearly all are, in which only the plus is encoded. Werkzeug, which reads all others,
 # would take ten times as long.
@@ -102,7 +107,7 @@ CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
     """Return the id that a request brings; if that is not allowed, a new one."""
-    if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_UUID.sub("", given)):
+    if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_RANDOM.sub("x", given)):
         return given
     return str(new_id())
 
@@ -156,6 +161,36 @@ def current_request() -> Request:
     if context.request is None:
         context.request = Request(context.environ)
     return context.request
+
+
+def caller_address(peer: str, forwarded: str, proxies: int) -> str:
+    """Return the address that a request counts for; of IPv6 the /64, all of which a caller has.
+
+    `peer` is who connected, `forwarded` the whole X-Forwarded-For, of which the last `proxies`
+    entries are from proxies that we trust. The first of these that is an address is taken: where
+    one wrote something else, its own address, which the next one wrote, stands for the caller.
+    """
+    seen = forwarded.split(",")[-proxies:] if proxies else []
+    for each in [*seen, peer]:
+        address = _address(each.strip())
+        if isinstance(address, IPv6Address):
+            return str(IPv6Network((address, 64), strict=False))
+        if address is not None:
+            return str(address)
+    return peer
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Read an address that may have brackets, a port and a zone."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def unknown_parameters(count: int) -> list[str]:

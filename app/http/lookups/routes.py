@@ -94,7 +94,7 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
     wanted = LookupRequest(
         caller.organization_id,
         sent["phone_number"],
-        settings.lookup_price_micros(caller.price_micros),
+        given.parts.prices.of_lookup(caller.price_micros),
         settings.currency,
         given.key,
         None if age_s is None else timedelta(seconds=age_s),
@@ -158,7 +158,7 @@ def create_job(caller: Caller, given: Given[None]) -> Answer:
     wanted = BulkRequest(
         caller.organization_id,
         given.body["phone_numbers"],
-        settings.lookup_price_micros(caller.price_micros),
+        given.parts.prices.of_lookup(caller.price_micros),
         settings.currency,
         given.key,
     )

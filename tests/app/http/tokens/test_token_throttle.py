@@ -36,6 +36,7 @@ def fail_too_often(service: Service, client_id: str, **where: str) -> None:
     [
         ("198.51.100.1", "198.51.100.1", "198.51.100.2"),
         ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+        ("::ffff:192.0.2.11", "192.0.2.11", "::ffff:192.0.2.12"),
     ],
 )
 def test_made_up_clients_are_no_way_around(
@@ -89,3 +90,37 @@ def test_behind_trusted_proxies_the_address_is_what_the_first_of_them_saw(
     other = {"X-Forwarded-For": "10.8.8.8, 198.51.100.8, 10.0.0.2"}
     assert ask(service, client_id, "wrong", **same).status_code == 429
     assert ask(service, client_id, "wrong", **other).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ("203.0.113.6:1000", "203.0.113.6:1001", "203.0.113.7:1000"),
+        ("203.0.113.6", "::ffff:203.0.113.6", "::ffff:203.0.113.7"),
+        ("[::ffff:203.0.113.6]:1", "203.0.113.6", "203.0.113.7"),
+        ("[2001:db8::1]:1000", "2001:db8::2", "[2001:db8:0:1::1]:1000"),
+        ("fe80::1%eth0", "[fe80::2%eth1]:9", "fe80:0:0:1::1%eth0"),
+        ("unknown", "_made-up", "203.0.113.7"),
+        ("203.0.113.256", "", "203.0.113.7"),
+        ("203.0.113.6 ", "\t203.0.113.6", "203.0.113.7"),
+    ],
+)
+def test_one_address_is_one_caller_however_a_proxy_writes_it(
+    make_service: MakeService, one: str, same: str, other: str
+) -> None:
+    service = make_service(TRUSTED_PROXIES="1")
+    client_id = service.register_client(None)
+    for claim in range(FAILURES_MAX):
+        ask(service, client_id, "wrong", **{"X-Forwarded-For": f"198.51.100.{claim}, {one}"})
+    again = ask(service, client_id, "wrong", **{"X-Forwarded-For": same})
+    assert again.status_code == 429
+    assert ask(service, client_id, "wrong", **{"X-Forwarded-For": other}).status_code == 401
+
+
+def test_what_is_no_address_counts_as_the_proxy_that_wrote_it(make_service: MakeService) -> None:
+    service = make_service(TRUSTED_PROXIES="2")
+    client_id = service.register_client(None)
+    fail_too_often(service, client_id, **{"X-Forwarded-For": "unknown, 198.51.100.7"})
+    same = ask(service, client_id, "wrong", **{"X-Forwarded-For": "198.51.100.7:9, 10.0.0.1"})
+    other = ask(service, client_id, "wrong", **{"X-Forwarded-For": "unknown, 198.51.100.8"})
+    assert (same.status_code, other.status_code) == (429, 401)
