@@ -109,4 +109,4 @@ def _what_is_old(container: Container) -> str | None:
         old = f"read models of another release; run: python -m app migrate ({names[0]}, …)"
         lost = lost_events(container)
         return f"{lost}, and then run: python -m app migrate" if lost else old
-    return None
+    return container.log.fault()
