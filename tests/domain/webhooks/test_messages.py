@@ -54,7 +54,7 @@ def told(event: Event, look: Any = None) -> list[dict[str, Any]]:
 class Poor:
     """Looks nothing up: the threshold of everybody is what each balance has just fallen below.
 
-    Every link was `inactive` before.
+    Every link was `unknown` before.
     """
 
     @staticmethod
@@ -63,7 +63,7 @@ class Poor:
 
     @staticmethod
     def status_before(_: object) -> str:
-        return "inactive"
+        return "unknown"
 
 
 LOW = [each for name, each in LATER_FORMS if name == "low"]  # Without it the balance is not low.
