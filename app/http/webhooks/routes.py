@@ -185,7 +185,7 @@ class RedeliverBody(Schema):
     )
 
 
-NOT_A_TYPE = "Is no type of events."
+NOT_A_TYPE = f"Must be one of: {', '.join(TYPES)}."
 NO_TYPE = "Must name at least one type; leave it out, or null, for all that need not be named."
 TWICE = "Stands there already."
 
