@@ -309,6 +309,7 @@ class Container:
 
     vault = part(lambda c: PersonalKeys(c.databases.keys))
     notes = part(lambda c: Notes(c.databases.keys))
+    shared_settings = part(lambda c: SharedSettings(c.notes, c.settings, c.role))
     checkpoint_store = part(lambda c: CheckpointStore(c.databases.keys))
     webhook_deliveries = part(lambda c: Deliveries(c.views))  # Beside its planner's position.
     reading_turns = part(lambda c: ReadingTurns(c.stores))

@@ -176,6 +176,7 @@ def restore(
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
     container.notes.replace("hold", HELD, container.clock())
+    container.shared_settings.forget_place(container.clock())
     parts = (container.log, container.views, container.positions, container.models)
     report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
     return Restored(report, warnings)
