@@ -39,6 +39,7 @@ from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.sandbox import LOOKUP, Sandbox
 from app.bootstrap.schema import OwnTables
+from app.bootstrap.shared_settings import SharedSettings, with_recorded
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
@@ -804,6 +805,10 @@ class Container:
         return datetime.fromisoformat(noted[0].value) if noted else None
 
     # Start and end.
+
+    def use_recorded_settings(self) -> None:
+        """Take what all processes share from the database, as commands do."""
+        self.settings = with_recorded(self.settings, self.shared_settings.recorded())
 
     def check_settings(self) -> None:
         """Make the parts that check a setting themselves, such as a table or a URL.

@@ -12,11 +12,12 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from inspect import signature
 from types import TracebackType
-from typing import Any, Literal, TextIO, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from dramatiq import Broker, Middleware
@@ -288,14 +289,17 @@ def _text(value: Any) -> str:
         return type(value).__name__
 
 
-class _Handler(logging.StreamHandler[TextIO]):
+class _Handler(logging.StreamHandler[Any]):
     def handle(self, record: logging.LogRecord) -> bool:
         """Queue the line without a lock; a fatal one is waited for."""
         if not self.filter(record):
             return False
         try:
             line = self.format(record) + self.terminator
-            cast("Lines", self.stream).write(line, must=record.levelno >= logging.CRITICAL)
+            if isinstance(self.stream, Lines):
+                self.stream.write(line, must=record.levelno >= logging.CRITICAL)
+            else:
+                self.stream.write(line)
         except Exception:  # noqa: BLE001  # As the library does.
             self.handleError(record)
         return True
@@ -325,8 +329,8 @@ def configure_logging(
     logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for name in ("stdout", "stderr"):
-        if (stream := getattr(sys, name)) is not None:  # It may have been closed.
-            setattr(sys, name, Lines(stream))
+        with suppress(AttributeError, OSError):  # It is closed, or no file.
+            setattr(sys, name, Lines(getattr(sys, name)))
     handler = _Handler(sys.stderr)
     handler.addFilter(add_work)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
