@@ -34,6 +34,7 @@ def counted(*commits: Sequence[StoredEvent]) -> Mapping[str, float]:
     counting = Metrics(lambda _: [], 0)
     for commit in commits:
         counting.appended(commit)
+
     def name_of(sample: Any) -> str:
         name = sample.name.removeprefix(PREFIX).removesuffix("_total")
         return f"{name} {' '.join(sample.labels.values())}".strip()
