@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import MsgspecError
-from sqlalchemy import select, text
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.bootstrap.container import Container
@@ -25,6 +25,7 @@ WINDOW_MIN = timedelta(hours=1)  # A younger log has no pace.
 SOON = timedelta(days=30)  # What is full so soon is reported as a fault.
 USED_MAX = 0.8  # Of the connections.
 FOREVER_DAYS = 36_500
+LINE_BYTES = 317  # Of a request in the log of a container, with what Docker writes around it.
 LOG, MODELS, STORES = "log", "read models", "stores"
 
 SIZES = """
@@ -74,8 +75,9 @@ def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
     sizes = sizes_of(container)
     pace = _pace(container, sum(sizes.values()))
     uses = [
-        _database(container.log.head(), sizes),
+        _database(container.tree_keeper.events(container.log.head()), sizes),
         _disk(container, sum(sizes.values()), pace, disk_bytes),
+        *_log_lines(container),
         *_connections(container),
         *_queues(container),
         *_busiest(container),
@@ -88,9 +90,9 @@ def in_mb(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
-def _database(head: int, sizes: Mapping[str, int]) -> Use:
+def _database(events: int, sizes: Mapping[str, int]) -> Use:
     parts = ", ".join(f"{name} {in_mb(size)}" for name, size in sizes.items())
-    told = f"{parts}; {sum(sizes.values()) // head:,} bytes an event" if head else parts
+    told = f"{parts}; {sum(sizes.values()) // events:,} bytes an event" if events else parts
     return Use("database", sum(sizes.values()), None, "bytes", told=told)
 
 
@@ -121,11 +123,13 @@ def _pace(container: Container, whole: int) -> Pace | None:
         since = max(now - WINDOW, first[0].timestamp) if first else now
         if now - since < WINDOW_MIN:
             return None
-        events = log.head() - log.position_before(since)
+        count = container.tree_keeper.events
+        whole_events = count(log.head())
+        events = whole_events - count(log.position_before(since))
     except (Poisoned, MsgspecError):  # `doctor` tells of it.
         return None
     days = (now - since) / timedelta(days=1)
-    return Pace(round(days, 2), round(events / days), round(events / days * whole / log.head()))
+    return Pace(round(days, 2), round(events / days), round(events / days * whole / whole_events))
 
 
 def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int | None) -> Use:
@@ -178,16 +182,37 @@ def _queues(container: Container) -> Iterator[Use]:
     if container.settings.has_own_broker:  # Those of another process.
         return
     broker = container.broker
-    for name in QUEUES:
-        dead = broker.dead(name)
+    try:
+        counted = [(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
+    except Exception:  # noqa: BLE001  # Whatever the error, the rest is said all the same.
+        yield Use("queues", 0, None, "messages", told="the broker cannot be reached")
+        return
+    for name, waiting, dead in counted:
         told = f"{dead:,} given up" if dead else ""
-        yield Use(f"queue {name}", broker.backlog(name), None, "messages", told=told)
+        yield Use(f"queue {name}", waiting, None, "messages", told=told)
+
+
+def _lookups(container: Container) -> tuple[Any, ...]:
+    """Return the columns of the hours of lookups, and which of them are of the last days."""
+    since = to_micros(container.clock() - WINDOW) // HOUR
+    hours = container.transactions.hours.rows.c
+    return hours, (
+        hours.organization_id == EVERYBODY,
+        hours.kind == "lookup",
+        hours.hour >= since,
+    )
+
+
+def _log_lines(container: Container) -> Iterator[Use]:
+    hours, mine = _lookups(container)
+    with container.views.reading() as connection:
+        counted = connection.execute(select(func.sum(hours.count)).where(*mine)).scalar_one() or 0
+    told = "a day for the lookups alone, of one process; rotate them, for they are not in the pace"
+    yield Use("log lines", round(counted / WINDOW.days * LINE_BYTES), None, "bytes", told=told)
 
 
 def _busiest(container: Container) -> Iterator[Use]:
-    since = to_micros(container.clock() - WINDOW) // HOUR
-    hours = container.transactions.hours.rows.c
-    mine = (hours.organization_id == EVERYBODY, hours.kind == "lookup", hours.hour >= since)
+    hours, mine = _lookups(container)
     busiest = select(hours.hour, hours.count).where(*mine).order_by(hours.count.desc(), hours.hour)
     with container.views.reading() as connection:
         found = connection.execute(busiest.limit(1)).first()
