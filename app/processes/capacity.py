@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import MsgspecError
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from app.bootstrap.container import Container
@@ -77,10 +77,9 @@ def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
     uses = [
         _database(container.tree_keeper.events(container.log.head()), sizes),
         _disk(container, sum(sizes.values()), pace, disk_bytes),
-        *_log_lines(container),
         *_connections(container),
         *_queues(container),
-        *_busiest(container),
+        *_lookups(container),
     ]
     return Capacity(uses, pace)
 
@@ -192,31 +191,18 @@ def _queues(container: Container) -> Iterator[Use]:
         yield Use(f"queue {name}", waiting, None, "messages", told=told)
 
 
-def _lookups(container: Container) -> tuple[Any, ...]:
-    """Return the columns of the hours of lookups, and which of them are of the last days."""
+def _lookups(container: Container) -> Iterator[Use]:
+    """Tell the busiest hour of lookups, and the lines that one process logs of them."""
     since = to_micros(container.clock() - WINDOW) // HOUR
     hours = container.transactions.hours.rows.c
-    return hours, (
-        hours.organization_id == EVERYBODY,
-        hours.kind == "lookup",
-        hours.hour >= since,
-    )
-
-
-def _log_lines(container: Container) -> Iterator[Use]:
-    hours, mine = _lookups(container)
+    mine = (hours.organization_id == EVERYBODY, hours.kind == "lookup", hours.hour >= since)
+    counts = select(hours.hour, hours.count).where(*mine).order_by(hours.count.desc(), hours.hour)
     with container.views.reading() as connection:
-        counted = connection.execute(select(func.sum(hours.count)).where(*mine)).scalar_one() or 0
-    told = "a day for the lookups alone, of one process; rotate them, for they are not in the pace"
-    yield Use("log lines", round(counted / WINDOW.days * LINE_BYTES), None, "bytes", told=told)
-
-
-def _busiest(container: Container) -> Iterator[Use]:
-    hours, mine = _lookups(container)
-    busiest = select(hours.hour, hours.count).where(*mine).order_by(hours.count.desc(), hours.hour)
-    with container.views.reading() as connection:
-        found = connection.execute(busiest.limit(1)).first()
-    if found is not None:
-        at = f"{from_micros(found[0] * HOUR):%Y-%m-%d %H:00} UTC"
-        told = f"from {at} on, {found[1] / 3600:.1f} a second"
-        yield Use("busiest hour", found[1], None, "charged lookups", told=told)
+        found = connection.execute(counts).all()
+    bytes_a_day = LINE_BYTES * sum(count for _, count in found) // WINDOW.days
+    told = "a day for the lookups alone; rotate them, for the pace of the disk is without"
+    yield Use("log lines", bytes_a_day, None, "bytes", told=told)
+    for hour, count in found[:1]:
+        at = f"{from_micros(hour * HOUR):%Y-%m-%d %H:00} UTC"
+        told = f"from {at} on, {count / 3600:.1f} a second"
+        yield Use("busiest hour", count, None, "charged lookups", told=told)
