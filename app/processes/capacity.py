@@ -182,13 +182,12 @@ def _queues(container: Container) -> Iterator[Use]:
         return
     broker = container.broker
     try:
-        counted = [(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
+        counted = [(name, broker.backlog(name)) for name in QUEUES]
     except Exception:  # noqa: BLE001  # Whatever the error, the rest is said all the same.
         yield Use("queues", 0, None, "messages", told="the broker cannot be reached")
         return
-    for name, waiting, dead in counted:
-        told = f"{dead:,} given up" if dead else ""
-        yield Use(f"queue {name}", waiting, None, "messages", told=told)
+    for name, waiting in counted:
+        yield Use(f"queue {name}", waiting, None, "messages")
 
 
 def _lookups(container: Container) -> Iterator[Use]:
