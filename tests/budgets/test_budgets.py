@@ -71,8 +71,8 @@ BUDGETS: Mapping[str, Budget] = {
     # The organization, the client, the wallet.
     "account": Budget("web 3/0", "web 4/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
-    # outcome, and at the plan for its reply. The worker: link and eSIM, what is taken with the intent, the
-    # first reading, the outcome.
+    # outcome, and at the plan for its reply. The worker: link and eSIM, what is taken with the
+    # intent, the first reading, the outcome.
     "link": Budget(
         "web 6/1, projector 17/1, dispatcher 3/1, worker 6/3, network 6/1",
         "web 7/1, projector 17/1, dispatcher 3/1, worker 13/3, network 6/1",
