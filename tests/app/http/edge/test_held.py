@@ -41,6 +41,7 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
     assert refused > 15
     notified = service.client.post("/networks/esimgo/notifications", data=b"{}")
     assert notified.status_code == 503
+    assert notified.json["error"]["message"] == InstallationHeld.message
     for path, status in (
         (LINKS, 200),
         (f"{LINKS}/{link['id']}", 200),
@@ -51,7 +52,10 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
         (f"/number-lookup/lookups/{lookup}", 200),
         ("/readyz", 200),
     ):
-        assert buyer.get(path).status_code == status, path
+        reply = buyer.get(path)
+        assert reply.status_code == status, path
+        if status != 200:
+            assert reply.json["error"]["message"] == InstallationHeld.message
     assert buyer.get("/readyz").json["held"] is True
     read = buyer.get(f"{LINKS}/{link['id']}").json
     assert read["data"]["capabilities"] == link["capabilities"]
