@@ -41,7 +41,7 @@ AGAIN: Mapping[type[Event], str] = {
         "its organization: POST /v1/webhooks/{0.originator_id}/rotate-secret"
     ),
 }
-ACTS = (Erasure.Made, OperatorAct.Done, *AGAIN)
+ACTS: tuple[type[Event], ...] = (Erasure.Made, OperatorAct.Done, *AGAIN)
 
 
 class Act(msgspec.Struct):
