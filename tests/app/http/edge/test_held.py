@@ -40,8 +40,7 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
             refused += 1
     assert refused > 15
     notified = service.client.post("/networks/esimgo/notifications", data=b"{}")
-    assert notified.status_code == 503
-    assert notified.json["error"]["message"] == InstallationHeld.message
+    assert (notified.status_code, InstallationHeld.message in notified.text) == (503, True)
     for path, status in (
         (LINKS, 200),
         (f"{LINKS}/{link['id']}", 200),
@@ -54,8 +53,7 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
     ):
         reply = buyer.get(path)
         assert reply.status_code == status, path
-        if status != 200:
-            assert reply.json["error"]["message"] == InstallationHeld.message
+        assert status == 200 or InstallationHeld.message in reply.text
     assert buyer.get("/readyz").json["held"] is True
     read = buyer.get(f"{LINKS}/{link['id']}").json
     assert read["data"]["capabilities"] == link["capabilities"]
