@@ -513,11 +513,6 @@ class Settings:
         """The `iss` of tokens (RFC 8414 §2)."""
         return self.token_issuer or self.auth
 
-    @property
-    def names_issuer(self) -> bool:
-        """Whether the issuer is set, and not just the address that this process listens on."""
-        return bool(self.token_issuer or self.auth_url or self.public_url)
-
     def describe(self) -> list[dict[str, str]]:
         """Return every setting with its value, default and meaning; secrets are masked."""
         return [

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from inspect import signature
@@ -38,7 +39,7 @@ from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.sandbox import LOOKUP, Sandbox
 from app.bootstrap.schema import OwnTables
-from app.bootstrap.shared_settings import SharedSettings, with_recorded
+from app.bootstrap.shared_settings import NAMES, SharedSettings
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
@@ -811,7 +812,9 @@ class Container:
 
     def use_recorded_settings(self) -> None:
         """Take what all processes share from the database, as commands do."""
-        self.settings = with_recorded(self.settings, self.shared_settings.recorded())
+        recorded = self.shared_settings.recorded()
+        known: Any = {name.lower(): recorded[name] for name in NAMES if name in recorded}
+        self.settings = replace(self.settings, **known)
 
     def check_settings(self) -> None:
         """Make the parts that check a setting themselves, such as a table or a URL.

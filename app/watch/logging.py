@@ -29,15 +29,8 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 # These log each request or message at INFO; our own lines say more.
-QUIET = (
-    "app.adapters.postgres.pool",
-    "dramatiq",
-    "eventsourcing",
-    "pika",
-    "psycopg",
-    "sqlalchemy",
-    "werkzeug",
-)
+QUIET = ["app.adapters.postgres.pool", "eventsourcing", "werkzeug"]
+QUIET += ["dramatiq", "pika", "psycopg", "sqlalchemy"]
 DEPTH_MAX = 4  # Of lists and objects in a field.
 INTEGER_END = 10**17  # Longer numbers may be an ICCID.
 
@@ -186,12 +179,8 @@ def without_values(text: str) -> str:
     """Drop the lines of a traceback in which a database shows values."""
     kept, dropping = [], False
     for line in text.splitlines():
-        if _VALUES.match(line):
-            dropping = True
-        elif _OTHERS.match(line):
-            dropping = False
-        if not dropping:
-            kept.append(line)
+        dropping = bool(_VALUES.match(line)) or (dropping and not _OTHERS.match(line))
+        kept += [] if dropping else [line]
     return "\n".join(kept)
 
 
@@ -209,11 +198,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class _Formatter(logging.Formatter):
-    def formatException(  # noqa: N802  # The name is the library's.
-        self,
-        ei: tuple[type[BaseException], BaseException, TracebackType | None]
-        | tuple[None, None, None],
-    ) -> str:
+    def formatException(self, ei: Any) -> str:  # noqa: N802  # The name is the library's.
         try:
             return mask(without_values(super().formatException(ei)))
         except Exception:  # noqa: BLE001  # As in `message_of`.
@@ -224,12 +209,9 @@ class JsonFormatter(_Formatter):
     """One JSON object per line; everything in `extra` becomes a field."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": mask(message_of(record)),
-        }
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": at, "level": record.levelname.lower(), "logger": record.name}
+        line["message"] = mask(message_of(record))
         fields = {_name(name): _clean(value) for name, value in fields_of(record).items()}
         line = line | fields | line  # No field replaces one of these four.
         if record.exc_info:
@@ -245,8 +227,7 @@ class TextFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
         fields = [f"{name}={_clean(value)}" for name, value in fields_of(record).items()]
-        line = f"{at} {record.levelname:<7} {mask(message_of(record))}"
-        text = " ".join([line, *fields])
+        text = " ".join([f"{at} {record.levelname:<7} {mask(message_of(record))}", *fields])
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
@@ -269,12 +250,9 @@ def _clean(value: Any, depth: int = 0) -> Any:
     """Return a value that JSON can hold and that contains nothing forbidden."""
     if isinstance(value, str):
         return mask(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, int) and abs(value) < INTEGER_END:
-        return value
+    if isinstance(value, float | int | None):
+        fits = math.isfinite(value) if isinstance(value, float) else abs(value or 0) < INTEGER_END
+        return value if fits else mask(_text(value))
     if isinstance(value, Mapping) and depth < DEPTH_MAX:
         return {mask(_text(k)): _clean(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple) and depth < DEPTH_MAX:

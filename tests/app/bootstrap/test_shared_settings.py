@@ -45,7 +45,7 @@ def refusal(shell: Shell, role: str) -> str:
     [
         ("PUBLIC_URL", TWO, f"TOKEN_ISSUER (from PUBLIC_URL) is {TWO} here and {ONE} for all"),
         ("AUTH_URL", TWO, f"TOKEN_ISSUER (from AUTH_URL) is {TWO} here and {ONE} for all"),
-        ("TOKEN_ISSUER", TWO, f"TOKEN_ISSUER is {TWO} here and {ONE} for all"),
+        ("TOKEN_ISSUER", TWO, f"TOKEN_ISSUER (from TOKEN_ISSUER) is {TWO} here and {ONE} for all"),
         ("TOKEN_AUDIENCE", "other", "TOKEN_AUDIENCE is other here and carrier-links for all"),
         ("CURRENCY", "EUR", "CURRENCY is EUR here and USD for all"),
         ("TOKEN_ALGORITHM", "RS256", "TOKEN_ALGORITHM is RS256 here and ES256 for all"),
