@@ -15,6 +15,8 @@ from typing import IO, Any
 
 import click
 
+from app.watch.lines import printable
+
 PROGRAM = "python -m app"
 FAILED = 1
 INTERRUPTED = 130  # The status that shells report for a process ended by SIGINT.
@@ -61,7 +63,6 @@ SUBJECTS: Mapping[str, Mapping[str, str]] = {
     "operate": {
         "keys": "The keys that sign tokens and checkpoints, peppers, and keys of webhooks.",
         "projections": "The read models that are built from the log.",
-        "dead-letters": "Messages that were given up, and their way back.",
         "privacy": "Personal data and its end.",
         "doctor": "Say in words what is not ready for production.",
         "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",
@@ -74,20 +75,9 @@ COMMANDS = {name: line for each in SUBJECTS.values() for name, line in each.item
 PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
 
 
-def printable(text: str) -> str:
-    """Escape control characters, bidirectional marks and the like; line ends stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
-
-
 def one_line(text: str) -> str:
     """Escape line ends as well, so that nothing in a text looks like a line of ours."""
     return printable(text).replace("\n", "\\n")
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 class Defused:

@@ -10,7 +10,7 @@ import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
@@ -36,12 +36,14 @@ from app.watch.gauges import (
     ScrapedGauges,
     Values,
 )
+from app.watch.lines import count_dropped
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.lookups.answers import UNAVAILABLE
 from domain.lookups.bulk_job import BulkJob
+from workers.routes import QUEUES
 
 ROOMS = ("app", "domain", "projections", "workers")
 DIGITS = 12
@@ -93,6 +95,9 @@ def _seconds(told: str, label: str, buckets: Sequence[float] = Histogram.DEFAULT
 
 # What each process shows of what it counts itself.
 METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
+    frozenset(get_args(ProcessName)): {
+        "log_lines_dropped": _counter("Log lines lost, because nobody read them in time."),
+    },
     ANSWERING: {
         "http_requests": _counter("Requests answered.", "method route status"),
         "http_request_duration_seconds": _seconds("Time to answer.", "route"),
@@ -131,6 +136,11 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
     },
     WORKING: {
         "messages_worked": _counter("Messages worked on.", "actor outcome"),
+        "messages_given_up": _counter(
+            "Messages that failed twice, or that no actor of this release can read.",
+            "queue",
+            QUEUES,
+        ),
         "message_duration_seconds": _seconds("Time to work on a message.", "actor"),
         "webhook_attempts": _counter(
             "Attempts to tell an endpoint, by the class of its answer or why there was none.",
@@ -216,6 +226,7 @@ class Metrics:
         self.waiting: Gauge = self.made["http_waiting_places_in_use"]
         self.downloads: Gauge = self.made["http_downloads_in_progress"]
         self.made["http_waiting_places"].set(places_max)
+        count_dropped(self.made["log_lines_dropped"].inc)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         found = self._answered.get((method, route, status))
