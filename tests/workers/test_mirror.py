@@ -28,7 +28,12 @@ from tests.workers.test_reading import settle
 SEEDS = int(os.environ.get("MIRROR_SEEDS", "4"))
 STEPS = 60
 CALLS = ("create_endpoint", "add_plan", "remove_plan", "suspend", "resume", "usage", "status")
-FAULTS = (Unavailable("down"), OutcomeUnknown("lost"), Rejected("no"), Killed())
+UNCERTAIN = (OutcomeUnknown("lost"), Killed())
+FAULTS = (
+    *UNCERTAIN,
+    Unavailable("down"),
+    Rejected("no"),
+)  # The last two say that nothing happened.
 SECRET, CLIENT = "s-mirror", "cl_mirror"
 PAST = "2020-02-02T02:02:02Z"
 
@@ -202,8 +207,11 @@ class Life:
             finish_job(process, self.jobs[-1])
 
     def let_fail(self) -> None:
-        where = self.random.choice((self.lab.network.before, self.lab.network.after))
-        where(self.random.choice(CALLS), self.random.choice(FAULTS))
+        call, network = self.random.choice(CALLS), self.lab.network
+        if self.random.random() < 0.5:
+            network.before(call, self.random.choice(FAULTS))
+        else:
+            network.after(call, self.random.choice(UNCERTAIN))
 
     def pass_time(self) -> None:
         self.lab.clock.forward(hours=self.random.choice((0.1, 1, 7, 40, 90)))
