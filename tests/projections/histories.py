@@ -4,6 +4,8 @@ import random
 from collections.abc import Sequence
 from uuid import UUID
 
+from sqlalchemy import text
+
 from domain.accounts.organization import ApiClient, Organization
 from domain.errors import NumberLookupUnavailable, Refused
 from domain.log.aggregate import Event
@@ -19,12 +21,21 @@ DOWN = "+15005550001"  # The sandbox number that no lookup answers.
 
 def look_up(process: Process, organization_id: UUID, number: str = "+14155550100") -> UUID:
     """Buy one lookup; return its stream."""
-    request = LookupRequest(organization_id, number, PRICE_MICROS, "USD", None)
+    price = price_of(process, organization_id)
+    request = LookupRequest(organization_id, number, price, "USD", None)
     return process.single_lookup.run(request, process.cause()).lookup.id
 
 
+def price_of(process: Process, organization_id: UUID) -> int:
+    """Return what a lookup costs: the organization's own price, or that of all."""
+    found = process.log.find(Organization, organization_id)
+    own = None if found is None else found.price_micros
+    return PRICE_MICROS if own is None else own
+
+
 def create_job(process: Process, organization_id: UUID, wanted: Sequence[str]) -> UUID:
-    request = BulkRequest(organization_id, wanted, PRICE_MICROS, "USD", None)
+    price = price_of(process, organization_id)
+    request = BulkRequest(organization_id, wanted, price, "USD", None)
     return process.bulk_create.run(request, process.cause())[0].id
 
 
@@ -67,6 +78,16 @@ def run_on_log(process: Process, statement: str, values: tuple[object, ...]) -> 
         statement = statement.replace("?", "%s")
     with database.writing() as connection:
         return int(connection.exec_driver_sql(statement.format(**names), values).scalar_one())
+
+
+def leave_out(process: Process, positions: int = 1_000_000_000) -> None:
+    """Skip positions, as each promotion of a standby does."""
+    database, head = process.vault.database, process.log.head()
+    skip = "SELECT setval('log_events_notification_id_seq', :to)"
+    if database.engine.dialect.name == "sqlite":
+        skip = "UPDATE sqlite_sequence SET seq = :to WHERE name = 'stored_events'"
+    with database.writing() as connection:
+        connection.execute(text(skip), {"to": head + positions})
 
 
 class Life:
