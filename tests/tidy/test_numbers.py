@@ -31,11 +31,11 @@ from app.security import throttle
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
+from domain.limiter import share_of
 from domain.links import ending, notifications, readings, status
 from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
 from domain.money import format_amount
-from domain.places import share_of
 from domain.webhooks.commands import REDELIVERED_MAX
 from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
