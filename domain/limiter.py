@@ -16,7 +16,7 @@ from typing import Any
 from domain.at_once import resting
 from domain.errors import RateLimited, ServiceUnavailable
 
-MIXED_S = 1.0  # So long after another owner came an owner is not alone.
+MIXED_S = 1.0  # So long after another owner came last an owner is not alone.
 
 Owner = Hashable
 Go = Callable[[], object]
@@ -48,7 +48,8 @@ class Limiter:
     _running: Counter[Owner] = field(default_factory=Counter, init=False)
     _queues: dict[Owner, deque[Go]] = field(default_factory=dict, init=False)  # Next turn first.
     _waiting: int = field(default=0, init=False)
-    _last: tuple[Owner, float] = field(default=(None, 0.0), init=False)  # Not alone until then.
+    _last: tuple[Owner, float] = field(default=(None, -MIXED_S), init=False)  # Who came, when.
+    _mixed_until_s: float = field(default=0.0, init=False)
     _lock: Any = field(default_factory=Lock, init=False)
 
     def require_share(self, owner: Owner) -> None:
@@ -63,8 +64,10 @@ class Limiter:
         ServiceUnavailable if all are taken. Who is refused has taken nothing.
         """
         with self._lock:
-            if owner != self._last[0]:
-                self._last = owner, time.monotonic() + MIXED_S
+            before, came_s = self._last
+            if owner != before:
+                self._mixed_until_s = came_s + MIXED_S
+            self._last = owner, time.monotonic()
             queue = self._queues.get(owner)
             if queue is None and self._count < self.total and self._has_share(owner):
                 self._count_up(owner, 1)
@@ -113,7 +116,7 @@ class Limiter:
         if running < self.share or running >= self.alone:
             return running < self.share
         others_wait = len(self._queues) > (owner in self._queues)
-        return not others_wait and time.monotonic() >= self._last[1]
+        return not others_wait and time.monotonic() >= self._mixed_until_s
 
     def _count_up(self, owner: Owner, by: int) -> None:
         self._count += by

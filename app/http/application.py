@@ -274,4 +274,8 @@ def create_server(
     )
     address = listeners[0].getsockname()
     gateway = Gateway(bridge, replies, address, many=many, loop=Loop(bridge.owner, bridge.begun))
-    return Server(listeners, gateway, settings.request_read_s, finish_s)
+
+    def shown(connections: int) -> None:
+        bridge.container.metrics.connections.set(connections)
+
+    return Server(listeners, gateway, settings, finish_s, shown)

@@ -32,7 +32,7 @@ def open_pages(container: Container, database: Database, port: int) -> tuple[Ser
         figures, access, lambda: container.clock().date(), container.settings.currency
     )
     gateway = Gateway(app, OwnReplies(container.clock), address, many=False)
-    server = Server(listeners, gateway, container.settings.request_read_s, FINISH_S)
+    server = Server(listeners, gateway, container.settings, FINISH_S)
     return server, f"http://{LOOPBACK}:{address[1]}/open/{access.token}"
 
 
