@@ -19,7 +19,6 @@ from domain.errors import ForOperator
 from domain.money import CURRENCIES, format_amount, parse_amount
 
 DEMO = {  # Defaults of `serve --demo` for settings that are unset.
-    "PRICE_PER_LOOKUP": "0.005",
     "COST_PER_LOOKUP": "offline=0.001",
     "SANDBOX": "true",
     "NETWORK_BASE_PLAN": "demo-base",
@@ -265,7 +264,11 @@ class Settings:
         _names,
     )
     mcc_mnc_file: Path | None = _setting("an own table of MCC/MNC codes (CSV)", "", _file)
-    price_per_lookup_micros: int = _setting("what a lookup costs", "0", _amount)
+    price_per_lookup_micros: int | None = _setting(
+        "what a lookup costs, at the first start; then the price is in the log: `prices lookup`",
+        "",
+        lambda text: _amount(text) if text else None,
+    )
     cost_per_lookup: Mapping[str, str] = _setting(
         "what providers take for a lookup, such as offline=0, other=0.008 EUR; others: not known",
         "",
@@ -458,10 +461,6 @@ class Settings:
         told = {name: each.partition(" ") for name, each in self.cost_per_lookup.items()}
         return {n: Cost(parse_amount(it[0]), it[2] or self.currency) for n, it in told.items()}
 
-    def lookup_price_micros(self, own_micros: int | None) -> int:
-        """Return what a lookup costs an organization: its own price, or that of all."""
-        return self.price_per_lookup_micros if own_micros is None else own_micros
-
     def requests_per_minute(self, own: int | None) -> int:
         """Return how many requests an organization may send, by its own limit or that of all.
 
@@ -542,6 +541,11 @@ def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:
     return text
 
 
+def notify_socket(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the address at which systemd listens for this process, as sockets take it; or ""."""
+    return environment.get("NOTIFY_SOCKET", "").replace("@", "\0", 1)
+
+
 def secrets_open_to_all(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
     """Yield the settings whose secret stands in a file that every user of the machine may read.
 
@@ -567,7 +571,7 @@ def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straig
         return "********" if value else ""
     if name in WITH_PASSWORDS:
         return PASSWORD.sub(r"\1\2********", value)
-    if name.endswith("_micros"):
+    if name.endswith("_micros") and value is not None:
         return format_amount(value)
     if isinstance(value, bool):
         return str(value).lower()

@@ -9,6 +9,7 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
 from domain.accounts.wallet import Adjustment, Deposit, Wallet
 from domain.catalogue.plan import Plan
@@ -29,6 +30,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     Deposit,
     Adjustment,
     ApprovalLimit,
+    LookupPrice,
     Proposal,
     NumberLookup,
     BulkJob,

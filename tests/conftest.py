@@ -21,6 +21,7 @@ from tests.servers.fixtures import (
     rabbitmq,
 )
 from tests.servers.scheduling import Shares, uses_broker
+from tests.servers.second_try import NEEDS_SERVER, Outcome
 
 __all__ = [
     "broker_url",
@@ -57,7 +58,7 @@ SERVERS = {
 }
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Collect garbage as rarely as the service does, and choose the place of temporary files.
 
     By Python's own threshold, looking for garbage was a quarter of the processor time of tests that
@@ -66,6 +67,8 @@ def pytest_configure() -> None:
     gc.set_threshold(10_000, 20, 50)
     if {"SOAK", "TMPDIR"}.isdisjoint(os.environ) and _is_roomy(MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+    if not (hasattr(config, "workerinput") or config.option.collectonly):
+        config.pluginmanager.register(Outcome())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -92,6 +95,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         database = getattr(item, "callspec", None) and item.callspec.params.get("migrated")
         if database == "postgresql" or not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("server")
+            item.user_properties.append(NEEDS_SERVER)
         if database == "postgresql" and item.get_closest_marker("any_database"):
             item.add_marker("soak")
     items.sort(key=lambda item: not uses_broker(item.nodeid))

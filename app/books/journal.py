@@ -1,9 +1,10 @@
 """The journal of a month for bookkeeping programs: its postings in whole cents, in three formats.
 
 A posting is between two accounts, one of which has no other opposite. It is what that account holds
-in cents by then, less what it held in cents before. So at the end of each month every account holds
-its exact balance, rounded once, and nothing is lost from month to month. Only the wallets are the
-opposite of many accounts: what their rounded balance differs from these is posted to `Rounding`.
+in cents by then, less what it held in cents before, since the beginning of the log; single postings
+count that for each organization. On the last day what the wallet of an organization holds in cents
+differs from its postings by is posted to `Rounding`, and then what each account of all does. So
+every account ends at its exact balance, rounded once, and nothing is lost from month to month.
 
 The formats are those that docs/finance.md describes, with their sources.
 """
@@ -16,7 +17,7 @@ from datetime import date, datetime
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from app.books.postings import PLAY_MONEY, WALLETS, opposite_of, postings_of, word_of, work_of
@@ -45,7 +46,9 @@ BELOW = [
     *(f"{root}:{word_of(kind)}" for root in INCOME for kind in CHARGED_FOR.values()),
 ]
 Accounts = Mapping[str, Any]  # The file of the operator, as it was read and checked.
+K = TypeVar("K")
 CENT = 10_000  # In micro-units.
+EARLIER = date.min  # The day of what an earlier month has moved.
 
 
 class Move(NamedTuple):
@@ -79,18 +82,19 @@ class Booked(NamedTuple):
 
 
 def moves_of(log: Log, month: str, progress: Progress = ignore_progress) -> Iterator[Move]:
-    """Yield what a closed month has moved, in the order of the log; `text` names each.
+    """Yield what a closed month, or one before it, has moved, in the order of the log.
 
-    What is dated before the month, but counts in it, is dated on its first day.
+    What is dated before the month, but counts in it, is dated on its first day; what counts before
+    it is dated `EARLIER`. `text` names each.
     """
     months, first = Months(), first_instant(month).date()
     for position, event in read_events(log, (*USES, Month.Closed), progress):
         its = months.of(event)
         if months.closed >= month:
             return
-        if its != month:
+        if its > month:
             continue
-        day, owner = max(event.timestamp.date(), first), None
+        day, owner = max(event.timestamp.date(), first) if its == month else EARLIER, None
         if isinstance(event, Wallet.Moved):
             owner = event.organization_id
             pairs = [(opposite_of(event), WALLETS, str(event.transaction_id))]
@@ -113,27 +117,44 @@ def daily(moves: Iterable[Move]) -> list[Move]:
 def book(
     moves: Iterable[Move], balance: MonthBalance, month: str, *, single: bool
 ) -> Iterator[Booked]:
-    """Yield the postings in cents, without those of zero, and the rounding of the wallets last."""
-    held = Counter({line[:2]: line.micros for line in balance.opening.lines})
-    posted, numbers = Counter[str](), Counter[str]()  # To the wallets, and how many; by currency.
+    """Yield the postings in cents, without those of zero, and the roundings last."""
+    held = Counter[tuple[UUID | None, str, str]]()  # By organization, account and currency.
+    owed = Counter[tuple[UUID, str]]()  # What each wallet holds in cents above its postings.
+    posted, numbers = Counter[tuple[str, str]](), Counter[str]()
+
+    def post(move: Move, cents: int, number: str) -> Booked:
+        posted[move.account, move.currency] += cents
+        posted[move.other, move.currency] -= cents
+        numbers[move.currency] += 1
+        return _booked(
+            number or f"{month}-{move.currency}-{numbers[move.currency]:06}", move, cents
+        )
+
     for move in moves:
-        account, currency = move.account, move.currency
-        before = in_cents(held[account, currency])
-        held[account, currency] += move.micros
-        cents = in_cents(held[account, currency]) - before
-        if move.other == WALLETS:
-            posted[currency] -= cents
-        if cents:
-            numbers[currency] += 1
-            in_turn = f"{month}-{currency}-{numbers[currency]:06}"
-            yield _booked(in_turn if single else f"{move.day}-{currency}", move, cents)
-    for opening, closing in balance.lines:
-        if closing.account == WALLETS:
-            its, text = closing.currency, f"Rounding of the wallets {month}"
-            due = in_cents(closing.micros) - in_cents(opening.micros) - posted[its]
-            if due:
-                move = Move(last_day(month), WALLETS, ROUNDING, its, 0, text)
-                yield _booked(f"{month}-rounding", move, due)
+        owner, currency = move.organization_id, move.currency
+        cents = _add(held, (owner, move.account, currency), move.micros)
+        if owner is not None:
+            in_wallet = _add(held, (owner, WALLETS, currency), -move.micros)
+            owed[owner, currency] += in_wallet + cents if move.day > EARLIER else 0
+        if cents and move.day > EARLIER:
+            yield post(move, cents, "" if single else f"{move.day}-{currency}")
+    last, text = last_day(month), f"Rounding of the wallet {month}"
+    for (owner, currency), due in owed.items():
+        if due:
+            yield post(Move(last, WALLETS, ROUNDING, currency, 0, text, owner), due, "")
+    for opening, (account, currency, micros) in balance.lines:
+        due = in_cents(micros) - in_cents(opening.micros) - posted[account, currency]
+        if due:
+            text = f"Rounding of {'the wallets' if account == WALLETS else account} {month}"
+            move = Move(last, account, ROUNDING, currency, 0, text)
+            yield post(move, due, f"{month}-rounding")
+
+
+def _add(held: Counter[K], key: K, micros: int) -> int:
+    """Add to what is held; return by how many cents that has changed."""
+    before = held[key]
+    held[key] += micros
+    return in_cents(before + micros) - in_cents(before)
 
 
 def _booked(number: str, move: Move, cents: int) -> Booked:
@@ -156,6 +177,14 @@ def code_of(accounts: Mapping[str, str], account: str) -> str:
         message = f"the month has postings to {account}, for which the accounts file has no account"
         raise NotPossible(message)
     return accounts[name]
+
+
+def of_program(booked: Iterable[Booked], currency: str, its: Accounts) -> Iterator[Booked]:
+    """Yield the postings in a currency, without those within one account of the program."""
+    for each in booked:
+        debit, credit = (code_of(its["accounts"], at) for at in (each.debit, each.credit))
+        if each.move.currency == currency and debit != credit:
+            yield each
 
 
 def _money(cents: int, point: str = ".") -> str:

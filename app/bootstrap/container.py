@@ -70,6 +70,7 @@ from domain.accounts.committer import Committer
 from domain.accounts.currency import Currency
 from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.operators import Operators
+from domain.accounts.prices import Prices
 from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES
 from domain.at_once import rest_s
@@ -441,6 +442,7 @@ class Container:
     # The only writer of wallets in this process.
     committer = part(lambda c: Committer(c.log, c.persistence.turns(), c.refuse_at_rest))
     currency = made(Currency, code="settings.currency")
+    prices = made(Prices, setting_micros="settings.price_per_lookup_micros")
     accounts = made(Accounts)
     operators = made(Operators)
     operators_turn = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.

@@ -80,7 +80,7 @@ client_argument = click.argument("client_id", metavar="ID")
 price_option = click.option(
     "--price",
     type=OrWord(AT_LEAST_ZERO, "default"),
-    help="Its own price per lookup; `default` is PRICE_PER_LOOKUP.",
+    help="Its own price per lookup; `default`: that of `prices lookup`.",
 )
 
 

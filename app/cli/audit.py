@@ -420,14 +420,26 @@ def _compare(row: Stored, told: Mapping[str, Any]) -> None:
 
 @audit.command("import", right=None, on="anything")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-def import_file(session: Session, file: Path) -> Said:
+@click.option(
+    "--checkpoints", type=NOTES, help="A checkpoint that was kept, or a directory of them."
+)
+@key_option
+def import_file(
+    session: Session, file: Path, *, checkpoints: Path | None, key: tuple[str, ...]
+) -> Said:
     """Make an installation of an export, in the empty place that the settings name, and check it.
 
     All of the log or nothing: a part, or a line that is not as it was exported, is refused. Exits
     with 1 when the log breaks an invariant, as `audit verify` does.
+
+    With --checkpoints final statements keep their checkpoint. One that is not of this log is
+    refused, and with --key one that no given key has signed.
     """
-    container = session.container
-    report = import_log(container, file, session.watch("Importing"))
+    container, kept = session.container, Notes.read([checkpoints] if checkpoints else [], key)
+    report = import_log(container, file, session.watch("Importing"), kept.notes, kept.keys)
+    for name, each in kept.notes.items():
+        if each.checkpoint.position > report.position:
+            warn(f"{name}: signs events behind the end of the export, and was left out")
     session.ok = report.ok
     facts = {"ok": report.ok, "events": report.events, "position": report.position}
     return Said({**facts, "failures": report.failures}, [facts])

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from app.books.beancount import ledger_lines
-from app.books.journal import DEFAULT
+from app.books.journal import DEFAULT, Accounts
 from app.books.margin import By, margin_of
 from app.books.postings import Posting
 from app.books.reader import Selection, read_transactions
@@ -48,7 +48,7 @@ from app.http.finance import page
 from app.http.finance.replies import Statement, show_statement
 from app.processes.importing import range_of
 from app.processes.memory import collect_seldom
-from app.processes.month_folder import Made, make_folder
+from app.processes.month_folder import Made, check_folder, make_folder
 from domain.accounts.organization import Organization
 from domain.errors import refuse
 from domain.log.log import Log
@@ -64,11 +64,15 @@ Form = Literal["jsonl", "csv", "beancount"]
 NO_STATEMENT = "no statement: the organization had no transaction by then, or the month is to come"
 NO_WALLET = "this organization had no wallet then"
 ONE_OR_ALL = "give ORG and YYYY-MM, or --all YYYY-MM and --out DIR; one with --out needs --format"
+MONTH_OR_CHECK = "give YYYY-MM and DIR, or --check DIR alone"
 AT_OR_MONTH = "give --at or --month"
 ONE_OF_BOTH = "name the provider by --provider, or say --deposits"
 NO_FACTS = "--json needs --out: without it the standard output is the export"
 PART = "a part of jsonl needs --out: what tells it from a whole log goes into a file beside it"
 ALL_EVENTS = "jsonl has all events: give --from and --to as positions, and no --org"
+
+FILE = click.Path(path_type=Path, dir_okay=False, exists=True, allow_dash=True)
+FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 
 books = Subject()
 audit, months = books.add("audit"), books.add("months")
@@ -441,12 +445,18 @@ def close(session: Session, month: str) -> Facts:
 
 
 @months.command("folder", right=None, on="any log")
-@click.argument("month", metavar="YYYY-MM", type=MONTH)
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--accounts", type=click.File("rb"), help="What your bookkeeping calls our accounts (JSON)."
-)
-def folder(session: Session, month: str, directory: Path, accounts: IO[bytes] | None) -> Made:
+@click.argument("month", metavar="[YYYY-MM", type=MONTH, required=False)
+@click.argument("directory", metavar="DIR]", type=click.Path(path_type=Path), required=False)
+@click.option("--accounts", type=FILE, help="What your bookkeeping calls our accounts (JSON).")
+@click.option("--check", type=FOLDER, help="A folder that was kept: compare it with the log.")
+def folder(
+    session: Session,
+    month: str | None,
+    directory: Path | None,
+    *,
+    accounts: Path | None,
+    check: Path | None,
+) -> Made | Said:
     """Put into DIR what finance sends, books and keeps of a closed month.
 
     A statement for each organization, numbered without gaps; the journal for DATEV, Xero and
@@ -455,13 +465,30 @@ def folder(session: Session, month: str, directory: Path, accounts: IO[bytes] | 
 
     Made again it is the same, byte by byte; a DIR that holds something else is refused. Exits
     with 1 when the verifier, or the trial balance, finds something wrong.
+
+    With --check a kept folder is made again with the issuer and the accounts that are in it. Tells
+    which files say something else (`money`; then exits with 1), and which only look otherwise
+    (`dress`), because ISSUER or the release is another now.
     """
-    container = session.container
-    with accounts or DEFAULT.open("rb") as file, naming(file):
-        called = read_account_file(file.read())
+    container, progress = session.container, session.watch("Making")
+    if check is not None:
+        if month or directory or accounts:
+            misuse(MONTH_OR_CHECK)
+        called = _accounts(check / "journal" / "accounts.json")
+        found = check_folder(container, check, called, progress)
+        session.ok = not found.money
+        facts = {"month": found.month, "ok": session.ok, "same": len(found.same)}
+        return in_parts(facts, {"money": found.money, "dress": found.dress})
+    if month is None or directory is None:
+        misuse(MONTH_OR_CHECK)
+    called = _accounts(accounts or DEFAULT)
     if not container.settings.issuer:
         warn("ISSUER is not set, so the statements do not say who sends them")
-    progress = session.watch("Making")
     made = make_folder(container, month, called, directory, progress)
     session.ok = made.ok
     return made
+
+
+def _accounts(path: Path) -> Accounts:
+    with click.open_file(str(path), "rb") as file, naming(file):
+        return read_account_file(file.read())

@@ -25,9 +25,10 @@ from app.cli.arguments import (
 )
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_plan_file
 from app.cli.operation import Subject, misuse
-from app.cli.output import Said, in_parts, written
+from app.cli.output import Said, in_parts, warn, written
 from app.cli.session import Session
 from app.processes import providers as checks
+from app.processes.readiness import wrong_price
 from app.processes.smoke import Smoked, Step, smoke
 from domain.catalogue.commands import Catalogue, Imported
 from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
@@ -48,6 +49,7 @@ Change = Callable[[Catalogue, Cause], Plan]
 
 subject = Subject()
 plans = subject.add("plans")
+prices = subject.add("prices")
 providers = subject.add("providers")
 sandbox = subject.add("sandbox")
 
@@ -295,6 +297,27 @@ def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> _Supplied:
     terms = plan.terms.at(now)
     cost, price = _cost_in_full(terms), _in_full(_price_of(terms), terms.currency)
     return _Supplied.of(terms, plan, cost=cost, price=price, **given)
+
+
+@prices.command("lookup", right="catalogue")
+@click.argument("amount_micros", metavar="[AMOUNT]", type=AT_LEAST_ZERO, required=False)
+def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, Any]:
+    """Set what a lookup costs each organization without a price of its own (`org set --price`).
+
+    Every process charges it within a second or two; jobs keep the price of their creation. Without
+    AMOUNT the price is shown. PRICE_PER_LOOKUP, where it is set, has to be the same at each start.
+    """
+    container = session.container
+    if amount_micros is not None:
+        container.prices.set(amount_micros, session.cause)
+        if (wrong := wrong_price(container)) is not None:
+            warn(f"no process starts again here: {wrong}")
+    known = container.prices.look()
+    return {
+        "price": format_amount(container.prices.of_lookup(None)),
+        "currency": container.currency.code,
+        "since": known and known.last_event_at,
+    }
 
 
 name_argument = click.argument("name", metavar="NAME", type=click.Choice([*LOOKUPS, *NETWORKS]))

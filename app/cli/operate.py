@@ -81,8 +81,7 @@ directory_argument = click.argument("directory", metavar="DIR", type=click.Path(
 
 @keys.command("rotate", right="keys", on="anything")
 @click.argument("kind", metavar="[KIND]", type=click.Choice(KINDS), default="signing")
-@click.option("--checkpoints", is_flag=True, help="The same as: keys rotate checkpoints.")
-def rotate(session: Session, kind: Kind, *, checkpoints: bool) -> Row:
+def rotate(session: Session, kind: Kind) -> Row:
     """Use a new key from now on: signing, pepper, webhooks or checkpoints.
 
     The keys before it go on with what they were used for: an older signing key verifies until its
@@ -92,7 +91,6 @@ def rotate(session: Session, kind: Kind, *, checkpoints: bool) -> Row:
     """
     container = session.container
     has_log = container.persistence.exists() and is_migrated(container)
-    kind = "checkpoints" if checkpoints else kind
     return _renew(container, kind, session.cause if has_log else None)
 
 

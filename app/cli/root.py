@@ -43,6 +43,7 @@ SUBJECTS: Mapping[str, Mapping[str, str]] = {
     },
     "catalogue": {
         "plans": "The catalogue: data plans, and who may see them.",
+        "prices": "What costs all organizations the same.",
         "providers": "Lookup providers and networks: what works there, and which of them get new "
         "work.",
         "sandbox": "The simulated network of a sandbox.",

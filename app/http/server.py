@@ -6,6 +6,7 @@ arrived whole, so a client that is slow costs a few kilobytes but never a thread
 
 import asyncio
 import logging
+import math
 import re
 import resource
 import socket
@@ -503,6 +504,7 @@ class Server:
         self._listeners = [*listeners]
         self._gateway = gateway
         limits = {"read_s": settings.request_read_s, "keep_alive_s": settings.keep_alive_s}
+        self.on_tick: Callable[[], object] = lambda: None  # Called by the loop each second.
         config = uvicorn.Config(
             cast("Any", gateway),
             http=cast("Any", partial(Connection, load=Load(shown), **limits)),
@@ -515,8 +517,9 @@ class Server:
             proxy_headers=False,
             server_header=False,
             backlog=ACCEPT_MAX,
-            callback_notify=gateway.expire,
-            timeout_notify=0,
+            callback_notify=self._tick,
+            # Uvicorn compares times of day; a clock that is set back must not stop the ticks.
+            timeout_notify=cast("int", -math.inf),
             timeout_graceful_shutdown=cast("int", finish_s),
         )
         self._uvicorn = _Uvicorn(config)
@@ -536,6 +539,10 @@ class Server:
     def stop(self) -> None:
         """Accept no more requests; any thread and any signal handler may call this."""
         self._uvicorn.should_exit = True
+
+    async def _tick(self) -> None:
+        self.on_tick()
+        await self._gateway.expire()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

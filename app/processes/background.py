@@ -10,9 +10,9 @@ from app.processes.doctor import announce
 from app.processes.lives import Lives
 from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, runs
-from app.processes.stopping import stop_on_signals
+from app.processes.stopping import READY, notify, stop_on_signals, wait_alive
 from app.settings import WrongSetting
-from app.watch.gauges import WITH_BROKER, ProcessName
+from app.watch.gauges import PREFIX, WITH_BROKER, ProcessName
 from app.watch.metrics_server import MetricsServer, Need, pages
 
 CLOCK_OFFSET = "clock_offset_seconds"
@@ -25,13 +25,14 @@ def run(container: Container, role: Role) -> None:
     stop, lives = stop_on_signals(), Lives(container)
     listen(lives, role)
     announce(container)
+    notify(READY)
     if not wait_until_ready(container, stop):
         return
     container.complete()
     try:
         lives.start(runs({role}))
         logger.info("%s is at work", role)
-        stop.wait()
+        wait_alive(stop)
     finally:
         logger.info("stopping")
         lives.stop()
@@ -57,7 +58,7 @@ def listen(
         needs["broker"] = lambda: missing_broker(lives.now)
     registry = container.metrics.registry(role, counted)
     about = "How far the clock of the database is ahead of that of this machine."
-    offset = Gauge(CLOCK_OFFSET, about, registry=registry)
+    offset = Gauge(f"{PREFIX}{CLOCK_OFFSET}", about, registry=registry)
     offset.set_function(lambda: lives.now.clock_check.off_s)
     shown = pages(registry, needs, lambda: _facts(lives.now))
     try:

@@ -21,6 +21,7 @@ from domain.money import format_amount
 
 NAME = "Demo Telecom"
 DEPOSIT_MICROS = 100_000_000
+PRICE_MICROS = 5_000  # Of a lookup, unless PRICE_PER_LOOKUP or an operator has set another one.
 DEMO_CLIENT_ID = "cl_" + derive_id("demo", "client").hex[:24]
 REQUEST_ID = "serve-demo"
 PLANS = Path(__file__).parents[1] / "data" / "demo_plans.json"
@@ -47,6 +48,7 @@ def prepare_demo(container: Container, plans: Sequence[PlanEntry]) -> Demo:
     organization_id = derive_id("demo", "organization")
     client_id = DEMO_CLIENT_ID
     secret = _kept_secret(container.settings)
+    container.prices.begin(PRICE_MICROS, cause)
     _ensure_organization(container, organization_id, cause)
     wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
     _ensure_client(container, client_id, secret, organization_id, cause)

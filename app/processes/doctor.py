@@ -14,7 +14,7 @@ from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.migrate import slow_search
 from app.processes.providers import NEVER_RUN, check
-from app.processes.readiness import what_is_missing
+from app.processes.readiness import what_is_missing, wrong_price
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
@@ -154,6 +154,8 @@ def _approvals(container: Container) -> Iterator[Finding]:
         if not is_set:
             message = "ADJUSTMENT_APPROVAL_ABOVE no longer counts: run `operator approvals AMOUNT`"
         yield Finding("approvals", "advice" if is_set else "fault", message)
+    if (wrong := wrong_price(container)) is not None:
+        yield Finding("price", "fault", f"no process starts again: {wrong}")
 
 
 def _hold(container: Container) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ accounts of the operator, and the release; no clock and no order of chance is in
 makes it again gets the same folder.
 """
 
+import csv
 import filecmp
 import re
 import shutil
@@ -18,6 +19,8 @@ from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
+from html import unescape
+from io import StringIO
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import Any
@@ -25,7 +28,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.books.journal import FORMS, Accounts, book, daily, moves_of, parts
+from app.books.journal import FORMS, Accounts, book, daily, moves_of, of_program, parts
 from app.books.margin import margin_of
 from app.books.statements import statements_of
 from app.books.trial_balance import IN_MONTH, MonthBalance, month_balance
@@ -46,6 +49,12 @@ VERIFIER = Path(__file__).parents[2] / "docs" / "verifier" / "verify.py"
 SUMS = "SHA256SUMS"  # As sha256sum checks them.
 INDEX = ("number", "organization", "name", "currency", "opening", "debit", "credit", "closing")
 AMOUNT = re.compile(r"-?[0-9]+\.[0-9]{2,6}", re.ASCII)
+TITLE = re.compile(r"<title>Books ([0-9]{4}-[0-9]{2})</title>")
+ISSUER = re.compile(r'<p class="issuer">(.*?)</p>', re.DOTALL)
+TAG = re.compile(r"<style>.*?</style>|<[^>]*>", re.DOTALL)
+FIGURE = re.compile(r"\S*[0-9]\S*")
+# Columns of words, which state nothing that no other column does.
+TEXTS = {"issuer", "Buchungstext", "*Narration", "Description"}
 OWN = ("number", "issuer", "organization", "name", "from", "to", "checkpoint")
 
 
@@ -60,6 +69,16 @@ class Made:
     out: Path
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A kept folder: files that are what the log gives, say else, or only look otherwise."""
+
+    month: str
+    same: list[dict[str, str]]
+    money: list[dict[str, str]]
+    dress: list[dict[str, str]]
+
+
 def make_folder(
     container: Container, month: str, accounts: Accounts, directory: Path, progress: Progress
 ) -> Made:
@@ -68,21 +87,84 @@ def make_folder(
     if directory.exists() and not _may_be_ours(directory):
         message = f"{directory}: is not empty, and no folder of a month"
         raise NotPossible(message)
+    _require_closed(container, month)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    name = f".{directory.name}.unfinished-"
+    draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
+    try:
+        found = _Month(container, month, accounts, draft, progress, container.settings.issuer)
+        found.write()
+        return Made(month, len(found.rows), found.ok, not _appear(draft, directory), directory)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def check_folder(
+    container: Container, directory: Path, accounts: Accounts, progress: Progress
+) -> Checked:
+    """Make a kept folder again, with its own issuer and accounts, and compare each file but SUMS.
+
+    What differs and cannot be shown to be dress is money.
+    """
+    index = (directory / "index.html").read_bytes().decode("utf-8", "replace")
+    month, issuer = TITLE.search(index), ISSUER.search(index)
+    if month is None:
+        message = f"{directory}: its index.html is not that of a month"
+        raise NotPossible(message)
+    _require_closed(container, month[1])
+    its, found = unescape(issuer[1]) if issuer is not None else "", Checked(month[1], [], [], [])
+    with tempfile.TemporaryDirectory() as place:
+        draft = Path(place)
+        _Month(container, month[1], accounts, draft, progress, its).write()
+        for name in sorted((_files(draft) | _files(directory)) - {SUMS}):
+            what, how = _compared(name, draft / name, directory / name)
+            getattr(found, what).append({"file": name, "difference": how})
+    if its != container.settings.issuer:
+        found.dress.append({"file": "", "difference": "it was made with another ISSUER"})
+    return found
+
+
+def _compared(name: str, ours: Path, theirs: Path) -> tuple[str, str]:
+    """Return which list of `Checked` a file belongs to, and how it differs."""
+    if not theirs.exists():
+        return "money", "is gone"
+    if not ours.exists():
+        is_of_books = name.startswith(("statements/", "journal/"))
+        return "money" if is_of_books else "dress", "is not of this folder"
+    one, other = ours.read_bytes(), theirs.read_bytes()
+    if one == other:
+        return "same", ""
+    with suppress(ValueError, csv.Error, msgspec.MsgspecError):
+        rows, kept = _facts(name, one), _facts(name, other)
+        pairs = zip(rows, kept, strict=True)
+        if all(was.items() <= it.items() for it, was in pairs):
+            return "dress", "looks otherwise, as after a change of release"
+    return "money", "says something else than the log"
+
+
+def _facts(name: str, data: bytes) -> list[dict[str, Any]]:
+    """Return what a file states, but for the words of its texts; of a page its figures."""
+    if name.endswith(".json"):
+        return [msgspec.json.decode(data, type=dict[str, Any])]
+    is_datev = name.startswith("journal/EXTF")
+    text = data.decode("cp1252" if is_datev else "utf-8")
+    if name.endswith(".csv"):
+        head, _, table = text.partition("\n") if is_datev else ("", "", text)
+        rows = csv.DictReader(StringIO(table), delimiter=";" if is_datev else ",", strict=True)
+        return [{"": head}, *({k: v for k, v in row.items() if k not in TEXTS} for row in rows)]
+    if name.endswith(".html"):
+        return [{"": FIGURE.findall(TAG.sub(" ", text.partition("<h2>Files")[0]))}]
+    wrong = [line for line in text.splitlines() if line.startswith("FAILED")]
+    return [{"": wrong if name == "verdict.txt" else text}]
+
+
+def _require_closed(container: Container, month: str) -> None:
     if container.log.find(Month, month_id(month)) is None:
         events = (each.event for each in read_events(container.log, (Month.Closed,)))
         closed = [each.month for each in events if isinstance(each, Month.Closed)]
         told = f"closed are {min(closed)} to {max(closed)}" if closed else "no month is closed yet"
         message = f"month {month} is not closed: {told}; the clock closes each after its end"
         raise NotPossible(message)
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    name = f".{directory.name}.unfinished-"
-    draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
-    try:
-        found = _Month(container, month, accounts, draft, progress)
-        found.write()
-        return Made(month, len(found.rows), found.ok, not _appear(draft, directory), directory)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _may_be_ours(directory: Path) -> bool:
@@ -117,6 +199,7 @@ class _Month:
     accounts: Accounts
     place: Path
     progress: Progress
+    issuer: str
     rows: list[Sequence[Any]] = field(default_factory=list)  # Of the index: each statement.
     ok: bool = True
     _sums: dict[str, str] = field(default_factory=dict)
@@ -162,7 +245,7 @@ class _Month:
 
     def _send(self, number: str, shown: Statement, name: str) -> None:
         """Write one statement: a page to print, a table, and what the verifier compares."""
-        issuer, file = self.container.settings.issuer, f"statements/{number}"
+        issuer, file = self.issuer, f"statements/{number}"
         first, last = f"{self.month}-01", last_day(self.month).isoformat()
         numbered = f"No. {number}, from {first} to {last} (UTC)"
         html = page.statement_page(shown, name, issuer, numbered)
@@ -210,7 +293,7 @@ class _Month:
         for currency in sorted({line.currency for _, line in balance.lines}):
             for name, form in wanted:
                 every = book(moves() if single else summed, balance, self.month, single=single)
-                booked = (each for each in every if each.move.currency == currency)
+                booked = of_program(every, currency, self.accounts[name])
                 for number, part in enumerate(parts(booked, form.postings_max), 1):
                     file = f"journal/{form.file}_{self.month}_{currency}_{number:03}.csv"
                     self._put(file, [form.write(part, self.accounts[name], made_at)])
@@ -257,7 +340,7 @@ class _Month:
         self._put("index.csv", csv_blocks(INDEX, [[*map(_plain, row)] for row in self.rows]))
         shown = TEMPLATES.get_template("month.html").render(
             style=page.STYLE,
-            issuer=self.container.settings.issuer,
+            issuer=self.issuer,
             month=self.month,
             closed_at=closed_at,
             ok=self.ok,

@@ -11,9 +11,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema
 from app.processes.migrate import lost_events, missing_tables
+from app.processes.stopping import ALIVE, notify
+from app.settings import WrongSetting
 from app.watch.trouble import trouble_of
+from domain.cause import Cause
 from domain.errors import ServiceUnavailable
+from domain.money import format_amount
 from projections.engine.positions import models_to_rebuild
+from projections.engine.shape import amount_of
 
 LOOK_S = 1.0  # Between two looks at a database that is not ready.
 SAY_EVERY = 15  # One line for this many looks.
@@ -24,13 +29,31 @@ logger = logging.getLogger(__name__)
 def wait_until_ready(container: Container, stop: Event) -> bool:
     """Wait for the database, its tables and a right clock; False when told to end before that.
 
-    Raises WrongCurrency if CURRENCY is not the log's.
+    PRICE_PER_LOOKUP becomes the price in the log if there is none. Raises WrongSetting if it is
+    another one, and WrongCurrency if CURRENCY is not the log's.
     """
     check = container.clock_check.check
     is_ready = _wait(lambda: what_is_missing(container) or check(), stop)
     if is_ready:
         container.currency.check()
+        set_micros = container.settings.price_per_lookup_micros
+        if set_micros is not None and not container.hold.is_on:  # Its log stays as it is.
+            container.prices.begin(set_micros, Cause(container.clock(), "start"))
+        if (wrong := wrong_price(container)) is not None:
+            raise WrongSetting(wrong)
     return is_ready
+
+
+def wrong_price(container: Container) -> str | None:
+    """Say that PRICE_PER_LOOKUP is set to another price than the log has; None if it is not."""
+    set_micros, known = container.settings.price_per_lookup_micros, container.prices.look()
+    if set_micros is None or known is None or known.amount_micros == set_micros:
+        return None
+    told, now = format_amount(set_micros), amount_of(known.amount_micros)
+    return (
+        f"PRICE_PER_LOOKUP is {told}, but the price of a lookup is {now} in the log: unset it, or "
+        f"run `prices lookup {told}`"
+    )
 
 
 def wait_until_reached(container: Container, stop: Event) -> bool:
@@ -53,6 +76,7 @@ def _wait(missing: Callable[[], str | None], stop: Event) -> bool:
         if looks % SAY_EVERY == 0:
             logger.warning("waiting: %s", reason)
         looks += 1
+        notify(ALIVE)
         stop.wait(LOOK_S)
     return False
 
@@ -87,4 +111,4 @@ def _what_is_old(container: Container) -> str | None:
         old = f"read models of another release; run: python -m app migrate ({names[0]}, …)"
         lost = lost_events(container)
         return f"{lost}, and then run: python -m app migrate" if lost else old
-    return None
+    return container.log.fault()

@@ -91,6 +91,8 @@ class Runtime:
         self._spawn("time", lambda: container.clock_check.keep(self._stop))
         if "worker" in roles:
             self._spawn("drains", lambda: container.drains.keep(self._stop))
+            # For `serve`, which answers lookups too.
+            self._spawn("prices", lambda: keep_time(self._stop, container.prices.look))
             self._start_workers()
         if "projector" in roles:
             self._follow(container.projector)

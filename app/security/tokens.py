@@ -217,7 +217,8 @@ def _claims(claims: dict[str, Any]) -> Claims:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
+    # The database takes neither a NUL nor half a letter.
+    if not isinstance(value, str) or not value or not value.isprintable():
         raise Unauthorized(MALFORMED)
     return value
 

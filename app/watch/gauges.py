@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 from domain.log.log import Log, Poisoned
 from projections.engine.positions import Lag
 
+PREFIX = "carrier_links_"  # Of every metric but `process_…`, which all programs in Python show.
 ANSWER_S = 1.5  # How long a scrape waits for its answers, so that it ends within 2 s.
 
 # What each gauge says, and its label if it has one.
@@ -132,8 +133,8 @@ class ScrapedGauges(Collector):
 def _family(name: str, shown: float | Mapping[str, float]) -> Metric:
     told, label = GAUGES[name]
     if not isinstance(shown, Mapping):
-        return GaugeMetricFamily(name, told, shown)
-    family = GaugeMetricFamily(name, told, labels=[label])
+        return GaugeMetricFamily(PREFIX + name, told, shown)
+    family = GaugeMetricFamily(PREFIX + name, told, labels=[label])
     for each, value in shown.items():
         family.add_metric([each], value)
     return family

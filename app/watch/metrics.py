@@ -8,8 +8,7 @@ import hashlib
 import logging
 import platform
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,13 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
 )
-from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from app.watch.gauges import (
     ANSWERING,
     AUDITING,
     DECIDING,
+    PREFIX,
     WITH_STANDBY,
     WORKING,
     Asker,
@@ -43,17 +42,6 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.lookups.answers import UNAVAILABLE
 from domain.lookups.bulk_job import BulkJob
-
-PREFIX = "carrier_links_"
-# Made after the prefix. The old names of all others go with the next entry of the change log, but
-# `process_…`, which every program in Python shows.
-NEW = {
-    "lookup_fallovers",
-    "backup_age_seconds",
-    "database_connections",
-    "database_connections_max",
-    "database_replication_lag_bytes",
-}
 
 ROOMS = ("app", "domain", "projections", "workers")
 DIGITS = 12
@@ -222,7 +210,9 @@ class Metrics:
     ) -> None:
         """`askers` returns the questions of a process, which are asked at each scrape."""
         self._askers = askers
-        self.made = {name: make(name) for its in METRICS.values() for name, make in its.items()}
+        self.made = {
+            name: make(PREFIX + name) for its in METRICS.values() for name, make in its.items()
+        }
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.waiting: Gauge = self.made["http_waiting_places_in_use"]
         self.downloads: Gauge = self.made["http_downloads_in_progress"]
@@ -283,28 +273,13 @@ class Metrics:
 
     def registry(self, role: ProcessName, counted: Collector | None = None) -> CollectorRegistry:
         """Return what a process shows; `counted` replaces its own counters."""
-        registry = _BothNames()
+        registry = CollectorRegistry()
         names = [name for roles, its in METRICS.items() if role in roles for name in its]
         for each in [counted] if counted is not None else [self.made[name] for name in names]:
             registry.register(each)
         registry.register(ScrapedGauges(self._askers(role)))
         told = "Always 1; `release` is a digest of the code."
-        code = Gauge("build_info", told, ["release", "python"], registry=registry)
+        code = Gauge(f"{PREFIX}build_info", told, ["release", "python"], registry=registry)
         code.labels(release(), platform.python_version()).set(1)
         ProcessCollector(registry=registry)
         return registry
-
-
-class _BothNames(CollectorRegistry):
-    """Shows each metric with our prefix, and beside it with its old name."""
-
-    def collect(self) -> Iterator[Metric]:
-        for family in super().collect():
-            renamed = copy(family)
-            renamed.name = f"{PREFIX}{family.name}"
-            renamed.samples = [
-                each._replace(name=f"{PREFIX}{each.name}") for each in family.samples
-            ]
-            yield renamed
-            if family.name not in NEW:
-                yield family

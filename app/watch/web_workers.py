@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.values import MultiProcessValue
 
-from app.watch.gauges import GAUGES, PROVIDER_GAUGES
+from app.watch.gauges import GAUGES, PREFIX, PROVIDER_GAUGES
 from app.watch.metrics import gauge
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # The library reads it when a worker imports it.
@@ -79,15 +79,21 @@ class WorkerGauges:
         self._providers_up = providers_up
         self._process = ProcessCollector(registry=None)
         self._cpu_s = 0.0
-        gauge("Workers.")("web_workers").set(1)
+        gauge("Workers.")(f"{PREFIX}web_workers").set(1)
         self._up = {
             name: Gauge(
-                name, GAUGES[name][0], ["provider"], registry=None, multiprocess_mode="livemin"
+                PREFIX + name,
+                GAUGES[name][0],
+                ["provider"],
+                registry=None,
+                multiprocess_mode="livemin",
             )
             for name in PROVIDER_GAUGES
         }
-        self._memory = gauge("Memory of all workers.")("web_workers_resident_memory_bytes")
-        self._cpu = Counter("web_workers_cpu_seconds", "CPU time of all workers.", registry=None)
+        memory = gauge("Memory of all workers.")
+        self._memory = memory(f"{PREFIX}web_workers_resident_memory_bytes")
+        cpu = f"{PREFIX}web_workers_cpu_seconds"
+        self._cpu = Counter(cpu, "CPU time of all workers.", registry=None)
 
     def start(self) -> None:
         """Set the gauges every second as long as the process lives."""

@@ -16,6 +16,7 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.accounts.paid_price import Repayment
+from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, OfDeposit, Wallet
@@ -51,6 +52,7 @@ STREAMS: Mapping[type[Event], tuple[str, ...]] = {
     ApiClient.Registered: ("api_client", "client_id"),
     WebhookList.Opened: ("webhook_list", "organization_id"),
     ApprovalLimit.Opened: ("approval_limit",),
+    LookupPrice.Opened: ("price",),
 }
 
 Ids = Iterator[tuple[UUID, UUID]]  # What an event has, and what follows from its facts.

@@ -11,6 +11,7 @@ from uuid import UUID
 from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.paid_price import PaidPrice, Repaying
+from domain.accounts.prices import LookupPrice
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, OfAdjustment, OfDeposit, Reference, Wallet
 from domain.finance.month import Month
@@ -137,7 +138,7 @@ class Invariants:
         match event:
             case Wallet.Event():
                 yield from self._wallets.check(event)
-            case Ledger.Opened():
+            case Ledger.Opened() | LookupPrice.Set():
                 yield from self._wallets.check_currency(event)
             case OfDeposit() | OfAdjustment() | Adjustment.Rejected():
                 yield from self._adjustments.check(position, event)

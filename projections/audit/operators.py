@@ -17,6 +17,7 @@ from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator, Right
 from domain.accounts.organization import ApiClient
+from domain.accounts.prices import LookupPrice
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Deposit
 from domain.cause import is_operator
@@ -34,7 +35,7 @@ RIGHTS: Mapping[str, Right | None] = MappingProxyType(
         **dict.fromkeys(("organization", "wallet", "deposit", "adjustment", "proposal"), "money"),
         **dict.fromkeys(("number_lookup", "plan_change", "monthly_fee"), "money"),
         **dict.fromkeys(("bulk_job", "link"), "money"),
-        **dict.fromkeys(("plan", "provider"), "catalogue"),
+        **dict.fromkeys(("plan", "provider", "price"), "catalogue"),
         **dict.fromkeys(("api_client", "operator", "approval_limit", "webhook_endpoint"), "keys"),
         "erasure": "keys",
         "month": "audit",
@@ -47,6 +48,7 @@ ACTS: Mapping[str, Right] = MappingProxyType(
         **dict.fromkeys(("tree.rebuilt", "checkpoint.signed"), "audit"),
     }
 )
+FIRST_PRICE = 2  # The version of the price that a setting was; its stream begins without one.
 BY_OTHERS_TOO = ("bulk_job", "link", "webhook_endpoint", "month")  # And then without an actor.
 SETTLED_LATER = (Link.Suspended, Link.Reactivated, Link.Ended)  # With the actor of the intent.
 
@@ -123,8 +125,9 @@ class OperatorInvariants:
 
     def _check_right(self, event: ByOperator, right: Right) -> Iterator[str]:
         actor = event.actor
+        is_setting = isinstance(event, LookupPrice.Set) and event.originator_version == FIRST_PRICE
         if actor is None and (
-            may_be_of_others(event) or (event.request_id == DEMO and right != "money")
+            is_setting or may_be_of_others(event) or (event.request_id == DEMO and right != "money")
         ):
             return
         if isinstance(event, Deposit.Made) and actor in self._machines:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from domain.accounts.currency import Ledger
+from domain.accounts.prices import LookupPrice
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.months import month_of
@@ -50,7 +51,9 @@ class WalletInvariants:
     _wallets: dict[UUID, _Wallet] = field(default_factory=dict)
     _currency: str | None = None  # Of the ledger or first wallet, so of all.
 
-    def check_currency(self, event: Ledger.Opened | Wallet.Opened) -> Iterator[str]:
+    def check_currency(
+        self, event: Ledger.Opened | Wallet.Opened | LookupPrice.Set
+    ) -> Iterator[str]:
         if isinstance(event, Ledger.Opened) and self._currency is None:
             self._bookings.is_recent = True
         self._currency = self._currency or event.currency

@@ -5,7 +5,7 @@ month always shows the same checkpoint. Losing them costs only that: others keep
 checkpoints are made.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -50,6 +50,22 @@ class CheckpointStore:
             made = connection.execute(self._rows.insert().values(row)).inserted_primary_key
         assert made is not None
         return KeptCheckpoint(made[0], signed, None)
+
+    def fill(self, notes: Iterable[SignedCheckpoint], delivered_at: datetime) -> None:
+        """Add checkpoints of a log that was imported, in the order in which they were made."""
+        made = {each.note: each.checkpoint for each in notes}  # The same file may be there twice.
+        rows = [
+            {
+                "position": each.position,
+                "made_at": to_micros(each.at),
+                "note": note,
+                "delivered_at": to_micros(delivered_at),
+            }
+            for note, each in sorted(made.items(), key=lambda item: (item[1].size, item[1].at))
+        ]
+        if rows:
+            with self._database.writing(durable=True) as connection:
+                connection.execute(self._rows.insert(), rows)
 
     def newest(self, *, delivered: bool = False) -> KeptCheckpoint | None:
         """Return the newest checkpoint, or the newest that the sink has accepted."""

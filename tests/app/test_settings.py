@@ -16,7 +16,7 @@ DEFAULTS = Settings.from_env({})
 def test_nothing_needs_to_be_set() -> None:
     assert DEFAULTS.database_path == Path("var/service.db")
     assert (DEFAULTS.host, DEFAULTS.port, DEFAULTS.currency) == ("127.0.0.1", 8080, "USD")
-    assert (DEFAULTS.price_per_lookup_micros, DEFAULTS.sandbox) == (0, False)
+    assert (DEFAULTS.price_per_lookup_micros, DEFAULTS.sandbox) == (None, False)
     assert DEFAULTS.lookup_cache_ttl_s == 86_400
     assert DEFAULTS.public == DEFAULTS.iss == "http://127.0.0.1:8080"
 
@@ -201,7 +201,7 @@ def test_a_demo_has_defaults_of_its_own_that_the_environment_overrides(
         monkeypatch.delenv(name_of(each.name), raising=False)
     assert Settings.load() == DEFAULTS
     demo = Settings.load(demo=True)
-    assert (demo.sandbox, demo.price_per_lookup_micros) == (True, 5_000)
+    assert (demo.sandbox, demo.network_base_plan) == (True, "demo-base")
     monkeypatch.setenv("PRICE_PER_LOOKUP", "0.01")
     assert Settings.load(demo=True).price_per_lookup_micros == 10_000
     assert Settings.load(demo=True).sandbox

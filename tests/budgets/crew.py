@@ -57,6 +57,7 @@ class Crew:
         self._lend_news()
         self.web.keys.ensure()
         self.web.webhook_key.ensure()
+        self.web.prices.look()  # As a thread of it does each second.
         self.settle()
 
     @property

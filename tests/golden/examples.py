@@ -18,6 +18,7 @@ from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator as StaffOperator
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.paid_price import Repayment
+from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
 from domain.accounts.refund_by_hand import Refundable
 from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
@@ -183,6 +184,8 @@ EVENTS: tuple[Event, ...] = (
     event(Adjustment.Rejected, actor="operator:6"),
     created(ApprovalLimit.Opened, "approval_limit"),
     event(ApprovalLimit.Set, above_micros=100_000_000, actor="operator:5"),
+    created(LookupPrice.Opened, "price"),
+    event(LookupPrice.Set, amount_micros=5_000, currency="EUR", actor="operator:5"),
     created(
         Proposal.Made,
         "proposal",

@@ -134,6 +134,11 @@ def test_the_catalogue(net: Net) -> None:
     net.run("plans", "disable", MISSING)
     net.run("plans", "sync", "simulated", "--dry-run")
     net.run("plans", "sync", "esimgo")
+    net.run("prices", "lookup")
+    net.run("prices", "lookup", "0.006")
+    net.run("prices", "lookup", "0.007", PRICE_PER_LOOKUP="0.006")
+    net.run("prices", "lookup", "free")
+    net.print("prices", "lookup")
 
 
 def test_work_that_waits(net: Net) -> None:

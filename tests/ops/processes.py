@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.watch.metrics import PREFIX
+from app.watch.gauges import PREFIX
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
 from tests.servers.running import free_port

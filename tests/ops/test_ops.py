@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from app.watch.metrics import PREFIX
+from app.watch.gauges import PREFIX
 from tests.app.cli.shell import ROOT
 from tests.ops.processes import names_in, until_ready, watched
 from tests.ops.rules import SELECTOR, Rule, metrics_in, read_rules
@@ -26,15 +26,14 @@ ELSEWHERE = "amqp://127.0.0.1:1"  # `web` needs no broker, but will not run with
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The names of all metrics of real processes, `serve` and `web`; those with our prefix."""
+    """The names of all metrics of real processes, `serve` and `web`."""
     home = tmp_path_factory.mktemp("shown")
     with watched(home, "serve") as serve:
         until_ready(serve)
         with watched(home, "web", BROKER_URL=ELSEWHERE, WEB_WORKERS="1") as web:
             until_ready(web)
             assert web.get("/livez", web.port)[0] == 200
-            names = names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
-            return {name for name in names if name.startswith(PREFIX)}
+            return names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
 
 
 def test_an_expression_is_understood() -> None:
@@ -48,7 +47,8 @@ def test_an_alert_says_how_bad_it_is_and_what_to_do(rule: Rule) -> None:
     name, labels, annotations = rule.name, rule.labels, rule.annotations
     assert labels["severity"] in {"critical", "warning"}
     assert len(annotations["summary"]) > 10
-    assert annotations["runbook"] == f"docs/operations.md#{name.lower()}"
+    book = f"https://{{{{ $externalLabels.runbooks }}}}#{name.lower()}"
+    assert annotations["runbook_url"] == book
     paragraph = HANDBOOK.partition(f"\n### {name}\n")[2].partition("\n#")[0]
     assert len(paragraph.split()) > 20, f"docs/operations.md does not tell what to do on {name}"
 
@@ -64,8 +64,19 @@ def test_an_alert_looks_at_no_metric_of_anybody_else(rule: Rule) -> None:
     assert all(matchers.startswith('{job="carrier-links"') for _, matchers in selectors)
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_an_alert_keeps_the_labels_that_name_what_it_is_about(rule: Rule) -> None:
+    """The installation always; the process, if the summary names it."""
+    grouped = re.findall(r"\b(?:sum|max|min|count)\b(?: by \(([^)]*)\))?", rule.fields["expr"])
+    assert all(labels.split(", ")[0] == "job" for labels in grouped)
+    if "$labels.instance" in rule.annotations["summary"]:
+        assert all("instance" in labels for labels in grouped)
+
+
 def test_the_scrape_configuration_names_each_process_and_the_job_of_the_alerts() -> None:
-    (job,) = yaml.safe_load((ROOT / "ops" / "prometheus.yml").read_text("utf-8"))["scrape_configs"]
+    prometheus = yaml.safe_load((ROOT / "ops" / "prometheus.yml").read_text("utf-8"))
+    assert set(prometheus["global"]["external_labels"]) == {"runbooks"}
+    (job,) = prometheus["scrape_configs"]
     processes = re.findall(r"-m app (?!migrate)(\w+)$", PROCFILE, re.MULTILINE)
     assert (job["job_name"], set(job["dns_sd_configs"][0]["names"])) == (
         "carrier-links",
@@ -99,9 +110,18 @@ def test_the_dashboard_names_only_metrics_that_exist(shown: set[str]) -> None:
     assert named - shown == set()
 
 
+def test_the_dashboard_shows_one_installation_of_those_under_one_prometheus() -> None:
+    texts = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    for text in texts:
+        selectors = SELECTOR.findall(text)
+        assert {name for name, _ in selectors} == metrics_in(text)
+        assert all(matchers.startswith('{job="$job"') for _, matchers in selectors)
+
+
 def test_the_dashboard_can_be_imported_anywhere() -> None:
-    (variable,) = DASHBOARD["templating"]["list"]
-    assert (variable["name"], variable["type"]) == ("datasource", "datasource")
+    source, job = DASHBOARD["templating"]["list"]
+    assert (source["name"], source["type"]) == ("datasource", "datasource")
+    assert job["query"] == f"label_values({PREFIX}build_info, job)"
     panels = DASHBOARD["panels"]
     assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
     assert len({panel["id"] for panel in panels}) == len(panels)
@@ -112,13 +132,13 @@ def test_the_dashboard_can_be_imported_anywhere() -> None:
 def test_the_handbook_lists_every_metric_and_no_other(shown: set[str]) -> None:
     table = HANDBOOK.partition("## Metrics")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    listed = {PREFIX + name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}
-    assert listed == families
+    assert listed == {name.removeprefix(PREFIX) for name in families}
 
 
 def test_every_metric_is_looked_at_by_an_alert_or_a_panel(shown: set[str]) -> None:
     text = json.dumps(DASHBOARD) + Path(ROOT / "ops" / "alerts.yml").read_text("utf-8")
     families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown}
-    of_every_process = {name for name in families if name.startswith(f"{PREFIX}process_")}
-    assert {name for name in families - of_every_process if name not in text} == set()
+    ours = {name for name in families if name.startswith(PREFIX)}
+    assert {name for name in ours if name not in text} == set()

@@ -151,7 +151,7 @@ def _account_of(parts: Container, caller: Caller) -> Account:
         organization=Whose.of(organization),
         client=Client(client.client_id, client.scopes),
         prices=Prices(
-            format_amount(settings.lookup_price_micros(organization.price_micros)),
+            format_amount(parts.prices.of_lookup(organization.price_micros)),
             format_amount(organization.monthly_link_fee_micros),
             settings.currency,
         ),

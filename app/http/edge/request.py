@@ -30,13 +30,17 @@ REQUEST_ID = r"^[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
 
 # What no part of an id may look like, because it is kept for ever, unencrypted: a phone number (a
-# plus, or ten digits by themselves), the number of a SIM (IMSI, ICCID), an activation code, a
-# secret of ours, a token (RFC 7519). A UUID may end in twelve digits.
+# plus, or ten digits, also beside letters and divided), the number of a SIM (IMSI, ICCID), an
+# activation code, a secret of ours, a token (RFC 7519).
 _PERSONAL = re.compile(
-    r"\+(?:[.:/-]?[0-9]){7}|(?<![0-9A-Za-z])[0-9]{10,22}(?![0-9A-Za-z])"
+    r"\+(?:[^0-9A-Za-z]*[0-9]){7}|[0-9](?:[^0-9A-Za-z]*[0-9]){9}"
     r"|[Ll][Pp][Aa]:|cls_|opk_|whsec_|eyJ"
 )
-_UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
+# What is made by chance may hold ten digits: UUIDs, and the long hexadecimal ids of traces.
+_RANDOM = re.compile(
+    r"\b(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+    r"|(?=[0-9]*[A-Fa-f])[0-9A-Fa-f]{32,})\b"
+)
 
 # A query as nearly all are, in which only the plus is encoded. Werkzeug, which reads all others,
 # would take ten times as long.
@@ -103,7 +107,7 @@ CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
     """Return the id that a request brings; if that is not allowed, a new one."""
-    if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_UUID.sub("", given)):
+    if _REQUEST_ID.fullmatch(given) and not _PERSONAL.search(_RANDOM.sub("x", given)):
         return given
     return str(new_id())
 

@@ -1,10 +1,105 @@
-"""Postings in cents: how they are rounded, and divided among files."""
+"""Postings in cents: how they are rounded, for whom, and divided among files."""
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import date
+from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from app.books.journal import Booked, Move, in_cents, parts
+from app.books.journal import (
+    CENT,
+    DEFAULT,
+    Booked,
+    Move,
+    book,
+    in_cents,
+    moves_of,
+    of_program,
+    parts,
+)
+from app.books.postings import WALLETS
+from app.books.statements import statements_of
+from app.books.trial_balance import month_balance
+from app.cli.import_files import read_account_file
+from tests.installation import Installation, Process, SetClock
+from tests.projections.a_year import Year
+from tests.projections.histories import look_up
+from tests.seeds import sqlite_seed
+from tests.workers.fees import moment
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(moment("2026-01-20"))
+
+
+@pytest.fixture
+def process(tmp_path: Path, clock: SetClock) -> Iterator[Process]:
+    with closing(Installation(tmp_path, like=sqlite_seed())) as made:
+        yield made.process(clock)
+
+
+def single(process: Process, month: str) -> list[Booked]:
+    log = process.log
+    return [*book(moves_of(log, month), month_balance(log, month), month, single=True)]
+
+
+def cents(booked: list[Booked]) -> dict[tuple[UUID | None, str], int]:
+    """Return what the postings of each organization (None: of all) debit each account with."""
+    found = Counter[tuple[UUID | None, str]]()
+    for each in booked:
+        found[each.move.organization_id, each.debit] += each.cents
+        found[each.move.organization_id, each.credit] -= each.cents
+    return found
+
+
+def test_two_customers_at_half_a_cent_each_have_their_own(
+    process: Process, clock: SetClock
+) -> None:
+    owners = [process.organization("1.00") for _ in range(2)]
+    clock.forward(days=20)
+    process.month_end.run()
+    for _ in range(15):
+        for owner in owners:
+            look_up(process, owner)
+    clock.forward(days=20)
+    process.month_end.run()
+    found = cents(single(process, "2026-02"))
+    for owner in owners:  # 0.075 of 0.925 in the wallet, which was 1.00.
+        assert found[owner, "Income:Lookup"] == -8
+        assert found[owner, WALLETS] == 7
+        assert found[owner, "Rounding"] == 1
+    assert found[None, "Income:Lookup"] == 1  # Of 0.15 in all.
+    assert found[None, WALLETS] == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_postings_of_each_organization_add_up_to_its_statement_within_a_cent(
+    process: Process, clock: SetClock, seed: int
+) -> None:
+    year = Year(process, clock, seed, wallets=4)
+    for _ in range(160):
+        year.trade(3.0)
+    months = [f"2026-{month:02}" for month in range(1, 9)]
+    for month in months:
+        booked, posted = single(process, month), cents(single(process, month))
+        assert len({each.number for each in booked if each.move.organization_id}) == sum(
+            1 for each in booked if each.move.organization_id
+        )
+        for each in statements_of(process.log, month).statements:
+            moved = each.closing_micros - each.opening_micros
+            assert abs(-posted[each.organization_id, WALLETS] * CENT - moved) <= CENT
+            lines = {
+                kind: line.credit_micros - line.debit_micros for kind, line in each.lines.items()
+            }
+            deposits = -posted[each.organization_id, "Assets:Deposits"]
+            assert abs(deposits * CENT + lines.get("deposit", 0)) <= CENT
+        for opening, after in month_balance(process.log, month).lines:
+            its = sum(n for (_, account), n in posted.items() if account == after.account)
+            assert its == in_cents(after.micros) - in_cents(opening.micros)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +131,13 @@ def test_a_journal_is_whole_in_one_file(lengths: tuple[int, ...], files: list[in
     divided = [*parts(every, 4)]
     assert [len(each) for each in divided] == files
     assert [each for part in divided for each in part] == every
+
+
+def test_what_a_program_has_under_one_account_is_not_posted_to_itself() -> None:
+    its = [
+        Booked("1", "Rounding", each, 1, MOVE) for each in ("Expenses:Adjustments", "Income:Lookup")
+    ]
+    own = read_account_file(DEFAULT.read_bytes())["xero"]
+    one = {"accounts": {**own["accounts"], "Rounding": own["accounts"]["Expenses:Adjustments"]}}
+    assert [*of_program(its, "USD", own)] == its
+    assert [*of_program(its, "USD", one)] == its[1:]

@@ -23,7 +23,7 @@ def listed(shell: Shell) -> list[tuple[str, str, str]]:
 
 
 def test_those_who_only_sign_checkpoints_can_tell_their_key(nowhere: Shell) -> None:
-    made = nowhere.json("keys", "rotate", "--checkpoints")
+    made = nowhere.json("keys", "rotate", "checkpoints")
     assert nowhere.json("keys", "list") == {"data": [made]}
 
 

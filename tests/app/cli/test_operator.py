@@ -52,6 +52,7 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         "links import": [file],
         "plans sync": ["simulated"],
         "plans price": [one, "1"],
+        "prices lookup": ["1"],
         **{f"plans {each}": [one] for each in ("enable", "disable")},
         **{f"plans {each}": [one, one] for each in ("exclude", "include")},
         **{f"providers {each}": ["simulated"] for each in ("drain", "resume")},

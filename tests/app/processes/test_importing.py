@@ -2,21 +2,28 @@
 
 import io
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from app.processes.importing import import_log
 from domain.errors import NotPossible, WrongCurrency
+from projections.audit.checkpoint import verifier_key
 from projections.audit.export import Export, NoExport, event_of, read_export
 from projections.audit.tree import leaf_hash, root_of
+from projections.stores.checkpoints import KeptCheckpoint
+from tests.app.cli.shell import Shell
 from tests.installation import (
     Installation,
     Process,
+    SetClock,
     installation,
     migrated,
     process,
@@ -238,3 +245,77 @@ def test_parts_follow_each_other_in_one_tree(process: Process) -> None:
     root = root_of(leaf_hash(*row) for row in process.log.stored(0, 10))
     assert parts[-1].tree.root() == whole.tree.root() == root
     assert [part.events for part in parts] == [2, 2, 1]
+
+
+class Kept(NamedTuple):
+    """A log with a closed month, its export, and the checkpoints of its sink, one of them newer."""
+
+    process: Process
+    file: Path
+    notes: Path
+
+
+@pytest.fixture
+def kept(installation: Installation, tmp_path: Path) -> Kept:
+    installation.environment["CHECKPOINT_LAG_S"] = "0"
+    clock = SetClock(datetime(2026, 2, 20, tzinfo=UTC))
+    process = installation.process(clock)
+    process.organization("5")
+    file, notes = tmp_path / "log.jsonl", tmp_path / "notes"
+    notes.mkdir()
+    for days in (0, 10, 1, 1):
+        clock.forward(days=days)
+        process.month_end.run()
+        process.tree_keeper.catch_up()
+        process.checkpoints.run()
+        file.write_bytes(exported(process))
+        process.organization("5")
+    for each in process.checkpoint_store.all():
+        assert isinstance(each, KeptCheckpoint)
+        (notes / f"{9 - each.number}.txt").write_text(each.signed.note)  # In another order.
+    # The last one was made behind the export.
+    process.tree_keeper.catch_up()
+    (notes / "9.txt").write_text(process.checkpoints.make().signed.note)
+    return Kept(process, file, notes)
+
+
+def shell_of(installation: Installation) -> Shell:
+    return Shell(installation.directory, installation.environment)
+
+
+def test_an_import_with_the_checkpoints_kept_beside_it_keeps_those_of_statements(
+    elsewhere: Installation, kept: Kept
+) -> None:
+    process, file, notes = kept
+    (closed_at,) = (
+        row.position for row in process.log.stored(0, 99) if row.topic == "month.closed"
+    )
+    note, count = process.statement_checkpoint(closed_at), len([*notes.iterdir()])
+    assert note is not None
+    told = shell_of(elsewhere).run("audit", "import", file, "--checkpoints", notes)
+    assert told.stderr.count("signs events behind the end of the export, and was left out") == 1
+    target = elsewhere.process()
+    assert target.statement_checkpoint(closed_at) == note
+    assert len([*target.checkpoint_store.all()]) == count - 1
+    assert target.checkpoint_store.undelivered(9) == []
+    assert shell_of(elsewhere).json("audit", "verify")["ok"]
+
+
+def test_a_checkpoint_of_another_log_or_key_is_refused_and_nothing_is_written(
+    elsewhere: Installation, kept: Kept
+) -> None:
+    process, file, notes = kept
+    shell, one = shell_of(elsewhere), notes / "8.txt"
+    (public_key,) = (key.public_key for key in process.checkpoint_keys.live())
+    command = ("audit", "import", file, "--checkpoints", notes)
+    other = verifier_key("a", Ed25519PrivateKey.generate().public_key().public_bytes_raw())
+    assert "which signed it, is not known here" in shell.refusal(*command, "--key", other)
+    text = one.read_text()
+    root = text.splitlines()[2]
+    one.write_text(text.replace(root, b64encode(bytes(32)).decode()))
+    assert f"{one}: what it signed" in shell.refusal(*command)
+    ours = verifier_key(text.splitlines()[0], public_key)
+    assert f"{one}: its signature by key" in shell.refusal(*command, "--key", ours)
+    assert elsewhere.process().log.head() == 0
+    one.write_text(text)
+    assert shell.run(*command, "--key", ours).exit_code == 0

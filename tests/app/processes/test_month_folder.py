@@ -1,6 +1,7 @@
 """`months folder`: its files agree with each other and the verifier, and are the same for ever."""
 
 import csv
+import dataclasses
 import errno
 import os
 import re
@@ -15,17 +16,18 @@ from decimal import ROUND_HALF_UP, Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 from msgspec.structs import replace
 
-from app.books.journal import DEFAULT, FORMS, Booked, book, daily, moves_of
+from app.books.journal import DEFAULT, EARLIER, FORMS, Booked, book, daily, moves_of
 from app.books.postings import PLAY_MONEY
 from app.books.reader import Selection, read_transactions
 from app.books.trial_balance import month_balance
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
-from app.processes.month_folder import Made, make_folder
+from app.processes.month_folder import Made, check_folder, make_folder
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
@@ -211,7 +213,7 @@ def test_a_single_posting_names_its_organization(own: Path) -> None:
 def test_on_each_day_an_account_holds_in_cents_what_has_moved_by_then(
     trade: Trade, made: Made, booked: list[Booked]
 ) -> None:
-    moves = [*moves_of(trade.process.log, MONTH)]
+    moves = [it for it in moves_of(trade.process.log, MONTH) if it.day > EARLIER]
     rows = {row["account"]: row for row in table(made.out / "trial-balance.csv")}
     for account in ("Income:Lookup", "Income:Bulk-lookup", "Assets:Deposits"):
         start = rows[account]["opening"]
@@ -352,6 +354,97 @@ def test_what_is_there_already_is_never_touched(trade: Trade, made: Made, tmp_pa
         with pytest.raises(NotPossible, match="is not empty, and no folder of a month"):
             make_folder(trade.process, MONTH, ACCOUNTS, place, ignore_progress)
     assert [each.name for each in tmp_path.iterdir()] == ["letter"]
+
+
+def check(trade: Trade, directory: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return how files of a kept folder differ, in money and in dress."""
+    called = read_account_file((directory / "journal" / "accounts.json").read_bytes())
+    found = check_folder(trade.process, directory, called, ignore_progress)
+    assert found.month == MONTH
+    money, dress = (
+        {it["file"]: it["difference"] for it in its} for its in (found.money, found.dress)
+    )
+    return money, dress
+
+
+def edit(directory: Path, name: str, before: str, after: str) -> str:
+    """Change a file of a kept folder; `before` is a pattern that it has."""
+    data = (directory / name).read_bytes().decode("latin-1")
+    assert re.search(before, data), name
+    (directory / name).write_bytes(re.sub(before, after, data, count=1).encode("latin-1"))
+    return name
+
+
+def test_a_kept_folder_is_what_the_log_gives(trade: Trade, own: Path) -> None:
+    assert check(trade, own) == ({}, {})
+
+
+def test_a_kept_folder_that_says_something_else_is_a_matter_of_money(
+    trade: Trade, own: Path
+) -> None:
+    kept = trade.home / f"edited-{own.name}"
+    shutil.copytree(own, kept)
+    other = table(own / "index.csv")[1]
+    edited = {
+        edit(kept, name, before, after)
+        for name, before, after in (
+            (f"statements/{MONTH}-000001.json", r'"debit":"', '"debit":"1'),
+            (f"statements/{MONTH}-000001.csv", r"(?<=\d)\r?\n", r"1\n"),
+            (f"statements/{MONTH}-000001.html", r"<td>(?=[0-9])", "<td>1"),
+            (f"statements/{MONTH}-000002.html", other["organization"], str(UUID(int=1))),
+            ("index.html", r"<td>(?=[0-9])", "<td>1"),
+            ("index.csv", HOSTILE[:4], "Mallory"),
+            ("trial-balance.csv", "USD", "EUR"),
+            ("margin-by-plan.csv", r"(?<=\d),USD", "1,USD"),
+            ("checkpoint.txt", "time 2026", "time 2027"),
+            ("verdict.txt", "^ok ", "FAILED"),
+            (
+                f"journal/EXTF_Buchungsstapel_{MONTH}_USD_001.csv",
+                r'"S";"USD";;;;\d',
+                '"S";"USD";;;;9',
+            ),
+            (f"journal/xero-manual-journals_{MONTH}_USD_001.csv", ",605,", ",606,"),
+            (f"journal/quickbooks-journal-entries_{MONTH}_USD_001.csv", "Sales", "Shares"),
+        )
+    }
+    gone, added = f"statements/{MONTH}-000003.json", "journal/more.csv"
+    (kept / gone).unlink()
+    (kept / added).write_text("1\n")
+    (kept / "mine.txt").write_text("my notes")
+    money, dress = check(trade, kept)
+    assert money.pop(gone) == "is gone"
+    assert money.pop(added) == dress.pop("mine.txt") == "is not of this folder"
+    assert {*money} == edited
+    assert dress == {}
+
+
+def test_a_kept_folder_of_another_issuer_and_release_is_only_dressed_otherwise(
+    trade: Trade, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = trade.home / f"dressed-{own.name}"
+    shutil.copytree(own, kept)
+    edited = {
+        edit(kept, name, before, after)
+        for name, before, after in (
+            (f"statements/{MONTH}-000001.html", "<style>", "<style>p { margin: 2rem }"),
+            (f"statements/{MONTH}-000001.csv", "Carrier & Co., 1 Street", "Carrier"),
+            (f"statements/{MONTH}-000001.json", r'"final":true,', ""),
+            ("index.html", "What the verifier says", "Verdict of the verifier"),
+            ("verdict.txt", "signed by", "by"),
+            (f"journal/EXTF_Buchungsstapel_{MONTH}_USD_001.csv", '"Assets:D', '"D')
+            if own.name.endswith("daily")
+            else (f"journal/EXTF_Buchungsstapel_{MONTH}_USD_001.csv", '"Deposits', '"D'),
+        )
+    }
+    monkeypatch.setattr(
+        trade.process, "settings", dataclasses.replace(trade.process.settings, issuer="Other")
+    )
+    money, dress = check(trade, kept)
+    assert dress.pop("") == "it was made with another ISSUER"
+    assert (money, {*dress}) == ({}, edited)
+    edit(kept, "index.html", "<title>Books", "<title>Book")
+    with pytest.raises(NotPossible, match=r"its index\.html is not that of a month"):
+        check(trade, kept)
 
 
 def test_an_empty_directory_and_a_link_to_one_are_filled(trade: Trade, made: Made) -> None:

@@ -77,12 +77,15 @@ def _bearers(forge: Forge) -> dict[str, str]:
         "no client": forge.with_claims(client_id=GONE),
         "subject and client empty": forge.with_claims(sub="", client_id=""),
         "subject and client a number": forge.with_claims(sub=7, client_id=7),
+        "subject and client with a NUL": forge.with_claims(sub="cl_\0", client_id="cl_\0"),
+        "subject and client of half a letter": forge.with_claims(sub="\ud800", client_id="\ud800"),
         "no scope": forge.with_claims(scope=GONE),
         "a scope that is a list": forge.with_claims(scope=["lookup"]),
         "a scope that is null": forge.with_claims(scope=None),
         "no jti": forge.with_claims(jti=GONE),
         "a jti that is a number": forge.with_claims(jti=7),
         "an empty jti": forge.with_claims(jti=""),
+        "a jti with a NUL": forge.with_claims(jti="a\0b"),
     }
 
 

@@ -1,15 +1,25 @@
 """Each message that is worked on is one line and one count, and names the request behind it."""
 
 import logging
+import re
 from uuid import UUID
 
 import pytest
+from dramatiq import Message as DramatiqMessage
 from dramatiq import Worker
 from prometheus_client import generate_latest
 
 from app.watch import logging as observability
 from domain.lookups.bulk_commands import BulkRequest
-from tests.installation import PRICE_MICROS, CountingProvider, Installation, Process, numbers
+from tests.app.cli.shell import ROOT
+from tests.installation import (
+    PRICE_MICROS,
+    CountingProvider,
+    Installation,
+    Process,
+    numbers,
+    sqlite_only,
+)
 from workers.routes import Message
 
 
@@ -68,6 +78,22 @@ def test_a_message_that_fails_is_a_line_for_each_attempt(
     assert [(each["outcome"], each["error"]) for each in lines(caplog, job_id)] == [
         ("failed", "ZeroDivisionError")
     ] * 2
+
+
+@sqlite_only("the lines do not depend on the database")
+def test_the_lines_of_a_dead_letter_are_those_that_its_page_names(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    book = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    page = " ".join(book.partition("### DeadLetters\n")[2].partition("\n#")[0].split())
+    process = installation.process(provider=CountingProvider())
+    process.broker.enqueue(DramatiqMessage("lookup", "of_another_release", (), {}, {}))
+    work_on(process, Message("work_slice", "lookup", (job_of(process, "r"), 0)))
+    written = [record.getMessage() for record in caplog.records]
+    named = re.findall(r"`([^`]+)`", page)
+    for text in ("worked", "Received message for undefined actor"):
+        assert text in named
+        assert any(line.startswith(text) for line in written)
 
 
 def test_after_its_end_no_line_names_the_work() -> None:

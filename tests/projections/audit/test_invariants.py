@@ -74,6 +74,8 @@ def test_what_operators_do_by_the_rules_is_right(forger: LinkForger) -> None:
     proposal = operators.proposed(forger, 11, 2)
     forger.write(operators.approved(proposal, operators.by(forger, 3)))
     operators.booked(forger, 11, operators.by(forger, 3))
+    operators.write(forger, operators.registered(4, ["catalogue"], operators.by(forger, 1)))
+    operators.prices_set(forger, operators.by(forger, None), operators.by(forger, 4))
     assert forger.failures() == []
 
 

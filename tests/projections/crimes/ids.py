@@ -12,6 +12,7 @@ from domain.accounts.currency import Ledger
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
 from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import Adjustment, Wallet
@@ -34,6 +35,7 @@ FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     "wallet": lambda f: Wallet.open(uuid4(), "USD", f.cause),
     "ledger": lambda f: Ledger.open("USD", f.cause),
     "approval_limit": lambda f: ApprovalLimit.open(f.cause),
+    "price": lambda f: LookupPrice.open(f.cause),
     "proposal_of_a_deposit": lambda f: Proposal.of_deposit(f.organization_id, 5, "r-1", f.cause),
     "proposal_of_a_refund": lambda f: Proposal.of_refund(
         f.organization_id, uuid4(), HandRefund(uuid4(), "r-1", "why", 5, {}), 5, f.cause

@@ -6,6 +6,7 @@ from uuid import uuid4
 from domain.accounts.approvals import LIMIT_ID, ApprovalLimit, Proposal
 from domain.accounts.operators import Operator, Right, operator_id
 from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.prices import LookupPrice
 from domain.accounts.wallet import Deposit
 from domain.cause import Cause
 from domain.log.aggregate import Event, Root
@@ -117,6 +118,26 @@ def an_organization_made_by_nobody(forger: LinkForger) -> int:
     return write(staffed(forger), Organization.register(uuid4(), by(forger, None), name="Acme"))
 
 
+def prices_set(forger: LinkForger, *causes: Cause, currency: str = "USD") -> int:
+    """Set a price for each cause; return the position of the last one."""
+    price = LookupPrice.open(causes[0])
+    for number, cause in enumerate(causes):
+        price.set(5_000 + number, currency, cause)
+    return write(forger, price)
+
+
+def a_second_price_set_by_nobody(forger: LinkForger) -> int:
+    return prices_set(staffed(forger), *(by(forger, None) for _ in range(2)))
+
+
+def a_price_set_without_the_right(forger: LinkForger) -> int:
+    return prices_set(staffed(forger), by(forger, None), by(forger, 2))
+
+
+def a_price_in_another_currency(forger: LinkForger) -> int:
+    return prices_set(forger, by(forger, None), currency="EUR")
+
+
 CRIMES: dict[Crime, str] = {
     a_deposit_by_one_who_is_revoked: "without the right money",
     a_deposit_by_a_client_without_the_scope: "without the right money",
@@ -126,4 +147,7 @@ CRIMES: dict[Crime, str] = {
     an_operator_made_without_the_right: "without the right keys",
     a_key_made_for_another_without_the_right: "without the right keys",
     an_organization_made_by_nobody: "without the right money",
+    a_second_price_set_by_nobody: "without the right catalogue",
+    a_price_set_without_the_right: "without the right catalogue",
+    a_price_in_another_currency: "is not the currency of this log",
 }

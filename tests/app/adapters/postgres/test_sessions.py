@@ -1,5 +1,6 @@
 """What the server is told of our sessions, and what becomes of one that stands still."""
 
+from contextlib import suppress
 from datetime import UTC, timedelta
 from threading import Event, Thread
 from typing import Any
@@ -15,7 +16,7 @@ from app.adapters.postgres.log import POOL_MAX
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
 from projections.engine.database import KEPT_FREE, is_outage
-from tests.installation import Installation, postgresql_only
+from tests.installation import Installation, postgresql_only, wait_until
 from tests.projections.looking import places, register
 from tests.tidy.source import ROOT
 
@@ -102,7 +103,15 @@ def test_sessions_of_a_server_that_turned_read_only_are_left_and_stop_no_read_mo
             views.exec_driver_sql("DELETE FROM follower_positions WHERE name = 'nobody'")
         assert is_outage(raised.value)
         connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
-    register(process, 3)  # By the same process, on other sessions.
+
+    def can_write() -> bool:
+        with suppress(ServiceUnavailable):
+            return bool(register(process, 3))
+        return False
+
+    # By the same process, on other sessions. One that was being opened while the server was
+    # read-only may come into the pool late; it costs a refusal and is left as well.
+    wait_until(can_write)
     process.projector.catch_up()
     assert all(each.failure is None for each in process.positions.all(process.views).values())
 

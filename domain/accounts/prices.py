@@ -1,0 +1,112 @@
+"""What a lookup costs every organization that has no price of its own.
+
+The setting PRICE_PER_LOOKUP becomes the first price in the log, and from then on only a command
+changes it: a setting could be another one in each process, and nobody could check it later.
+"""
+
+import time
+from math import inf
+from typing import Self
+
+from domain.accounts.currency import Currency
+from domain.at_once import may_wait
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, sets
+from domain.log.log import Log, retry_on_conflict
+
+# A process reads the price each second; one that was stopped reads it before it charges again.
+STALE_S = 3.0
+
+
+class LookupPrice(LoadedFromNewest):
+    """The price of a lookup; the log has one such stream."""
+
+    TOPIC = "price"
+
+    class Event(LoadedFromNewest.Event):
+        """The newest event is the whole state."""
+
+    class Opened(Event, Created):
+        """Saved together with the first price."""
+
+        TOPIC = "price.opened"
+        SETS = sets(amount_micros=None, currency=None)
+
+    class Set(Event, ByOperator):
+        """It holds from the next event on. The first has no actor: it is that of the setting."""
+
+        TOPIC = "price.set"
+        SETS = sets("amount_micros", "currency")
+
+        amount_micros: int
+        currency: str
+
+    amount_micros: int | None
+    currency: str | None
+
+    @classmethod
+    def open(cls, cause: Cause) -> Self:
+        return cls.begin(cls.Opened, cause, PRICE_ID)
+
+    def set(self, amount_micros: int, currency: str, cause: Cause) -> None:
+        """Set the price of all lookups to come."""
+        self.record(self.Set, cause, amount_micros=amount_micros, currency=currency)
+
+    def restore(self, event: Event) -> None:
+        """Do nothing: the newest event sets everything."""
+
+
+class Prices:
+    """The price as of the last look; only `look` reads the log.
+
+    While the log has none, that of the setting holds (`setting_micros`; None: it is not set).
+    """
+
+    def __init__(self, log: Log, currency: Currency, setting_micros: int | None) -> None:
+        self._log = log
+        self._currency = currency
+        self._micros = self._default_micros = setting_micros or 0
+        self.looked_s = -inf
+
+    def of_lookup(self, own_micros: int | None) -> int:
+        """Return what a lookup costs an organization: its own price, or that of all."""
+        if own_micros is not None:
+            return own_micros
+        if time.monotonic() - self.looked_s > STALE_S:
+            may_wait("price of a lookup", self.look)
+            self.look()
+        return self._micros
+
+    def look(self) -> LookupPrice | None:
+        """Read the log; return what it says. Raises what the log raises."""
+        found = self._log.find(LookupPrice, PRICE_ID)
+        known = None if found is None else found.amount_micros
+        self._micros = self._default_micros if known is None else known
+        self.looked_s = time.monotonic()
+        return found
+
+    def begin(self, amount_micros: int, cause: Cause) -> None:
+        """Set the first price, unless there is one."""
+        self._append(amount_micros, cause, only_first=True)
+
+    def set(self, amount_micros: int, cause: Cause) -> None:
+        """Set the price from now on."""
+        self._append(amount_micros, cause, only_first=False)
+
+    def _append(self, amount_micros: int, cause: Cause, *, only_first: bool) -> None:
+        def changed() -> list[LookupPrice]:
+            price = self._log.find(LookupPrice, PRICE_ID) or LookupPrice.open(cause)
+            price.set(amount_micros, self._currency.code, cause)
+            return [price]
+
+        def attempt() -> None:
+            known = self.look()
+            if known is None or not (only_first or known.amount_micros == amount_micros):
+                self._currency.append(changed, cause)
+                self.look()
+
+        retry_on_conflict(attempt)
+
+
+PRICE_ID = derive_id("price")

@@ -1,0 +1,72 @@
+"""`prices`: the price of a lookup is in the log; a setting is only the first one."""
+
+from contextlib import closing
+from threading import Event
+
+import pytest
+
+from app.processes.demo import prepare_demo
+from app.processes.readiness import wait_until_ready
+from app.settings import WrongSetting
+from domain.accounts.prices import PRICE_ID, LookupPrice
+from tests.app.cli.shell import Shell
+
+
+def start(shell: Shell) -> None:
+    """Start as every process does."""
+    with closing(shell.container()) as container:
+        assert wait_until_ready(container, Event())
+
+
+def prices(shell: Shell) -> list[tuple[int, str, str | None]]:
+    """Return every price that the log holds, with who has set it."""
+    with closing(shell.container()) as container:
+        history = container.log.history(PRICE_ID)
+    found = [event for event in history if isinstance(event, LookupPrice.Set)]
+    return [(each.amount_micros, each.currency, each.actor) for each in found]
+
+
+def test_the_setting_becomes_the_price_at_the_first_start_alone(shell: Shell) -> None:
+    start(shell)  # It is not set, so there is none.
+    assert prices(shell) == []
+    for _ in range(2):
+        start(shell.having(PRICE_PER_LOOKUP="0.005"))
+    start(shell)
+    assert prices(shell) == [(5_000, "USD", None)]
+
+
+def test_a_process_with_another_price_does_not_start(shell: Shell) -> None:
+    start(shell.having(PRICE_PER_LOOKUP="0.005"))
+    shell.run("prices", "lookup", "0.02")
+    for wrong in ("0.005", "0"):
+        with pytest.raises(WrongSetting, match=r"PRICE_PER_LOOKUP is .* `prices lookup 0\.0") as it:
+            start(shell.having(PRICE_PER_LOOKUP=wrong))
+        assert "0.02 in the log" in str(it.value)
+    start(shell.having(PRICE_PER_LOOKUP="0.02"))
+    start(shell)
+    found = shell.having(PRICE_PER_LOOKUP="0.005").run("doctor", status=1).output
+    assert "no process starts again" in found
+
+
+def test_the_price_is_shown_and_set_once(shell: Shell) -> None:
+    assert shell.json("prices", "lookup") == {"price": "0.00", "currency": "USD", "since": None}
+    for _ in range(2):
+        assert shell.json("prices", "lookup", "0.02")["price"] == "0.02"
+    ((micros, currency, actor),) = prices(shell)
+    assert (micros, currency) == (20_000, "USD")
+    assert str(actor).startswith("os:")
+    warned = shell.having(PRICE_PER_LOOKUP="0.02").run("prices", "lookup", "0.03").stderr
+    assert "unset it, or run `prices lookup 0.02`" in warned
+
+
+def test_a_held_copy_adds_no_price_to_its_log(shell: Shell) -> None:
+    shell.run("installation", "hold")
+    start(shell.having(PRICE_PER_LOOKUP="0.005"))
+    assert prices(shell) == []
+
+
+def test_a_demo_keeps_the_price_that_an_operator_has_set(shell: Shell) -> None:
+    shell.run("prices", "lookup", "0.02")
+    with closing(shell.container()) as container:
+        prepare_demo(container, [])
+    assert [micros for micros, *_ in prices(shell)] == [20_000]
