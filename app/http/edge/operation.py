@@ -54,8 +54,8 @@ MADE = {201, 202}  # The statuses whose replies have a `Location`.
 GIVEN: Mapping[Location, str] = {"query": "query", "json": "body", "headers": "headers"}
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
 UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
-# A caller that acts for no organization gets none of its refusals.
-OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
+# A caller that acts for no organization gets none of its refusals and no rate limit.
+OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE"
 OF_EVERY_ORGANIZATION = (
     "UNAUTHORIZED ORGANIZATION_NOT_FOUND ORGANIZATION_SUSPENDED ORGANIZATION_INACTIVE "
     "INSUFFICIENT_SCOPE RATE_LIMITED"
@@ -312,8 +312,7 @@ class Operation:
         """Return an example of each error."""
         if self.group.scope is None:
             said = self.doc.get("responses", {})
-            own = [problem_of(REFUSALS[code].example()) for code in self.errors.split()]
-            return [each for each in (*own, *OF_EVERY_REQUEST) if each.status not in said]
+            return [each for each in OF_EVERY_REQUEST if each.status not in said]
         wrong = {name: [problem] for name, problem in self.invalid.items()}
         types = [*([JSON] if self.replies else ()), *self.also]
         own = [ValidationFailed(wrong or {"body": [TOO_MANY_MEMBERS]}), NotAcceptable(*types)]
