@@ -85,9 +85,9 @@ def forged(tenant: Tenant, number: int = 0) -> str:
 
 @pytest.fixture
 def house(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    monkeypatch.setattr(limiter, "MIXED_S", 1_000.0)  # Nobody is alone.
+    monkeypatch.setattr(limiter, "MIXED_S", 1_000.0)  # After the first nobody is alone.
     made = House(service)
-    made.ask("/v1/plans")
+    assert made.ask("/v1/wallet", token_of(service.tenant())).status == 200
     yield made
     made.close()
 
