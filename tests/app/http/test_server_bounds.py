@@ -241,7 +241,7 @@ def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_li
         for number in range(1, COMPUTING_MAX + 1):
             served.connect(stack, WAIT)
             wait_until(lambda number=number: served.at_work == number)
-        monkeypatch.setattr(served.gateway._threads._computing, "places", 6)  # noqa: SLF001  # Fewer.
+        monkeypatch.setattr(served.gateway._threads._computing, "places", 6)  # noqa: SLF001  # So few are filled.
         quick = [QUICK.replace(b"quick", b"quick?%d" % number) for number in range(3)]
         waiting = [served.connect(stack, quick[number % 2]) for number in range(6)]
         assert b'{"ok":true}' in read_all(served.connect(stack, ALIVE[:-2] + CLOSE))

@@ -49,7 +49,9 @@ class House:
             assert self.go.wait(PATIENCE_S)
         return self._answer(environ, start)
 
-    def send(self, path: str, token: str | None = None, *more: str, method: str = "GET") -> Any:
+    def send(
+        self, path: str, token: str | None = None, *more: str, method: str = "GET"
+    ) -> Callable[[], Answer]:
         """Send a request over a connection of its own; return what reads its reply."""
         connection = self.stack.enter_context(socket.create_connection((HOST, self.port), 20))
         lines = [f"{method} {path} HTTP/1.1", "Host: a", "Connection: close", *more]
@@ -57,9 +59,8 @@ class House:
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         return lambda: Answer(read_all(connection))
 
-    def ask(self, *given: str | None, method: str = "GET") -> Answer:
-        answer: Answer = self.send(*given, method=method)()  # type: ignore[arg-type]
-        return answer
+    def ask(self, path: str, token: str | None = None, *more: str, method: str = "GET") -> Answer:
+        return self.send(path, token, *more, method=method)()
 
     def fill(self, tenant: Tenant, count: int) -> list[Callable[[], Answer]]:
         """Send so many requests that are held up."""

@@ -6,7 +6,7 @@ that asks for nothing takes the loop all the same.
 
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from time import sleep
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -57,7 +57,7 @@ def _rows(
 def _beside(crowd: str, quiet: Load, load: Load) -> Outcome:
     """Return what the quiet ones get beside a crowd; any answer but 200 ends the measurement."""
     with beside(load):
-        sleep(BEGINS_S)
+        Event().wait(BEGINS_S)
         found = outcome_of(quiet)
     told(f"beside {len(load.tokens)} on {crowd}: {_times(found)}")
     return found
