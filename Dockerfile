@@ -16,10 +16,16 @@ COPY workers workers
 RUN /venv/bin/python -m compileall -q app domain projections workers
 
 FROM python:${PYTHON}-slim-trixie
-# pg_dump and pg_restore, which `backup` and `restore` ask for: of the server of compose.yaml.
+# pg_dump and pg_restore, which `backup` and `restore` ask for, not older than the server of
+# compose.yaml. Debian keeps the newest version alone: when the build does not find this one, name it.
+ARG POSTGRESQL=17.12-0+deb13u1
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends postgresql-client-17 \
+ && apt-get install --yes --no-install-recommends postgresql-client-17=$POSTGRESQL \
  && rm -rf /var/lib/apt/lists/*
+# What `docker inspect` shows of an image.
+ARG RELEASE=local
+LABEL org.opencontainers.image.title="Carrier lookup, plans and links" \
+      org.opencontainers.image.version=$RELEASE
 RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin service
 COPY --from=build /venv /venv
 COPY --from=build /srv /srv
@@ -34,7 +40,8 @@ ENV PATH=/venv/bin:$PATH \
     PORT=8080 \
     METRICS_PORT=9100 \
     LOG_FORMAT=json
-USER service
+# By number, or `runAsNonRoot` refuses it: Kubernetes cannot know who a name is.
+USER 10001:10001
 EXPOSE 8080 9100
 VOLUME /srv/keys
 STOPSIGNAL SIGTERM

@@ -539,6 +539,11 @@ def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:
     return text
 
 
+def notify_socket(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the address at which systemd listens for this process, as sockets take it; or ""."""
+    return environment.get("NOTIFY_SOCKET", "").replace("@", "\0", 1)
+
+
 def secrets_open_to_all(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
     """Yield the settings whose secret stands in a file that every user of the machine may read.
 

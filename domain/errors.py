@@ -201,8 +201,23 @@ class IdempotencyKeyReused(Refused):
     """Raised when a key that is in use comes with another request."""
 
     code, status = "IDEMPOTENCY_KEY_REUSED", 422
-    message = "This Idempotency-Key was used for another request."
+    cause = "this Idempotency-Key was used for another request; the message says what differs"
     advice = "a new key for a new request"
+
+    def __init__(self, *differing: str, message: str = "") -> None:
+        others = " and ".join(differing)  # Names of what a request holds.
+        was = f"This Idempotency-Key was used for a request with another {others}; use a new key."
+        super().__init__(message or was)
+
+    @classmethod
+    def example(cls) -> "Refused":
+        return cls("plan_id")
+
+
+def refuse_other(differs: Mapping[str, bool]) -> None:
+    """Raise IdempotencyKeyReused with the names of what differs from the request of a key."""
+    if any(differs.values()):
+        raise IdempotencyKeyReused(*(name for name, other in differs.items() if other))
 
 
 class IdempotencyInProgress(Refused):
@@ -340,7 +355,11 @@ class LinkBusy(Refused):
     code, status = "LINK_BUSY", 409
     message = "Another change of this link is still running; try again."
     retryable = True
-    cause = "something else that changes this link still runs"
+    cause = (
+        "something else that changes this link still runs, for which a change of plans has waited "
+        "15 s, end and cancel 5 s; suspend and reactivate do not wait for a change of plans, but "
+        "5 s for the end of the link"
+    )
     advice = "the same request after `Retry-After`"
 
 

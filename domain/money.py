@@ -19,13 +19,14 @@ CURRENCIES = frozenset(
     """.split()  # noqa: SIM905  # Two hundred quotation marks would hide a wrong code.
 )
 
-_AMOUNT = re.compile(r"(?P<whole>[0-9]{1,12})(?:\.(?P<fraction>[0-9]{1,6}))?", re.ASCII)
+_AMOUNT = re.compile(r"(?P<whole>0|[1-9][0-9]{0,11})(?:\.(?P<fraction>[0-9]{1,6}))?", re.ASCII)
 
 
 def parse_amount(text: str) -> int:
     """Read a decimal string with at most six decimals, such as `"12.50"`, as micro-units.
 
-    Raises ValueError for signs, exponents, spaces, more decimals or non-ASCII digits.
+    Raises ValueError for signs, exponents, spaces, a needless 0 in front, more decimals or
+    non-ASCII digits.
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:

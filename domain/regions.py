@@ -79,6 +79,13 @@ def is_country(code: str) -> bool:
     return code in _COUNTRIES
 
 
+def code_meant(text: str) -> str | None:
+    """Return the code that a text probably means: other codes in use (UK, EL), or a name."""
+    wanted = text.strip().casefold()
+    known = {row["name"].casefold(): code for code, row in _COUNTRIES.items()}
+    return {"uk": "GB", "el": "GR"}.get(wanted) or known.get(wanted)
+
+
 def region_of(country_code: str) -> str:
     """Return the code of a country's region. Raises KeyError for what `is_country` denies."""
     return _COUNTRIES[country_code]["region"]

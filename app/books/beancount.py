@@ -1,12 +1,14 @@
 """The log as a ledger of Beancount: double entry, exact to the micro-unit.
 
 An entry is dated within the month of its statement, so the balance asserted at the end of a month
-is the closing balance of the statement.
+is the closing balance of the statement. What was before the selection is one opening entry.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from uuid import UUID
 
 from app.books.postings import COSTLY, WALLETS, Posting, opposite_of, postings_of, work_of
@@ -26,7 +28,8 @@ from projections.engine.rebuild import Progress
 LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)
 # Every account opens then, because an entry may be dated before earlier entries of the log.
 BEGINNING = "1970-01-01"
-LEFT_OUT = "Equity:Left-Out"  # The sum of entries outside the selection.
+# The earnings of before the selection; and entries outside of it that stand between its own.
+OPENING, LEFT_OUT = "Equity:Opening-Balances", "Equity:Left-Out"
 
 
 @dataclass(slots=True)
@@ -48,6 +51,8 @@ class Ledger:
     _names: dict[UUID, str] = field(default_factory=dict)
     _opened: set[str] = field(default_factory=set)
     _months: Months = field(default_factory=Months)
+    _before: Counter[tuple[str, str]] = field(default_factory=Counter)  # By account and currency.
+    _begins: str = BEGINNING
 
     def add(self, recorded: Recorded) -> Iterator[str]:
         """Yield what an event adds to the ledger."""
@@ -61,13 +66,32 @@ class Ledger:
             case Wallet.Moved():
                 yield from self._move(position, event, month)
             case _:
-                if self.selection.wants(event.organization_id, event.timestamp, position):  # type: ignore[attr-defined]  # all work is for one
+                facts = event.organization_id, event.timestamp, position  # type: ignore[attr-defined]  # all work is for one
+                if self.selection.wants(*facts):
                     yield from self._work(position, event, month)
+                elif self.selection.begins_after(*facts):
+                    self._open_with(*chain.from_iterable(map(postings_of, work_of(event))))
 
     def end(self) -> Iterator[str]:
-        """Yield the assertions of the newest month of each wallet."""
+        """Yield the assertions of the newest month of each wallet, and what there was before."""
         for book in self._books.values():
             yield from _asserted(book)
+        postings = [Posting(*key, micros) for key, micros in sorted(self._before.items()) if micros]
+        for each in postings:
+            yield from self._open(each.account)
+        if postings:
+            yield _transaction(self._begins, "Opening balances", "", *postings)
+
+    def _open_with(self, *postings: Posting) -> None:
+        """Count what is before the selection, which begins with what accounts hold then."""
+        since = self.selection.since
+        if isinstance(since, datetime):
+            self._begins = since.date().isoformat()
+        elif self._months.closed:  # No entry behind it is of an earlier month.
+            self._begins = f"{next_month(self._months.closed)}-01"
+        for account, currency, micros in postings:
+            is_kept = account.startswith(("Assets:", "Liabilities:"))
+            self._before[account if is_kept else OPENING, currency] += micros
 
     def _move(self, position: int, entry: Wallet.Moved, month: str) -> Iterator[str]:
         organization_id = entry.organization_id
@@ -75,12 +99,18 @@ class Ledger:
         if book is None:
             account = f"{WALLETS}:{str(organization_id).upper()}"
             book = self._books[organization_id] = _Book(account, entry.currency)
-        if not self.selection.wants(organization_id, entry.timestamp, position):
+            if len(self._books) == 1:
+                yield f'option "operating_currency" "{entry.currency}"\n'
+        facts, opposite = (organization_id, entry.timestamp, position), opposite_of(entry)
+        if not self.selection.wants(*facts):
+            if not book.written and self.selection.begins_after(*facts):
+                self._open_with(_of_wallet(book, opposite), opposite)
+                book.balance_micros = entry.balance_micros
             return
         if month > book.written:
             yield from _asserted(book)
         book.written = month
-        other, currency, micros = opposite = opposite_of(entry)
+        other, currency, micros = opposite
         day, before = _day(entry.timestamp, month), entry.balance_micros - micros
         yield from self._open(book.account, self._names.get(organization_id))
         yield from self._open(other)

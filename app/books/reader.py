@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from domain.log.log import Log
@@ -27,13 +28,16 @@ class Selection:
         """The last position of the selection, if one is given."""
         return self.until if isinstance(self.until, int) else None
 
+    def begins_after(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
+        """Tell whether an entry, of the organization that is selected, is before all that is."""
+        at: Any = charged_at if isinstance(self.since, datetime) else position
+        is_its = self.organization_id in {None, organization_id}
+        return is_its and self.since is not None and at < self.since
+
     def wants(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
         """Tell whether an entry is selected."""
-        match self.since:
-            case datetime() if charged_at < self.since:
-                return False
-            case int() if position < self.since:
-                return False
+        if self.begins_after(organization_id, charged_at, position):
+            return False
         match self.until:
             case datetime() if charged_at >= self.until:
                 return False

@@ -166,8 +166,11 @@ def _read_moment(value: Any) -> datetime:
     return found.astimezone(UTC)
 
 
-def _is_whole(highest: int, value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= highest
+def _read_whole(least: int, most: int, value: Any) -> int:
+    read = int(value) if type(value) is float and value.is_integer() else value
+    if type(read) is not int or not least <= read <= most:
+        raise ValueError
+    return read
 
 
 amount = partial(Value, AMOUNT, parse_amount)  # A string; it is loaded as micro-units.
@@ -189,8 +192,8 @@ def _country() -> One:
 class _Plan(Object):
     name = text()
     retail_price = amount(allow_none=True)
-    data_mb = checked(DATA_MB, partial(_is_whole, DATA_MB_MAX))
-    validity_days = checked(VALIDITY_DAYS, partial(_is_whole, VALIDITY_DAYS_MAX))
+    data_mb = Value(DATA_MB, partial(_read_whole, 1, DATA_MB_MAX))
+    validity_days = Value(VALIDITY_DAYS, partial(_read_whole, 1, VALIDITY_DAYS_MAX))
     sponsor_profiles = many(_profile())
     coverage = many(_country(), validate.Length(min=1, error="must have at least one country"))
     id = identifier(optional=True)
@@ -356,7 +359,7 @@ def _given(**codes: str | None) -> Mapping[str, str]:
 
 def _from_to(least: int, most: int) -> Value:
     rule = f"must be a whole number from {least} to {most}"
-    return checked(rule, lambda it: _is_whole(most, it) and it >= least)
+    return Value(rule, partial(_read_whole, least, most))
 
 
 # A spreadsheet runs what begins with another sign.

@@ -18,7 +18,7 @@ from domain.catalogue import plan
 from domain.catalogue.plan import COVERAGE_TYPES
 from domain.errors import NotFound
 from domain.money import format_amount
-from domain.regions import REGIONS, is_country
+from domain.regions import REGIONS, code_meant, country_name, is_country
 from projections.engine.shape import PLAN_NAME, Amount, Currency, Shape, means, one_of
 from projections.models.plans import PlanFilter, PlanRow
 
@@ -166,7 +166,9 @@ class Country(Reads, fields.String):
         code = text.upper()
         # ASCII only: `ß` in upper case is `SS`, South Sudan.
         if not (text.isascii() and is_country(code)):
-            raise ValidationError(NOT_A_COUNTRY)
+            meant = code_meant(text)
+            more = f" {country_name(meant)} is {meant}." if meant else ""
+            raise ValidationError(NOT_A_COUNTRY + more)
         return code
 
 

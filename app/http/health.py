@@ -134,8 +134,7 @@ def readyz() -> Response:
 def _missing_log() -> str | None:
     """Say why the log, or another part of the database, cannot be used; None when it can."""
     try:
-        container().log.head()
-        return container().persistence.fault()
+        return container().log.fault() or container().persistence.fault()
     except Exception as error:  # noqa: BLE001 - Whatever the error, the log cannot be reached.
         return outages().note(error)
 

@@ -8,16 +8,17 @@ from datetime import timedelta
 from typing import Annotated, Any, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, validate
+from marshmallow import Schema, ValidationError, fields
 from marshmallow import validates_schema as validates_whole
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.bootstrap.container import Container
 from app.bootstrap.sandbox import ACTIONS, FAILURES, HOURS_MAX, LOOKUP, NOT_COVERED, OVER
 from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
-from app.http.edge.input import Id, choice, described
+from app.http.edge.input import Id, JsonNumber, choice, described
 from app.http.edge.operation import Given, Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
 from app.http.links.finding import find_link, show_read
@@ -35,7 +36,7 @@ TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
 MISSING = "Missing data for required field."
 NOT_SCRIPTED = "Is not used where nothing is to fail."
 NOT_OF_IT = "Is not used by this action."
-NOT_SO = "This operation cannot fail in this way."
+NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAILURES.items()}
 ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
 TOO_FAR = "The time of your links would be more than ten years ahead."
 HOUR = timedelta(hours=1)
@@ -67,14 +68,6 @@ PLAYABLE: Final = [Playable(of, *way) for of, ways in FAILURES.items() for way i
 WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 
 
-def count(lowest: int, highest: int, says: str, **kwargs: Any) -> fields.Integer:
-    """Return a field for a whole number, and no text or flag that could be read as one."""
-    wanted = f"Must be a whole number from {lowest} to {highest}."
-    within = validate.Range(lowest, highest, error=wanted)
-    options = {"error_messages": {"invalid": wanted}, "metadata": described(says), **kwargs}
-    return fields.Integer(strict=True, validate=within, **options)
-
-
 def _not_too_much(micros: int) -> None:
     if micros > DEPOSIT_MICROS_MAX:
         raise ValidationError(TOO_MUCH)
@@ -103,7 +96,7 @@ class ClockBody(Schema):
 
     example: ClassVar = {"hours": 24}
 
-    hours = count(1, HOURS_MAX, "How many hours pass.", required=True)
+    hours = JsonNumber(HOURS_MAX, required=True, metadata=described("How many hours pass."))
 
 
 class ActionBody(Schema):
@@ -112,7 +105,10 @@ class ActionBody(Schema):
     example: ClassVar = {"action": "use", "percent": 80}
 
     action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
-    percent = count(1, 100, "Of `use`, and needed there: how much of the plan is used then.")
+    percent = JsonNumber(
+        100,
+        metadata=described("Of `use`, and needed there: how much of the plan is used then."),
+    )
     country_code = Country(
         metadata=described(
             "Of `roam`, and needed there: where the device is then.",
@@ -120,7 +116,11 @@ class ActionBody(Schema):
             examples=["FR"],
         )
     )
-    hours = count(0, HOURS_MAX, "Of `expire`: in how many hours at the latest; else now.")
+    hours = JsonNumber(
+        HOURS_MAX,
+        lowest=0,
+        metadata=described("Of `expire`: in how many hours at the latest; else now."),
+    )
     activation_id = Id(
         metadata=described("Of `use` and `expire`: which plan; else the one in use.")
     )
@@ -149,10 +149,14 @@ class FailureBody(Schema):
             **one_of("SandboxFailure", WAYS, {"type": "null"}),
         ),
     )
-    attempts = count(
-        1, ATTEMPTS_MAX, "How many attempts; 1 if neither this nor `minutes` is given."
+    attempts = JsonNumber(
+        ATTEMPTS_MAX,
+        metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
     )
-    minutes = count(1, MINUTES_MAX, "For how long; all attempts, unless these are counted.")
+    minutes = JsonNumber(
+        MINUTES_MAX,
+        metadata=described("For how long; all attempts, unless these are counted."),
+    )
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
@@ -160,7 +164,7 @@ class FailureBody(Schema):
         if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
             raise ValidationError({name: [NOT_SCRIPTED] for name in unused})
         if failure is not None and failure not in FAILURES[operation]:
-            raise ValidationError({"failure": [NOT_SO]})
+            raise ValidationError({"failure": [NOT_SO[operation]]})
         is_slow = (operation, failure) == (LOOKUP, "slow")
         if is_slow and "minutes" in data and "attempts" not in data:
             raise ValidationError({"minutes": [ONLY_ATTEMPTS]})
@@ -237,12 +241,12 @@ def move_clock(caller: Caller, given: Given[None]) -> Sandbox:
     Their data are used up and their plans come nearer to their end; within seconds each is read
     anew, so lists and webhooks follow. Each request moves the clock, and nothing moves it back.
     """
-    parts, owner = given.parts, caller.organization_id
+    state = _state_of(given.parts, caller.organization_id)  # Before, because it may fail.
     try:
-        parts.sandbox.advance(given.body["hours"] * HOUR, owner)
+        ahead = given.parts.sandbox.advance(given.body["hours"] * HOUR, caller.organization_id)
     except NotPossible:
         raise ValidationFailed({"hours": [TOO_FAR]}) from None
-    return _state_of(parts, owner)
+    return replace(state, ahead_hours=ahead // HOUR)
 
 
 @blueprint.operation(
@@ -265,7 +269,7 @@ def play_link(_: Caller, given: Given[Link]) -> Answer:
 
 
 @blueprint.operation(
-    "PUT /v1/sandbox/failures", body=FailureBody, reply=STATE, invalid={"failure": NOT_SO}
+    "PUT /v1/sandbox/failures", body=FailureBody, reply=STATE, invalid={"failure": NOT_SO[LOOKUP]}
 )
 def script_failure(caller: Caller, given: Given[None]) -> Sandbox:
     """Let your next lookups or purchases fail.

@@ -6,6 +6,7 @@ arrived whole, so a client that is slow costs a few kilobytes but never a thread
 
 import asyncio
 import logging
+import math
 import re
 import resource
 import socket
@@ -471,6 +472,7 @@ class Server:
         self.addresses = [each.getsockname() for each in listeners]
         self._listeners = [*listeners]
         self._gateway = gateway
+        self.on_tick: Callable[[], object] = lambda: None  # Called by the loop each second.
         config = uvicorn.Config(
             cast("Any", gateway),
             http=cast("Any", partial(Connection, load=Load(), read_s=read_s)),
@@ -483,8 +485,9 @@ class Server:
             proxy_headers=False,
             server_header=False,
             backlog=ACCEPT_MAX,
-            callback_notify=gateway.expire,
-            timeout_notify=0,
+            callback_notify=self._tick,
+            # Uvicorn compares times of day; a clock that is set back must not stop the ticks.
+            timeout_notify=cast("int", -math.inf),
             timeout_graceful_shutdown=cast("int", finish_s),
         )
         self._uvicorn = _Uvicorn(config)
@@ -504,6 +507,10 @@ class Server:
     def stop(self) -> None:
         """Accept no more requests; any thread and any signal handler may call this."""
         self._uvicorn.should_exit = True
+
+    async def _tick(self) -> None:
+        self.on_tick()
+        await self._gateway.expire()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,5 +1,6 @@
 """Access tokens by client credentials (OAuth 2.0), and the documents that verify and find them."""
 
+import re
 from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from webargs.core import is_json
 from werkzeug.exceptions import UnsupportedMediaType
 
 from app.http.edge.examples import example_of
-from app.http.edge.input import described
+from app.http.edge.input import described, is_packed
 from app.http.edge.oauth_errors import (
     FORM,
     NO_STORE,
@@ -39,6 +40,7 @@ from app.http.edge.request import (
     current_cause,
     current_request,
     reached,
+    repeated,
 )
 from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound
@@ -134,7 +136,7 @@ def read_form() -> dict[str, str]:
     body = request.get_data()
     if body and is_json(request.mimetype):
         raise InvalidRequest(NOT_A_FORM)
-    if body and (request.mimetype != FORM or "Content-Encoding" in request.headers):
+    if body and (request.mimetype != FORM or is_packed()):
         raise UnsupportedMediaType
     if len(body) > FORM_BYTES_MAX:
         raise InvalidRequest(LONG_FORM)
@@ -200,7 +202,8 @@ GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = "The parameter grant_type is missing."
 OTHER_GRANT_TYPE = f"Only {GRANT_TYPE} is supported."
 WRONG = "The client is unknown, or its secret is wrong."
-NOT_GRANTED = "A requested scope is not granted to this client."
+NOT_GRANTED = "The scope {} is not granted to this client. It has, with spaces between: {}."
+_UNSAID = re.compile(r"[^!#-\[\]-~]", re.ASCII)  # What no `error_description` may hold.
 
 
 def check_grant_type(form: dict[str, str]) -> None:
@@ -254,9 +257,10 @@ def _hash(subject: str) -> str:
 
 
 def _narrow(client: ApiClient, requested: str) -> list[str]:
-    wanted = set(requested.split())
-    if not wanted <= set(client.scopes):
-        raise InvalidScope(NOT_GRANTED)
+    wanted = requested.split()
+    for other in (each for each in wanted if each not in client.scopes):
+        named = _UNSAID.sub("?", repeated(other))
+        raise InvalidScope(NOT_GRANTED.format(named, " ".join(client.scopes)))
     return [scope for scope in client.scopes if not wanted or scope in wanted]
 
 
@@ -272,7 +276,7 @@ blueprint = Group(
 _REFUSALS = (
     InvalidRequest(NO_GRANT_TYPE),
     UnsupportedGrantType(OTHER_GRANT_TYPE),
-    InvalidScope(NOT_GRANTED),
+    InvalidScope(NOT_GRANTED.format("lookup,wallet", "lookup wallet")),
     InvalidClient(WRONG),
     SlowDown(60),
 )

@@ -10,7 +10,7 @@ from app.processes.doctor import announce
 from app.processes.lives import Lives
 from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.runtime import Role, runs
-from app.processes.stopping import stop_on_signals
+from app.processes.stopping import READY, notify, stop_on_signals, wait_alive
 from app.settings import WrongSetting
 from app.watch.gauges import PREFIX, WITH_BROKER, ProcessName
 from app.watch.metrics_server import MetricsServer, Need, pages
@@ -25,13 +25,14 @@ def run(container: Container, role: Role) -> None:
     stop, lives = stop_on_signals(), Lives(container)
     listen(lives, role)
     announce(container)
+    notify(READY)
     if not wait_until_ready(container, stop):
         return
     container.complete()
     try:
         lives.start(runs({role}))
         logger.info("%s is at work", role)
-        stop.wait()
+        wait_alive(stop)
     finally:
         logger.info("stopping")
         lives.stop()

@@ -70,6 +70,8 @@ def announce(container: Container) -> None:
     )
     if (warning := warning_at_start(settings)) is not None:
         logger.warning(warning)
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 def warning_at_start(settings: Settings) -> str | None:
@@ -148,8 +150,8 @@ def _operators(container: Container) -> Iterator[Finding]:
             )
             yield Finding("operators", "fault", message)
         if operator.locked_out_at is not None:
-            at = f"{operator.locked_out_at:%Y-%m-%d %H:%M}"
-            message = f"operator {operator.name} got a key with --locked-out on {at} UTC"
+            at = f"{operator.locked_out_at:%Y-%m-%d %H:%M} UTC"
+            message = f"operator {operator.name} got a key with --locked-out on {at}"
             yield Finding("operators", "advice", message)
     with container.views.reading() as connection:
         waiting = [*map(container.accounts.waiting, container.proposals.all(connection))]

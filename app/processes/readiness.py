@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema
 from app.processes.migrate import lost_events, missing_tables
+from app.processes.stopping import ALIVE, notify
 from app.settings import WrongSetting
 from app.watch.trouble import trouble_of
 from domain.cause import Cause
@@ -75,6 +76,7 @@ def _wait(missing: Callable[[], str | None], stop: Event) -> bool:
         if looks % SAY_EVERY == 0:
             logger.warning("waiting: %s", reason)
         looks += 1
+        notify(ALIVE)
         stop.wait(LOOK_S)
     return False
 
@@ -109,4 +111,4 @@ def _what_is_old(container: Container) -> str | None:
         old = f"read models of another release; run: python -m app migrate ({names[0]}, …)"
         lost = lost_events(container)
         return f"{lost}, and then run: python -m app migrate" if lost else old
-    return None
+    return container.log.fault()

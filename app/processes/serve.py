@@ -12,7 +12,7 @@ from app.processes.listening import bind, listen
 from app.processes.lives import Lives
 from app.processes.readiness import wait_until_ready
 from app.processes.runtime import ROLES, runs
-from app.processes.stopping import call_after, stop_on_signals
+from app.processes.stopping import ALIVE, READY, call_after, notify, stop_on_signals
 
 FINISH_S = 18.0  # Long enough for the creation of a link; the whole end takes at most 30 s.
 
@@ -25,6 +25,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     Raises WrongSetting when a port is not available.
     """
     stop = stop_on_signals()  # First, because a signal may come as soon as the port is open.
+    notify(READY)
     if not wait_until_ready(container, stop):  # For a right clock; the tables are there.
         return
     ensure_keys(container)
@@ -38,6 +39,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
         container.complete()
         bridge = Bridge(container, many=False)
         server = create_server(bridge, listeners, many=False, finish_s=FINISH_S)
+        server.on_tick = partial(notify, ALIVE)
         call_after(stop, server.stop)
         lives.start(bridge.begin, runs(ROLES))
         logger.info("serving %s", settings.public)

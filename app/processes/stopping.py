@@ -1,16 +1,21 @@
-"""Signals that ask a process to end."""
+"""What a supervisor and a process tell each other: signals to end, and notifications to systemd."""
 
 import logging
 import os
 import signal
 import time
 from collections.abc import Callable
-from socket import socket, socketpair
+from contextlib import suppress
+from socket import AF_UNIX, SOCK_DGRAM, socket, socketpair
 from threading import Event, Thread
 from types import FrameType
 
+from app.settings import notify_socket
+
 ASKS = (signal.SIGTERM, signal.SIGINT)
 CLEAN_END_S = 28.0  # A process ends within 30 s of SIGTERM.
+READY, ALIVE = "READY=1", "WATCHDOG=1"
+ALIVE_S = 1.0  # Between two signs of life; WatchdogSec= should be twice as long at least.
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +41,20 @@ def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
     return stop
 
 
+def notify(state: str) -> None:
+    """Send READY or ALIVE to systemd, if it started this process; never waits (sd_notify(3))."""
+    if address := notify_socket():
+        with suppress(OSError), socket(AF_UNIX, SOCK_DGRAM) as sender:
+            sender.settimeout(0)
+            sender.sendto(state.encode(), address)
+
+
+def wait_alive(stop: Event) -> None:
+    """Wait in the main thread for the end, with signs of life."""
+    while not stop.wait(ALIVE_S if notify_socket() else None):
+        notify(ALIVE)
+
+
 def call_after(stop: Event, end: Callable[[], None]) -> None:
     """Call `end` as soon as the process should end, from a thread that waits for it."""
 
@@ -57,5 +76,5 @@ def _hear(hears: socket, _told: socket, stop: Event, cut_off_after_s: float | No
     stop.set()
     if cut_off_after_s is not None:
         time.sleep(cut_off_after_s)
-        logger.warning("stopping took too long; the process exits now")
+        logger.critical("stopping took too long; the process exits now")
         os._exit(1)

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import parent_process
@@ -27,8 +28,8 @@ from app.processes.listening import bind, listen
 from app.processes.lives import Lives
 from app.processes.memory import settle_memory
 from app.processes.readiness import wait_until_ready
-from app.processes.stopping import ASKS, call_after, stop_on_signals
-from app.settings import Settings, WrongSetting
+from app.processes.stopping import ALIVE, ALIVE_S, ASKS, READY, call_after, notify, stop_on_signals
+from app.settings import Settings, WrongSetting, notify_socket
 from app.watch import tracing
 from app.watch.logging import configure_logging
 from app.watch.web_workers import WorkerFiles, WorkerGauges, count_in
@@ -79,6 +80,7 @@ def _run(container: Container, on_end: Callable[[int], None], lives: Lives | Non
         signal.signal(number, lambda *_: None)
     listeners = bind(settings.host, settings.port)
     announce(container)
+    notify(READY)
     if not wait_until_ready(container, stop):
         return
     container.hold.look()
@@ -126,6 +128,8 @@ class Workers:
         self._context = multiprocessing.get_context("spawn")
         self._ready, self._tell = self._context.Pipe(duplex=False)
         self._alive: dict[int, _Worker] = {}
+        # Slots whose loops have begun, and those of them that have been silent since the last sign.
+        self._loops, self._silent = set[int](), set[int]()
 
     def run(self, stop: Event, on_ready: Callable[[], None]) -> None:
         """Run the workers until told to end; call `on_ready` once, when the first one is ready.
@@ -139,18 +143,26 @@ class Workers:
             self._start(slot, replaces=False)
         waiting = True
         while True:
-            found = wait([asked, self._ready, *self._alive])
+            found = wait([asked, self._ready, *self._alive], ALIVE_S if notify_socket() else None)
             if asked in found:
                 self._end()
                 return
             for each in found:
                 if each is self._ready:
-                    self._ready.recv_bytes()
+                    self._hear(self._ready.recv_bytes()[0])
                     if waiting:
                         on_ready()
                     waiting = False
                 else:
                     self._replace(self._alive.pop(cast("int", each)))
+            if not self._silent:
+                notify(ALIVE)
+                self._silent = {*self._loops}
+
+    def _hear(self, slot: int) -> None:
+        """Take a sign of life of a loop, the first when it begins."""
+        self._loops.add(slot)
+        self._silent.discard(slot)
 
     def _start(self, slot: int, *, replaces: bool) -> None:
         process = self._context.Process(
@@ -162,6 +174,8 @@ class Workers:
     def _replace(self, dead: "_Worker") -> None:
         dead.process.join()
         self._on_end(dead.slot)
+        self._loops.discard(dead.slot)
+        self._silent.discard(dead.slot)
         logger.error("a worker has died with status %s", dead.process.exitcode)
         if dead.replaces and time.monotonic() - dead.began_s < SOON_S:
             self._end()
@@ -191,7 +205,7 @@ class _Worker:
 
 
 def work(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
-    """Answer on the parent's sockets until SIGTERM, in a worker; tell the parent when ready."""
+    """Answer on the parent's sockets until SIGTERM, in a worker; tell the parent of the loop."""
     # Ctrl-C reaches all processes of a terminal; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _spawn(parent=_end_with_parent)
@@ -216,10 +230,18 @@ def work(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
         lives.start(_serve, bridge.begin)
         signal.signal(signal.SIGTERM, lambda *_: server.stop())
         settle_memory()
-        ready.send_bytes(b"ready")
+        ready.send_bytes(bytes([slot]))
+        if notify_socket():
+            os.set_blocking(ready.fileno(), False)  # The loop waits for no supervisor.
+            server.on_tick = partial(_tell_alive, ready, slot)
         server.run()
     finally:
         lives.stop()
+
+
+def _tell_alive(ready: Connection, slot: int) -> None:
+    with suppress(OSError):
+        ready.send_bytes(bytes([slot]))
 
 
 def _serve(container: Container) -> Callable[[], None]:

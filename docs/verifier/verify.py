@@ -496,7 +496,7 @@ RIGHTS = {  # What only a command causes.
 }
 BY_OTHERS_TOO = {  # And then without an actor.
     "money": "bulk_job.cancelled link.status_requested link.suspended link.reactivated "
-    "link.end_requested link.ended",
+    "link.end_requested link.ended link.renamed",
     "keys": "webhook_endpoint.disabled webhook_endpoint.enabled webhook_endpoint.deleted",
     "audit": "month.closed",
 }
@@ -504,7 +504,7 @@ ACTS = {"key.renewed": "keys", "key.revoked": "keys", "installation.released": "
 ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit"})
 ASKED = {topic: right for right, all_of in RIGHTS.items() for topic in all_of.split()}
 SHARED = {topic: right for right, all_of in BY_OTHERS_TOO.items() for topic in all_of.split()}
-JUDGED = {*ASKED, *SHARED, "operator_act.done", "proposal.used"}
+JUDGED = {*ASKED, *SHARED, "operator_act.done", "operator.key_rehashed", "proposal.used"}
 TAKE_TWO = {"money", "approve", "keys"}  # Rights that a limit which covers people lets two give.
 PEOPLE = {"operator", "key"}  # Proposals that may wait for ALONE_AFTER where nobody can approve.
 WITH_SECRET = {*PEOPLE, "client", "secret"}  # What is made by who has asked for it.
@@ -572,6 +572,10 @@ class People:
         if topic not in JUDGED:
             return
         state = json.loads(line["state"])
+        if topic == "operator.key_rehashed":  # To use a key needs no right.
+            if state.get("actor") != f"operator:{line['stream']}":
+                yield "it is the key of another operator"
+            return
         is_approved = self._is_approved(line, state)
         by_approver = is_approved and topic not in MADE_LATER
         right = "approve" if by_approver else self._right(topic, state)
@@ -727,6 +731,10 @@ class People:
         if what in {"approved", "granted"}:
             if not self._are_two(made.get("actor"), actor):
                 yield "it is not approved by another operator, with a key of their own"
+            names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+            of_before = topic == "adjustment.approved"
+            if of_before and any(state[name] != made[name] for name in names):
+                yield "it approves something else than was proposed"
             if (what == "granted") != (made.get("kind") in WITH_SECRET):
                 yield "it shows a secret to another than who has asked for it"
         elif what == "used":
@@ -754,10 +762,10 @@ class People:
         knows = bool(self.limits) and holder is not None and proposer in holder.makers
         return approver != proposer and not knows and str(approver).startswith("operator:")
 
-    def end(self) -> Iterator[str]:
-        """Yield what was approved and never done."""
+    def end(self) -> Iterator[tuple[int, str]]:
+        """Yield what was approved and never done, with its position."""
         for _, position in self.approved.values():
-            yield f"position {position}: this was approved and not done"
+            yield position, "this was approved and not done"
 
 
 def read_statement(path: Path) -> dict[str, Any]:
@@ -965,23 +973,6 @@ def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[st
     facts = (event.noun, owner, micros, kind, event["reference"])
     reason = () if event.noun == "deposit" else (event["reason"],)
     yield from books.expect(event, event["transaction_id"], (*facts, *reason))
-
-
-@rule("adjustment.proposed", "adjustment.approved", "adjustment.rejected")
-def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Iterator[str]:
-    if event.topic == "adjustment.proposed":
-        books.open[event.stream] = event
-        return
-    proposed = books.open.pop(event.stream, None)
-    if proposed is None:
-        yield "it decides what was not proposed, or twice"
-    elif event.topic == "adjustment.approved":
-        names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
-        if any(event[name] != proposed[name] for name in names):
-            yield "it approves something else than was proposed"
-        actor = event.state.get("actor") or ""
-        if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
-            yield "it is not approved by another operator"
 
 
 @rule("proposal.made")
@@ -1272,8 +1263,8 @@ class Check:
             else:
                 self.fail(f"position {position}: {reason}")
         self._others += [(note, self._held) for notes in self._notes.values() for note in notes]
-        for reason in self.people.end():
-            self.fail(reason)
+        for position, reason in self.people.end():
+            self.fail(f"position {position}: {reason}")
         lost = 0
         for note, held in self._others:
             there = self._last_up_to.get(note.position, self.position)

@@ -188,13 +188,8 @@ class Approvals:
         limit = self.log.find(ApprovalLimit, LIMIT_ID)
         return None if limit is None else limit.above_micros
 
-    def needed(
-        self, amount_micros: int, cause: Cause, before: Callable[[], int] = lambda: 0
-    ) -> bool:
-        """Tell whether an amount needs approval; raises NotPossible for one without operators.
-
-        `before` returns what counts together with it.
-        """
+    def needed(self, amount_micros: int, cause: Cause, before: Callable[[], int]) -> bool:
+        """Tell whether an amount with what is `before` it needs an operator's approval."""
         above_micros = self.above_micros()
         if above_micros is None or abs(amount_micros) + before() <= above_micros:
             return False

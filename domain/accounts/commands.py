@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
+from typing import NoReturn
 from uuid import UUID
 
 from domain.accounts.approvals import (
@@ -228,8 +230,7 @@ class Accounts:
         This needs no approval. Play money is of another `kind`.
         """
         made = Deposit.make(organization_id, reference, amount_micros, cause, kind=kind)
-        code = self.currency.code
-        is_new = self._book(made, lambda held: held.deposit(made, code, cause))
+        is_new = self._book(made, cause)
         return self.log.get(Deposit, made.id), is_new
 
     def adjust(
@@ -251,7 +252,7 @@ class Accounts:
             facts = {"amount_micros": amount_micros, "reference": reference, "reason": reason}
             owner = {"organization_id": organization_id}
             self._wait_to_move(Proposal.of(cause, "adjustment", made.id, **owner, **facts), cause)
-        self._book(made, lambda held: held.adjust(made, self.currency.code, cause))
+        self._book(made, cause)
         return self.log.get(Adjustment, made.id)
 
     def approve(self, waiting_id: UUID, cause: Cause) -> Proposal:
@@ -298,44 +299,37 @@ class Accounts:
 
     def _append_both(self, approved: Proposal, changed: Root) -> None:
         if not changed.pending_events:
-            message = f"the {approved.made.kind} is this already: reject this"
-            raise NotPossible(message)
+            self._refuse_done(approved)
         self.log.append(approved, changed)
 
+    def _refuse_done(self, approved: Proposal) -> NoReturn:
+        named = f" with reference {approved.reference}" if approved.reference else ""
+        message = f"the {approved.made.kind}{named} was made meanwhile: reject this"
+        raise NotPossible(message)
+
     def _book_approved(self, approved: Proposal, cause: Cause) -> None:
-        made, code = approved.made, self.currency.code
-        owner, reference, micros = made.organization_id, made.reference, made.amount_micros
-        assert owner is not None and reference is not None and micros is not None  # noqa: PT018  # Of this kind.
+        made, owner = approved.made, approved.made.organization_id
+        assert owner is not None
+        given, more = (owner, made.reference or "", made.amount_micros or 0), made.reason or ""
         booking: Deposit | Adjustment
         if made.kind == "deposit":
-            booking = Deposit.make(owner, reference, micros, cause, proposal=approved.id)
+            booking = Deposit.make(*given, cause, proposal=approved.id)
         else:
-            reason = made.reason or ""
-            booking = Adjustment.make(owner, reference, micros, reason, cause, proposal=approved.id)
+            booking = Adjustment.make(*given, more, cause, proposal=approved.id)
         if self.log.find(type(booking), booking.id) is not None:
-            message = f"the {made.kind} with reference {reference} was made meanwhile: reject this"
-            raise NotPossible(message)
-
-        def book(held: Wallet) -> None:
-            if isinstance(booking, Deposit):
-                held.deposit(booking, code, cause)
-            else:
-                held.adjust(booking, code, cause)
-
-        self.committer.commit(wallet_id(owner), book, approved, booking)
+            self._refuse_done(approved)
+        self.committer.commit(wallet_id(owner), self._entry(booking, cause), approved, booking)
 
     def _refund_approved(self, approved: Proposal, cause: Cause) -> None:
-        made = approved.made
-        owner, of, charged_for = made.organization_id, made.transaction_id, made.charged_for
-        assert owner is not None and of is not None and charged_for is not None  # noqa: PT018  # Of this kind.
-        newest, reference = self._charged_for(charged_for), made.reference or ""
-        asked = HandRefund(
-            of, reference, made.reason or "", made.amount_micros, made.metadata or {}
-        )
-        refund = newest.refund_by_hand(asked, cause)
+        made, owner = approved.made, approved.made.organization_id
+        assert owner is not None
+        assert made.transaction_id is not None
+        assert made.charged_for is not None
+        facts = (made.reference or "", made.reason or "", made.amount_micros, made.metadata or {})
+        newest = self._charged_for(made.charged_for)
+        refund = newest.refund_by_hand(HandRefund(made.transaction_id, *facts), cause)
         if refund is None:
-            message = f"the refund with reference {reference} was made meanwhile: reject this"
-            raise NotPossible(message)
+            self._refuse_done(approved)
         self.committer.commit_entries(owner, [refund], cause, approved, newest)
 
     def refund(self, stream_id: UUID, asked: HandRefund, cause: Cause) -> RefundByHand:
@@ -363,7 +357,7 @@ class Accounts:
                     metadata=asked.metadata,
                 )
                 micros = newest.given_by_hand(asked.transaction_id)
-                self._wait(waits, lambda: self.approvals.needed(micros, cause))
+                self._wait(waits, lambda: self.approvals.needed(micros, cause, int))
                 self.committer.commit_entries(done.organization_id, [refund], cause, newest)
             return done
 
@@ -374,10 +368,9 @@ class Accounts:
 
     def _wait_to_move(self, asked: Proposal, cause: Cause) -> None:
         """Let an amount wait that is above the limit with what its operator has moved today."""
-        micros, moved = asked.made.amount_micros or 0, self.moved_micros
-        today = cause.at.date()
-        needed = self.approvals.needed
-        self._wait(asked, lambda: needed(micros, cause, lambda: moved(cause.actor, today)))
+        micros, today = asked.made.amount_micros or 0, cause.at.date()
+        before = partial(self.moved_micros, cause.actor, today)
+        self._wait(asked, lambda: self.approvals.needed(micros, cause, before))
 
     def _wait(self, asked: Proposal, is_needed: Callable[[], bool]) -> None:
         """Raise WaitsForApproval, once it is proposed, for what has to be approved."""
@@ -387,10 +380,17 @@ class Accounts:
         self._save_once(asked, lambda: self.log.append(asked))
         raise WaitsForApproval(self.log.get(Proposal, asked.id))
 
-    def _book(self, booking: Deposit | Adjustment, change: Change) -> bool:
+    def _book(self, booking: Deposit | Adjustment, cause: Cause) -> bool:
         """Save a booking with its wallet entry; False when it was saved before."""
-        wallet = wallet_id(booking.organization_id)
+        wallet, change = wallet_id(booking.organization_id), self._entry(booking, cause)
         return self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
+
+    def _entry(self, booking: Deposit | Adjustment, cause: Cause) -> Change:
+        """Return what makes the wallet entry of a booking."""
+        code = self.currency.code
+        if isinstance(booking, Deposit):
+            return lambda held: held.deposit(booking, code, cause)
+        return lambda held: held.adjust(booking, code, cause)
 
     def _save_once(self, booking: Booking, save: Callable[[], int]) -> bool:
         """Save a booking; False when it was saved before."""

@@ -21,7 +21,7 @@ def last_attempt(find: Callable[[int], A | None]) -> tuple[int, A | None]:
     high = 1
     while (at_high := find(high)) is not None:
         if high >= FAILURES_MAX:
-            raise IdempotencyKeyReused(USED_UP)
+            raise IdempotencyKeyReused(message=USED_UP)
         low, found, high = high, at_high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2

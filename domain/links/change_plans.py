@@ -18,12 +18,12 @@ from domain.errors import (
     LATE,
     Conflict,
     IdempotencyInProgress,
-    IdempotencyKeyReused,
     LinkBusy,
     ProvisioningError,
     Refused,
     ServiceUnavailable,
     ValidationFailed,
+    refuse_other,
 )
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
@@ -124,13 +124,13 @@ class LinkPlans:
     def _like(self, request: ChangeRequest, earlier: PlanChange, until_s: float) -> PlanChange:
         """Answer like the first request with the key; wait for it if it still runs."""
         asked = earlier.requested
-        same = (
-            earlier.link_id == request.link_id
-            and [each.activation_id for each in asked.removals] == list(request.remove)
-            and [each.plan.plan_id for each in asked.additions] == list(request.add)
+        refuse_other(
+            {
+                "link": earlier.link_id != request.link_id,
+                "remove": [each.activation_id for each in asked.removals] != [*request.remove],
+                "add": [each.plan.plan_id for each in asked.additions] != [*request.add],
+            }
         )
-        if not same:
-            raise IdempotencyKeyReused
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
         with self.waiting.place(request.organization_id, request.network):

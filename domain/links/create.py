@@ -18,12 +18,12 @@ from domain.errors import (
     ConfigError,
     Conflict,
     IdempotencyInProgress,
-    IdempotencyKeyReused,
     InsufficientBalance,
     ProvisioningError,
     Refused,
     ServiceUnavailable,
     ValidationFailed,
+    refuse_other,
 )
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
@@ -166,8 +166,12 @@ class LinkCreate:
         named = first.sealed_name or first.name
         name = open_text(self.vault, first.organization_id, earlier.id, named)
         is_erased = named is not None and name is None  # Then it cannot be compared.
-        if first.plan.plan_id != request.plan_id or (name != request.name and not is_erased):
-            raise IdempotencyKeyReused
+        refuse_other(
+            {
+                "plan_id": first.plan.plan_id != request.plan_id,
+                "name": name != request.name and not is_erased,
+            }
+        )
         if earlier.stage not in UNFINISHED:
             return _outcome(earlier)
         if not request.waits:

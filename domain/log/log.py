@@ -426,6 +426,18 @@ class Log(Application[UUID]):
         except PersistenceError as error:
             raise ServiceUnavailable from error
 
+    def fault(self) -> str | None:
+        """Say why positions of new events might not rise, and what mends it; None if they do.
+
+        Raises ServiceUnavailable if the log cannot be reached.
+        """
+        try:  # On SQLite positions rise by themselves, so it is enough that the log answers.
+            check: Callable[[], object] = getattr(self.recorder, "fault", self.head)
+            found = check()
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        return found if isinstance(found, str) else None
+
     def _see(self, position: int) -> int:
         self.seen = max(self.seen, position)
         return position

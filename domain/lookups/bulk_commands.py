@@ -16,10 +16,10 @@ from domain.cause import Cause
 from domain.errors import (
     KEY_ERASED,
     Conflict,
-    IdempotencyKeyReused,
     JobFinished,
     NotFound,
     Refused,
+    refuse_other,
 )
 from domain.ids import derive_id
 from domain.log.log import Log
@@ -81,8 +81,7 @@ class BulkCreate:
         if clear is None:
             raise NotFound(KEY_ERASED)
         numbers = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
-        if numbers != list(request.phone_numbers):
-            raise IdempotencyKeyReused
+        refuse_other({"phone_numbers": numbers != [*request.phone_numbers]})
         return job
 
     def _create(self, request: BulkRequest, job_id: UUID, cause: Cause) -> BulkJob:

@@ -21,10 +21,11 @@ Source = Literal["live", "cache"]
 
 
 class PersonalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The personal part of an answer; sealed inside the event."""
+    """The personal part of an answer, and what its request is known by; sealed in the event."""
 
     facts: NumberFacts
     told: Told | None = None
+    max_age_s: int | None = None  # What a request with a key asked for.
 
 
 class NumberLookup(Refundable):

@@ -23,6 +23,7 @@ from domain.errors import (
     NotFound,
     NumberLookupUnavailable,
     Refused,
+    refuse_other,
 )
 from domain.ids import derive_id
 from domain.log.log import Log
@@ -33,6 +34,8 @@ from domain.lookups.ports import Leases, NumberFacts
 from domain.months import month_of
 from domain.personal import Vault
 
+NUMBER, MAX_AGE = "phone_number", "max_age"
+EITHER = f"{NUMBER} or {MAX_AGE}"
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
 LOOK_S = 0.02  # How often the twin reads the log when nothing wakes it.
@@ -42,7 +45,7 @@ LOOK_S = 0.02  # How often the twin reads the log when nothing wakes it.
 class LookupRequest:
     """Who asks for which number, and the price; `key` is the Idempotency-Key, if any.
 
-    `max_age` bounds the age of an answer of the cache.
+    `max_age_s` bounds the age of an answer of the cache.
     """
 
     organization_id: UUID
@@ -50,7 +53,7 @@ class LookupRequest:
     price_micros: int
     currency: str
     key: str | None
-    max_age: timedelta | None = None
+    max_age_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class LookupResult:
     lookup: NumberLookup
     facts: NumberFacts
     replayed: bool
+    max_age_s: int | None = None
 
 
 class Decided(NamedTuple):
@@ -123,9 +127,9 @@ class SingleLookup:
     def run(self, request: LookupRequest, cause: Cause) -> LookupResult:
         """Answer and charge; NumberLookupUnavailable and refusals of the wallet charge nothing.
 
-        With a key the first answer is given again. Raises IdempotencyKeyReused for another number,
-        IdempotencyInProgress when the first request does not end in time, RateLimited when the
-        organization has too many lookups under way.
+        With a key the first answer is given again. Raises IdempotencyKeyReused for another number
+        or `max_age_s`, IdempotencyInProgress when the first request does not end in time,
+        RateLimited when the organization has too many lookups under way.
         """
         try:
             result = self._run(request, cause)
@@ -184,7 +188,8 @@ class SingleLookup:
     ) -> LookupResult:
         """Answer, or wait for the outcome of the request that holds the lease."""
         # Long enough to tell requests apart, and too short to be traced back to a number.
-        fingerprint = derive_id("fingerprint", stream_id, request.phone_number).hex[:4]
+        asked = request.phone_number, str(request.max_age_s)
+        fingerprint = derive_id("fingerprint", stream_id, *asked).hex[:4]
         holder = f"{fingerprint} {self.new_id().hex}"
         replayed = self._claim(leases, request, stream_id, holder)
         if replayed is not None:
@@ -220,7 +225,7 @@ class SingleLookup:
                 # The holder may be the one that reused the key, if it has our outcome by now.
                 replayed = self._replay(request, stream_id)
                 if replayed is None:
-                    raise IdempotencyKeyReused
+                    raise IdempotencyKeyReused(EITHER)
                 return replayed
             if time.monotonic() > deadline:
                 raise IdempotencyInProgress
@@ -244,13 +249,18 @@ class SingleLookup:
         clear = self.vault.open(answer.organization_id, lookup.id, answer.personal)
         if clear is None:
             raise NotFound(erased)
-        facts = msgspec.json.decode(clear, type=PersonalAnswer).facts
-        return LookupResult(lookup, facts, replayed=True)
+        found = msgspec.json.decode(clear, type=PersonalAnswer)
+        return LookupResult(lookup, found.facts, replayed=True, max_age_s=found.max_age_s)
 
     def _replay(self, request: LookupRequest, stream_id: UUID) -> LookupResult | None:
         found = self._find(stream_id, KEY_ERASED)
-        if found is not None and found.facts.phone_number != request.phone_number:
-            raise IdempotencyKeyReused
+        if found is not None:
+            refuse_other(
+                {
+                    NUMBER: found.facts.phone_number != request.phone_number,
+                    MAX_AGE: found.max_age_s != request.max_age_s,
+                }
+            )
         return found
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
@@ -268,7 +278,8 @@ class SingleLookup:
     def _decide(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> Decided:
         if request.price_micros:
             self._check_balance(request, cause)
-        answer = self.answers.one(request.organization_id, request.phone_number, request.max_age)
+        max_age = None if request.max_age_s is None else timedelta(seconds=request.max_age_s)
+        answer = self.answers.one(request.organization_id, request.phone_number, max_age)
         at = Cause(self.clock(), cause.request_id)
         return Decided(self._lookup(request, stream_id, answer, at), answer.facts, at)
 
@@ -287,7 +298,8 @@ class SingleLookup:
     def _lookup(
         self, request: LookupRequest, stream_id: UUID, answer: Answer, cause: Cause
     ) -> NumberLookup:
-        clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.told))
+        age_s = None if request.key is None else request.max_age_s
+        clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.told, age_s))
         organization_id, month = request.organization_id, month_of(cause.at)
         price = None
         if request.price_micros:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from domain.cause import Cause
-from domain.errors import KEY_ERASED, IdempotencyKeyReused, NotFound
+from domain.errors import KEY_ERASED, NotFound, refuse_other
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Sealed, Vault
 from domain.webhooks.endpoint import (
@@ -31,7 +31,7 @@ REDELIVERED_MAX = 500  # Of one request: their ids are kept for ever, in one eve
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An endpoint to register; no `events`: all types, future ones included."""
+    """An endpoint to register; no `events`: all types that need not be named."""
 
     organization_id: UUID
     url: str
@@ -111,9 +111,13 @@ class Webhooks:
         address = self._open(made, first.personal)
         if address is None:
             raise NotFound(KEY_ERASED)
-        events = None if draft.events is None else list(draft.events)
-        if (address, first.events) != (Address(draft.url, draft.description), events):
-            raise IdempotencyKeyReused
+        refuse_other(
+            {
+                "url": address.url != draft.url,
+                "events": first.events != (None if draft.events is None else [*draft.events]),
+                "description": address.description != draft.description,
+            }
+        )
 
     def get(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
         """Return an endpoint that is not deleted."""
@@ -272,9 +276,8 @@ class Webhooks:
         if found is None:
             return None
         asked = found.asked
-        same = {name: getattr(asked, name, None) for name in given}
-        if asked.endpoint_id != endpoint.id or same != given:
-            raise IdempotencyKeyReused
+        differs = {name: getattr(asked, name, None) != value for name, value in given.items()}
+        refuse_other({"webhook": asked.endpoint_id != endpoint.id, **differs})
         return asked
 
     def _ask(

@@ -13,11 +13,14 @@ from sqlalchemy import (
     Connection,
     Delete,
     FromClause,
+    Select,
+    Table,
     Update,
     and_,
     func,
     select,
     true,
+    tuple_,
 )
 
 from projections.engine.database import Database
@@ -50,7 +53,9 @@ def change_in_parts(  # noqa: PLR0913  # Which rows, and how to find them.
             until = connection.execute(ahead).scalar_one_or_none()
             if until is not None:
                 part = and_(part, along <= until)
-            _lock_in_order(connection, along.table, and_(part, wanted))
+            # Counted first, so that the statement finds its rows by `part`, along the index.
+            locked = _locked(along.table, and_(part, wanted)).subquery()
+            connection.execute(select(func.count()).select_from(locked))
             changed += connection.execute(change.where(part, wanted)).rowcount
         if until is None:
             break
@@ -65,10 +70,17 @@ def _go_by_the_index(connection: Connection) -> None:
             connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
 
 
-def _lock_in_order(connection: Connection, table: FromClause, wanted: ColumnElement[bool]) -> None:
-    """Lock the rows in the order in which writers lock them; otherwise the two could deadlock."""
-    if connection.dialect.name != "postgresql":
-        return  # SQLite has one writer at a time.
+def in_order(table: Table, *wanted: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition of a statement that changes many rows at once.
+
+    On PostgreSQL the rows are locked in the order of their keys first; two statements that lock the
+    same rows in different orders deadlock. SQLite has one writer at a time.
+    """
     keys = [*table.primary_key]
-    locked = select(*keys).where(wanted).order_by(*keys).with_for_update().subquery()
-    connection.execute(select(func.count()).select_from(locked))
+    return (tuple_(*keys) if keys[1:] else keys[0]).in_(_locked(table, *wanted))
+
+
+def _locked(table: FromClause, *wanted: ColumnElement[bool]) -> Select[Any]:
+    keys = [*table.primary_key]
+    found = select(*keys).where(*wanted).order_by(*keys)
+    return found.with_for_update().correlate(None)

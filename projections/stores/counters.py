@@ -27,7 +27,7 @@ from domain.cause import AHEAD_MAX, Clock
 from domain.errors import NotPossible
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
-from projections.engine.in_parts import change_in_parts
+from projections.engine.in_parts import change_in_parts, in_order
 from projections.stores.faults import Faults
 
 LEASES, RATES, THROTTLE, SLICES = "leases", "rate_limits", "throttle", "slices_in_hand"
@@ -94,10 +94,6 @@ _PLAY = HotStatement(
         " WHERE name = :name AND key = :key AND value > 0 AND until > :now RETURNING holder"
     )
 )
-# Runs each second and mostly deletes nothing, so it is one statement without a transaction.
-_FORGET = HotStatement(
-    text("DELETE FROM counters WHERE name = :name AND until <= :now RETURNING 1")
-)
 
 
 class Counters:
@@ -126,11 +122,14 @@ class Counters:
         self._some = HotStatement(named.where(OneOf(row.key, "keys")))
         running = named.where(row.until > bindparam("now"), row.until <= bindparam("last"))
         self._running = HotStatement(running)
-        mine = self._rows.update().where(
-            row.name == bindparam("of"), row.holder == bindparam("mine"), OneOf(row.key, "keys")
-        )
-        moved = mine.values(holder=bindparam("then"), until=bindparam("new_until"))
+        mine = row.name == bindparam("of"), row.holder == bindparam("mine"), OneOf(row.key, "keys")
+        moved = self._rows.update().where(in_order(self._rows, *mine))
+        moved = moved.values(holder=bindparam("then"), until=bindparam("new_until"))
         self._move = HotStatement(moved.returning(row.key))
+        # Runs each second and mostly deletes nothing, so it is one statement without a transaction.
+        lapsed = row.name == bindparam("of"), row.until <= bindparam("now")
+        gone = self._rows.delete().where(in_order(self._rows, *lapsed))
+        self._forget = HotStatement(gone.returning(row.key))
 
     # Counts.
 
@@ -221,10 +220,16 @@ class Counters:
             found = run(connection, self._some, of=SIMULATED, keys=keys).fetchall()
         return sum(int(row[1]) for row in found) * _MICROSECOND
 
-    def advance_simulated(self, by: timedelta, organization_id: UUID | None = None) -> timedelta:
+    def advance_simulated(
+        self,
+        by: timedelta,
+        organization_id: UUID | None = None,
+        also: Callable[[Connection], object] = lambda _: None,
+    ) -> timedelta:
         """Set the clock of the simulated network ahead, or that of an organization's links.
 
-        Returns how far it is ahead then; raises NotPossible beyond `SIMULATED_AHEAD_MAX`.
+        `also` does in the same commit what follows from it. Returns how far it is ahead then;
+        raises NotPossible beyond `SIMULATED_AHEAD_MAX`.
         """
         key = organization_id.hex if organization_id else ""
         values = {"name": SIMULATED, "key": key, "by": by // _MICROSECOND, "until": NEVER}
@@ -233,7 +238,8 @@ class Counters:
             if int(row[0]) * _MICROSECOND > SIMULATED_AHEAD_MAX:
                 message = "the simulated network would be more than ten years ahead"
                 raise NotPossible(message)
-        return self.simulated_ahead(organization_id)
+            also(connection)
+            return self.simulated_ahead(organization_id, connection)
 
     def _count(  # noqa: PLR0913  # What, where, and which counts go on.
         self, name: str, key: str, by: int, until: int, earliest: int, latest: int
@@ -319,7 +325,7 @@ class Counters:
 
     def forget(self, name: str) -> None:
         """Delete what has lapsed under a name with few rows."""
-        self._database.rows(_FORGET, name=name, now=to_micros(self._clock()))
+        self._database.rows(self._forget, of=name, now=to_micros(self._clock()))
 
     def forget_lapsed(self) -> int:
         """Delete everything that has lapsed; return how many rows."""
@@ -330,11 +336,10 @@ class Counters:
 
     def clear(self, name: str, *, unheld: bool = False) -> None:
         """Delete all rows of a name, or those that nobody holds."""
-        gone = self._rows.delete().where(self._rows.c.name == name)
-        if unheld:
-            gone = gone.where(self._rows.c.holder.is_(None))
+        row = self._rows.c
+        mine = (row.name == name, *([row.holder.is_(None)] if unheld else ()))
         with self._database.writing() as connection:
-            connection.execute(gone)
+            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
 
 
 def _span(now: datetime) -> tuple[int, int]:

@@ -38,7 +38,7 @@ from domain.webhooks.ports import Delivery, Sums
 from domain.webhooks.retries import Health
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
-from projections.engine.in_parts import change_in_parts
+from projections.engine.in_parts import change_in_parts, in_order
 from projections.engine.inserting import insert_new
 from projections.engine.shape import Stored
 
@@ -111,7 +111,8 @@ class Deliveries:
         columns = self._rows.c
         these = and_(OneOf(columns.id, "ids"), columns.endpoint_id == endpoint_id)
         values = {"status": "pending", "retries": 0, "next_attempt_at": to_micros(now)}
-        connection.execute(self._rows.update().where(these).values(values), {"ids": [*ids]})
+        change = self._rows.update().where(in_order(self._rows, these))
+        connection.execute(change.values(values), {"ids": [*ids]})
 
     # What workers do.
 
@@ -233,7 +234,8 @@ class Deliveries:
         )
         values = {"status": "cancelled", "next_attempt_at": None, "taken_until": None}
         with self._database.writing() as connection:
-            return connection.execute(self._rows.update().where(waits).values(values)).rowcount
+            change = self._rows.update().where(in_order(self._rows, waits))
+            return connection.execute(change.values(values)).rowcount
 
     def due(self, now: datetime) -> list[tuple[UUID, UUID]]:
         """Return organization and id of each endpoint with something due, longest overdue first."""
@@ -267,7 +269,8 @@ class Deliveries:
         """Release all leases. Call this only while no other process runs."""
         with self._database.writing() as connection:
             held = self._rows.c.taken_until.is_not(None)
-            connection.execute(self._rows.update().where(held).values(taken_until=None))
+            released = self._rows.update().where(in_order(self._rows, held))
+            connection.execute(released.values(taken_until=None))
 
     def forget(self, before: datetime, parts_max: int | None = None) -> int:
         """Delete deliveries that are older than a moment, whatever their status."""
@@ -279,7 +282,7 @@ class Deliveries:
         if gone:
             unused = ~exists().where(columns.endpoint_id == states.c.endpoint_id)
             with self._database.writing() as connection:
-                connection.execute(states.delete().where(unused))
+                connection.execute(states.delete().where(in_order(states, unused)))
         return gone
 
     # What organizations and operators read.

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from domain.lookups.ports import CachedFacts
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
-from projections.engine.in_parts import change_in_parts
+from projections.engine.in_parts import change_in_parts, in_order
 from projections.engine.inserting import upsert
 from projections.stores.faults import Faults
 
@@ -190,7 +190,8 @@ class SqlLookupCache:
         columns = self._rows.c
         mine = (columns.organization_id == organization_id, columns.phone_number.in_(phone_numbers))
         with self._database.writing(durable=True) as connection:
-            return connection.execute(self._rows.delete().where(*mine)).rowcount
+            gone = self._rows.delete().where(in_order(self._rows, *mine))
+            return connection.execute(gone).rowcount
 
 
 def _decoded(answer: bytes) -> CachedFacts | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
     Index,
     MetaData,
     String,
@@ -21,6 +22,7 @@ from sqlalchemy import (
 from domain.ids import as_id
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, run
+from projections.engine.in_parts import in_order
 from projections.engine.inserting import insert_new
 
 ASKED_FOR = 0  # The due time of a link that was asked for, so that it comes before all others.
@@ -110,14 +112,16 @@ class ReadingTurns:
         values = {"network": network, "now": to_micros(now), "most": limit}
         return {as_id(row[0]): bool(row[1]) for row in self._database.rows(self._due, **values)}
 
-    def hasten(self, network: str, organization_id: UUID | None = None) -> None:
+    def hasten(
+        self, connection: Connection, network: str, organization_id: UUID | None = None
+    ) -> None:
         """Ask for all links of a network now, or for those of an organization."""
-        rows = self._rows.c
-        asked = self._rows.update().where(rows.network == network).values(due_at=ASKED_FOR)
+        row = self._rows.c
+        mine = [row.network == network, row.due_at != ASKED_FOR]
         if organization_id is not None:
-            asked = asked.where(rows.organization_id == organization_id)
-        with self._database.writing() as connection:
-            connection.execute(asked)
+            mine.append(row.organization_id == organization_id)
+        asked = self._rows.update().where(in_order(self._rows, *mine))
+        connection.execute(asked.values(due_at=ASKED_FOR))
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
         """Return links with a plan whose end must be announced now."""

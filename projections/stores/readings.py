@@ -26,7 +26,7 @@ from domain.ids import as_id
 from domain.links.network import NetworkReading, NetworkStatus, Usage
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
-from projections.engine.in_parts import change_in_parts
+from projections.engine.in_parts import change_in_parts, in_order
 from projections.engine.inserting import insert_into
 from projections.engine.trigrams import ESCAPE, pattern, trigram_index
 from projections.stores.faults import Faults
@@ -128,7 +128,7 @@ class SqlReadings:
         columns = self._rows.c
         mine = (columns.organization_id == organization_id, columns.link_id.in_([*link_ids]))
         with self._database.writing(durable=True) as connection:
-            connection.execute(self._rows.delete().where(*mine))
+            connection.execute(self._rows.delete().where(in_order(self._rows, *mine)))
 
     def _keep(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str

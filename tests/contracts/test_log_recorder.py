@@ -104,6 +104,19 @@ def test_an_emptied_and_compacted_log_goes_on_where_it_was(
     assert recorder.insert_events([event()]) == [3]
 
 
+def test_a_counter_that_was_set_back_gives_no_position_below_the_head(
+    recorder: SQLiteLogRecorder, file: Path
+) -> None:
+    """SQLite takes the larger of its counter and the newest position; PostgreSQL does not."""
+    recorder.insert_events([event() for _ in range(5)])
+    with sqlite3.connect(file, isolation_level=None) as other:
+        other.execute("DELETE FROM stored_events WHERE rowid = 3")
+        other.execute("UPDATE sqlite_sequence SET seq = 2")
+    other.close()
+    assert recorder.insert_events([event()]) == [6]
+    assert positions(recorder) == [1, 2, 4, 5, 6]
+
+
 def test_compacting_a_log_with_gaps_renumbers_nothing(
     recorder: SQLiteLogRecorder, file: Path
 ) -> None:

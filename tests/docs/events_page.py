@@ -55,6 +55,7 @@ MEANINGS = {
     "deadline": "until when it is tried",
     "description": "what statements say; that of an adjustment is its reason",
     "details": "what the refusal says",
+    "enabled": "whether lookups are allowed",
     "endpoint_id": "what the network calls the link",
     "errors": "what was wrong with each item",
     "estimated": "left out: true, the amount is not from the provider's reply",
@@ -65,27 +66,33 @@ MEANINGS = {
     "indexes": "which items, from 0",
     "item": "the plan as the network calls it",
     "item_price_micros": "what one item costs",
+    "kept_hashes": "older secrets that still hold",
+    "kept_until": "until when these hold",
+    "key_hash": "a keyed hash",
     "kind": "of the charge, or of the end that is intended",
     "last_position": "of the last event before the loss",
-    "limit_micros": "what may be spent in a calendar month",
+    "limit_micros": "what may be spent in a calendar month; null: there is no limit",
     "link_id": "the stream of the link",
     "link_ids": "the links that were active at the first instant of the month",
     "lpa": "the activation code, with any confirmation code, sealed",
-    "may": "the rights or scopes that are proposed",
+    "may": "the rights, or scopes",
     "metadata": "what lists show beside it; of no account",
-    "month": "YYYY-MM, UTC",
+    "monthly_link_fee_micros": "what one active link costs in a month",
+    "month": "YYYY-MM, UTC; of sealed data the name of its key, which may go on: `2026-11.0001`",
     "more": "the other plans of a link that was issued elsewhere",
     "name": "of the thing; no account",
     "network": "whose it is; left out: `simulated`",
     "order_reference": "what the network calls the order",
     "organization_id": "whose it is",
     "origin": "what checkpoints call the log",
+    "per_minute": "how many requests; null: as the setting says",
     "personal": "numbers and results, sealed",
     "placed_at": "when the network took the order",
     "plan": "as it was bought",
     "plan_id": "the stream of the plan",
     "price": "null: it costs nothing",
-    "price_micros": "what the plan costs",
+    "price_micros": "what the plan costs; of an organization its own price of a lookup, null: that"
+    " of `price.set`",
     "proposal": "the stream of what another operator has approved; left out: it took one operator",
     "provider": "who has answered",
     "provider_plan_id": "the plan as the network calls it",
@@ -111,7 +118,8 @@ MEANINGS = {
     "spent_micros": "charges less refunds in that month, after this entry",
     "sponsor_profile": "whose numbers the eSIM has",
     "sponsor_profiles": "which are tried, in order",
-    "subject": "the name of a new operator, or the id of an operator or client who gets a secret",
+    "subject": "which key, or up to where; of a proposal the name of a new operator, or the id"
+    " of an operator or client who gets a secret",
     "total_count": "how many items",
     "transaction_id": "of the entry that this announces or is; of a refund by hand that of the"
     " charge",
@@ -122,6 +130,8 @@ MEANINGS = {
     "validity_days": "days",
     "color": "how lists show it",
 }
+# Whose events say who may do what, and what takes two.
+PEOPLE = ("proposal.", "approval_limit.", "operator", "organization.", "api_client.")
 BEGIN = "## Events\n"  # What stands before it is written by hand.
 
 
@@ -139,8 +149,7 @@ def page() -> str:
 
 
 def _topics() -> list[str]:
-    two = {each for each in verify.JUDGED if each.startswith(("proposal.", "approval_limit."))}
-    return sorted({*verify.RULES, *two})
+    return sorted({*verify.RULES, *(each for each in verify.JUDGED if each.startswith(PEOPLE))})
 
 
 def streams() -> Iterator[str]:
@@ -148,6 +157,18 @@ def streams() -> Iterator[str]:
     for event, (kind, *names) in STREAMS.items():
         parts = ", ".join([f'"{kind}"', *names])
         yield f"| stream of `{event.TOPIC}` | `derived({parts})` |\n"  # type: ignore[attr-defined]  # Each has one.
+
+
+def rights() -> Iterator[str]:
+    """Yield the row of each right, which the part by hand must have."""
+    acts = {right: [] for right in verify.ACTS.values()}
+    for act, right in verify.ACTS.items():
+        acts[right].append(act)
+    for right in ("money", "approve", "catalogue", "keys", "audit"):
+        alone, shared = verify.RIGHTS.get(right, ""), verify.BY_OTHERS_TOO.get(right, "")
+        cells = (alone.split(), shared.split(), acts.get(right, []))
+        told = (", ".join(f"`{each}`" for each in sorted(cell)) for cell in cells)
+        yield f"| `{right}` | {' | '.join(told)} |\n"
 
 
 def _event(topic: str) -> Iterator[tuple[str, Any, bool]]:

@@ -3,7 +3,7 @@
 from domain.aggregates import AGGREGATES
 from domain.log.aggregate import kinds_below
 from projections.audit.ids import STREAMS
-from tests.docs.events_page import PAGE, page, streams
+from tests.docs.events_page import PAGE, page, rights, streams
 from tests.docs.verifier import verify
 
 
@@ -36,3 +36,8 @@ def test_the_verifier_and_the_auditor_derive_the_same_streams() -> None:
 def test_the_page_has_each_id_that_is_derived() -> None:
     written = PAGE.read_text("utf-8")
     assert [row for row in streams() if row not in written] == []
+
+
+def test_the_page_has_each_right_and_what_needs_it() -> None:
+    written = PAGE.read_text("utf-8")
+    assert [row for row in rights() if row not in written] == []

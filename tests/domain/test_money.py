@@ -17,7 +17,6 @@ MICROS = st.integers(0, AMOUNT_MICROS_MAX - 1)
         ("12.50", 12_500_000),
         ("0.005", 5_000),
         ("0.000001", 1),
-        ("007.1", 7_100_000),
         ("999999999999.999999", AMOUNT_MICROS_MAX - 1),
     ],
 )
@@ -26,6 +25,7 @@ def test_a_decimal_string_is_read_exactly(text: str, micros: int) -> None:
 
 
 NO_AMOUNTS = "| 1|1 |1\n|+1|-1|1.|.5|1,5|1_000|1e3|0x1|NaN|Infinity|1.0000001|1000000000000"
+NO_AMOUNTS += "|01|00|007.1|00.5"  # A zero in front may be a misread octal or a lost digit.
 NO_AMOUNTS += "|\u0661\u0662|\uff11.\uff15|1.\u096b|\u00b2"  # Digits of others.
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from app.cli.root import COMMANDS
+from app.processes.stopping import ALIVE_S
 from tests.app.cli.shell import ROOT
+from tests.servers.fixtures import started
+from tests.servers.running import newest
 
 SYSTEMD = ROOT / "ops" / "systemd"
 UNIT = (SYSTEMD / "carrier-links@.service").read_text("utf-8")
@@ -47,13 +50,32 @@ def test_an_instance_runs_the_process_that_it_is_named_after(checkout: Path, ins
 
 @pytest.mark.parametrize("instance", ["web", "worker-2"])
 def test_systemd_takes_the_unit(tmp_path: Path, instance: str) -> None:
-    analyze = shutil.which("systemd-analyze")
-    if analyze is None:
-        pytest.skip("systemd-analyze is missing: install the package systemd")
     unit = tmp_path / f"carrier-links@{instance}.service"
     unit.write_text(UNIT)
-    told = subprocess.run([analyze, "verify", unit], capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stderr) == (0, "")
+    assert analyze("verify", unit) == ""
+
+
+def test_a_process_may_do_little_beside_its_work(tmp_path: Path) -> None:
+    """From 0 (safe) to 10; a process works under exactly these filters, as was tried."""
+    unit = tmp_path / "carrier-links@web.service"
+    unit.write_text(UNIT)
+    told = analyze("security", "--offline=true", "--no-pager", unit)
+    assert float(re.findall(r"Overall exposure level .*: ([0-9.]+)", told)[0]) < 2
+
+
+def analyze(*arguments: str | Path) -> str:
+    program = started(lambda: newest("usr/bin/systemd-analyze"), "systemd-analyze")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_systemd_hears_of_a_process_that_hangs() -> None:
+    assert "\nType=notify\n" in UNIT
+    (watchdog_s,) = re.findall(r"^WatchdogSec=(\d+)$", UNIT, re.MULTILINE)
+    assert int(watchdog_s) > 2 * ALIVE_S
+    (line,) = re.findall(r"^ExecStart=.*$", UNIT, re.MULTILINE)
+    assert "; exec " in line  # Only the process that systemd has started may notify it.
 
 
 def test_the_keys_are_where_the_unit_lets_them_be_written() -> None:

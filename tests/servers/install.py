@@ -29,6 +29,7 @@ SERVERS = [  # What people call it, the setting that names one (if any), the pro
     ("Node.js", "", "usr/bin/node", "nodejs"),
     ("Chromium", "", browser.PROGRAM, "chromium"),
     ("promtool", "", PROMTOOL, "prometheus"),  # It plays the alerts.
+    ("systemd-analyze", "", "usr/bin/systemd-analyze", "systemd"),  # It judges the units.
     # They stand before the service where broken framing is tried, which takes minutes.
     *((("nginx", "", NGINX, "nginx"), ("HAProxy", "", HAPROXY, "haproxy")) * SOAK),
     # For the clock of the tests, which CI shifts.

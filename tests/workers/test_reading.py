@@ -13,7 +13,7 @@ from domain.links.link import Link
 from domain.links.network import NetworkReading, NoSuchEndpoint, Usage
 from domain.provider_errors import NotAnswered, Unavailable
 from projections.stores.reading_turns import NewTurn
-from tests.installation import wait_until
+from tests.installation import Process, wait_until
 from tests.workers.link_lab import Lab
 from workers import reading
 from workers.reading import UNANSWERED_MAX, BackgroundReading, Lane
@@ -259,6 +259,11 @@ def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) 
     assert [*turns.due("simulated", now + timedelta(seconds=1), 9)] == ids[:2]
 
 
+def hasten(process: Process, owner: UUID | None = None) -> None:
+    with process.stores.writing() as connection:
+        process.reading_turns.hasten(connection, "simulated", owner)
+
+
 def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_passed(
     lab: Lab,
 ) -> None:
@@ -269,10 +274,10 @@ def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_pass
     ]
     links += [NewTurn(uuid4(), mine, "other", 12, later)]
     turns.enter(links, lab.clock())
-    turns.hasten("simulated", mine)
+    hasten(lab.process, mine)
     assert turns.due("simulated", lab.clock(), 9) == {links[0].link_id: True}
     assert turns.due("other", lab.clock(), 9) == {}
-    turns.hasten("simulated")
+    hasten(lab.process)
     assert turns.due("simulated", lab.clock(), 9).keys() == {each.link_id for each in links[:2]}
 
 

@@ -27,7 +27,9 @@ MNC: Final = re.compile(r"[0-9]{2,3}", re.ASCII)
 COUNTRY: Final = re.compile(r"[A-Z]{2}", re.ASCII)
 CODE: Final = re.compile(r"[A-Za-z0-9_]{1,40}", re.ASCII)
 REFERENCE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,80}", re.ASCII)
-AMOUNT: Final = re.compile(r"(?P<sign>-?)(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?)[0-9]*", re.ASCII)
+AMOUNT: Final = re.compile(
+    r"(?P<sign>-?)0*(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?)[0-9]*", re.ASCII
+)
 OK: Final = 200
 REFUSED: Final = {401, 403}
 TEXT_MAX: Final = 255

@@ -26,6 +26,7 @@ from eventsourcing.persistence import (
 from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore, PostgresFactory
 from eventsourcing.utils import Environment, EnvType, get_topic
 from psycopg.pq import Format
+from psycopg.pq.abc import PGresult
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -80,24 +81,43 @@ REFUSAL_S = 10.0  # A refusal by the server that is older than this does not exp
 RECONNECT_S = 1.0  # With a longer pause the pool would notice late that the server is back.
 
 # After these errors of a statement nothing was inserted: disk full, out of memory, read-only.
-NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
+NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006", "55000"}
 
 # Inserts nothing if the event before the first new one of a stream is missing; the check costs one
 # probe of the primary key for each stream. The subqueries hide the lengths of the arrays from the
 # planner, which would otherwise make a new plan each time.
+#
+# A position that is not above all before it becomes NULL, which the column refuses. The statement
+# sees the table as it was before it waited for the lock, so it also compares with `last_value`,
+# which no snapshot hides; a sequence that was set back lies below both.
 INSERT = (
     "WITH told AS MATERIALIZED ("  # noqa: S608  # Our own text.
     f"SELECT pg_advisory_xact_lock($5), {DURABLE}, "
+    "coalesce(greatest((SELECT last_value FROM {sequence} WHERE is_called), "
+    "(SELECT max(notification_id) FROM {table})), 0) AS newest, "
     f"CASE WHEN $7 <> '{NONE}' THEN pg_notify($6, $7) END, "
     "CASE WHEN $3::text[] && {asking} THEN pg_notify({work}, '') END WHERE NOT EXISTS ("
     "SELECT FROM unnest((SELECT $8::uuid[]), (SELECT $9::bigint[])) AS p (id, version) "
     "WHERE (SELECT b.topic FROM {table} AS b "
     "WHERE b.originator_id = p.id AND b.originator_version = p.version) IS NULL)) "
-    "INSERT INTO {table} (originator_id, originator_version, topic, state) "
-    "SELECT e.id, e.version, e.topic, e.state "
+    "INSERT INTO {table} (notification_id, originator_id, originator_version, topic, state) "
+    "SELECT CASE WHEN nextval({named}) > told.newest THEN currval({named}) END, "
+    "e.id, e.version, e.topic, e.state "
     "FROM told, unnest($1::uuid[], $2::bigint[], $3::text[], $4::bytea[]) "
     "WITH ORDINALITY AS e (id, version, topic, state, place) "
     "ORDER BY e.place RETURNING notification_id"
+)
+
+SEQUENCE = (
+    "SELECT seqcache = 1 AND (last_value > newest OR is_called AND last_value = newest) "
+    "FROM {sequence}, pg_sequence, "
+    "(SELECT coalesce(max(notification_id), 0) AS newest FROM {table}) AS log "
+    "WHERE seqrelid = {named}"
+)  # All events that the statement sees were numbered before it reads `last_value`.
+MEND_SEQUENCE = (
+    "the sequence of the log gives positions that are not above its newest event; as the owner of "
+    "the log run: ALTER SEQUENCE {sequence} CACHE 1; SELECT setval('{sequence}', "
+    "greatest(last_value, (SELECT max(notification_id) FROM {table}))) FROM {sequence}"
 )
 
 READ = (
@@ -246,8 +266,14 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         self.sql_create_statements = plain
         self._table = Identifier(self.datastore.schema, events_table_name)
         asking = Literal([get_topic(each) for each in ROUTES])
-        insert = SQL(INSERT).format(table=self._table, asking=asking, work=Literal(WORK_CHANNEL))
+        sequence = f"{events_table_name}_notification_id_seq"
+        self._mend_sequence = MEND_SEQUENCE.format(sequence=sequence, table=events_table_name)
+        place = Identifier(self.datastore.schema, sequence)
+        named = SQL("{}::regclass").format(Literal(place.as_string()))
+        names = {"table": self._table, "sequence": place, "named": named}
+        insert = SQL(INSERT).format(asking=asking, work=Literal(WORK_CHANNEL), **names)
         self._insert_statement = insert.as_bytes()
+        self._sequence_statement = SQL(SEQUENCE).format(**names)
         self._newest_statement = SQL(NEWEST).format(table=self._table).as_bytes()
         self._reads: dict[frozenset[str], bytes] = {}
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
@@ -280,7 +306,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
                 # Refused even if it was promoted since: new connections then tell another server.
                 if connection.is_standby:
                     raise psycopg.errors.ReadOnlySqlTransaction
-                found = connection.run_prepared(self._insert_statement, parameters)
+                found = self._run_insert(connection, parameters)
         # Writing on a standby is an internal error.
         except (InternalError, OperationalError) as error:
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
@@ -289,6 +315,23 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         if not found.ntuples:
             raise EventsGone
         return [from_bigint(found.get_value(row, 0)) for row in range(found.ntuples)]
+
+    def _run_insert(self, connection: LogConnection, parameters: Sequence[bytes]) -> PGresult:
+        try:
+            return connection.run_prepared(self._insert_statement, parameters)
+        except psycopg.errors.NotNullViolation:
+            # Or this session would go on with what it has cached when the sequence is mended.
+            connection.run("DISCARD SEQUENCES")
+            raise psycopg.errors.ObjectNotInPrerequisiteState(self._mend_sequence) from None
+
+    def fault(self) -> str | None:
+        """Say what to run if positions that the sequence gives may not rise; None if they do."""
+        return None if self.datastore.again(self._rises) else self._mend_sequence
+
+    def _rises(self) -> bool:
+        with self.datastore.get_connection() as connection:
+            row = connection.execute(self._sequence_statement, prepare=True).fetchone()
+        return bool(row and all(row.values()))
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[bytes]:
         before = predecessors(stored_events)

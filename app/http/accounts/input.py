@@ -14,8 +14,11 @@ from projections.engine.shape import NAME
 from projections.models.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
-AMOUNT = r"^[0-9]{1,12}(\.[0-9]{1,6})?$"
-NOT_AN_AMOUNT = "Must be a string such as 12.50, with at most 12 digits and six decimals."
+AMOUNT = r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$"
+NOT_AN_AMOUNT = (
+    "Must be a string such as 12.50, with at most 12 digits and six decimals, and no needless 0 in "
+    "front."
+)
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
 NOT_A_TIME = (

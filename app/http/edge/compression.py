@@ -14,7 +14,8 @@ from struct import pack
 from typing import cast
 
 from flask import Request, Response
-from werkzeug.datastructures import Accept
+
+from app.http.edge.media import accepted
 
 BYTES_MIN = 1024  # A smaller reply fits into one packet uncompressed.
 COMPRESSED = {"image/png"}  # Types that are compressed already.
@@ -54,7 +55,7 @@ def encode(response: Response, request: Request) -> None:
     if response.status_code == HTTPStatus.NOT_MODIFIED or response.mimetype in COMPRESSED:
         return
     response.vary.add("Accept-Encoding")
-    if takes_gzip(request.accept_encodings):
+    if takes_gzip(request.headers.get("Accept-Encoding", "")):
         headers["Content-Encoding"] = "gzip"
         blocks = gzip(blocks)
     if streamed:
@@ -63,10 +64,12 @@ def encode(response: Response, request: Request) -> None:
         response.set_data(b"".join(blocks))
 
 
-def takes_gzip(accepted: Accept) -> bool:
+def takes_gzip(header: str) -> bool:
     """Tell whether a client accepts gzip and does not prefer plain bytes (RFC 9110 §12.5.3)."""
-    quality = accepted.quality("gzip")
-    return quality > 0 and quality >= accepted.quality("identity")
+    wanted = accepted(header)
+    others = wanted.get("*", 0.0)
+    quality = wanted.get("gzip", wanted.get("x-gzip", others))
+    return quality > 0 and quality >= wanted.get("identity", others)
 
 
 def gzip(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -17,7 +17,14 @@ from werkzeug.exceptions import HTTPException
 from app.bootstrap.container import Container
 from app.http.edge.callers import challenge
 from app.http.edge.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
-from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
+from app.http.edge.problems import (
+    INTERNAL,
+    UNAVAILABLE,
+    Problem,
+    problem_of,
+    problem_of_http,
+    wrong_method,
+)
 from app.http.edge.replies import Written, failed, json_response
 from app.http.edge.request import request_context
 from app.security.key_file import SigningKeysError
@@ -71,6 +78,8 @@ def refused(refusal: Refused) -> Told:
 def of_http(error: HTTPException) -> Told:
     """Tell of an error of the framework, keeping its `Allow`."""
     kept = {name: value for name, value in error.get_headers() if name == "Allow"}
+    if kept:
+        return wrong_method(kept["Allow"]), kept
     return problem_of_http(error), kept
 
 

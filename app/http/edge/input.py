@@ -51,9 +51,13 @@ def check_body() -> None:
     request = current_request()
     if len(body) >= BODY_BYTES_MAX and request.content_length is None:
         raise RequestEntityTooLarge  # When the length is not given, no more than this is read.
-    encoding = request.headers.get("Content-Encoding", "identity")
-    if not is_json(request.mimetype) or encoding.lower() != "identity":
+    if not is_json(request.mimetype) or is_packed():
         raise UnsupportedMediaType
+
+
+def is_packed() -> bool:
+    """Tell whether the body is compressed."""
+    return current_request().headers.get("Content-Encoding", "").lower() not in {"", "identity"}
 
 
 def read_json(members: Members = strict_json.members_once) -> Any:
@@ -69,7 +73,8 @@ def read_json(members: Members = strict_json.members_once) -> Any:
 
 
 def _json() -> bytes:
-    return _sent().removeprefix(BOM_UTF8)  # RFC 8259 §8.1 lets a reader ignore it.
+    data = _sent().removeprefix(BOM_UTF8)  # RFC 8259 §8.1 lets a reader ignore it.
+    return b"" if data.isspace() else data
 
 
 def _few_members(pairs: strict_json.Pairs) -> dict[str, Any]:
@@ -143,6 +148,11 @@ class Id(Reads, fields.UUID):
 
 TWICE = "Must be given once."
 NOT_AN_OBJECT = "The body must be a JSON object."
+NOTHING: tuple[object, ...] = (
+    None,
+    [],
+    "",
+)  # What axios, PHP and others send as a body where there is none.
 
 Location = Literal["json", "query", "headers"]
 Given = Callable[[], dict[str, Any]]
@@ -217,6 +227,8 @@ def _body(_: Iterable[str]) -> Given:
             return {}
         _refuse_many_members()
         body = read_json(_few_members)
+        if body in NOTHING:
+            return {}
         if not isinstance(body, dict):
             raise ValidationFailed({"body": [NOT_AN_OBJECT]})
         return body
@@ -282,13 +294,14 @@ def _flat(
 
 
 NO_NUL = validate.Regexp(r"^[^\x00]*$", error="Must not hold a NUL character.")
-_DIGITS = re.compile(r"[0-9]{1,100}", re.ASCII)
+_DIGITS = re.compile(r"([0-9]{1,100})(?:\.0{1,20})?", re.ASCII)
 
 
 class WholeNumber(Reads, fields.Integer):
     """A number in plain ASCII digits; Python's `int` would also accept `1_000` and ` 1 `.
 
-    A value above `highest` gets the message `beyond`.
+    725.0 is a whole number too (JSON Schema, `integer`). A value above `highest` gets the message
+    `beyond`.
     """
 
     def __init__(
@@ -301,11 +314,25 @@ class WholeNumber(Reads, fields.Integer):
         self.beyond = beyond or self.wanted
 
     def read(self, value: Any) -> int:
-        if not isinstance(value, str) or not _DIGITS.fullmatch(value) or int(value) < self.lowest:
+        read = self.whole(value)
+        if read is None or read < self.lowest:
             raise ValidationError(self.wanted)
-        if int(value) > self.highest:
+        if read > self.highest:
             raise ValidationError(self.beyond)
-        return int(value)
+        return read
+
+    def whole(self, value: Any) -> int | None:
+        """Return the number that a text says, if it says one."""
+        found = _DIGITS.fullmatch(value) if isinstance(value, str) else None
+        return int(found[1]) if found else None
+
+
+class JsonNumber(WholeNumber):
+    """A whole number in a body, and no text or flag that could be read as one."""
+
+    def whole(self, value: Any) -> int | None:
+        read = int(value) if type(value) is float and value.is_integer() else value
+        return read if type(read) is int else None
 
 
 class Query(Schema):
@@ -313,8 +340,12 @@ class Query(Schema):
 
     @pre_load
     def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Treat `?status=` as no filter."""
-        return {name: value for name, value in data.items() if value or name in NO_FILTERS}
+        """Treat `?status=` as no filter, and ignore outer spaces, which come with what is pasted.
+
+        One may be a `+` that was not encoded; without it a search finds the same phone number.
+        """
+        given = {name: value.strip() for name, value in data.items()}
+        return {name: value for name, value in given.items() if value or name in NO_FILTERS}
 
 
 NO_FILTERS = ("page", "per_page", "limit", "wait", "webhook_id")  # What is no filter.

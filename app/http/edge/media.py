@@ -5,6 +5,7 @@ A cell that a spreadsheet would run as a formula is defused. What a page shows i
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,9 +13,8 @@ from typing import Any
 
 from flask import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from werkzeug.datastructures import MIMEAccept
 
-from app.http.edge.request import current_request
+from app.http.edge.request import request_context
 from domain.errors import NotAcceptable
 
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
@@ -23,6 +23,8 @@ NDJSON = "application/x-ndjson"  # A JSON text a line (https://github.com/ndjson
 ROWS_OF_A_BLOCK = 200
 # A spreadsheet would run a cell with such a first character as a formula (OWASP, CSV injection).
 FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last four are full-width `=+-@`.
+
+_QUALITY = re.compile(r'q\s*=\s*"?([0-9]+\.?[0-9]*|\.[0-9]+)')
 
 # How templates are read, here and in the finance view: a name that is not there is an error.
 JINJA: dict[str, Any] = {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
@@ -38,18 +40,39 @@ HEADERS = {
 }
 
 
+def accepted(header: str) -> dict[str, float]:
+    """Return the quality of each name in `Accept` or `Accept-Encoding` (RFC 9110 §12.4.2).
+
+    They are in lower case and in their order. Clients write `q=.2`; a quality that is no number
+    counts as 1. No other parameter counts, because no type here has any to choose by.
+    """
+    found: dict[str, float] = {}
+    for each in header.lower().split(","):
+        name, *parameters = (part.strip() for part in each.split(";"))
+        read = next(filter(None, map(_QUALITY.match, parameters)), None)
+        if name:
+            found[name] = max(found.get(name, 0.0), min(float(read[1]) if read else 1.0, 1.0))
+    return found
+
+
 def preferred(*others: str, first: str = JSON) -> str:
     """Return which type of reply the client prefers: the `first`, unless it asks for another.
 
     Raises NotAcceptable if it takes none of them.
     """
-    wanted = current_request().accept_mimetypes
+    wanted = accepted(request_context().environ.get("HTTP_ACCEPT", ""))
     if not wanted:
         return first
-    # Without their parameters, such as a charset: no type here has any to choose by.
-    bare = MIMEAccept((each.partition(";")[0].strip(), quality) for each, quality in wanted)
-    found = bare.best_match([first, *others])
-    if found is None:
+    named = [*wanted]
+
+    def rank(media: str) -> tuple[float, int, int]:
+        """Return quality, closeness and order of the range that says most of a type."""
+        ranges = media, f"{media.partition('/')[0]}/*", "*/*", "*"  # The JDK sends the last one.
+        known = ((far, it) for far, it in enumerate(ranges) if it in wanted)
+        return next(((wanted[it], -far, -named.index(it)) for far, it in known), (0.0, 0, 0))
+
+    found = max(first, *others, key=rank)
+    if not rank(found)[0]:
         raise NotAcceptable(first, *others)
     return found
 

@@ -52,7 +52,7 @@ READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
 GIVEN: Mapping[Location, str] = {"query": "query", "json": "body", "headers": "headers"}
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
-UNKNOWN_PARAMETER = "Unknown parameter."
+UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
 # A caller that acts for no organization gets none of its refusals and no rate limit.
 OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE"
 OF_EVERY_ORGANIZATION = (
@@ -353,9 +353,11 @@ def _names(schema: Schema | None) -> frozenset[str]:
 
 def _refuse_unknown() -> None:
     """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
-    unknown = unknown_parameters(PROBLEMS_MAX)
+    unknown, context = unknown_parameters(PROBLEMS_MAX), request_context()
     if unknown:
-        raise ValidationFailed({name: [UNKNOWN_PARAMETER] for name in unknown})
+        known = ", ".join(sorted(context.parameters or ())) or "none"
+        context.parameters = None  # What is refused is not ignored.
+        raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})
 
 
 def _check_unread() -> None:

@@ -1,7 +1,7 @@
 """Errors as they are sent: those of HTTP itself stand here, refusals in `domain/errors.py`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -73,7 +73,8 @@ WRONG_METHOD = Problem(
     405,
     "METHOD_NOT_ALLOWED",
     "This path does not take this method.",
-    advice="use a method that `Allow` names",
+    cause="the path does not take the method; the message and `Allow` name those that it takes",
+    advice="use one of these",
 )
 TOO_LARGE = Problem(
     413,
@@ -142,6 +143,11 @@ def _first_problem(refusal: errors.ValidationFailed) -> str:
     """
     name, (problem, *_) = next(iter(refusal.details.items()))
     return f"{name}: {problem}"
+
+
+def wrong_method(allowed: str) -> Problem:
+    """Return the problem of a path that takes only the methods of an `Allow`."""
+    return replace(WRONG_METHOD, message=f"This path takes only {allowed}.")
 
 
 UNAVAILABLE = problem_of(errors.ServiceUnavailable())

@@ -33,11 +33,12 @@ NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
-DRY = frozenset({"true", "1"})
+DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
 # A quoted value may hold a comma. One without an end goes to the end, so that no quote within it is
 # tried again.
 _QUOTED = re.compile(r'"(\\.|[^"\\])*("|\\?$)', re.DOTALL)
+_FILLED = re.compile("[0-9]{18,21}[Ff]")
 LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
@@ -70,6 +71,14 @@ def _repeats(ids: list[Any]) -> dict[Any, Any]:
     }
 
 
+class Search(Reads, fields.String):
+    """What is searched; an ICCID may have the `F` that fills its last byte (3GPP TS 31.102)."""
+
+    def read(self, value: Any) -> str:
+        text: str = super().read(value)
+        return text[:-1] if _FILLED.fullmatch(text) else text
+
+
 class LinkQuery(PageQuery):
     """Which links to list; an empty filter counts as absent."""
 
@@ -77,7 +86,7 @@ class LinkQuery(PageQuery):
     status = choice(
         STATUSES, "Only those that had this status when last seen.", KNOWN + "LinkStatus"
     )
-    search = fields.String(
+    search = Search(
         validate=[validate.Length(max=SEARCH_CHARS_MAX), NO_NUL],
         metadata=described(
             "Only those whose ICCID, name, phone number, id or plan name holds this text, in upper "
@@ -129,7 +138,7 @@ def _flag(description: str) -> fields.Boolean:
     return fields.Boolean(
         load_default=False,
         truthy=DRY,
-        falsy={"false", "0"},
+        falsy={"false", "False", "FALSE", "0"},
         error_messages={"invalid": NOT_A_FLAG},
         metadata=described(description),
     )

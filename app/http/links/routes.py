@@ -265,7 +265,7 @@ def end_link(_: Caller, given: Given[Link]) -> Answer:
 
     Its network stops it, and removes from it what it can. No money goes back, and no monthly fee
     counts it from the next month on. An ended link stays in the list and keeps its history; to end
-    it again changes nothing.
+    it again changes nothing. While a change of plans is open it waits 5 s, then it is `LINK_BUSY`.
     """
     return show_read(given.parts.link_ending.end(given.found, given.cause()))
 
@@ -285,7 +285,8 @@ def cancel_link(_: Caller, given: Given[Link]) -> Answer:
 
     Its network is asked at this moment. What is left of its activation and of each top-up is
     refunded in the commit that ends it. After a 502 it is settled by itself within minutes: read
-    the link. To cancel it again changes nothing.
+    the link. To cancel it again changes nothing. While a change of plans is open it waits 5 s, then
+    it is `LINK_BUSY`.
     """
     return show_read(given.parts.link_ending.cancel(given.found, given.cause()))
 
@@ -304,7 +305,8 @@ _SWITCH: Final[dict[str, Any]] = {
 def suspend_link(_: Caller, given: Given[Link]) -> Answer:
     """Stop the traffic of a link.
 
-    Its plans go on to expire. One that is suspended already is left as it is.
+    Its plans go on to expire. One that is suspended already is left as it is. It does not wait for
+    a change of plans; `LINK_BUSY` while the link is being ended.
     """
     return _switch(given, "suspended")
 
@@ -313,7 +315,8 @@ def suspend_link(_: Caller, given: Given[Link]) -> Answer:
 def reactivate_link(_: Caller, given: Given[Link]) -> Answer:
     """Let a link carry traffic again.
 
-    This is for one that is suspended or inactive. An active one is left as it is.
+    This is for one that is suspended or inactive. An active one is left as it is. It does not wait
+    for a change of plans; `LINK_BUSY` while the link is being ended.
     """
     return _switch(given, "active")
 
@@ -411,7 +414,8 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer | Response:
 
     Everything is checked before anything is done. The removals come first and give no money back;
     all additions are charged at once and made in their order. At the first failure it ends: that
-    addition and the later ones are refunded, and the reply says what has been done.
+    addition and the later ones are refunded, and the reply says what has been done. While another
+    change of the link is open it waits 15 s, then it is `LINK_BUSY`.
     """
     parts, link = given.parts, given.found
     wanted = ChangeRequest(

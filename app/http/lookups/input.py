@@ -6,7 +6,16 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
-from app.http.edge.input import NOT_A_LIST, Plain, Query, Reads, choice, described
+from app.http.edge.input import (
+    NOT_A_LIST,
+    JsonNumber,
+    Plain,
+    Query,
+    Reads,
+    WholeNumber,
+    choice,
+    described,
+)
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY
 from app.http.edge.request import container, request_context
@@ -17,7 +26,6 @@ PATTERN = r"^\+[1-9][0-9]{1,14}$"
 NOT_E164 = "Must be an E.164 number: a plus sign, then 2 to 15 digits of which the first is not 0."
 NOT_A_STRING = "Not a valid string."
 MAX_AGE_S = 31_536_000
-DIGITS = re.compile("[0-9]{1,8}", re.ASCII)
 NOT_AN_AGE = f"Must be a whole number of seconds from 0 to {MAX_AGE_S}."
 FORMATS = ("json", "csv", "ndjson")
 ITEM_STATUSES = ("pending", "completed", "failed", "cancelled")
@@ -77,36 +85,21 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
     return found
 
 
-class BodyAge(Reads, fields.Integer):
-    """Whole seconds as a JSON number; 60.0 is one too (JSON Schema, `integer`)."""
-
-    def read(self, value: Any) -> int:
-        seconds = int(value) if type(value) is float and value.is_integer() else value
-        if type(seconds) is not int or not 0 <= seconds <= MAX_AGE_S:
-            raise ValidationError(NOT_AN_AGE)
-        return seconds
-
-
-class QueryAge(BodyAge):
-    """Whole seconds in ASCII digits."""
-
-    def read(self, value: Any) -> int:
-        seconds = int(value) if DIGITS.fullmatch(value) else value
-        return super().read(seconds)
-
-
 MISSING = "Missing data for required field."
 NUMBER = described("A number in E.164 form.", pattern=PATTERN, examples=[EXAMPLE])
 
 
-AGE = described(
-    "How many seconds old the answer may be; 0 asks the provider anew. Without it an answer may be "
-    "as old as this installation keeps them. A repeated request with its `Idempotency-Key` gets "
-    "its first answer all the same.",
-    minimum=0,
-    maximum=MAX_AGE_S,
-    examples=[0],
-)
+AGE: Any = {
+    "highest": MAX_AGE_S,
+    "lowest": 0,
+    "wanted": NOT_AN_AGE,
+    "metadata": described(
+        "How many seconds old the answer may be; 0 asks the provider anew. Without it an answer "
+        "may be as old as this installation keeps them. It is a part of the request "
+        "that an `Idempotency-Key` stands for.",
+        examples=[0],
+    ),
+}
 
 
 class QueryNumber(PhoneNumber):
@@ -127,7 +120,7 @@ class LookupQuery(Plain):
             "body; where it stands in neither, the reply is 422."
         }
     )
-    max_age = QueryAge(metadata=AGE)
+    max_age = WholeNumber(**AGE)
 
 
 class LookupBody(Schema):
@@ -143,7 +136,7 @@ class LookupBody(Schema):
         return "phone_number" not in request_context().query
 
     phone_number = PhoneNumber(metadata=NUMBER)
-    max_age = BodyAge(metadata=AGE)
+    max_age = JsonNumber(**AGE)
 
     @pre_load
     def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:

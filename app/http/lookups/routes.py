@@ -1,6 +1,5 @@
 """Number lookups: one number at once, or many as a job that is polled."""
 
-from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -90,14 +89,13 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
     charged.
     """
     parts, settings, sent = given.parts, given.parts.settings, given.body | given.query
-    age_s = sent.get("max_age")
     wanted = LookupRequest(
         caller.organization_id,
         sent["phone_number"],
         given.parts.prices.of_lookup(caller.price_micros),
         settings.currency,
         given.key,
-        None if age_s is None else timedelta(seconds=age_s),
+        sent.get("max_age"),
     )
     asked = wanted, given.cause()
     lookups = parts.single_lookup

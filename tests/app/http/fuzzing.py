@@ -240,7 +240,8 @@ def _two_lists_count_together(refusal: Refusal) -> bool:
 def _letters_are_no_country(refusal: Refusal) -> bool:
     """The pattern is two letters in either case; the text names ISO 3166-1, with 249 countries."""
     query = refusal.case.query or {}
-    return refusal.messages == {NOT_A_COUNTRY} and len(query.get("country", "")) == len("DE")
+    known = all(each.startswith(NOT_A_COUNTRY) for each in refusal.messages)
+    return known and len(query.get("country", "")) == len("DE")
 
 
 def _is_not_played_so(refusal: Refusal) -> bool:
@@ -248,7 +249,15 @@ def _is_not_played_so(refusal: Refusal) -> bool:
     if refusal.case.operation.path.startswith("/v1/sandbox/deposits"):
         told = refusal.messages - {TOO_MUCH}
         return all(each.endswith(" has another amount.") for each in told)
-    known = {NOT_SO, NOT_OF_IT, ONLY_ATTEMPTS, TOO_FAR, NOT_COVERED, NOT_A_COUNTRY, NEEDED_HERE}
+    known = {
+        *NOT_SO.values(),
+        NOT_OF_IT,
+        ONLY_ATTEMPTS,
+        TOO_FAR,
+        NOT_COVERED,
+        NOT_A_COUNTRY,
+        NEEDED_HERE,
+    }
     is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
     return is_played and bool(refusal.messages) and refusal.messages <= known | {NOT_THERE}
 

@@ -124,7 +124,7 @@ def test_time_goes_on_within_bounds(acme: Buyer) -> None:
     for wrong in (0, -1, 8_761, 1.5, True, "1", None, [], 10**30):
         assert "hours" in fields_of(acme.post(f"{SANDBOX}/clock", json={"hours": wrong}))
     for _ in range(10):
-        assert advance(acme, 8_760).status_code == 200
+        assert acme.post(f"{SANDBOX}/clock", json={"hours": 8_760.0}).status_code == 200
     assert fields_of(advance(acme, 1)) == {"hours": [sandbox.TOO_FAR]}
     assert acme.get(SANDBOX).json["data"]["ahead_hours"] == 87_600
     link = acme.link()
@@ -314,7 +314,7 @@ def test_a_failure_is_one_of_those_that_are_known_and_ends(
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize("amount", ["0", "0.00", "-1", "10000.01", "1e3", 5, None, "999999999999"])
+@pytest.mark.parametrize("amount", ["0", "0.00", "-1", "01", "10000.01", "1e3", 5, None])
 def test_play_money_is_above_zero_and_bounded(acme: Buyer, amount: object) -> None:
     body = {"amount": amount, "reference": "tests-1"}
     assert list(fields_of(acme.post(f"{SANDBOX}/deposits", json=body))) == ["amount"]

@@ -3,6 +3,7 @@
 import gc
 import re
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from threading import Event
@@ -284,3 +285,11 @@ def test_a_client_that_leaves_in_the_midst_of_a_reply_costs_a_thread_nothing(
             served.connect(stack, QUICK)
             served.connect(stack, LARGE)
     assert served.ask() == b"HTTP/1.1 200"
+
+
+def test_the_loop_ticks_though_the_clock_of_the_machine_was_set_back(served: Served) -> None:
+    """Uvicorn compares times of day; without ticks late work never ends, and systemd kills us."""
+    served.server._uvicorn.last_notified = time.time() + 3600.0  # noqa: SLF001  # Where uvicorn keeps it.
+    ticked = Event()
+    served.server.on_tick = ticked.set
+    assert ticked.wait(20)

@@ -68,6 +68,19 @@ def test_the_image_sets_only_settings_and_no_secret() -> None:
     assert not named & {"SECRET_PEPPER", "DATABASE_URL", "BROKER_URL"}
 
 
+def test_the_image_names_its_user_by_number_its_packages_by_version_and_itself() -> None:
+    (user,) = instructions("USER")
+    assert re.fullmatch(r"\d+:\d+", user), "Kubernetes refuses a name as runAsNonRoot"
+    assert f"--uid {user.partition(':')[0]} " in DOCKERFILE
+    installed = re.findall(r"--no-install-recommends (.*?) *&&", DOCKERFILE)
+    versions = dict(line.split("=") for line in instructions("ARG"))
+    for package in " ".join(installed).split():
+        assert re.match(VERSION, versions[package.partition("=$")[2]])
+    labels = set(re.findall(r"org\.opencontainers\.image\.(\w+)=", instructions("LABEL")[0]))
+    assert labels == {"title", "version"}
+    assert SERVICES["web"]["build"]["args"] == {"RELEASE": "${RELEASE:-local}"}
+
+
 def test_a_container_is_healthy_when_its_process_is_ready(tmp_path: Path) -> None:
     """The command of the image, against a process that works and one that lacks its broker."""
     with watched(tmp_path, "serve") as serve:
@@ -105,6 +118,10 @@ def test_a_service_is_pinned_limited_and_watched(name: str) -> None:
     assert re.fullmatch(r"\d+[mg]", service["mem_limit"])
     if name in SERVERS:
         assert {"healthcheck", "restart", "volumes"} <= service.keys()
+    assert service["cap_drop"] == ["ALL"]
+    assert ("cap_add" in service) == (name in SERVERS)
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["logging"]["options"] == {"max-size": "20m", "max-file": "5"}
     assert ("ports" in service) == (name == "web")
     assert service.get("healthcheck", {}).get("disable", False) == (name in OWNERS)
 

@@ -1,12 +1,24 @@
-"""The first SIGTERM asks a process to end; the second ends it."""
+"""SIGTERM asks a process to end, a second one ends it; systemd hears whether it is alive."""
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from socket import AF_UNIX, SOCK_DGRAM, socket
+from uuid import uuid4
 
 import pytest
 
-from tests.app.cli.shell import ROOT, TIMEOUT_S
+from app.processes.stopping import ALIVE, ALIVE_S, READY, notify
+from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
+from tests.app.processes.test_orphans import WORKER
+from tests.app.processes.web_process import Web
+from tests.installation import wait_until
+from tests.ops.processes import until_ready, watched
+from tests.scenarios.system import find
 
 PROGRAM = """
 from app.processes.stopping import stop_on_signals
@@ -59,3 +71,98 @@ stop.wait()
 def test_a_signal_that_comes_while_the_event_is_held_is_no_deadlock() -> None:
     command = [sys.executable, "-c", HOLDING]
     assert subprocess.run(command, cwd=ROOT, timeout=TIMEOUT_S, check=False).returncode == 0
+
+
+class Systemd:
+    """What systemd hears of a process that it has started."""
+
+    def __init__(self, hears: socket) -> None:
+        self._hears = hears
+        self.environment = {"NOTIFY_SOCKET": hears.getsockname()}
+
+    def hear(self, within_s: float = TIMEOUT_S) -> str:
+        """Return the next notification; raises TimeoutError if none comes."""
+        self._hears.settimeout(within_s)
+        return self._hears.recv(64).decode()
+
+    def hear_until(self, state: str) -> None:
+        while self.hear() != state:
+            pass
+
+    def is_left_alone(self) -> bool:
+        """Tell whether no sign of life comes for three times their interval."""
+        self._hears.settimeout(0)
+        with suppress(BlockingIOError):
+            while self._hears.recv(64):
+                pass
+        try:
+            return not self.hear(3 * ALIVE_S)
+        except TimeoutError:
+            return True
+
+
+@pytest.fixture
+def systemd(tmp_path: Path) -> Iterator[Systemd]:
+    with socket(AF_UNIX, SOCK_DGRAM) as made:
+        made.bind(str(tmp_path / "notify"))
+        yield Systemd(made)
+
+
+def test_a_notification_goes_to_a_name_too_and_to_nobody_without_systemd(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = f"carrier-links-{uuid4()}"
+    with socket(AF_UNIX, SOCK_DGRAM) as hears:
+        hears.bind(f"\0{name}")
+        for address in ("", "/nowhere/at/all", f"@{name}"):
+            monkeypatch.setenv("NOTIFY_SOCKET", address)
+            notify(READY)
+        assert hears.recv(64) == READY.encode()
+
+
+@pytest.mark.parametrize("command", ["projector", "worker", "web"])
+def test_a_process_is_ready_and_alive_while_it_waits_for_its_tables(
+    tmp_path: Path, systemd: Systemd, command: str
+) -> None:
+    broker = "amqp://127.0.0.1:1"
+    with watched(tmp_path, command, BROKER_URL=broker, **systemd.environment) as process:
+        assert systemd.hear() == READY
+        assert [systemd.hear() for _ in range(3)] == [ALIVE] * 3
+        assert "waiting: " in process.log()
+
+
+def test_a_main_thread_that_hangs_sends_no_sign_of_life(tmp_path: Path, systemd: Systemd) -> None:
+    Shell(tmp_path).run("migrate")
+    with watched(tmp_path, "projector", **systemd.environment) as projector:
+        until_ready(projector)
+        systemd.hear_until(ALIVE)
+        projector.process.send_signal(signal.SIGSTOP)
+        assert systemd.is_left_alone()
+        projector.process.send_signal(signal.SIGCONT)
+        systemd.hear_until(ALIVE)
+
+
+def test_web_sends_signs_of_life_only_while_the_loops_of_all_its_workers_run(
+    tmp_path: Path, systemd: Systemd
+) -> None:
+    web = Web(tmp_path, WEB_WORKERS="2", **systemd.environment)
+    try:
+        wait_until(lambda: len(find(web.process.pid, WORKER)) == 2)
+        worker, _ = find(web.process.pid, WORKER)
+        systemd.hear_until(ALIVE)
+        os.kill(worker, signal.SIGSTOP)
+        wait_until(systemd.is_left_alone)
+        os.kill(worker, signal.SIGCONT)
+        systemd.hear_until(ALIVE)
+        os.kill(worker, signal.SIGKILL)  # It is replaced, and nobody waits for the dead.
+        wait_until(lambda: worker not in find(web.process.pid, WORKER))
+        systemd.hear_until(ALIVE)
+    finally:
+        assert web.stop() == 0
+
+
+def test_serve_sends_signs_of_life_from_its_loop(tmp_path: Path, systemd: Systemd) -> None:
+    with watched(tmp_path, "serve", **systemd.environment) as serve:
+        assert systemd.hear() == READY
+        until_ready(serve)
+        assert not systemd.is_left_alone()

@@ -68,5 +68,5 @@ def an_approval_of_nothing(forger: LinkForger) -> int:
 CRIMES: dict[Crime, str] = {
     an_approval_by_who_proposed: "is not approved by another operator",
     an_approval_by_no_operator: "is not approved by another operator",
-    an_approval_of_nothing: "is decided before it is proposed, or twice",
+    an_approval_of_nothing: "decides what nobody has proposed",
 }

@@ -171,3 +171,85 @@ def test_an_insert_is_one_statement_that_is_planned_no_more(recorder: PostgresLo
     asked = "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
     with recorder.datastore.get_connection() as connection:
         assert [tuple(each.values()) for each in connection.execute(asked)] == [(6, 5)]
+
+
+def positions_in(recorder: PostgresLogRecorder) -> list[int]:
+    return [each.id for each in recorder.select_notifications(None, 1_000)]
+
+
+def sequence_of(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(statement.format(sequence=f"{TABLE}_notification_id_seq"))
+
+
+def mend(recorder: PostgresLogRecorder) -> str:
+    return (recorder.fault() or "").partition("run: ")[2]
+
+
+CACHES = "ALTER SEQUENCE {sequence} CACHE 20"
+
+
+def test_two_sessions_of_a_sequence_that_caches_write_nothing_below_the_head(
+    recorder: PostgresLogRecorder, database_url: str
+) -> None:
+    """Whoever follows is past the head already, and would never see such an event."""
+    sequence_of(database_url, CACHES)
+    other = Datastore(conninfo(database_url))
+    writers, followed, refused = [recorder, recorder_in(other)], 0, list[str]()
+    for turn in range(12):
+        try:
+            writers[turn % 2].insert_events([event(), event()])
+        except NothingInserted as error:
+            refused.append(str(error.__cause__))
+        seen = [each.id for each in recorder.select_notifications(followed, 9)]
+        followed = max(seen, default=followed)
+    assert {*refused} == {recorder.fault()}
+    assert followed == positions_in(recorder)[-1]
+    assert len(positions_in(recorder)) == 2 * (12 - len(refused))
+    sequence_of(database_url, mend(recorder))
+    assert recorder.fault() is None
+    for turn in range(4):  # No session goes on with positions that it has cached.
+        writers[turn % 2].insert_events([event()])
+    assert positions_in(recorder) == sorted(positions_in(recorder))
+    other.close()
+
+
+@pytest.mark.parametrize("back", [500, 1_000], ids=["behind a gap", "just below the head"])
+def test_a_sequence_that_was_set_back_writes_nothing_until_it_is_mended(
+    recorder: PostgresLogRecorder, database_url: str, back: int
+) -> None:
+    first = event()
+    recorder.insert_events([first])
+    sequence_of(database_url, "SELECT setval('{sequence}', 1000)")
+    recorder.insert_events([event(), event()])
+    sequence_of(database_url, f"SELECT setval('{{sequence}}', {back})")
+    second = replace(first, originator_version=2)
+    with pytest.raises(NothingInserted) as refused:
+        recorder.insert_events([event(), second])
+    assert recorder.fault() == str(refused.value.__cause__)
+    assert positions_in(recorder) == [1, 1001, 1002]
+    sequence_of(database_url, mend(recorder))
+    assert recorder.fault() is None
+    assert recorder.insert_events([event(), second]) == [1003, 1004]
+
+
+def test_a_writer_that_waited_sees_what_was_committed_meanwhile(
+    recorder: PostgresLogRecorder, database_url: str
+) -> None:
+    """Its statement began, with its view of the table, before the other one had committed."""
+    sequence_of(database_url, CACHES)
+    recorder.insert_events([event()])  # Its session has the positions up to 20 now.
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with psycopg.connect(database_url) as earlier, ThreadPoolExecutor(1) as pool:
+        earlier.execute("SELECT pg_advisory_xact_lock(%s)", [key_of(f"public.{TABLE}")])
+        later = pool.submit(recorder.insert_events, [event()])
+        with psycopg.connect(database_url, autocommit=True) as looking:
+            wait_until(lambda: looking.execute(waiting).fetchone() == (1,))
+        earlier.execute(
+            f"INSERT INTO {TABLE} (originator_id, originator_version, topic, state) "  # noqa: S608  # Our own name.
+            "VALUES (gen_random_uuid(), 1, 'topic', 'state')"
+        )
+        earlier.commit()
+        with pytest.raises(NothingInserted):
+            later.result(PATIENCE_S)
+    assert positions_in(recorder) == [1, 21]

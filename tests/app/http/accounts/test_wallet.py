@@ -10,7 +10,7 @@ from tests.app.http.service import Service, Tenant, fields_of
 
 NUMBER = "+971508245915"
 TRANSACTIONS = "/v1/transactions"
-NO_PAGES = "0|-1|1.0|1e2|one|| 1|1_0|+1|\u0661|0x1|true|" + "9" * 30
+NO_PAGES = "0|-1|1.5|1e2|one||1 0|1_0|+1|\u0661|0x1|true|" + "9" * 30
 NO_MOMENTS = (
     "2026-01-01T00:00:00 20260101 2026-W01-1 2026-02-30 yesterday 1760000000 2026-13-01T00:00Z"
 )

@@ -24,7 +24,6 @@ NOT_JSON = {
     "a lone surrogate as a name": b'{"\\ud800": 1}',
     "lists without end": b"[" * 200_000,
     "deep objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-    "white space": b"   ",
     "a number too long to read": b"[" + b"9" * 10_000 + b"]",
 }
 
@@ -55,3 +54,37 @@ def test_a_body_over_one_mebibyte_is_a_413(acme: Tenant) -> None:
 def test_a_byte_order_mark_before_json_is_skipped(acme: Tenant, body: bytes, status: int) -> None:
     reply = acme.post("/number-lookup", data=b"\xef\xbb\xbf" + body, headers=JSON)
     assert reply.status_code == status
+
+
+@pytest.mark.parametrize(
+    "nothing", [b"null", b"[]", b'""', b" \r\n", b" null ", b"\xef\xbb\xbf[ ]"]
+)
+def test_a_body_that_says_nothing_is_no_body(acme: Tenant, nothing: bytes) -> None:
+    said = acme.post("/number-lookup?phone_number=%2B14155552671", data=nothing, headers=JSON)
+    assert said.status_code == 200
+    reply = acme.post("/number-lookup", data=nothing, headers=JSON)
+    assert fields_of(reply) == {"phone_number": ["Missing data for required field."]}
+    assert acme.get("/v1/plans/no-id", data=nothing, headers=JSON).status_code == 404
+
+
+@pytest.mark.parametrize("body", [b"0", b"false", b"[null]", b"[{}]", b'"null"'])
+def test_a_body_that_says_something_is_an_object(acme: Tenant, body: bytes) -> None:
+    reply = acme.post("/number-lookup?phone_number=%2B14155552671", data=body, headers=JSON)
+    assert [*fields_of(reply)] == ["body"]
+
+
+def test_a_whole_number_may_be_written_with_a_point(acme: Tenant) -> None:
+    number = {"phone_number": "+14155552671"}
+    sent = [
+        {"json": {**number, "max_age": 725.0}},
+        {"query_string": {**number, "max_age": "725.0"}},
+    ]
+    for each in sent:
+        assert acme.post("/number-lookup", **each).status_code == 200
+    for wrong in (725.5, True, "725", 1e300):
+        reply = acme.post("/number-lookup", json={**number, "max_age": wrong})
+        assert [*fields_of(reply)] == ["max_age"]
+    page = acme.get("/v1/transactions?per_page=2.00&page=1.0").json["data"]["meta"]
+    assert (page["per_page"], page["current_page"]) == (2, 1)
+    for wrong in ("2.5", "2.", ".0", "2.0.0"):
+        assert acme.get(f"/v1/transactions?per_page={wrong}").status_code == 422

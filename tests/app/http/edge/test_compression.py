@@ -46,6 +46,9 @@ def asking(accepted: str | None) -> Request:
         ("gzip;q=0.5, identity;q=0.5", "gzip"),
         ("gzip;q=0.4, identity;q=0.5", None),
         ("gzip;q=0.4, *;q=0.5", None),
+        ("gzip;q=.4, identity;q=.3", "gzip"),
+        ("gzip;q=.4, identity;q=.5", None),
+        ("x-gzip", "gzip"),
     ],
 )
 def test_the_client_says_whether_a_reply_is_compressed(

@@ -139,3 +139,24 @@ def test_an_error_that_cannot_be_answered_is_answered_all_the_same(
     reply = raising(make_service().app, Unknown(CANARY))
     assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")
     assert CANARY not in reply.text + caplog.text
+
+
+def test_a_key_with_another_age_is_told_so(make_service: MakeService) -> None:
+    tenant = make_service().tenant()
+
+    def ask(key: str, **more: object) -> TestResponse:
+        number = {"phone_number": "+14155552671"}
+        headers = {"Idempotency-Key": key}
+        return tenant.post("/number-lookup", query_string={**number, **more}, headers=headers)
+
+    ages: list[tuple[dict[str, int], dict[str, int]]] = [
+        ({}, {"max_age": 0}),
+        ({"max_age": 0}, {"max_age": 60}),
+        ({"max_age": 1}, {}),
+    ]
+    for key, (first, other) in zip("abc", ages, strict=True):
+        assert ask(key, **first).status_code == 200
+        assert ask(key, **first).headers["Idempotency-Replayed"] == "true"
+        refused = ask(key, **other)
+        assert code_of(refused) == "IDEMPOTENCY_KEY_REUSED"
+        assert "another max_age; use a new key" in refused.json["error"]["message"]

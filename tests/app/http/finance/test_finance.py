@@ -130,6 +130,31 @@ def test_more_groups_than_a_reply_holds_are_refused(
     assert data(tenant, USAGE, group_by="kind")["groups"]
 
 
+@pytest.mark.parametrize(
+    ("accept", "sent"),
+    [
+        ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "text/html"),  # The JDK.
+        ("image/gif, image/jpeg, *; q=.2, */*; q=.2", "application/json"),
+        ("application/json;q=.2, text/csv;q=.3", "text/csv"),
+        ("TEXT/CSV ; Q = 1. , */*;q=0.99999", "text/csv"),
+        ("text/csv;q=0, */*;q=.1", "application/json"),
+        ("application/json;q=.1, text/*", "text/csv"),
+        ("application/json;q=.1, */*", "text/csv"),
+        ("text/html;q=high", "text/html"),
+        ("text/html;level=1;q=.4, text/csv;q=.5", "text/csv"),
+        ("application/json;q=0, text/csv;q=0, text/html;q=.0", None),
+        ("", "application/json"),
+    ],
+)
+def test_accept_is_read_as_leniently_as_it_is_written(
+    tenant: Tenant, accept: str, sent: str | None
+) -> None:
+    reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": accept})
+    assert (reply.status_code, reply.mimetype) == (
+        (406, "application/json") if sent is None else (200, sent)
+    )
+
+
 def test_all_transactions_come_as_one_table(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import code_of
+from tests.app.http.service import code_of, fields_of
 
 
 def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
@@ -67,3 +67,25 @@ def test_a_link_that_is_not_active_does_not_exist(acme: Buyer) -> None:
     assert acme.create(Fault.NO_ENDPOINT.value).status_code == 502
     link_id = acme.transactions(kind="refund")[0]["reference"]["id"]
     assert acme.get(f"{LINKS}/{link_id}").status_code == 404
+
+
+def test_a_search_finds_what_was_pasted(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    number = acme.read(link).json["data"]["msisdn"]
+    pasted = [f"+{number[1:]}", f" {link['iccid']} ", f"%20{number}%09", f"{link['iccid']}F"]
+    for each in [*pasted, f"{link['iccid']}f", f"%2B{number[1:]}"]:
+        found = acme.get(f"{LINKS}?search={each}").json["data"]["data"]
+        assert [one["id"] for one in found] == [link["id"]], each
+    every = acme.get(f"{LINKS}?search=%20&status=%20active").json["data"]["meta"]["total"]
+    assert every == acme.get(f"{LINKS}?status=active").json["data"]["meta"]["total"]
+
+
+def test_a_flag_is_read_as_languages_write_it(acme: Buyer) -> None:
+    link = acme.link(FREE)
+    for flag in ("True", "TRUE", "true", "1"):
+        assert acme.read(link, "/network-status", live=flag).json["data"]["cached"] is False
+    query = {"dry_run": "True"}
+    quoted = acme.post(LINKS, json={"plan_id": acme.plans[FREE]}, query_string=query)
+    assert quoted.json["data"]["price"] == "0.00"
+    reply = acme.post(LINKS, json={"plan_id": acme.plans[FREE]}, query_string={"dry_run": "yes"})
+    assert fields_of(reply) == {"dry_run": ["Must be true or false."]}

@@ -112,3 +112,19 @@ def test_a_request_that_is_ambiguous_or_cannot_be_read_is_invalid(
         refused(reply, 400, "unsupported_grant_type", grant)
     large = service.client.post(TOKEN, data=b"a=" + b"1" * 1024 * 1024, headers=FORM)
     refused(large, 413, "invalid_request")
+
+
+@pytest.mark.any_database
+def test_a_scope_that_is_not_granted_is_named(
+    service: Service, credentials: dict[str, str]
+) -> None:
+    for scope, named in (
+        ("lookup,plans", "lookup,plans"),
+        ('x"\u00e9\\', "x???"),
+        ("y" * 99, "y" * 64),
+    ):
+        reply = service.client.post(TOKEN, data=GRANT | credentials | {"scope": scope})
+        refused(reply, 400, "invalid_scope", scope)
+        words = reply.json["error_description"]
+        assert words.startswith(f"The scope {named} is not granted"), words
+        assert words.endswith("with spaces between: lookup plans links wallet webhooks."), words
