@@ -32,7 +32,6 @@ from projections.audit.link_ends import EndInvariants
 from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
 from projections.audit.monthly_fees import MonthlyFeeInvariants
-from projections.audit.months import MonthInvariants
 from projections.audit.plan_changes import PlanChangeInvariants
 from projections.audit.promises import Promises
 from projections.audit.refunds_by_hand import History, RefundByHandInvariants
@@ -111,7 +110,6 @@ class Invariants:
         self._plan_changes = PlanChangeInvariants(self._bookings, self._promises)
         self._monthly_fees = MonthlyFeeInvariants(self._bookings)
         self._by_hand = RefundByHandInvariants(self._bookings, history)
-        self._months = MonthInvariants()
         self._webhooks = WebhookInvariants(self._promises)
 
     def check(self, recorded: Recorded) -> list[str]:
@@ -123,7 +121,7 @@ class Invariants:
         if isinstance(event, RefundByHand):
             facts = self._by_hand.check(recorded.position, event)
         order = [*self._streams.check(event), *self._ids.check(event)]
-        return [*order, *self._months.check(event), *facts]
+        return [*order, *facts]
 
     def check_end(self) -> list[tuple[int, str]]:
         """Return each announcement that was not kept, with its position."""
