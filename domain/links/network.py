@@ -30,6 +30,10 @@ class NoSuchEndpoint(Rejected):
     """Raised when the network does not know an endpoint, or no longer does."""
 
 
+class NoActivationCode(Rejected):
+    """Raised for an eSIM without an activation code, which nobody can install."""
+
+
 class ProviderPlan(msgspec.Struct, frozen=True):
     """A data plan as the network needs it; `data_mb` in MB, 1 GB = 1000 MB.
 
@@ -214,6 +218,16 @@ class Network(Protocol):
         """Take a plan off an endpoint; safe to repeat: a plan that is gone is no error."""
         ...
 
+    def topups(
+        self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
+    ) -> Collection[str] | None:
+        """Return which of these plans, by their ids here, an endpoint can take besides its own.
+
+        None if the network does not tell. A network that has to be asked for each plan is asked
+        for the first ones. Raises Unavailable, Rejected.
+        """
+        ...
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans, usage and life cycle of an endpoint now. Raises Unavailable, Rejected."""
         ...
@@ -231,7 +245,7 @@ class Network(Protocol):
         ...
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
-        """Return the activation code of an eSIM. Raises Unavailable, Rejected."""
+        """Return the activation code of an eSIM. Raises Unavailable, Rejected, NoActivationCode."""
         ...
 
 

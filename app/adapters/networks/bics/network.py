@@ -45,6 +45,7 @@ from domain.links.network import (
     Endpoint,
     LinkStatus,
     NetworkStatus,
+    NoActivationCode,
     NoSuchEndpoint,
     ProviderPlan,
     Usage,
@@ -314,6 +315,9 @@ class BicsNetwork:
         request = {"endPointId": endpoint_id, "requestParam": what}
         self._session.change("PATCH", "/endpoint", request, deadline, Outcome)
 
+    def topups(self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float) -> None:
+        """Return None: plans run on sponsor profiles here."""
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans and life cycle; the first use is the start of the first plan with usage."""
         deadline, as_of = Deadline(timeout_s), self._clock()
@@ -411,7 +415,10 @@ class BicsNetwork:
         if sim is None:
             message = "bics knows no such eSIM"
             raise Rejected(message)
-        if sim.activation_code is None or not LPA.fullmatch(lpa := sim.activation_code.lpa):
+        if sim.activation_code is None:
+            message = "an eSIM without activation code"
+            raise NoActivationCode(message)
+        if not LPA.fullmatch(lpa := sim.activation_code.lpa):
             raise OddRecord(UNREADABLE.format("activationCode"))
         return ActivationCode(lpa)
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from app.adapters.networks.wire import Quantity, cost_of, entries, moment
 from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
-from domain.catalogue.supplied import OddEntry, SuppliedCountry, SuppliedPlan
+from domain.catalogue.supplied import VOICE, OddEntry, SuppliedCountry, SuppliedPlan
 from domain.links.esim import ICCID
 from domain.links.network import AddonUsage, Forged, LinkStatus, Order, ServingNetwork
 
@@ -268,6 +268,12 @@ class Country(Struct):
 NAMED: Any = Country | str  # How a bundle names a country.
 
 
+class Allowance(Struct):
+    """A kind of use that a bundle allows, such as DATA, VOICE or SMS."""
+
+    type: str = "DATA"
+
+
 class CatalogueBundle(Struct, rename="camel"):
     """A bundle that can be ordered; it works in `countries` and in `roaming_enabled`."""
 
@@ -279,6 +285,7 @@ class CatalogueBundle(Struct, rename="camel"):
     roaming_enabled: list[Any] | None = None
     unlimited: bool | None = False
     price: Decimal | None = None
+    allowances: list[Any] | None = None
 
     def supplied(
         self, currency: str, operators: "Operators", where: str, odd: list[OddEntry]
@@ -287,6 +294,8 @@ class CatalogueBundle(Struct, rename="camel"):
         listed = [*(self.countries or []), *(self.roaming_enabled or [])]
         named = entries(listed, NAMED, f"{where}.countries", odd)
         codes = {each if isinstance(each, str) else each.iso or "" for _, each in named}
+        allowed = entries(self.allowances or [], Allowance, f"{where}.allowances", odd)
+        kinds = {each.type.upper() for _, each in allowed}
         return SuppliedPlan(
             provider_plan_id=self.name,
             name=self.description or self.name,
@@ -298,6 +307,7 @@ class CatalogueBundle(Struct, rename="camel"):
                 if ISO.fullmatch(code)
             ),
             cost=cost_of(self.price, currency, None, estimated=True),
+            notices=(VOICE,) if kinds - {"DATA"} else (),
         )
 
 
@@ -349,6 +359,12 @@ class Coverage(Struct, rename="camel"):
             )
             for at, each in entries(self.country_networks, CountryNetworks, where, odd)
         }
+
+
+class Compatible(Struct):
+    """Whether an eSIM takes a bundle."""
+
+    compatible: bool
 
 
 class Status(Struct):
