@@ -1,7 +1,7 @@
 """Follows the log and plans webhook deliveries, at least once, whatever process dies."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -13,13 +13,13 @@ from sqlalchemy import Connection
 from domain.aggregates import topics_but
 from domain.log.log import Place, Recorded, Stretch
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.messages import TEST, kinds_of, type_of
+from domain.webhooks.messages import NAMED_ONLY, OF_ENTRIES, TEST, Entry, kinds_of, types_of
 from domain.webhooks.ports import Delivery, message_id
 from projections.engine.consumer import Consumer, Source
 from projections.engine.positions import Position
 from projections.engine.read_model import Batch
 from projections.models.webhook_endpoints import WebhookEndpointRow, WebhookEndpoints
-from projections.models.webhook_messages import MessageRow, WebhookMessages
+from projections.models.webhook_messages import MessageRow, WebhookMessages, row_of_entry
 from projections.stores.deliveries import Deliveries
 from workers.routes import Publisher, webhook_message
 
@@ -78,16 +78,20 @@ class WebhookPlanner(Consumer):
 
     def prepare(self, rows: Sequence[Recorded]) -> bool:
         """Make the deliveries of a batch; return whether there is anything to store."""
-        wanted = [(each.position, found) for each in rows if (found := self._wanting(each))]
-        told: Mapping[int, MessageRow] = {}
-        if wanted:
-            told = self._messages.between(self._database, wanted[0][0] - 1, wanted[-1][0])
+        wanted = [found for each in rows for found in self._wanting(each)]
+        told = {
+            (each.position, name): row_of_entry(name, Entry.of(each))
+            for each, name, _ in wanted
+            if name in OF_ENTRIES
+        }
+        stored = [each.position for each, name, _ in wanted if name not in OF_ENTRIES]
+        if stored:
+            told |= self._messages.between(self._database, stored[0] - 1, stored[-1])
         now = self._clock()
         self._planned = [
-            _delivery(endpoint.id, told[position], now)
-            for position, endpoints in wanted
-            if position in told
-            for endpoint in endpoints
+            _delivery(endpoint.id, told[each.position, name], now)
+            for each, name, endpoint in wanted
+            if (each.position, name) in told
         ]
         asked = ((each.event, _asked_again(each.event)) for each in rows)
         self._again = [(event, ids) for event, ids in asked if ids]
@@ -109,15 +113,14 @@ class WebhookPlanner(Consumer):
                 for endpoint_id, organization_id in told.items():
                     self._publisher.publish(webhook_message(organization_id, endpoint_id))
 
-    def _wanting(self, recorded: Recorded) -> Sequence[WebhookEndpointRow]:
-        """Return the endpoints that want the message of an event, if it has one."""
+    def _wanting(self, recorded: Recorded) -> Iterator[tuple[Recorded, str, WebhookEndpointRow]]:
+        """Yield each type of message that an event may cause, with each endpoint that wants it."""
         event: Any = recorded.event
-        name = type_of(event)
-        return [
-            each
-            for each in self._told.get(event.organization_id, ())
-            if each.since < recorded.position and _wants(each, name, event)
-        ]
+        if told := self._told.get(event.organization_id):
+            for name in types_of(event):
+                for each in told:
+                    if each.since < recorded.position and _wants(each, name, event):
+                        yield recorded, name, each
 
     def _learn(self) -> None:
         """Read the endpoints again if one has changed."""
@@ -144,15 +147,15 @@ def _asked_again(event: object) -> Sequence[UUID]:
             return ()
 
 
-def _wants(endpoint: WebhookEndpointRow, name: str | None, event: Any) -> bool:
+def _wants(endpoint: WebhookEndpointRow, name: str, event: Any) -> bool:
     if name == TEST:
         return bool(event.endpoint_id == endpoint.id)
-    return name is not None and (endpoint.events is None or name in endpoint.events)
+    return name not in NAMED_ONLY if endpoint.events is None else name in endpoint.events
 
 
 def _delivery(endpoint_id: UUID, message: MessageRow, now: datetime) -> Delivery:
     return Delivery(
-        id=message_id(endpoint_id, message.stream_id, message.version),
+        id=message_id(endpoint_id, message.stream_id, message.version, message.type),
         endpoint_id=endpoint_id,
         organization_id=message.organization_id,
         about=message.about,

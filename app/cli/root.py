@@ -15,6 +15,8 @@ from typing import IO, Any
 
 import click
 
+from app.watch.lines import printable
+
 PROGRAM = "python -m app"
 FAILED = 1
 INTERRUPTED = 130  # The status that shells report for a process ended by SIGINT.
@@ -74,20 +76,9 @@ COMMANDS = {name: line for each in SUBJECTS.values() for name, line in each.item
 PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
 
 
-def printable(text: str) -> str:
-    """Escape control characters, bidirectional marks and the like; line ends stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
-
-
 def one_line(text: str) -> str:
     """Escape line ends as well, so that nothing in a text looks like a line of ours."""
     return printable(text).replace("\n", "\\n")
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 class Defused:

@@ -68,6 +68,8 @@ def announce(container: Container) -> None:
     )
     if (warning := warning_at_start(settings)) is not None:
         logger.warning(warning)
+    for handler in logging.getLogger().handlers:
+        handler.flush()
 
 
 def warning_at_start(settings: Settings) -> str | None:

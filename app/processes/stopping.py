@@ -76,5 +76,5 @@ def _hear(hears: socket, _told: socket, stop: Event, cut_off_after_s: float | No
     stop.set()
     if cut_off_after_s is not None:
         time.sleep(cut_off_after_s)
-        logger.warning("stopping took too long; the process exits now")
+        logger.critical("stopping took too long; the process exits now")
         os._exit(1)

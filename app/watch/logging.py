@@ -16,11 +16,13 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from inspect import signature
 from types import TracebackType
-from typing import Any, Literal, TextIO, TypeVar
+from typing import Any, Literal, TextIO, TypeVar, cast
 
 import msgspec
 from dramatiq import Broker, Middleware
 from dramatiq.broker import MessageProxy
+
+from app.watch.lines import Lines
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -286,17 +288,14 @@ def _text(value: Any) -> str:
         return type(value).__name__
 
 
-class _Lines(logging.StreamHandler[TextIO]):
+class _Handler(logging.StreamHandler[TextIO]):
     def handle(self, record: logging.LogRecord) -> bool:
-        """Format the line before taking the lock, so that threads wait only for the writing."""
+        """Queue the line without a lock; a fatal one is waited for."""
         if not self.filter(record):
             return False
         try:
             line = self.format(record) + self.terminator
-            assert self.lock is not None
-            with self.lock:
-                self.stream.write(line)
-                self.stream.flush()
+            cast("Lines", self.stream).write(line, must=record.levelno >= logging.CRITICAL)
         except Exception:  # noqa: BLE001  # As the library does.
             self.handleError(record)
         return True
@@ -317,14 +316,18 @@ def configure_logging(
 ) -> None:
     """Send the lines of this process to standard error, each with the request that it is about.
 
-    Warnings become lines too, and so do errors that end a thread or the process.
+    Warnings become lines too, and so do errors that end a thread or the process. From now on nobody
+    waits for who reads what this process prints.
     """
     global _of_request  # noqa: PLW0603  # Logging is global to a process.
     _of_request = request_id
     # Caller, thread and process are not looked up, because no line shows them.
     logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    handler = _Lines(sys.stderr)
+    for name in ("stdout", "stderr"):
+        if (stream := getattr(sys, name)) is not None:  # It may have been closed.
+            setattr(sys, name, Lines(stream))
+    handler = _Handler(sys.stderr)
     handler.addFilter(add_work)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

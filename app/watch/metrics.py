@@ -10,7 +10,7 @@ import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
@@ -36,6 +36,7 @@ from app.watch.gauges import (
     ScrapedGauges,
     Values,
 )
+from app.watch.lines import count_dropped
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -93,6 +94,9 @@ def _seconds(told: str, label: str, buckets: Sequence[float] = Histogram.DEFAULT
 
 # What each process shows of what it counts itself.
 METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
+    frozenset(get_args(ProcessName)): {
+        "log_lines_dropped": _counter("Log lines lost, because nobody read them in time."),
+    },
     ANSWERING: {
         "http_requests": _counter("Requests answered.", "method route status"),
         "http_request_duration_seconds": _seconds("Time to answer.", "route"),
@@ -216,6 +220,7 @@ class Metrics:
         self.waiting: Gauge = self.made["http_waiting_places_in_use"]
         self.downloads: Gauge = self.made["http_downloads_in_progress"]
         self.made["http_waiting_places"].set(places_max)
+        count_dropped(self.made["log_lines_dropped"].inc)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         found = self._answered.get((method, route, status))

@@ -31,7 +31,7 @@ REDELIVERED_MAX = 500  # Of one request: their ids are kept for ever, in one eve
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An endpoint to register; no `events`: all types, future ones included."""
+    """An endpoint to register; no `events`: all types that need not be named."""
 
     organization_id: UUID
     url: str

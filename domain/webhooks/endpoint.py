@@ -37,7 +37,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class WebhookEndpoint(Root):
-    """An endpoint. `events` are the types that it gets; None: all, future ones included.
+    """An endpoint. `events` are the types that it gets; None: all that need not be named.
 
     A secret is derived from the id, the generation and a key, so the log holds no secret.
     """

@@ -1,15 +1,19 @@
-"""The table of webhook types: which events cause each message, and what its body says."""
+"""The table of webhook types: which events cause each message, and what its body says.
 
-from collections.abc import Callable, Collection, Mapping
+An event may cause messages of several types, which are known by position and type.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
 
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import Wallet
-from domain.links.link import Link
+from domain.accounts.wallet import CHARGED_FOR, Wallet
+from domain.links.link import Link, LinkState, status_after
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded
@@ -49,6 +53,11 @@ class EventContext:
         """Return the balance below which an organization wants a message."""
         return self._thresholds.get(organization_id.int)
 
+    def status_before(self, event: Link.Event) -> LinkState:
+        """Return the status that a link had before an event; only what it changes is loaded."""
+        earlier = self.log.newest_first(event.originator_id, event.originator_version - 1)
+        return next(filter(None, map(status_after, earlier)), "inactive")
+
 
 def _job(event: Any, context: EventContext) -> Facts:
     job = context.log.get(BulkJob, event.originator_id)
@@ -73,11 +82,28 @@ def _link(*names: str) -> FactsOf:
 
 
 def _activated(event: Link.Activated, _: EventContext) -> Facts:
-    return {
-        "link_id": event.originator_id,
-        "activation_id": event.activation_id,
-        "plan_id": event.plan.plan_id,
-    }
+    """Tell the plan of the link; of one that was imported with several, tell all of them."""
+    plans = [
+        {"activation_id": each.activation_id, "plan_id": each.plan.plan_id}
+        for each in event.taken_over
+    ]
+    more = {"plans": plans} if event.more else {}
+    return {"link_id": event.originator_id, **plans[0], **more}
+
+
+def _status(event: Any, context: EventContext) -> Facts | None:
+    """Tell a new status, the one before, and whose doing it was."""
+    status, was = status_after(event), context.status_before(event)
+    if status == was:
+        return None
+    match event:
+        case Link.Ended():
+            by = "end"
+        case Link.StatusSeen() | Link.StatusKept():
+            by = "network"
+        case _:
+            by = "partner" if event.actor is None else "operator"
+    return {"link_id": event.originator_id, "status": status, "was": was, "by": by}
 
 
 def _not_activated(event: Link.ProvisioningFailed, _: EventContext) -> Facts:
@@ -115,7 +141,7 @@ def _not_topped_up(event: PlanChange.Failed, context: EventContext) -> Facts | N
     }
 
 
-def _entry(event: Wallet.Moved) -> dict[str, Any]:
+def _entry(event: "Entry | Wallet.Moved") -> dict[str, Any]:
     return {
         "transaction_id": event.transaction_id,
         "amount": format_amount(abs(event.amount_micros)),
@@ -124,8 +150,17 @@ def _entry(event: Wallet.Moved) -> dict[str, Any]:
     }
 
 
-def _deposited(event: Wallet.Deposited, _: EventContext) -> Facts:
-    return _entry(event)
+def _moved(event: "Entry | Wallet.Moved", _: object = None) -> Facts:
+    return {**_entry(event), "sequence": event.sequence}
+
+
+def _refunded(event: "Entry | Wallet.Refunded", _: object = None) -> Facts:
+    return {**_moved(event), "refund_of": event.charge_id}
+
+
+def _adjusted(event: "Entry | Wallet.Adjusted", _: object = None) -> Facts:
+    direction = "debit" if event.amount_micros < 0 else "credit"
+    return {**_moved(event), "direction": direction}
 
 
 def _low_balance(
@@ -157,10 +192,6 @@ def _low_at_once(event: Organization.LowBalanceThresholdSet) -> Facts | None:
     }
 
 
-def _nothing(_: object, __: EventContext) -> None:
-    """Tell nothing."""
-
-
 def _test(event: WebhookRequest.TestAsked, _: EventContext) -> Facts:
     return {"webhook_id": event.endpoint_id}
 
@@ -175,46 +206,100 @@ TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
     "link.ended": ((Link.Ended,), _link("reason")),
     "link.usage": ((Link.UsageReached,), _link("activation_id", "percent")),
     "link.expiring": ((Link.ExpiryNear,), _link("activation_id", "expires_at")),
+    "link.status_changed": (
+        (Link.Suspended, Link.Reactivated, Link.StatusSeen, Link.StatusKept, Link.Ended),
+        _status,
+    ),
+    "link.renamed": ((Link.Renamed,), _link()),
+    "link.plan_removed": ((Link.PlanRemoved,), _link("change_id", "activation_id")),
     "topup.completed": ((Link.PlanAdded,), _topped_up),
     "topup.failed": ((PlanChange.Failed,), _not_topped_up),
     "wallet.low_balance": (
         (Wallet.Charged, Wallet.Adjusted, Organization.LowBalanceThresholdSet),
         _low_balance,
     ),
-    "wallet.deposited": ((Wallet.Deposited,), _deposited),
+    "wallet.deposited": ((Wallet.Deposited,), _moved),
+    "wallet.charged": ((Wallet.Charged,), _moved),
+    "wallet.refunded": ((Wallet.Refunded,), _refunded),
+    "wallet.adjusted": ((Wallet.Adjusted,), _adjusted),
 }
-_OF_KIND: Mapping[type[Event], tuple[str, FactsOf]] = {
-    WebhookRequest.TestAsked: (TEST, _test),
-    **{kind: (name, tell) for name, (kinds, tell) in TYPES.items() for kind in kinds},
+# Messages about entries of wallets, with the kinds of transactions that they are about. Nothing is
+# stored for them: whoever reads them makes them from the entry.
+OF_ENTRIES: Mapping[str, tuple[Collection[str], Callable[[Any], Facts]]] = {
+    "wallet.charged": ((*CHARGED_FOR.values(),), _moved),
+    "wallet.refunded": (("refund",), _refunded),
+    "wallet.adjusted": (("adjustment",), _adjusted),
 }
+# Types that came later than the others. They are sent only where an endpoint names them, and their
+# ids contain them, because several messages may be about one event.
+NAMED_ONLY = frozenset({"link.status_changed", "link.renamed", "link.plan_removed", *OF_ENTRIES})
+PER_EVENT_MAX = 2  # Messages about one event; a test counts them.
+_OF_KIND: Mapping[type[Event], list[str]] = defaultdict(list)
+for _name, (_kinds, _) in TYPES.items():
+    for _kind in _kinds:
+        _OF_KIND[_kind].append(_name)
+
+
+class Entry(NamedTuple):
+    """An entry of a wallet, with those fields of its event that a message is made of."""
+
+    organization_id: UUID
+    position: int
+    timestamp: datetime
+    transaction_id: UUID
+    sequence: int
+    amount_micros: int  # Negative only if it adjusts the balance downwards.
+    balance_micros: int
+    currency: str
+    charge_id: UUID | None
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> Self:
+        facts: dict[str, Any] = {name: getattr(recorded.event, name, None) for name in cls._fields}
+        return cls(**facts | {"position": recorded.position})
 
 
 def kinds_of(types: Collection[str] | None) -> Kinds:
-    """Return the kinds of events that cause messages of these types; None: of all types."""
-    wanted = TYPES.items() if types is None else ((name, TYPES.get(name)) for name in types)
-    return tuple(kind for _, entry in wanted if entry is not None for kind in entry[0])
+    """Return the kinds of events that cause messages of these types.
+
+    None: of all types that are sent without being named.
+    """
+    wanted = TYPES.keys() - NAMED_ONLY if types is None else types
+    entries = (TYPES.get(name) for name in TYPES if name in wanted)
+    return tuple(dict.fromkeys(kind for entry in entries if entry is not None for kind in entry[0]))
 
 
-def type_of(event: Event) -> str | None:
-    """Return the type of the message that an event causes; None if it causes none."""
-    entry = _OF_KIND.get(type(event))
-    return entry[0] if entry is not None else None
+def types_of(event: Event) -> list[str]:
+    """Return the types of the messages that an event may cause."""
+    return [TEST] if isinstance(event, WebhookRequest.TestAsked) else _OF_KIND.get(type(event), [])
 
 
-def message_of(recorded: Recorded, context: EventContext) -> WebhookMessage | None:
-    """Return the message that an event causes; the same event always gives the same bytes."""
+def messages_of(recorded: Recorded, context: EventContext) -> Iterator[WebhookMessage]:
+    """Yield the messages that an event causes, but for those of entries.
+
+    The same event always gives the same bytes.
+    """
     event: Any = recorded.event
-    name, tell = _OF_KIND.get(type(event), ("", _nothing))
-    facts = tell(event, context)
-    if facts is None:
-        return None
-    about = event.link_id if isinstance(event, PlanChange.Event) else event.originator_id
-    body = {
-        "type": name,
-        "timestamp": _shown(event.timestamp),
-        "data": {**facts, "position": recorded.position},
-    }
-    return WebhookMessage(name, event.organization_id, about, msgspec.json.encode(body))
+    for name in types_of(event):
+        facts = None
+        if name == TEST:
+            facts = _test(event, context)
+        elif name not in OF_ENTRIES:
+            facts = TYPES[name][1](event, context)
+        if facts is not None:
+            about = event.link_id if isinstance(event, PlanChange.Event) else event.originator_id
+            body = _body(name, event.timestamp, facts, recorded.position)
+            yield WebhookMessage(name, event.organization_id, about, body)
+
+
+def body_of_entry(name: str, entry: Entry) -> bytes:
+    """Return the body of a message about an entry, which is the same however it was read."""
+    return _body(name, entry.timestamp, OF_ENTRIES[name][1](entry), entry.position)
+
+
+def _body(name: str, at: datetime, facts: Facts, position: int) -> bytes:
+    body = {"type": name, "timestamp": _shown(at), "data": {**facts, "position": position}}
+    return msgspec.json.encode(body)
 
 
 def _shown(value: object) -> object:

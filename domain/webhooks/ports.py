@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from domain.ids import derive_id
+from domain.webhooks.messages import NAMED_ONLY
 
 # pending: not accepted yet, and tried again at `next_attempt_at`; cancelled: its endpoint was
 # disabled or deleted before a success.
@@ -63,6 +64,10 @@ class Sums(NamedTuple):
     failing_since: datetime | None
 
 
-def message_id(endpoint_id: UUID, stream_id: UUID, version: int) -> UUID:
-    """Return the `webhook-id` of an event at an endpoint, the same at every attempt."""
-    return derive_id("webhook", endpoint_id, stream_id, version)
+def message_id(endpoint_id: UUID, stream_id: UUID, version: int, name: str = "") -> UUID:
+    """Return the `webhook-id` of an event at an endpoint, the same at every attempt.
+
+    `name` is its type, which counts where several messages may be about one event.
+    """
+    of_type = [name] if name in NAMED_ONLY else []
+    return derive_id("webhook", endpoint_id, stream_id, version, *of_type)

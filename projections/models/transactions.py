@@ -6,7 +6,8 @@ sums hold the first and last sequence: all entries of the hour lie between these
 clocks say. The sums over all wallets hold positions in their place.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple
@@ -19,19 +20,28 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Integer,
+    Select,
     String,
     Table,
     Uuid,
+    bindparam,
+    case,
+    cast,
     func,
     select,
     true,
+    union_all,
 )
 
 from domain.accounts.paid_price import REFUND_REASONS, RefundReason, Repaying
 from domain.accounts.wallet import PAID_IN, Wallet, kind_and_direction, links_of
+from domain.ids import as_id
 from domain.log.aggregate import ByOperator, Event
 from domain.log.log import Recorded
-from projections.engine.database import to_micros
+from domain.webhooks.messages import OF_ENTRIES, Entry
+from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.inserting import Row as Values
 from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
@@ -279,6 +289,12 @@ class Transactions(ReadModel):
             Column("transaction_id", Uuid, primary_key=True),
             Column("reason", String, nullable=False),
         )
+        self._before = HotStatement(self._newest_before())
+        self._next: dict[Sequence[str], HotStatement] = {}  # By the types that are wanted.
+        columns = self.rows.c
+        new = (columns.position > bindparam("after"), columns.position <= bindparam("until"))
+        news = select(columns.organization_id, columns.kind).distinct()
+        self._news = HotStatement(news.where(OneOf(columns.kind, "kinds"), *new))
         # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
         return [self.links, self.hours.rows, self.reasons, self.rows]
 
@@ -420,6 +436,65 @@ class Transactions(ReadModel):
         )
         return [*map(STORED.read, connection.execute(rows))], total
 
+    def entries(
+        self,
+        database: Database,
+        organization_id: UUID,
+        span: tuple[int, int],
+        types: Collection[str],
+        limit: int,
+    ) -> list[tuple[str, Entry]]:
+        """Return the first entries between two positions about which there are messages of types.
+
+        Sequences rise with positions, so the entry at a position is found by halving; an index on
+        positions would cost every lookup some bytes.
+        """
+        after, until = span
+        own = {"owner": organization_id}
+        before = database.rows(self._before, **own, after=after)[0][0] if after > 0 else 0
+        given = {**own, "before": before, "until": until, "limit": limit}
+        wanted = tuple(name for name in OF_ENTRIES if name in types)
+        hot = self._next.get(wanted)
+        if hot is None:
+            hot = self._next[wanted] = HotStatement(self._next_of(wanted))
+        return [_entry_of(organization_id, *row) for row in database.rows(hot, **given)]
+
+    def news(self, database: Database, after: int, until: int) -> Mapping[int, set[str]]:
+        """Return the types of the messages about entries between two positions, by organization."""
+        news = defaultdict[int, set[str]](set)
+        for owner, kind in database.rows(self._news, kinds=[*TOLD_AS], after=after, until=until):
+            news[as_id(owner).int].add(TOLD_AS[kind])
+        return news
+
+    def _newest_before(self) -> Select[Any]:
+        """Select the sequence of an organization's last entry at or before a position, or 0."""
+        own = self.rows.c.organization_id == bindparam("owner", type_=Uuid())
+        sequence, big = self.rows.c.sequence, BigInteger()
+        newest = select(func.coalesce(func.max(sequence), 0)).where(own).scalar_subquery()
+        bounds = select(cast(0, big).label("low"), cast(newest, big).label("high"))
+        found = bounds.cte("bounds", recursive=True)
+        low, high = found.c.low, found.c.high
+        middle = (low + high + 1) // 2
+        at = select(self.rows.c.position).where(own, sequence == middle).correlate(found)
+        is_before = at.scalar_subquery() <= bindparam("after")
+        halves = case((is_before, middle), else_=low), case((is_before, high), else_=middle - 1)
+        found = found.union_all(select(*(cast(each, big) for each in halves)).where(low < high))
+        return select(found.c.low).where(found.c.low == found.c.high)
+
+    def _next_of(self, types: Sequence[str]) -> Select[Any]:
+        """Select the entries behind a sequence; each kind is found in the index by itself."""
+        columns, limit = self.rows.c, bindparam("limit", type_=Integer)
+        own = columns.organization_id == bindparam("owner", type_=Uuid())
+        new = (columns.sequence > bindparam("before"), columns.position <= bindparam("until"))
+        shown = select(*(columns[name] for name in _OF_ENTRY)).where(own, *new)
+        each = (
+            shown.where(columns.kind == kind).order_by(columns.sequence).limit(limit).subquery()
+            for name in types
+            for kind in OF_ENTRIES[name][0]
+        )
+        every = union_all(*map(select, each)).subquery()
+        return select(every).order_by(every.c.sequence).limit(limit)
+
     def _conditions(self, wanted: EntryFilter) -> list[ColumnElement[bool]]:
         columns = self.rows.c
         conditions: list[ColumnElement[bool]] = []
@@ -432,6 +507,42 @@ class Transactions(ReadModel):
         if wanted.reference is not None:
             conditions.append(columns.reference_id == wanted.reference)
         return conditions
+
+
+# The type of the messages about entries of a kind.
+TOLD_AS: Mapping[str, str] = {kind: name for name, of in OF_ENTRIES.items() for kind in of[0]}
+_OF_ENTRY = (
+    *("kind", "direction", "position", "charged_at", "id", "sequence", "amount_micros"),
+    *("balance_micros", "currency", "refund_of"),
+)
+
+
+def _entry_of(  # noqa: PLR0913  # The columns of a row.
+    organization_id: UUID,
+    kind: str,
+    direction: str,
+    position: int,
+    charged_at: int,
+    entry_id: UUID | str,
+    sequence: int,
+    amount_micros: int,
+    *more: Any,
+) -> tuple[str, Entry]:
+    """Return the type of the message about an entry, and the entry."""
+    balance_micros, currency, charge = more
+    signed = -amount_micros if (kind, direction) == ("adjustment", "debit") else amount_micros
+    entry = Entry(
+        organization_id,
+        position,
+        from_micros(charged_at),
+        as_id(entry_id),
+        sequence,
+        signed,
+        balance_micros,
+        currency,
+        None if charge is None else as_id(charge),
+    )
+    return TOLD_AS[kind], entry
 
 
 class Replayed(NamedTuple):

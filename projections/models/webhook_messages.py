@@ -1,4 +1,7 @@
-"""What webhooks of any type tell: each message once, whether or not an endpoint wants it."""
+"""What webhooks of any type tell: each message once, whether or not an endpoint wants it.
+
+Messages about entries of wallets are not here: they are made from the transactions.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -16,16 +19,25 @@ from sqlalchemy import (
     Table,
     Uuid,
     bindparam,
+    or_,
     select,
     union_all,
 )
 
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import Wallet
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.ids import as_id
 from domain.log.log import Recorded
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.messages import EventContext, kinds_of, message_of
+from domain.webhooks.messages import (
+    OF_ENTRIES,
+    TYPES,
+    Entry,
+    EventContext,
+    body_of_entry,
+    kinds_of,
+    messages_of,
+)
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import insert_many, upsert
@@ -34,7 +46,10 @@ from projections.engine.shape import Stored
 
 
 class MessageRow(Struct, frozen=True):
-    """One message; `about` is the stream in whose order it is sent, the next two are its event."""
+    """One message, known by its position and type.
+
+    `about` is the stream in whose order it is sent; the next two are its event.
+    """
 
     position: int
     organization_id: UUID
@@ -48,6 +63,14 @@ class MessageRow(Struct, frozen=True):
 STORED = Stored(MessageRow)
 
 
+def row_of_entry(name: str, entry: Entry) -> MessageRow:
+    """Return the message of a type about an entry; the entry's id and sequence stand for it."""
+    owner = entry.organization_id
+    body = body_of_entry(name, entry)
+    place = (entry.transaction_id, entry.sequence)
+    return MessageRow(entry.position, owner, name, wallet_id(owner), *place, body)
+
+
 class WebhookMessages(ReadModel):
     """A row per message, with its body, and the threshold of each organization that has one.
 
@@ -57,12 +80,13 @@ class WebhookMessages(ReadModel):
     """
 
     name = "webhook_messages"
-    uses = (*kinds_of(None), WebhookRequest.TestAsked)
+    version = 2
+    uses = (*kinds_of(TYPES.keys() - OF_ENTRIES.keys()), WebhookRequest.TestAsked)
 
     def build(self) -> Sequence[Table]:
         self.rows = self.table(
             "webhook_messages",
-            *STORED.columns("position"),
+            *STORED.columns("position", "type"),
             self.index("webhook_messages_by_organization", "organization_id", "position"),
             self.index("webhook_messages_by_type", "organization_id", "type", "position"),
         )
@@ -101,8 +125,7 @@ class WebhookMessages(ReadModel):
                 self._known[event.originator_id.int] = event.threshold_micros
             elif type(event) is Wallet.Charged and event.organization_id.int not in self._known:
                 continue  # Nearly all events: a charge where no balance is too low.
-            message = message_of(recorded, context)
-            if message is not None:
+            for message in messages_of(recorded, context):
                 place, told = recorded.place, message._asdict()
                 stream = {"stream_id": place.stream_id, "version": place.stream_version}
                 rows.append({"position": place.position, **told, **stream})
@@ -110,10 +133,12 @@ class WebhookMessages(ReadModel):
         named = [{"organization_id": o, "threshold_micros": m} for o, m in changed.items()]
         upsert(connection, self.thresholds, named)
 
-    def between(self, database: Database, after: int, until: int) -> dict[int, MessageRow]:
-        """Return the messages of all organizations between two positions, by their own."""
+    def between(
+        self, database: Database, after: int, until: int
+    ) -> dict[tuple[int, str], MessageRow]:
+        """Return the messages of all organizations between two positions, by position and type."""
         rows = database.rows(self._between, after=after, until=until)
-        return {row.position: row for row in map(STORED.read, rows)}
+        return {(row.position, row.type): row for row in map(STORED.read, rows)}
 
     def news(self, database: Database, after: int, until: int) -> Mapping[int, set[str]]:
         """Return the types of the messages between two positions, by organization as an int."""
@@ -126,11 +151,11 @@ class WebhookMessages(ReadModel):
         self,
         database: Database,
         organization_id: UUID,
-        after: int,
+        span: tuple[int, int],
         types: Collection[str],
         limit: int,
     ) -> list[MessageRow]:
-        """Return the first messages of an organization after a position, of types or of all.
+        """Return the first messages of an organization between two positions, of types or of all.
 
         Each type is looked for in the index by itself, so that a rare one is found as soon.
         """
@@ -138,23 +163,26 @@ class WebhookMessages(ReadModel):
         if hot is None:
             hot = self._pages[len(types)] = HotStatement(self._page_of(len(types)))
         named = {f"type_{number}": name for number, name in enumerate(types)}
-        given = {"owner": organization_id, "after": after, "limit": limit}
+        after, until = span
+        given = {"owner": organization_id, "after": after, "until": until, "limit": limit}
         return [*map(STORED.read, database.rows(hot, **given, **named))]
 
     def _page_of(self, types: int) -> Select[Any]:
         columns = self.rows.c
-        is_new = columns.position > bindparam("after")
-        owned = (columns.organization_id == bindparam("owner", type_=Uuid()), is_new)
+        new = (columns.position > bindparam("after"), columns.position <= bindparam("until"))
+        owned = (columns.organization_id == bindparam("owner", type_=Uuid()), *new)
         first = select(self.rows).where(*owned)
         if types:
+            wanted = [bindparam(f"type_{number}", type_=String) for number in range(types)]
             found = (
-                self._first(select(columns.position).where(*owned, columns.type == wanted))
-                for wanted in (bindparam(f"type_{number}", type_=String) for number in range(types))
+                self._first(select(columns.position).where(*owned, columns.type == each))
+                for each in wanted
             )
             each = (select(one.subquery().c.position) for one in found)
             first = select(self.rows).where(columns.position.in_(union_all(*each)))
+            first = first.where(or_(*(columns.type == each for each in wanted)))
         return self._first(first)
 
     def _first(self, statement: Select[Any]) -> Select[Any]:
         limit = bindparam("limit", type_=Integer)
-        return statement.order_by(self.rows.c.position).limit(limit)
+        return statement.order_by(self.rows.c.position, self.rows.c.type).limit(limit)

@@ -94,25 +94,27 @@ BUDGETS: Mapping[str, Budget] = {
     ),
     # That list and the stream of each, of which there are ten at most; here four.
     "list of webhooks": Budget("web 5/0", "web 6/0"),
+    # The positions, the page, and entries of the wallet.
+    "page of events": Budget("web 3/0", "web 4/0"),
     # The positions, and the page.
-    "page of events": Budget("web 2/0", "web 3/0"),
     "page of two types": Budget("web 2/0", "web 3/0"),
     # The endpoint; the page and how many there are.
     "list of deliveries": Budget("web 3/0", "web 4/0"),
     # Its reply reads the network.
     "rename": Budget(
-        "web 3/2, projector 5/1, dispatcher 1/0, network 1/0",
-        "web 5/2, projector 5/1, dispatcher 1/0, network 1/0",
+        "web 3/2, projector 6/1, dispatcher 1/0, network 1/0",
+        "web 5/2, projector 6/1, dispatcher 1/0, network 1/0",
     ),
-    # The link, the intent, the end, and what was last seen for the reply.
+    # The link, the intent, the end, and what was last seen for the reply. The projector reads the
+    # status before.
     "end of a link": Budget(
-        "web 4/2, projector 10/1, dispatcher 1/0, network 2/1",
-        "web 7/2, projector 10/1, dispatcher 1/0, network 2/1",
+        "web 4/2, projector 11/1, dispatcher 1/0, network 2/1",
+        "web 7/2, projector 11/1, dispatcher 1/0, network 2/1",
     ),
     # Its use is read from the network first, and the refund is in the commit of the end.
     "cancellation": Budget(
-        "web 5/2, projector 17/1, dispatcher 1/0, network 3/1",
-        "web 9/2, projector 17/1, dispatcher 1/0, network 3/1",
+        "web 5/2, projector 18/1, dispatcher 1/0, network 3/1",
+        "web 9/2, projector 18/1, dispatcher 1/0, network 3/1",
     ),
     # The link, with its code.
     "QR code": Budget("web 1/0", "web 2/0"),

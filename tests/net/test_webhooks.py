@@ -142,7 +142,7 @@ def test_events_are_pulled(net: Net) -> None:
     acme, rival = net.partner("10.00"), net.partner(name="Rival")
     acme.ask("PATCH", "/v1/account", {"low_balance_threshold": "9.995"})
     acme.job("+14155552671", "+14155552672")
-    net.until(lambda: len(acme.data(EVENTS)["data"]) == 3)
+    net.until(lambda: len(acme.data(EVENTS)["data"]) == 4)
     first = acme.get(f"{EVENTS}?limit=2").data
     rest = acme.get(f"{EVENTS}?limit=2&after={first['next']}").data
     acme.get(f"{EVENTS}?after={rest['next']}")

@@ -27,11 +27,12 @@ from app.watch.trouble import log_place
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
 from domain.ids import derive_id
 from domain.places import Places
-from domain.webhooks.messages import TEST, TYPES
+from domain.webhooks.messages import OF_ENTRIES, PER_EVENT_MAX, TEST, TYPES
 from domain.webhooks.ports import message_id
 from projections.engine.consumer import PACE_S
 from projections.engine.follower import IDLE_S
 from projections.engine.shape import means
+from projections.models.webhook_messages import MessageRow, row_of_entry
 
 LIMIT_MAX = 1_000  # Events of a page, which then has half a megabyte.
 WAIT_MAX_S = 30
@@ -188,13 +189,24 @@ class Waiters:
     def _look(self) -> bool:
         """Tell those for whom there is news; return whether more may come at once."""
         parts, seen = self._parts, self._seen
-        model = parts.webhook_messages
-        place = parts.positions.all(parts.views).get(model.name)
-        if place is None:
+        until = known_until(parts)
+        if until is None:
             return False
-        if place.position > seen:
-            self._tell(model.news(parts.views, seen, place.position), seen, place.position)
-        return place.position < parts.log.head()
+        if until > seen:
+            self._tell(self._news(seen, until), seen, until)
+        return until < parts.log.head()
+
+    def _news(self, after: int, until: int) -> News:
+        """Return the news between two positions; of entries only where somebody waits for them."""
+        parts = self._parts
+        news = parts.webhook_messages.news(parts.views, after, until)
+        with self._lock:
+            of_entries = any(each.wants_any(OF_ENTRIES) for each in self._waiting)
+        entries = parts.transactions.news(parts.views, after, until) if of_entries else {}
+        return {
+            owner: {*news.get(owner, ()), *entries.get(owner, ())}
+            for owner in news.keys() | entries.keys()
+        }
 
     def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
         """Tell those whom it concerns, all if None, of the news between two positions."""
@@ -222,7 +234,11 @@ class Waiter:
 
     def wants(self, news: News) -> bool:
         found = news.get(self.organization_id.int, ())
-        return bool(found) and (not self._types or any(each in found for each in self._types))
+        return bool(found) and self.wants_any(found)
+
+    def wants_any(self, types: Collection[str]) -> bool:
+        """Tell whether it waits for one of these types."""
+        return not self._types or any(each in types for each in self._types)
 
     def begin(self, tell: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""
@@ -255,25 +271,57 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     Everything that a webhook of any type would tell, in the order of `data.position`, with the same
     body, also of the time when you had no endpoint. Keep `next` with what you have worked on, and
     give it as `after`: then you miss nothing, and get nothing twice. It holds for ever. At the end
-    a read answers at once with no event, or waits for one.
+    a read answers at once with no event, or waits for one. Events of one position are always on one
+    page, which then may have one more than `limit`.
     """
     parts, owner, query = given.parts, caller.organization_id, given.query
-    model = parts.webhook_messages
-    place = parts.positions.all(parts.views).get(model.name)
-    if place is None or place.version != model.version:
+    until = known_until(parts)
+    if until is None:
         raise ServiceUnavailable(NOT_FILLED)
     endpoint_id = _endpoint(given.parts, owner, query.get("webhook_id"))
     after, limit = query["after"], query["limit"]
-    rows = model.page(parts.views, owner, after, query["types"], limit + 1)
-    shown, has_more = rows[:limit], len(rows) > limit
-    note_age(parts, model.name)
+    found = _messages(parts, owner, (after, until), query["types"], limit + PER_EVENT_MAX)
+    last = found[:limit][-1].position if found else after
+    shown = [each for each in found if each.position <= last]
+    note_age(parts, parts.webhook_messages.name)
     events = [
-        PulledEvent(message_id(endpoint_id, each.stream_id, each.version), Raw(each.body))
+        PulledEvent(
+            message_id(endpoint_id, each.stream_id, each.version, each.type), Raw(each.body)
+        )
         for each in shown
     ]
-    page = EventPage(events, cursor_at(owner, shown[-1].position if shown else after), has_more)
+    page = EventPage(events, cursor_at(owner, last), len(found) > len(shown))
     waits = query["wait"] and not events
-    return Answer(page, later=Waiter(request_context(), query, place.position) if waits else None)
+    return Answer(page, later=Waiter(request_context(), query, until) if waits else None)
+
+
+def known_until(parts: Container) -> int | None:
+    """Return the position up to which all events are known; None while they are not yet read."""
+    known = parts.positions.all(parts.views)
+    models = (parts.webhook_messages, parts.transactions)
+    places = [known.get(each.name) for each in models]
+    if any(at is None or at.version != of.version for at, of in zip(places, models, strict=True)):
+        return None
+    return min(at.position for at in places if at is not None)
+
+
+def _messages(
+    parts: Container,
+    owner: UUID,
+    span: tuple[int, int],
+    types: Sequence[str],
+    limit: int,
+) -> list[MessageRow]:
+    """Return the first messages between two positions; those of entries come from these."""
+    stored = [each for each in types if each not in OF_ENTRIES]
+    of_entries = [each for each in types or OF_ENTRIES if each in OF_ENTRIES]
+    found = list[MessageRow]()
+    if stored or not types:
+        found = parts.webhook_messages.page(parts.views, owner, span, stored, limit)
+    if of_entries:
+        entries = parts.transactions.entries(parts.views, owner, span, of_entries, limit)
+        found += [row_of_entry(*each) for each in entries]
+    return sorted(found, key=lambda each: (each.position, each.type))[:limit]
 
 
 def _endpoint(parts: Container, owner: UUID, webhook_id: UUID | None) -> UUID:

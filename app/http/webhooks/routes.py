@@ -24,7 +24,7 @@ from domain.errors import NotFound, RateLimited
 from domain.webhooks.commands import REDELIVERED_MAX, Changes, Draft, Failed
 from domain.webhooks.destination import NOT_HTTPS, URL_CHARS_MAX, NotAllowed, read_destination
 from domain.webhooks.endpoint import CHANGED, REGISTERED, DisabledReason, WebhookEndpoint
-from domain.webhooks.messages import TEST, TYPES
+from domain.webhooks.messages import NAMED_ONLY, TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
 from projections.engine.freshness import wait_until_projected
@@ -54,7 +54,7 @@ class Webhook(Shape):
     description: Annotated[str | None, means("Your words for it.", example="Production")]
     events: Annotated[
         list[Annotated[str, means(**TYPE)]] | None,
-        means("The types that it is told of; null: all, also later ones."),
+        means("The types that it is told of; null: all that need not be named."),
     ]
     enabled: Annotated[bool, means("Whether it is told what happens.")]
     disabled_reason: Annotated[
@@ -186,7 +186,7 @@ class RedeliverBody(Schema):
 
 
 NOT_A_TYPE = f"Must be one of: {', '.join(TYPES)}."
-NO_TYPE = "Must name at least one type; leave it out, or null, for all."
+NO_TYPE = "Must name at least one type; leave it out, or null, for all that need not be named."
 TWICE = "Stands there already."
 
 
@@ -243,7 +243,8 @@ class WebhookBody(Schema):
         ),
         allow_none=True,
         metadata=described(
-            "The types to be told of; null: all, also those that are added later.",
+            "The types to be told of; null: all but those that are sent only where they are named: "
+            f"{', '.join(sorted(NAMED_ONLY))}.",
             minItems=1,
             uniqueItems=True,
         ),

@@ -8,6 +8,7 @@ from msgspec import Meta
 from app.http.edge.problems import CODES
 from app.http.edge.replies import SCHEMA_REF
 from domain.errors import NETWORK_REASONS
+from domain.links.link import LINK_STATES
 from projections.engine.shape import MORE_MAY_COME, id_of, means, one_of
 from projections.models.jobs import STATUSES
 
@@ -19,16 +20,21 @@ _MOMENT: Final = {"type": "string", "format": "date-time"}
 _REASON: Final = _TEXT | one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME)
 _END: Final = _TEXT | one_of("EndReason", ["cancelled", "ended"], MORE_MAY_COME)
 _NULL: Final = {"type": "null"}
+_LINK_STATUS: Final = _TEXT | one_of("LinkStatus", LINK_STATES, MORE_MAY_COME)
+_BY: Final = _TEXT | one_of("StatusBy", ["partner", "network", "operator", "end"], MORE_MAY_COME)
+_DIRECTION: Final = _TEXT | one_of("Direction", ["debit", "credit"])
 _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "activation_id": (_ID, "The activation of a plan."),
     "amount": (_TEXT, "What the entry moved."),
     "amount_or_null": ({"anyOf": [_TEXT, _NULL]}, "What it moved."),
     "balance": (_TEXT, "The balance after it."),
+    "by": (_BY, "Who did it: you, its network, we, or its end."),
     "cancelled_count": (_COUNT, "Items that were cancelled."),
     "change_id": (_ID, "The change of plans."),
     "code": (_TEXT | one_of("ErrorCode", CODES, MORE_MAY_COME), "The code that a reply has."),
     "completed_count": (_COUNT, "Items with a result."),
     "currency": (_TEXT, "ISO 4217."),
+    "direction": (_DIRECTION, "Whether it took from the balance or added to it."),
     "entry_or_null": (
         {"anyOf": [_ID, _NULL]},
         "The entry that took it below the threshold; null: the threshold was set above it.",
@@ -38,27 +44,37 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "installed_at": (_MOMENT, "When a device installed it (UTC)."),
     "job_id": (_ID, "The job."),
     "link_id": (_ID, "The link."),
+    "link_status": (_LINK_STATUS, "Its status now."),
     "percent": (_COUNT, "How much of the plan is used."),
     "plan_id": (_ID, "The plan."),
     "plan_ids": (_IDS, "The plans that were not added."),
+    "plans": (
+        {"type": "array", "items": {"$ref": SCHEMA_REF.format(name="ActivatedPlan")}},
+        "There where it begins with several plans: all of them.",
+    ),
     "position": (_COUNT, "The place of the event in our log; it rises."),
     "reason": ({"anyOf": [_REASON, _NULL]}, "Why the network did not do it."),
+    "refund_of": (_ID, "The entry that it gives back."),
     "refund_transaction_id": ({"anyOf": [_ID, _NULL]}, "What gives the price back."),
     "refund_transaction_ids": (_IDS, "What gives the prices back."),
+    "sequence": (_COUNT, "1, 2, 3 … in each wallet, without a gap."),
     "status": (_TEXT | one_of("JobStatus", STATUSES, MORE_MAY_COME), "How the job ended."),
     "threshold": (_TEXT, "The `low_balance_threshold`."),
     "total_count": (_COUNT, "Items of the job."),
     "transaction_id": (_ID, "The entry in the wallet."),
+    "was": (_LINK_STATUS, "Its status before."),
     "webhook_id": (_ID, "The endpoint."),
     "why": (_END, "What was asked for."),
 }
-# What has happened, and the fields of `data`; `reason=why`: it is called `reason`, but is that one.
+_MOVED: Final = "transaction_id amount balance currency sequence"
+# What has happened, and the fields of `data`; `reason=why`: it is called `reason`, but is that one,
+# `plans?`: it may be absent.
 _TOLD: Final[Mapping[str, tuple[str, str]]] = {
     "job.finished": (
         "A job has ended.",
         "job_id status total_count completed_count failed_count cancelled_count",
     ),
-    "link.activated": ("A link is active.", "link_id activation_id plan_id"),
+    "link.activated": ("A link is active.", "link_id activation_id plan_id plans?"),
     "link.failed": ("A link could not be made.", "link_id code reason refund_transaction_id"),
     "link.installed": ("A device has installed an eSIM.", "link_id installed_at"),
     "link.suspended": ("A link carries no traffic.", "link_id"),
@@ -66,6 +82,12 @@ _TOLD: Final[Mapping[str, tuple[str, str]]] = {
     "link.ended": ("A link has ended for good.", "link_id reason=why"),
     "link.usage": ("A part of a plan is used.", "link_id activation_id percent"),
     "link.expiring": ("A plan ends soon.", "link_id activation_id expires_at"),
+    "link.status_changed": (
+        "The status of a link is another.",
+        "link_id status=link_status was by",
+    ),
+    "link.renamed": ("A link has another name, or none.", "link_id"),
+    "link.plan_removed": ("A plan was removed.", "link_id change_id activation_id"),
     "topup.completed": ("A plan was added.", "link_id change_id activation_id plan_id"),
     "topup.failed": (
         "Plans could not be added.",
@@ -75,7 +97,10 @@ _TOLD: Final[Mapping[str, tuple[str, str]]] = {
         "The balance is low.",
         "transaction_id=entry_or_null amount=amount_or_null balance currency threshold",
     ),
-    "wallet.deposited": ("The wallet was paid into.", "transaction_id amount balance currency"),
+    "wallet.deposited": ("The wallet was paid into.", _MOVED),
+    "wallet.charged": ("The wallet has paid.", _MOVED),
+    "wallet.refunded": ("The wallet got a charge back.", f"{_MOVED} refund_of"),
+    "wallet.adjusted": ("We have corrected the balance.", f"{_MOVED} direction"),
     "webhook.test": ("You have asked for a test.", "webhook_id"),
 }
 _HEADERS: Final = [
@@ -94,25 +119,40 @@ _RESPONSES: Final = {
 
 
 def schemas() -> dict[str, Any]:
-    """Return the schemas of the bodies by name: of each type its message and the `data` of it."""
-    found = {}
+    """Return the schemas of the bodies by name: of each type its message and the `data` of it.
+
+    Also `Message`, which is one of them by its `type`.
+    """
+    of_plan = {
+        each: {"description": _FIELDS[each][1], **_ID} for each in ("activation_id", "plan_id")
+    }
+    found = {"ActivatedPlan": _object("One of the plans with which a link begins.", of_plan)}
     for name, (about, fields) in _TOLD.items():
-        pairs = [each.partition("=")[::2] for each in f"{fields} position".split()]
-        told = {given: _FIELDS[meant or given] for given, meant in pairs}
-        data = {given: {"description": words, **kind} for given, (kind, words) in told.items()}
+        data, needed = {}, list[str]()
+        for each in f"{fields} position".split():
+            given, _, meant = each.rstrip("?").partition("=")
+            kind, words = _FIELDS[meant or given]
+            data[given] = {"description": words, **kind}
+            needed += [] if each.endswith("?") else [given]
         facts = f"{_words(name)}Facts"
         whole = {"type": _TEXT | {"enum": [name]}, "timestamp": _MOMENT, "data": _ref(facts)}
-        found[facts] = _object(f"What it is about: {about}", data)
+        found[facts] = _object(f"What it is about: {about}", data) | {"required": needed}
         found[f"{_words(name)}Message"] = _object(about, whole)
+    known = {name: _ref(f"{_words(name)}Message") for name in _TOLD}
+    mapping = {name: each["$ref"] for name, each in known.items()}
+    found["Message"] = {
+        "description": "What is told: by its `type` one of these. Skip a type that is not here.",
+        "anyOf": [*known.values()],
+        "discriminator": {"propertyName": "type", "mapping": mapping},
+    }
     return found
 
 
 def body(says: str) -> Meta:
     """Return what the document says of a field that has the body of any type."""
-    known = [_ref(f"{_words(name)}Message") for name in _TOLD]
     facts = {"link_id": id_of("link"), "position": 4715}
     shown = {"type": "link.suspended", "timestamp": "2026-11-21T03:04:05.000Z", "data": facts}
-    return means(says, anyOf=[*known, {"type": "object"}], example=shown)  # More types may come.
+    return means(says, anyOf=[_ref("Message")], example=shown)
 
 
 def webhooks() -> dict[str, Any]:

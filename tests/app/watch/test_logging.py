@@ -1,12 +1,12 @@
 """A log line is one line of JSON whatever is logged, and holds nothing that must not be logged."""
 
-import io
 import json
 import logging
 import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -171,21 +171,36 @@ def test_the_values_of_a_real_error_of_postgresql_are_not_logged(databases: Any)
     assert "duplicate key value" in logged
 
 
+class Written:
+    """What a process writes that has turned its lines on."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("w+")
+        self.handler = logging.Handler()
+
+    def getvalue(self) -> str:
+        self.handler.flush()  # It waits for the thread that writes.
+        self.file.seek(0)
+        return self.file.read()
+
+
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    """What a process writes that has turned its lines on; afterwards all is as before."""
-    stream = io.StringIO()
+def written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Written]:
+    """What is written; afterwards all is as before."""
+    stream = Written(tmp_path / "lines")
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     quiet = {name: logging.getLogger(name).level for name in observability.QUIET}
     root.handlers = []
-    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", stream.file)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing"):
         monkeypatch.setattr(logging, name, getattr(logging, name))
     monkeypatch.setattr(observability, "_of_request", lambda: None)  # Is set back afterwards.
     configure_logging("json", lambda: "request-7")
+    (stream.handler,) = root.handlers
     yield stream
     logging.captureWarnings(capture=False)
     root.handlers = handlers
@@ -194,14 +209,14 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
         logging.getLogger(name).setLevel(before)
 
 
-def test_every_line_names_the_request_that_is_answered(written: io.StringIO) -> None:
+def test_every_line_names_the_request_that_is_answered(written: Written) -> None:
     logging.getLogger("x").info("one")
     logging.getLogger("x").info("two", extra={"request_id": "own"})
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
     assert [line["request_id"] for line in lines] == ["request-7", "own"]
 
 
-def test_lines_of_many_threads_stay_whole(written: io.StringIO) -> None:
+def test_lines_of_many_threads_stay_whole(written: Written) -> None:
     def say() -> None:
         for _ in range(100):
             logging.getLogger("x").info("m", extra={"text": "+ " * 500})
@@ -215,7 +230,7 @@ def test_lines_of_many_threads_stay_whole(written: io.StringIO) -> None:
     assert [each["message"] for each in lines if each["logger"] == "x"] == ["m"] * 400
 
 
-def test_a_line_waits_for_no_other_one_to_be_made(written: io.StringIO) -> None:
+def test_a_line_waits_for_no_other_one_to_be_made(written: Written) -> None:
     made, go_on = threading.Event(), threading.Event()
 
     class Slow:
@@ -252,7 +267,7 @@ def test_a_line_is_ascii_whatever_is_logged() -> None:
         assert json.loads(line)["text"] == text
 
 
-def test_what_ends_a_thread_or_the_process_and_warnings_are_lines(written: io.StringIO) -> None:
+def test_what_ends_a_thread_or_the_process_and_warnings_are_lines(written: Written) -> None:
     def fail() -> None:
         message = "to +447400123456"
         raise ValueError(message)

@@ -13,6 +13,7 @@ from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.app.http.webhooks.test_webhooks import WEBHOOKS, deliveries
 
 EVENTS = "/v1/events"
+NUMBER = "+14155552671"
 
 
 @pytest.fixture
@@ -126,3 +127,54 @@ def test_until_the_log_was_read_once_nobody_is_told_that_nothing_happened(
         connection.execute(parts.positions.rows.delete().where(mine))
     reply = tenant.get(EVENTS)
     assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")
+
+
+def test_entries_of_the_wallet_are_among_the_events_in_order_and_nothing_splits_a_position(
+    tenant: Tenant,
+) -> None:
+    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "19.999"})
+    for _ in range(3):
+        assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
+    tenant.deposit("5.00")
+    tenant.service.container.accounts.adjust(
+        tenant.id, -1_000_000, "wrong", tenant.service.cause(), reference="once"
+    )
+    every = read(tenant)
+    assert types(every) == [
+        *("wallet.deposited", "wallet.charged", "wallet.low_balance", "wallet.charged"),
+        *("wallet.charged", "wallet.deposited", "wallet.adjusted"),
+    ]
+    entries = [each["body"]["data"] for each in every["data"] if "sequence" in each["body"]["data"]]
+    assert [each["sequence"] for each in entries] == [1, 2, 3, 4, 5, 6]
+    assert entries[-1]["direction"] == "debit"
+    assert entries[-1]["balance"] == tenant.get("/v1/wallet").json["data"]["balance"]
+    for limit in (1, 2, 3, 6):
+        found = [*pages(tenant, limit=limit)]
+        assert [each for page in found for each in page["data"]] == every["data"], limit
+        assert max(len(page["data"]) for page in found) <= limit + 1
+    assert len({each["id"] for each in every["data"]}) == len(every["data"])
+    positions = [each["body"]["data"]["position"] for each in every["data"]]
+    for after in (0, *positions):
+        later = read(tenant, after=cursor_at(tenant.id, after), types="wallet.charged,link.ended")
+        behind = [each for each in every["data"] if each["body"]["data"]["position"] > after]
+        wanted = [each for each in behind if each["body"]["type"] == "wallet.charged"]
+        assert later["data"] == wanted
+
+
+def test_a_later_type_is_sent_where_it_is_named_with_the_body_and_the_id_of_the_event(
+    service: Service, tenant: Tenant
+) -> None:
+    every, parts = tenant.webhook(), service.container
+    named = tenant.webhook(events=["wallet.charged", "wallet.low_balance"])
+    tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "20.00"})
+    assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
+    parts.projector.catch_up()
+    while parts.webhook_planner.step():
+        pass
+    assert [each["type"] for each in deliveries(tenant, every)] == ["wallet.low_balance"]
+    told = deliveries(tenant, named)
+    assert {each["type"] for each in told} == {"wallet.charged", "wallet.low_balance"}
+    shown = {each["id"]: each["body"] for each in read(tenant, webhook_id=named)["data"]}
+    for each in told:
+        sent = parts.webhook_deliveries.get(tenant.id, UUID(named), UUID(each["id"]))
+        assert json.loads(sent.body) == shown[each["id"]]

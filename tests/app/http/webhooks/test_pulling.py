@@ -15,7 +15,7 @@ import pytest
 
 from domain.money import parse_amount
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.messages import type_of
+from domain.webhooks.messages import types_of
 from tests.app.http.over_http import HOST, serving
 from tests.app.http.service import Service, Tenant
 from tests.installation import wait_until
@@ -90,7 +90,7 @@ def expected(tenant: Tenant) -> list[int]:
         found += [
             position
             for position, event in events
-            if type_of(event) and getattr(event, "organization_id", None) == tenant.id
+            if types_of(event) and getattr(event, "organization_id", None) == tenant.id
         ]
     return found
 

@@ -20,6 +20,7 @@ from tests.app.http.service import Service, Tenant
 from tests.installation import wait_until
 
 WAIT_S = 30
+NUMBER = "+14155552671"
 CROWD = 25  # Organizations, each with as many as may wait.
 
 
@@ -99,6 +100,25 @@ def test_it_is_answered_when_something_happens_to_its_organization(
     tenant.finished_job(["+14155552671"])
     assert [each["body"]["type"] for each in picky.page()["data"]] == ["job.finished"]
     server.until_waiting(0)
+
+
+def test_an_entry_of_the_wallet_wakes_only_who_waits_for_it(
+    server: Server, service: Service
+) -> None:
+    tenant, other = service.tenant(), service.tenant()
+    reader = Reader(server, tenant, server.end_of(tenant))
+    charged = Reader(server, tenant, server.end_of(tenant), "&types=wallet.charged")
+    picky = Reader(server, tenant, server.end_of(tenant), "&types=wallet.refunded,job.finished")
+    bystander = Reader(server, other, server.end_of(other))
+    server.until_waiting(4)
+    assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
+    for each in (reader, charged):
+        assert [event["body"]["type"] for event in each.page()["data"]] == ["wallet.charged"]
+    server.until_waiting(2)
+    tenant.finished_job([NUMBER])
+    assert [each["body"]["type"] for each in picky.page()["data"]] == ["job.finished"]
+    server.until_waiting(1)
+    bystander.hang_up(rudely=False)
 
 
 def test_it_is_answered_when_its_time_is_over(server: Server, service: Service) -> None:
@@ -224,8 +244,6 @@ def test_who_waits_is_answered_when_nobody_can_look(make_service: MakeService) -
             parts.webhook_messages.metadata.drop_all(connection)
         tenant.deposit("7.00")
         with parts.views.writing() as connection:
-            name, rows = parts.webhook_messages.name, parts.positions.rows
-            connection.execute(
-                rows.update().where(rows.c.name == name).values(position=parts.log.head())
-            )
+            rows = parts.positions.rows
+            connection.execute(rows.update().values(position=parts.log.head()))
         assert reader.answer().status in {500, 503}
