@@ -37,6 +37,7 @@ from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.network import (
+    LPA,
     ActivationCode,
     Addon,
     AddonUsage,
@@ -75,7 +76,6 @@ OF_ANOTHER = "the API of bics answers about another eSIM, at $..iccid"
 UNREADABLE = "the API of bics tells what makes no sense, at $..{}"
 # How many days back to look for the last traffic: as long as an unused link can be cancelled.
 SEEN_DAYS = 366
-LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Z-]+(\$.*)?")
 MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
 
 logger = logging.getLogger(__name__)
