@@ -682,7 +682,11 @@ class Container:
         settings = self.settings
         broker: InProcessBroker | DurableBroker = InProcessBroker()
         if not settings.has_own_broker:
-            broker = DurableBroker(settings.broker_url.split(","), quorum=settings.quorum_queues)
+            broker = DurableBroker(
+                settings.broker_url.split(","),
+                quorum=settings.quorum_queues,
+                on_given_up=partial(self.metrics.count, "messages_given_up"),
+            )
         actors.register(broker, self)
         for each in (*tracing().middleware(), WorkLog(self.metrics.worked)):
             broker.add_middleware(each)

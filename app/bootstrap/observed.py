@@ -161,10 +161,7 @@ class Observed:
 
     def _queues(self) -> Values:
         broker = self._parts.broker
-        waiting, dead = dict[str, float](), dict[str, float]()
-        for name in QUEUES:
-            waiting[name], dead[name] = broker.backlog(name), broker.dead(name)
-        return {"queue_messages": waiting, "queue_dead_messages": dead}
+        return {"queue_messages": {name: broker.backlog(name) for name in QUEUES}}
 
     def providers_up(self) -> Mapping[str, Mapping[str, float]]:
         parts = self._parts

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import active_clients, active_endpoints
-from app.cli.arguments import MONTH, Decorator, org_option
+from app.cli.arguments import MONTH, org_option
 from app.cli.links import IDENTIFIER, find_link
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, warn
@@ -35,8 +35,6 @@ from projections.audit.tree_keeper import TreeKeeper
 from projections.engine.positions import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
-from workers.dead_letters import DeadLetters
-from workers.routes import QUEUES
 
 TREE = TreeKeeper.name
 Row = dict[str, Any]
@@ -64,11 +62,6 @@ AGAIN = "The keys are in place. Now restore the database, then run this command 
 subject = Subject()
 keys = subject.add("keys")
 projections = subject.add("projections")
-dead_letters = subject.add(
-    "dead-letters",
-    """A message is given up after its second failure, or when this release has no actor for it.
-    Its work is not lost: the log knows what is unfinished, and the clock asks for it again.""",
-)
 privacy = subject.add("privacy")
 installation = subject.add(
     "installation",
@@ -230,65 +223,6 @@ def _models(container: Container, name: str | None) -> list[ReadModel]:
         message = f"{name!r} is none of: {', '.join([*models, TREE])}"
         raise click.BadParameter(message, param_hint="'NAME'")
     return [models[name]]
-
-
-def _queue_option(text: str, **options: Any) -> Decorator:
-    kind = click.Choice(QUEUES)
-    return click.option("--queue", metavar="Q", type=kind, help=text, **options)
-
-
-@dead_letters.command("list", right=None, on="anything")
-@_queue_option("This queue only.")
-def list_letters(session: Session, queue: str | None) -> Said:
-    """Show what each queue has given up within the last week, oldest first."""
-    rows: list[Row] = [
-        {
-            "queue": name,
-            "count": letters.count(name),
-            "messages": [asdict(each) for each in letters.read(name)],
-        }
-        for name, letters in _queues(session, queue)
-    ]
-    counts = [f"{row['queue']}: {row['count']}" for row in rows]
-    messages = [{"queue": row["queue"], **each} for row in rows for each in row["messages"]]
-    return Said(rows, [*counts, messages])
-
-
-@dead_letters.command("replay", right=None, on="anything")
-@_queue_option("This queue only.")
-@click.option(
-    "--max",
-    "messages_max",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="At most so many of each.",
-)
-def replay(session: Session, queue: str | None, messages_max: int | None) -> Mapping[str, int]:
-    """Put messages back into their queues, to be tried twice more.
-
-    Each is put back before it is removed. If the command ends in between, it is there twice, which
-    is harmless. Messages without an actor in this release stay.
-    """
-    done = [letters.replay(name, messages_max) for name, letters in _queues(session, queue)]
-    return {"replayed": sum(moved for moved, _ in done), "left": sum(left for _, left in done)}
-
-
-@dead_letters.command("purge", right=None, on="anything")
-@_queue_option("This queue.", required=True)
-@click.option("--yes", is_flag=True, help="Drop them; without it nothing is done.")
-def purge(session: Session, queue: str, *, yes: bool) -> Mapping[str, int]:
-    """Delete what a queue has given up, for good."""
-    if not yes:
-        misuse(f"this drops every dead letter of {queue} for good; say so with --yes")
-    return {"purged": sum(letters.purge(name) for name, letters in _queues(session, queue))}
-
-
-def _queues(session: Session, queue: str | None) -> Sequence[tuple[str, DeadLetters]]:
-    """Pair queues with their dead letters; the broker within a process keeps none."""
-    letters = session.container.broker.given_up
-    if letters is None:
-        return []
-    return [(name, letters) for name in QUEUES if queue in {None, name}]
 
 
 @privacy.command("erase", right="keys")  # It deletes the keys of personal data.

@@ -63,7 +63,6 @@ SUBJECTS: Mapping[str, Mapping[str, str]] = {
     "operate": {
         "keys": "The keys that sign tokens and checkpoints, peppers, and keys of webhooks.",
         "projections": "The read models that are built from the log.",
-        "dead-letters": "Messages that were given up, and their way back.",
         "privacy": "Personal data and its end.",
         "doctor": "Say in words what is not ready for production.",
         "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",

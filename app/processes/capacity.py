@@ -179,9 +179,7 @@ def _queues(container: Container) -> Iterator[Use]:
         return
     broker = container.broker
     for name in QUEUES:
-        dead = broker.dead(name)
-        told = f"{dead:,} given up" if dead else ""
-        yield Use(f"queue {name}", broker.backlog(name), None, "messages", told=told)
+        yield Use(f"queue {name}", broker.backlog(name), None, "messages")
 
 
 def _busiest(container: Container) -> Iterator[Use]:

@@ -64,7 +64,6 @@ GAUGES = {
         "",
     ),
     "queue_messages": ("Messages that wait for a worker.", "queue"),
-    "queue_dead_messages": ("Messages that were given up.", "queue"),
     "scrape_part_reached": ("0 when this part could not be asked at this scrape.", "part"),
 }
 PROVIDER_GAUGES = ("lookup_provider_up", "network_provider_up", "provider_drained")

@@ -43,6 +43,7 @@ from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.lookups.answers import UNAVAILABLE
 from domain.lookups.bulk_job import BulkJob
+from workers.routes import QUEUES
 
 ROOMS = ("app", "domain", "projections", "workers")
 DIGITS = 12
@@ -135,6 +136,11 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
     },
     WORKING: {
         "messages_worked": _counter("Messages worked on.", "actor outcome"),
+        "messages_given_up": _counter(
+            "Messages that failed twice, or that no actor of this release can read.",
+            "queue",
+            QUEUES,
+        ),
         "message_duration_seconds": _seconds("Time to work on a message.", "actor"),
         "webhook_attempts": _counter(
             "Attempts to tell an endpoint, by the class of its answer or why there was none.",

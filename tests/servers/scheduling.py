@@ -7,7 +7,6 @@ from xdist.scheduler import LoadFileScheduling
 BROKER_GROUP = "RabbitMQ"
 BROKER_USERS = (  # Each file or room.
     "tests/app/adapters/queues/",
-    "tests/app/cli/test_dead_letters.py",
     "tests/app/watch/test_tracing.py",
     "tests/contracts/test_broker.py",
     "tests/scenarios/",

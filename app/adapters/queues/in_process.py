@@ -16,10 +16,8 @@ class InProcessBroker(StubBroker):
     """Dramatiq's broker within a process, without middleware that raises inside threads.
 
     TimeLimit and ShutdownNotifications are left out, because every call has a time-out of its own.
-    Dead letters are not kept: nobody reads them, and the sweep asks again for unfinished work.
+    Messages that were given up are not kept: the sweep asks again for unfinished work.
     """
-
-    given_up = None
 
     def __init__(self) -> None:
         super().__init__(middleware=[Retries(), _WakeAtEnd()])
@@ -50,10 +48,6 @@ class InProcessBroker(StubBroker):
     def backlog(self, queue: str) -> int:
         """Count the messages that wait for a worker of this process."""
         return int(self.queues[queue].qsize()) if queue in self.queues else 0
-
-    def dead(self, queue: str) -> int:  # noqa: ARG002  # Part of the port.
-        """Return 0: messages that were given up are not kept."""
-        return 0
 
     def drain(self) -> None:
         """Wait until all messages are done, including retries."""

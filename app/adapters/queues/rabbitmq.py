@@ -1,26 +1,26 @@
 """RabbitMQ: every message is durable, and confirmed before the dispatcher's position moves.
 
 Also the delivery of messages to the threads of a worker. If an actor raises, its message is soon
-tried once more, then it becomes a dead letter. It is never lost.
+tried once more, then it is given up, like one that cannot be read: it is counted and dropped. Its
+work is not lost, because the log says what is due.
 """
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import dramatiq.worker
 import pika
 from dramatiq import Broker, Consumer, Message
-from dramatiq.brokers.rabbitmq import DEAD_MESSAGE_TTL, RabbitmqBroker, _RabbitmqConsumer
+from dramatiq.brokers.rabbitmq import RabbitmqBroker, _RabbitmqConsumer
 from dramatiq.common import current_millis, dq_name, q_name, xq_name
 from dramatiq.errors import ConnectionClosed
 from dramatiq.middleware import Retries
 from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, UnroutableError
 
 from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel, publish
-from app.adapters.queues.dead_letters import RabbitDeadLetters
 from app.settings import WrongSetting
 
 # Dramatiq pauses for 3 s and 5 s after a lost connection; with 1 s each, work resumes within 5 s.
@@ -44,8 +44,12 @@ class DurableConsumer(_RabbitmqConsumer):
         self._answer(message, super().ack)
 
     def nack(self, message: Any) -> None:
-        """Reject a message, unless its connection was lost; it becomes a dead letter."""
+        """Give a message up, unless its connection was lost; nobody gets it again."""
         self._answer(message, super().nack)
+
+    def _nack(self, tag: int) -> None:
+        super()._nack(tag)  # type: ignore[no-untyped-call]  # Of Dramatiq, which calls it for what it cannot decode too.
+        self.broker.on_given_up(q_name(self.queue_name))
 
     def _answer(self, message: Any, answer: Any) -> None:
         if message.consumer is not self:
@@ -61,7 +65,8 @@ class DurableConsumer(_RabbitmqConsumer):
             return None
         message.consumer = self
         if not self._is_sound(message):
-            logger.error("a message in %s is not one of ours and was given up", self.queue_name)
+            size, queue = len(message.encode()), self.queue_name
+            logger.error("a message of %d bytes in %s is not one of ours: given up", size, queue)
             self.nack(message)
             return None
         return message
@@ -102,8 +107,8 @@ class SeldomLost(logging.Filter):
 class KeepingRetries(Retries):
     """Dramatiq's retries, for a broker that may refuse them.
 
-    If a retry cannot be published, Dramatiq would acknowledge the message. Here the message becomes
-    a dead letter. It keeps only the type of the error, because the text might hold a secret.
+    If a retry cannot be published, Dramatiq would acknowledge the message; here it is given up. It
+    keeps only the type of the error, because the text might hold a secret.
     """
 
     def after_process_message(
@@ -143,12 +148,19 @@ PRECONDITION_FAILED = 406
 class DurableBroker(RabbitmqBroker):
     """Dramatiq's RabbitMQ broker with confirmations, and with quorum queues if wanted.
 
-    TimeLimit and ShutdownNotifications are left out, because they raise inside threads. Messages
-    that were given up stay in `<queue>.XQ` for a week.
+    TimeLimit and ShutdownNotifications are left out, because they raise inside threads.
+    `on_given_up` is called with the queue of each message that was given up.
     """
 
-    def __init__(self, urls: Sequence[str], *, quorum: bool) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        quorum: bool,
+        on_given_up: Callable[[str], object] = lambda _: None,
+    ) -> None:
         self._quorum = quorum
+        self.on_given_up = on_given_up
         places = [parameters(each) for each in urls]
         super().__init__(confirm_delivery=True, middleware=[KeepingRetries()])
         self.parameters = places
@@ -159,17 +171,9 @@ class DurableBroker(RabbitmqBroker):
         # same.
         logging.getLogger("pika").setLevel(logging.CRITICAL)
 
-    @property
-    def given_up(self) -> RabbitDeadLetters:
-        return RabbitDeadLetters(self.parameters, self.actors)
-
     def backlog(self, queue: str) -> int:
         """Count the messages that wait for a worker of any process."""
         return self._count(queue)
-
-    def dead(self, queue: str) -> int:
-        """Count the dead letters of a queue."""
-        return self._count(xq_name(queue))
 
     def drain(self) -> None:
         """Return at once, because the workers of other processes handle waiting messages."""
@@ -232,10 +236,11 @@ class DurableBroker(RabbitmqBroker):
         if name not in self.queues_pending:
             return
         kind = {"x-queue-type": "quorum"} if self._quorum else {}
+        # RabbitMQ compares these with those of the queues of an earlier release, which also had a
+        # queue of this name. Without one it drops what is given up.
         dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": xq_name(name)}
         self._declare(name, {**dead, **kind})
         self._declare(dq_name(name), {**dead, **kind})
-        self._declare(xq_name(name), {"x-message-ttl": DEAD_MESSAGE_TTL, **kind})
         self.queues_pending.discard(name)
 
     def _declare(self, queue: str, arguments: dict[str, Any]) -> None:

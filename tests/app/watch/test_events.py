@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,7 +12,7 @@ from prometheus_client import Counter
 
 from app.watch import metrics
 from app.watch.gauges import DECIDING
-from app.watch.metrics import METRICS, Metrics
+from app.watch.metrics import METRICS, PREFIX, Metrics
 from domain.accounts.wallet import Wallet
 from domain.links.plan_change import PlanChange
 from domain.lookups.bulk_job import BulkJob
@@ -33,8 +34,13 @@ def counted(*commits: Sequence[StoredEvent]) -> Mapping[str, float]:
     counting = Metrics(lambda _: [], 0)
     for commit in commits:
         counting.appended(commit)
+
+    def name_of(sample: Any) -> str:
+        name = sample.name.removeprefix(PREFIX).removesuffix("_total")
+        return f"{name} {' '.join(sample.labels.values())}".strip()
+
     return {
-        f"{sample.name.removesuffix('_total')} {' '.join(sample.labels.values())}".strip(): value
+        name_of(sample): value
         for name in METRICS[DECIDING]
         for family in counting.made[name].collect()
         for sample in family.samples

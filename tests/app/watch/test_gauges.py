@@ -21,7 +21,7 @@ def gate() -> Iterator[Event]:
 
 def values(collector: ScrapedGauges) -> dict[str, float]:
     return {
-        str(each.labels.get("part", each.name)): each.value
+        str(each.labels.get("part", each.name.removeprefix(gauges.PREFIX))): each.value
         for family in collector.collect()
         for each in family.samples
     }

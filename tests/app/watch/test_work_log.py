@@ -81,11 +81,11 @@ def test_a_message_that_fails_is_a_line_for_each_attempt(
 
 
 @sqlite_only("the lines do not depend on the database")
-def test_the_lines_of_a_dead_letter_are_those_that_its_page_names(
+def test_the_lines_of_a_message_that_is_given_up_are_those_that_its_page_names(
     installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     book = (ROOT / "docs" / "operations.md").read_text("utf-8")
-    page = " ".join(book.partition("### DeadLetters\n")[2].partition("\n#")[0].split())
+    page = " ".join(book.partition("### MessagesGivenUp\n")[2].partition("\n#")[0].split())
     process = installation.process(provider=CountingProvider())
     process.broker.enqueue(DramatiqMessage("lookup", "of_another_release", (), {}, {}))
     work_on(process, Message("work_slice", "lookup", (job_of(process, "r"), 0)))

@@ -20,6 +20,9 @@ class Bench:
         self.broker = broker
         self.done: list[str] = []
         self.failed: list[str] = []
+        self.given_up: list[str] = []  # The queue of each message, where the broker counts them.
+        if isinstance(broker, DurableBroker):
+            broker.on_given_up = self.given_up.append
         self.held: list[str] = []
         self.failing: set[str] = set()
         self.holding: list[str] = []  # Each is held up once, until `go_on` is released.
