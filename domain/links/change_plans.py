@@ -128,11 +128,9 @@ class LinkPlans:
         """Answer like the first request with the key; wait for it if it still runs."""
         asked = earlier.requested
         refuse_other(
-            {
-                "link": earlier.link_id != request.link_id,
-                "remove": [each.activation_id for each in asked.removals] != [*request.remove],
-                "add": [each.plan.plan_id for each in asked.additions] != [*request.add],
-            }
+            link=earlier.link_id != request.link_id,
+            remove=[each.activation_id for each in asked.removals] != [*request.remove],
+            add=[each.plan.plan_id for each in asked.additions] != [*request.add],
         )
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
@@ -231,8 +229,7 @@ class LinkPlans:
 
         A network that does not answer now may do so when the change is made.
         """
-        taken = None
-        ids = [*dict.fromkeys(each.provider_plan_id or "" for each in plans)]
+        taken, ids = None, [*dict.fromkeys(each.provider_plan_id or "" for each in plans)]
         with suppress(ProviderError):
             taken = self.networks.topups(link, ids, ask_s) if ask_s > 0 else None
         return {

@@ -51,10 +51,7 @@ class Networks:
             raise NotSupportedByNetwork
 
     def topups(self, link: Link, plans: Sequence[str], timeout_s: float) -> Collection[str] | None:
-        """Return which plans, by their ids at its network, a link can take; None if any.
-
-        All that have its sponsor profile can be put on a link that has one. Raises ProviderError.
-        """
+        """Return which plans, by ids of its network, a link can take; None: all of its profile."""
         network = self.of(link.network)
         if link.sponsor_profile is not None or link.endpoint_id is None or not plans:
             return None

@@ -10,7 +10,14 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Raw, Struct
 
-from app.adapters.networks.wire import Quantity, balance_of, cost_of, entries, moment
+from app.adapters.networks.wire import (
+    Quantity,
+    balance_of,
+    cost_of,
+    entries,
+    moment,
+    operators_by_country,
+)
 from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
 from domain.catalogue.supplied import (
     APN,
@@ -230,21 +237,6 @@ class Country(Struct):
     country_code: str
 
 
-class MobileNetwork(Struct):
-    """A network that the packages can use, and its generations."""
-
-    name: str
-    types: list[str] | None = None
-
-
-class Coverage(Struct):
-    """The networks of a country; `name` is its code too, or its name."""
-
-    name: str
-    code: str | None = None
-    networks: list[Any] | None = None
-
-
 class Operator(Struct):
     """An operator, or a brand of Airalo over several, with its packages and what they ask for."""
 
@@ -270,14 +262,7 @@ class Operator(Struct):
 
     def covered(self, where: str, odd: list[OddEntry]) -> tuple[SuppliedCountry, ...]:
         """Return its countries, with the networks that it names there."""
-        listed = entries(self.coverages or [], Coverage, f"{where}.coverages", odd)
-        networks = {
-            each.code or each.name: tuple(
-                (its.name, tuple(its.types or ()))
-                for _, its in entries(each.networks or [], MobileNetwork, f"{at}.networks", odd)
-            )
-            for at, each in listed
-        }
+        networks = operators_by_country(self.coverages or [], f"{where}.coverages", odd)
         named = entries(self.countries, Country, f"{where}.countries", odd)
         codes = sorted({country.country_code for _, country in named})
         return tuple(SuppliedCountry(c, networks.get(c, ())) for c in codes if ISO.fullmatch(c))
