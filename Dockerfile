@@ -30,7 +30,7 @@ RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin 
 COPY --from=build /venv /venv
 COPY --from=build /srv /srv
 # A volume that is empty takes owner and mode from here.
-RUN install -d -o service -g service -m 0700 /srv/keys /srv/backups
+RUN install -d -o service -g service -m 0700 /srv/keys /srv/backups /srv/redo
 WORKDIR /srv
 ENV PATH=/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -373,6 +373,10 @@ class Settings:
         "",
         _sink,
     )
+    redo_dir: str = _setting(
+        "a directory of its own, apart from the database, for the list of what must be done again "
+        "after a restore; empty: there is none"
+    )
     webhooks_allow_private: bool = _switch(
         "whether webhooks may lead to private addresses, by http and to any port: for development"
     )
@@ -404,6 +408,11 @@ class Settings:
                 "JOB_ITEMS_OPEN_MAX must be at least BULK_NUMBERS_MAX, or such a job never fits"
             )
             raise WrongSetting(message)
+        if redo := values["redo_dir"]:
+            keys, own = values["signing_keys"].absolute(), Path(redo).absolute()
+            if own.is_relative_to(keys) or keys.is_relative_to(own):
+                message = "REDO_DIR must not be in SIGNING_KEYS or around it: backups hold the keys"
+                raise WrongSetting(message)
         return cls(**values)
 
     @classmethod

@@ -230,6 +230,7 @@ class _Secret(Shape):
     client_secret: str
     organization: UUID | None
     scopes: Sequence[str]
+    old_secret_ends: datetime | UnsetType = UNSET  # Of a new secret in place of an old one.
 
 
 @client.command("create", right="keys")
@@ -303,9 +304,8 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     changed = container.accounts.change_client(
         client_id, lambda its: its.rotate_secret(secret_hash, cause, hours * HOUR)
     )
-    facts = _Secret.of(changed, client_secret=secret)
-    ends = f"The secret before it ends {f'in {hours} h' if hours else 'now'}."
-    return Said(facts, [facts, SHOWN_ONCE, ends])
+    facts = _Secret.of(changed, client_secret=secret, old_secret_ends=changed.old_until or cause.at)
+    return Said(facts, [facts, SHOWN_ONCE])
 
 
 def _old_secret_ends(container: Container, client_id: str) -> datetime | None:

@@ -292,6 +292,7 @@ def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:
 
 def _supplied(session: Session, name: str) -> Sequence[Supplied]:
     networks = session.container.networks
+    session.container.refuse_at_rest()
     if name not in networks.names:
         refuse(f"NETWORK_PROVIDER names no {name}, but: {', '.join(networks.names)}")
     return checks.supplied_by(networks.of(name))

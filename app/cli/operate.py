@@ -17,13 +17,14 @@ from app.cli.operation import Subject, misuse
 from app.cli.output import Said, warn
 from app.cli.root import one_line
 from app.cli.session import Session
-from app.processes import erasing
+from app.processes import erasing, redo
 from app.processes.backup import back_up, restore
 from app.processes.capacity import Use, capacity, in_mb
 from app.processes.doctor import examine
 from app.processes.erasing import Wanted, erase
 from app.processes.migrate import is_migrated
 from app.processes.readiness import what_is_missing
+from app.processes.redo import Undone
 from app.security.key_file import KINDS, Kind, SigningKeysError
 from app.security.ring import ListedKey, Ring
 from domain.accounts.operator_acts import OperatorAct
@@ -56,6 +57,11 @@ TOLD_AGAIN = (
 HELD = (
     "The copy is held: it acts on nothing. If it takes the place of the installation, run: "
     "python -m app installation release"
+)
+REDO = "Was erased, revoked or rotated after this copy of the log was made; do it again:"
+NO_LIST = (
+    "Do again what was erased, revoked or rotated after this copy was made: no list of it was kept "
+    "(REDO_DIR)."
 )
 AGAIN = "The keys are in place. Now restore the database, then run this command again:"
 
@@ -423,7 +429,20 @@ def release(session: Session) -> Said:
     """Let this copy act on the world, because it takes the place of the installation."""
     changed = session.container.hold.switch(session.cause, held=False)
     facts = {"held": False, "changed": changed}
-    return Said(facts, [facts, TOLD_AGAIN] if changed else [facts])
+    left, told = _undone(session)
+    return Said({**facts, "redo": left}, [facts, *[TOLD_AGAIN] * changed, *told])
+
+
+def _undone(session: Session) -> tuple[Sequence[Undone] | None, list[Any]]:
+    """Return what this copy of the log does not know, and the same in words."""
+    left = None
+    try:
+        left = redo.undone(session.container)
+    except OSError as error:
+        warn(f"REDO_DIR: {error.filename}: {error.strerror}")
+    if left is None:
+        return None, [NO_LIST]
+    return left, [REDO, left] if left else []
 
 
 @subject.command("restore", right=None, on="anything")
@@ -450,8 +469,9 @@ def restore_backup(session: Session, directory: Path) -> Said:
         "held": report is not None,
     }
     if report is None:
-        told = {**facts, "failures": [], "commands": command}
+        told = {**facts, "redo": None, "failures": [], "commands": command}
         return Said(told, [f"{AGAIN}\n\n{command[0]}"])
     failed = (one_line(f"position {each.position}: {each.reason}") for each in report.failures)
-    told = {**facts, "failures": report.failures, "commands": []}
-    return Said(told, [facts, HELD, *failed])
+    left, again = _undone(session)
+    told = {**facts, "redo": left, "failures": report.failures, "commands": []}
+    return Said(told, [facts, HELD, *again, *failed])

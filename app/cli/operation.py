@@ -54,7 +54,9 @@ class Operation(click.Command):
 
         with ExitStack() as opened:
             session = Session(self.right, self.on, opened, as_json=as_json)
-            return ctx.invoke(self.callback, session, **ctx.params), session.ok
+            answer = ctx.invoke(self.callback, session, **ctx.params)
+            session.note_redo()
+            return answer, session.ok
 
 
 class Subject(click.Group):

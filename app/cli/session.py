@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.cli.operation import State
 from app.cli.output import Named, warn, watched
+from app.processes import redo
 from app.processes.migrate import lost_events, missing_tables
 from app.security.secrets import operator_of
 from app.settings import Settings
@@ -95,6 +96,17 @@ class Session:
     def note_act(self, act: Act, subject: str, actor: str | None = None) -> None:
         """Record what an operator does beside the aggregates; refuses as `new_cause` does."""
         self.container.log.append(OperatorAct.note(act, subject, self.new_cause(actor)))
+
+    def note_redo(self) -> None:
+        """Add what the command has erased, revoked or rotated to the list of REDO_DIR."""
+        container = vars(self).get("container")
+        if self._right != "keys" or container is None or not container.settings.redo_dir:
+            return
+        if container.persistence.exists() and missing_tables(container) is None:
+            try:
+                redo.take(container)
+            except OSError as error:
+                warn(f"REDO_DIR, which the clock tries again: {_line(error)}")
 
     def catch_up(self) -> None:
         """Project what the log holds, so that the command sees what was written before it."""

@@ -40,12 +40,12 @@ from domain.accounts.organization import Organization
 from domain.errors import NotPossible
 from domain.finance.month import Month, month_id
 from domain.months import last_day
+from projections.audit.auditor import VERIFIER
 from projections.audit.checkpoint import SignedCheckpoint, verifier_key
 from projections.audit.export import Export, Subtrees
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress
 
-VERIFIER = Path(__file__).parents[2] / "docs" / "verifier" / "verify.py"
 SUMS = "SHA256SUMS"  # As sha256sum checks them.
 INDEX = ("number", "organization", "name", "currency", "opening", "debit", "credit", "closing")
 AMOUNT = re.compile(r"-?[0-9]+\.[0-9]{2,6}", re.ASCII)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from dramatiq import Broker, Worker
 
 from app.bootstrap.container import Container
+from app.processes import redo
 from app.processes.erasing import erase_again
 from app.processes.memory import settle_memory
 from app.processes.providers import note_balances
@@ -46,6 +47,7 @@ AUDIT_S = 60.0  # How often to check whether the nightly audit is due.
 BALANCES_S = 300.0  # Often enough for an alert, seldom enough for a provider's limits.
 BALANCES_FIRST_S = 5.0  # As for the first purge.
 ERASE_S = 600.0  # Only for a command that was killed between its event and the keys.
+REDO_S = 60.0  # Commands add to the list by themselves.
 ERASURES_MAX = 100  # The newest.
 RESTART_S = 1.0
 # Time-out of a queue's consumer: how late it notices a stop, or that a delayed message is due.
@@ -213,10 +215,14 @@ class Runtime:
                     expected=NotAccepted,
                 ),
                 Task("erasures", ERASE_S, partial(erase_again, self._container, ERASURES_MAX)),
+                Task("redo", REDO_S, acting(self._note_redo), expected=OSError),
                 Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
                 Task("balances", BALANCES_S, acting(balances), first_s=BALANCES_FIRST_S),
             ]
         )
+
+    def _note_redo(self) -> object:
+        return AGAIN if redo.take(self._container) else None
 
     def _purge(self) -> object:
         """Delete expired rows of own stores; if there are many, a part now and the rest soon."""

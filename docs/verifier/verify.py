@@ -15,6 +15,7 @@ In a log that is whole, every rule about money holds as well (`@rule` below, a f
 each entry of a wallet has its reason and each reason its entry, ids follow from facts, prices,
 jobs, fees and refunds add up. events.md beside this file names the fields that the rules read.
 Who caused an event had the right to, and another operator has approved what is above the limit.
+Lookups and fees cost what was in force, no fee is forgotten, and no month was closed too early.
 For each checkpoint: the tree of that many events (RFC 6962) has its root, and a key has signed it.
 For each statement: these events give the same. --statements writes all that they give.
 
@@ -41,7 +42,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Optional
 
 # A loss that is noticed later, or before, explains no checkpoint: it would excuse any month.
 NOTICED_WITHIN = timedelta(days=1)
@@ -648,6 +649,161 @@ class People:
             yield f"position {position}: this was approved and not done"
 
 
+# What is in force: prices, and the fees of links that are active. And whether a month was over.
+
+CONTRADICTS = timedelta(hours=1)  # What is behind a close and dated so long before it.
+DECIDED = timedelta(minutes=5)  # A price was taken so long before its event, at most.
+TIME = re.compile(r'\{"timestamp": ?"([0-9T:.-]{19,})Z"')
+# What a link or an organization is after an event; "": the event says it.
+STATUS = {"link.activated": "active", "link.reactivated": "active", "link.ended": "ended"}
+STATUS |= {"link.suspended": "suspended", "link.status_seen": "", "link.status_kept": ""}
+STATUS |= {"organization.activated": "active", "organization.suspended": "suspended"}
+STATUS |= {"organization.deactivated": "inactive"}
+Price = Optional[int]  # None: that of all; of all, one that no event tells.
+
+
+@dataclass
+class Account:
+    """What an organization pays, and since when; times are as they are written, without the Z."""
+
+    prices: list[tuple[str, Price]]
+    terms: list[tuple[str, int, str]]  # Its monthly fee and its status, in the order of time.
+    links: dict[str, list[list[str]]] = field(default_factory=dict)  # Active from and until.
+    due: str = ""  # The month of its newest fee.
+
+    def change(self, at: str, fee: int | None = None, status: str = "") -> None:
+        """Note another fee or status; what is dated before the change before it counts with it."""
+        last, old_fee, old_status = self.terms[-1]
+        now = (old_fee if fee is None else fee, status or old_status)
+        self.terms.append((max(at, last), *now))
+
+    def owes(self, month: str) -> tuple[int, set[str]]:
+        """Return the fee as a month begins, and the links that are active then."""
+        begin = f"{month}-01T00:00:00"
+        fee, status = ([(0, "")] + [each[1:] for each in self.terms if each[0] <= begin])[-1]
+        if not fee or status != "active":
+            return 0, set()
+        links = {
+            link
+            for link, spans in self.links.items()
+            if any(since <= begin and (not until or until > begin) for since, until in spans)
+        }
+        return (fee, links) if links else (0, links)
+
+
+class Terms:
+    """Prices and fees as the log gives them; give it each event in order."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account] = {}
+        self.prices: list[tuple[str, Price]] = [("", None)]  # Of all.
+        self.closed = self.was_over_at = ""  # The newest month, and a time that has passed then.
+        self.owing: dict[str, list[str]] = {}  # Who owed a fee when the month before was closed.
+        self.missing: dict[tuple[str, str], int] = {}
+
+    def take(self, line: dict[str, Any]) -> Iterator[str]:
+        """Judge an event by what was in force before it; yield what is wrong with it."""
+        topic, found = line["topic"], TIME.match(line["state"])
+        if found and topic not in IN_FORCE and found[1] >= self.was_over_at:
+            return
+        state = json.loads(line["state"])
+        at, owner = state["timestamp"].rstrip("Z"), state.get("organization_id")
+        if not found:
+            time_of(at)
+        if at < self.was_over_at:
+            self.was_over_at = ""  # Others follow, and say no more than this one.
+            yield f"it is dated {at}, so month {self.closed} was closed before its end"
+        if topic == "organization.registered":
+            terms = [(at, state["monthly_link_fee_micros"], "active")]
+            self.accounts[line["stream"]] = Account([(at, state["price_micros"])], terms)
+        elif topic == "price.set":
+            self.prices.append((at, state["amount_micros"]))
+        elif topic == "month.closed":
+            self._close(at, state["month"], line["position"])
+        elif topic.startswith("organization.") and topic in IN_FORCE:
+            self._change(self.accounts[line["stream"]], topic, at, state)
+        elif topic in IN_FORCE and owner in self.accounts:
+            yield from self._judge(self.accounts[owner], line, at, state)
+
+    def _change(self, account: Account, topic: str, at: str, state: Any) -> None:
+        if topic == "organization.price_changed":
+            account.prices.append((at, state["price_micros"]))
+        else:
+            account.change(at, state.get("monthly_link_fee_micros"), STATUS.get(topic, ""))
+
+    def _judge(self, account: Account, line: Any, at: str, state: Any) -> Iterator[str]:
+        topic = line["topic"]
+        if topic == "number_lookup.answered":
+            yield from self._price(account, at, micros_of(state["price"]))
+        elif topic == "bulk_job.created":
+            yield from self._price(account, at, state["item_price_micros"])
+        elif topic == "monthly_fee.due":
+            yield from self._fee(account, at, state)
+        else:
+            spans = account.links.setdefault(line["stream"], [])
+            is_active, lasts = (STATUS[topic] or state["status"]) == "active", spans[-1:]
+            if is_active and not (lasts and not lasts[0][1]):
+                spans.append([at, ""])
+            elif not is_active and lasts and not lasts[0][1]:
+                lasts[0][1] = at
+
+    def _price(self, account: Account, at: str, micros: int) -> Iterator[str]:
+        """Check what a lookup costs; a request may have begun before its price was changed."""
+        own, of_all = account.prices[-1][1], self.prices[-1][1]
+        if micros == (of_all if own is None else own):
+            return
+        fitting = {
+            of_all if own is None else own
+            for own in lately(account.prices, at)
+            for of_all in lately(self.prices, at)
+        }
+        if not fitting.intersection({micros, None}):
+            told = " or ".join(sorted(amount(each or 0) for each in fitting))
+            yield f"it costs {amount(micros)} for each lookup, where {told} was in force"
+
+    def _fee(self, account: Account, at: str, state: Any) -> Iterator[str]:
+        month = account.due = month_of(state["month"])
+        fee, links = account.owes(month)
+        if at[:7] < month:
+            yield "it falls due before its month"
+        if state["fee_micros"] != fee or {*state["link_ids"]} != links:
+            yield f"as {month} began, {amount(fee)} were due for each of {len(links)} other links"
+        self.missing.pop((state["organization_id"], month), None)
+        if state["organization_id"] in self.owing.get(month, ()):
+            self.owing[month].remove(state["organization_id"])
+
+    def _close(self, at: str, month: str, position: int) -> None:
+        """Note when a month was over, who owes a fee of the next, and who has never owed this."""
+        begins = following(month_of(month))
+        earlier = (time_of(at) - CONTRADICTS).isoformat()
+        self.closed, self.was_over_at = month, min(f"{begins}-01T00:00:00", earlier)
+        for owner in self.owing.pop(month, ()):
+            if self.accounts[owner].owes(month)[0]:  # As it was known at both closes.
+                self.missing[owner, month] = position
+        if at[:7] == begins:
+            every = self.accounts.items()
+            self.owing[begins] = [of for of, it in every if it.due < begins and it.owes(begins)[0]]
+
+    def end(self) -> Iterator[tuple[int, str]]:
+        """Yield the fees of closed months that nobody was asked for."""
+        for (owner, month), position in self.missing.items():
+            yield position, f"{owner} owes a fee for {month}, which has not fallen due"
+
+
+IN_FORCE = {*STATUS, "organization.registered", "organization.price_changed", "price.set"}
+IN_FORCE |= {"organization.monthly_link_fee_changed", "number_lookup.answered"}
+IN_FORCE |= {"bulk_job.created", "monthly_fee.due", "month.closed"}
+
+
+def lately(prices: list[tuple[str, Price]], at: str) -> set[Price]:
+    """Return the newest price, and those that ended about when an event is dated."""
+    found, now = {prices[-1][1]}, time_of(at)
+    for (_, price), (ended, _) in zip(prices, prices[1:]):
+        if abs(time_of(ended) - now) <= DECIDED:
+            found.add(price)
+    return found
+
+
 def read_statement(path: Path) -> dict[str, Any]:
     """Read a statement, with or without what the service puts around it."""
     with suppress(ValueError, AttributeError, KeyError, TypeError):
@@ -1076,7 +1232,7 @@ class Check:
     """Takes every line in order; keeps the verdicts."""
 
     def __init__(self, checkpoints: list[Checkpoint]) -> None:
-        self.tree, self.memory, self.people = Tree(), Memory(), People()
+        self.tree, self.memory, self.people, self.terms = Tree(), Memory(), People(), Terms()
         self.books = Books(self.memory)
         self.position = self.events = self.failures = 0
         self.verdicts: list[str] = []
@@ -1129,6 +1285,7 @@ class Check:
             wrong.extend(self.books.take(line))
             if not self.is_part:  # Before a part operators may have been made.
                 wrong.extend(self.people.take(line))
+                wrong.extend(self.terms.take(line))
             if line["topic"] == "log.discontinued":
                 state = json.loads(line["state"])
                 lost = int(state["last_position"]), time_of(state["timestamp"])
@@ -1159,7 +1316,8 @@ class Check:
             else:
                 self.fail(f"position {position}: {reason}")
         self._others += [(note, self._held) for notes in self._notes.values() for note in notes]
-        for reason in self.people.end():
+        forgotten = [f"position {at}: {reason}" for at, reason in self.terms.end()]
+        for reason in [*self.people.end(), *forgotten]:
             self.fail(reason)
         lost = 0
         for note, held in self._others:

@@ -1,7 +1,15 @@
-"""The auditor reads the whole log and checks its order, every invariant, and every read model."""
+"""The auditor reads the whole log and checks its order, every invariant, and every read model.
 
-from collections.abc import Sequence
+What is in force (prices, fees, the end of a month) the verifier judges, so this is said once.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
+from pathlib import Path
+from types import ModuleType
 
 from domain.errors import ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
@@ -16,6 +24,19 @@ from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel
 from projections.engine.reader import read_rows
 from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.verify import differences
+
+VERIFIER = Path(__file__).parents[2] / "docs" / "verifier" / "verify.py"
+
+
+@cache
+def verifier() -> ModuleType:
+    """Load the program for auditors, which knows nothing of us."""
+    spec = spec_from_file_location("carrier_verifier", VERIFIER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)  # Its dataclasses look there.
+    spec.loader.exec_module(module)
+    return module
 
 
 def verify(  # noqa: PLR0913  # It needs everything that is checked.
@@ -61,6 +82,7 @@ class LogCheck:
         self._log = log
         self._witnesses = witnesses
         self._rules = Continuity() if trusted else Invariants(log.history)
+        self._terms = None if trusted else verifier().Terms()
         self._poisoned = False
         self.report = Report(position=trusted, trusted=trusted)
         self.goal = log.head()
@@ -97,7 +119,7 @@ class LogCheck:
             self._poisoned = True
             return
         try:
-            wrong = self._rules.check(recorded)
+            wrong = [*self._rules.check(recorded), *self._check_terms(row)]
         except ServiceUnavailable:
             raise
         except Exception as error:  # noqa: BLE001  # A rule may fail on an impossible history.
@@ -106,6 +128,12 @@ class LogCheck:
         if isinstance(recorded.event, Discontinuity.Noticed):
             self.report.losses.append(Failure(row.position, _loss(recorded.event)))
 
+    def _check_terms(self, row: Stored) -> Iterator[str]:
+        if self._terms is not None:
+            stream, state = str(row.stream_id), row.state.decode()
+            line = {"position": row.position, "stream": stream, "topic": row.topic}
+            yield from self._terms.take({**line, "state": state})
+
     def _finish(self) -> None:
         report = self.report
         if not self._poisoned:
@@ -113,7 +141,8 @@ class LogCheck:
             if head < given:
                 missing = f"the log ends before it, but positions up to {given} were given out"
                 report.note(head + 1, [missing])
-            for position, reason in self._rules.check_end():
+            forgotten = self._terms.end() if self._terms is not None else ()
+            for position, reason in [*self._rules.check_end(), *forgotten]:
                 report.note(position, [reason])
         for witness in self._witnesses:
             witness.testify(report)

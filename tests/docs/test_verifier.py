@@ -80,7 +80,7 @@ def trade(process: Process) -> None:
     look_up(process, one)
     clock.now = datetime(2026, 2, 1, 0, 5, tzinfo=UTC)
     process.log.append(Month.close("2026-01", process.cause()))
-    clock.now = datetime(2026, 1, 31, 23, tzinfo=UTC)  # That of another machine.
+    clock.now = datetime(2026, 1, 31, 23, 6, tzinfo=UTC)  # That of another machine.
     look_up(process, one)
     clock.now = datetime(2026, 3, 1, 0, 4, tzinfo=UTC)
     process.accounts.set_spending_limit(one, 5_000_000, process.cause())

@@ -80,9 +80,10 @@ def test_systemd_hears_of_a_process_that_hangs() -> None:
 
 def test_the_keys_are_where_the_unit_lets_them_be_written() -> None:
     assert "ProtectSystem=strict" in UNIT
-    assert "StateDirectory=carrier-links\nStateDirectoryMode=0700" in UNIT
+    assert "StateDirectory=carrier-links carrier-links-redo\nStateDirectoryMode=0700" in UNIT
     environment = (SYSTEMD / "environment").read_text("utf-8")
     assert "\nSIGNING_KEYS='/var/lib/carrier-links/keys'\n" in environment
+    assert "\nREDO_DIR='/var/lib/carrier-links-redo'\n" in environment
     read = re.findall(r"^EnvironmentFile=(.*)$", UNIT, re.MULTILINE)
     assert read == [
         "/etc/carrier-links/environment",

@@ -19,12 +19,21 @@ DOWN = "+15005550001"  # The sandbox number that no lookup answers.
 
 def look_up(process: Process, organization_id: UUID, number: str = "+14155550100") -> UUID:
     """Buy one lookup; return its stream."""
-    request = LookupRequest(organization_id, number, PRICE_MICROS, "USD", None)
+    price = price_of(process, organization_id)
+    request = LookupRequest(organization_id, number, price, "USD", None)
     return process.single_lookup.run(request, process.cause()).lookup.id
 
 
+def price_of(process: Process, organization_id: UUID) -> int:
+    """Return what a lookup costs: the organization's own price, or that of all."""
+    found = process.log.find(Organization, organization_id)
+    own = None if found is None else found.price_micros
+    return PRICE_MICROS if own is None else own
+
+
 def create_job(process: Process, organization_id: UUID, wanted: Sequence[str]) -> UUID:
-    request = BulkRequest(organization_id, wanted, PRICE_MICROS, "USD", None)
+    price = price_of(process, organization_id)
+    request = BulkRequest(organization_id, wanted, price, "USD", None)
     return process.bulk_create.run(request, process.cause())[0].id
 
 

@@ -5,13 +5,17 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.organization import Organization
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import ChargeKind, Wallet
+from domain.cause import Cause
 from domain.links.esim import Esim
-from domain.links.link import Link
+from domain.links.link import Link, status_after
 from domain.links.network import Endpoint
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
+from domain.months import first_instant, month_of, next_month
+from projections.engine.reader import read_events
 from tests.domain.build_links import LPA, PROFILE, bought
 from tests.installation import Process
 from tests.projections.forgery import E, Forger, forged
@@ -24,6 +28,8 @@ from tests.projections.link_entries import (
     due_fee,
     refund_of,
 )
+
+FEE_MICROS = 10_000
 
 
 class LinkForger(Forger):
@@ -210,9 +216,26 @@ class LinkForger(Forger):
         """Write any event of a change, whether it may come or not."""
         return self.write(self.of_change(change, kind, **facts))
 
-    def fee(self, *links: UUID, month: str = "2026-03") -> tuple[MonthlyFee, MonthlyFee.Due]:
-        fee = due_fee(self.organization_id, month, links or (uuid4(),), self.cause, 10_000)
+    def fee(self, count: int = 1, month: str = "") -> tuple[MonthlyFee, MonthlyFee.Due]:
+        """The fee of all links that are active now, for a month to come; it may be many links."""
+        month = month or next_month(month_of(self.cause.at))
+        organization = self.process.log.get(Organization, self.organization_id)
+        if organization.monthly_link_fee_micros != FEE_MICROS:
+            organization.change_monthly_link_fee(FEE_MICROS, self.cause)
+            self.write(*organization.collect_events())
+        while len(links := self._active()) < count:
+            self.active("0")
+        cause = Cause(first_instant(month), self.cause.request_id)
+        fee = due_fee(self.organization_id, month, links, cause, FEE_MICROS)
         return fee, self._only(fee, MonthlyFee.Due)
+
+    def _active(self) -> list[UUID]:
+        """Return the links that are active."""
+        newest: dict[UUID, str] = {}
+        for _, event in read_events(self.process.log, (Link.Event,)):
+            if (status := status_after(event)) is not None:
+                newest[event.originator_id] = status
+        return sorted(link for link, status in newest.items() if status == "active")
 
     def fee_charged(self, fee: MonthlyFee) -> tuple[MonthlyFee.Charged, Wallet.Charged]:
         due = fee.due

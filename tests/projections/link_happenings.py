@@ -1,15 +1,17 @@
 """Whatever may happen to links, by dice or once each: what `Life` lives of them."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from uuid import UUID
 
+from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import InsufficientBalance
 from domain.links.link import Link, Stage
 from domain.links.network import LinkStatus
+from domain.months import first_instant, month_of, next_month
 from tests.installation import Process
 from tests.projections.link_steps import SOON, ChangeSteps, LinkSteps, bought, charge_fee, owe
 
@@ -25,7 +27,7 @@ class LinkHappenings:
         self._links: list[LinkSteps] = []
         self._changes: list[ChangeSteps] = []
         self._free: list[str] = []  # ICCIDs of failed links.
-        self._months: dict[UUID, int] = {}
+        self._months: dict[UUID, str] = {}  # The newest with a fee.
 
     def go_on(self, organizations: Sequence[UUID]) -> None:
         """Let a few things happen, to links that are there or to new ones."""
@@ -103,23 +105,35 @@ class LinkHappenings:
 
     def owe(self, organization_id: UUID) -> None:
         """Let the fee of one more month fall due, and pay it if the balance allows that."""
-        links = [each.link for each in self._links]
-        mine = [x.id for x in links if x.is_visible and x.organization_id == organization_id]
-        if mine:
-            month = self._months.get(organization_id, 0) + 1
+        self._owe(organization_id, charge_fee if self._dice.random() < 0.8 else owe)
+
+    def _owe(self, organization_id: UUID, fall_due: Callable[..., object]) -> None:
+        """Let the fee of the next month to come fall due, as it will if nothing changes."""
+        process = self._process
+        organization = process.log.get(Organization, organization_id)
+        if organization.status != "active":
+            return
+        fee = organization.monthly_link_fee_micros or 10_000
+        month = next_month(self._months.get(organization_id) or month_of(process.clock()))
+        process.projector.catch_up()
+        with process.views.reading() as connection:
+            links = process.link_spans.active_at(connection, organization_id, first_instant(month))
+        if links:
+            process.accounts.change_organization(
+                organization_id, lambda it: it.change_monthly_link_fee(fee, process.cause())
+            )
             self._months[organization_id] = month
-            fall_due = charge_fee if self._dice.random() < 0.8 else owe
-            fall_due(self._process, organization_id, f"{2026 + month}-02", mine, fee_micros=10_000)
+            fall_due(process, organization_id, month, links, fee_micros=fee)
 
     def one_of_each(self, organization_id: UUID) -> None:
         """Live through everything that can become of a link, whatever the dice have said."""
-        link_id = self._live(organization_id)
+        self._live(organization_id)
         self._fail(organization_id)
         self._change_plans(organization_id)
         self._finish(organization_id)
         self.request(organization_id, "0.10")  # It stays unfinished.
-        charge_fee(self._process, organization_id, "2026-01", [link_id])
-        owe(self._process, organization_id, "2026-02", [link_id])
+        self._owe(organization_id, charge_fee)
+        self._owe(organization_id, owe)
 
     def _live(self, organization_id: UUID) -> UUID:
         life = self.request(organization_id, "0.10").activate()

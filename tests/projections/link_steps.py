@@ -15,6 +15,7 @@ from domain.links.link import EndKind, Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
 from domain.money import parse_amount
+from domain.months import first_instant
 from domain.personal import Sealed
 from tests.installation import Process
 from tests.projections.link_entries import (
@@ -259,8 +260,10 @@ def owe(
     links: Sequence[UUID],
     fee_micros: int = 500_000,
 ) -> MonthlyFee:
-    """Let the fee of a month fall due."""
-    fee = due_fee(organization_id, month, links, process.cause(), fee_micros)
+    """Let the fee of a month fall due, not before it begins."""
+    now = process.cause()
+    cause = Cause(max(now.at, first_instant(month)), now.request_id)
+    fee = due_fee(organization_id, month, links, cause, fee_micros)
     process.log.append(fee)
     return fee
 

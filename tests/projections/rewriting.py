@@ -9,15 +9,21 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from domain.accounts.organization import Organization
+from domain.accounts.prices import LookupPrice
 from domain.accounts.spending import Spending
+from domain.cause import Cause
 from domain.log.log import Stored
 from domain.lookups.number_lookup import NumberLookup
+from domain.months import first_instant, months_before, next_month
 from tests.projections.crimes import ends, months, orders
 from tests.projections.crimes.adjustments import decided
 from tests.projections.crimes.refunds_by_hand import by_hand, entry
+from tests.projections.forgery import ITEM_MICROS
 from tests.projections.link_forgery import LinkForger, first_of
 
 
@@ -132,9 +138,9 @@ def _parts() -> Iterator[Callable[[LinkForger], None]]:
         _run_jobs,
         _live_links,
         _change_plans,
-        _owe_fees,
         _refund,
         _limit,
+        _owe_fees,  # Last, because it goes on into months to come.
     )
 
 
@@ -145,8 +151,19 @@ def _pay_in(forger: LinkForger) -> None:
     forger.write(months.closed("2026-01"), months.closed("2026-02"), months.closed("2026-03"))
 
 
+def _set_price(forger: LinkForger, micros: int) -> None:
+    organization = forger.process.log.get(Organization, forger.organization_id)
+    organization.change_price(micros, forger.cause)
+    forger.write(*organization.collect_events())
+
+
 def _look_up(forger: LinkForger) -> None:
-    for micros in (10_000, 12_000, 14_000):
+    before = Cause(forger.cause.at - timedelta(days=1), "before")
+    price = LookupPrice.open(before)
+    price.set(ITEM_MICROS, "USD", before)
+    forger.write(*price.collect_events())
+    for micros in (ITEM_MICROS, 12_000, 14_000):
+        _set_price(forger, micros)
         lookup = forger.lookup(micros)
         forger.write(lookup, forger.charge_for(lookup))
 
@@ -185,12 +202,18 @@ def _change_plans(forger: LinkForger) -> None:
 
 
 def _owe_fees(forger: LinkForger) -> None:
-    for month in ("2026-02", "2026-03"):
-        fee, due = forger.fee(UUID(int=1), UUID(int=2), month=month)
+    """For two months to come; the months up to the second are closed."""
+    closed = "2026-03"
+    for _ in range(2):
+        fee, due = forger.fee(2)
+        for month in months_before(next_month(closed), fee.due.month):
+            forger.write(months.closed(closed := month))
+        forger.cause = Cause(first_instant(fee.due.month) + timedelta(days=5), "later")
         forger.write(due, *forger.fee_charged(fee))
 
 
 def _refund(forger: LinkForger) -> None:
+    _set_price(forger, 16_000)
     lookup = forger.lookup(16_000)
     forger.write(lookup, forger.charge_for(lookup))
     found = forger.process.log.get(NumberLookup, lookup.originator_id)
@@ -203,6 +226,7 @@ def _limit(forger: LinkForger) -> None:
         Spending(50_000_000, f"{forger.cause.at:%Y-%m}", _spent(forger)), forger.cause
     )
     forger.write(*forger.wallet.collect_events())
+    _set_price(forger, 18_000)
     lookup = forger.lookup(18_000)
     forger.write(lookup, forger.charge_for(lookup))
 

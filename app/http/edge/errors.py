@@ -29,7 +29,13 @@ from app.http.edge.replies import Written, failed, json_response
 from app.http.edge.request import request_context
 from app.security.key_file import SigningKeysError
 from app.watch.trouble import log_place, trouble_of
-from domain.errors import Conflict, Refused, ServiceUnavailable
+from domain.errors import (
+    Conflict,
+    InstallationHeld,
+    NetworkUnavailable,
+    Refused,
+    ServiceUnavailable,
+)
 
 OUTAGES = "outages"  # The key of `Outages` among the extensions of the application.
 REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
@@ -70,6 +76,8 @@ def outages() -> Outages:
 
 
 def refused(refusal: Refused) -> Told:
+    if isinstance(refusal, NetworkUnavailable) and request_context().container.hold.known:
+        refusal = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(refusal, ServiceUnavailable):
         outages().note(refusal)
     return problem_of(refusal), challenge(refusal)

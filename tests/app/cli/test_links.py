@@ -58,5 +58,6 @@ def test_a_held_installation_asks_no_network(
 ) -> None:
     link = LinkSteps(process, organization_id).activate()
     shell.run("installation", "hold")
-    for command in (*(("links", each, link.id) for each in SWITCHES), ("providers", "check")):
+    others = (("providers", "check"), ("plans", "sync", "simulated"))
+    for command in (*(("links", each, link.id) for each in SWITCHES), *others):
         assert "is a held copy" in shell.refusal(*command)

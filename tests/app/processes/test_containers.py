@@ -34,7 +34,7 @@ OWNERS = {"migrate", "owner"}  # `owner` runs single commands as the role that o
 SERVERS = {"postgres", "rabbitmq"}
 OURS = SERVICES.keys() - SERVERS
 # Where things are inside of a container. Of all other settings an installation decides.
-OF_THE_CONTAINER = {"DATABASE_URL_FILE", "BROKER_URL_FILE", "SERVICE_ROLE"}
+OF_THE_CONTAINER = {"DATABASE_URL_FILE", "BROKER_URL_FILE", "SERVICE_ROLE", "REDO_DIR"}
 VERSION = r"\d+\.\d+(\.\d+)?"
 
 

@@ -165,4 +165,4 @@ def test_serve_sends_signs_of_life_from_its_loop(tmp_path: Path, systemd: System
     with watched(tmp_path, "serve", **systemd.environment) as serve:
         assert systemd.hear() == READY
         until_ready(serve)
-        assert not systemd.is_left_alone()
+        systemd.hear_until(ALIVE)

@@ -3,17 +3,22 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.app.cli.shell import Shell
+from app.bootstrap.known_keys import ensure_keys
+from tests.app.cli.shell import ROOT, Shell
 from tests.app.http.over_http import send
 from tests.app.processes.test_orphans import WORKER
-from tests.app.processes.web_process import END_S, Web
+from tests.app.processes.web_process import COMES_UP_S, END_S, Web
 from tests.installation import wait_until
+from tests.scenarios.partner import Partner
 from tests.scenarios.system import find
+from tests.servers.running import free_port
 
 PROXY = "203.0.113.7"
 
@@ -92,3 +97,46 @@ def test_of_workers_that_die_one_after_the_other_it_ends(tmp_path: Path) -> None
         started.kill()
     assert started.log().count("a worker has died with status -9") == 2
     assert started.log().count("serving http://") == 1
+
+
+READ_ONLY = """
+mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_keys_on_a_mount_that_nobody_may_write_are_enough_for_web_and_for_a_backup(
+    tmp_path: Path,
+) -> None:
+    shell = Shell(tmp_path).having(BROKER_URL="amqp://127.0.0.1:1", PORT=str(free_port()))
+    keys = Path(shell.environment["SIGNING_KEYS"])
+    shell.run("migrate")
+
+    def run(*command: str) -> subprocess.Popen[str]:
+        mounted = ["/usr/bin/unshare", "--mount", "/bin/sh", "-c", READ_ONLY, str(keys)]
+        process = [sys.executable, "-m", "app", *command]
+        environment = {**os.environ, **shell.environment}
+        return subprocess.Popen(
+            [*mounted, *process], env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+
+    keys.mkdir(mode=0o700, parents=True)
+    with run("web") as empty:
+        assert empty.stderr is not None
+        assert "Read-only file system" in empty.stderr.read()
+    assert empty.returncode == 1
+    container = shell.container()
+    ensure_keys(container)
+    container.close()
+    partner = Partner(f"http://127.0.0.1:{shell.environment['PORT']}", "", "")
+    with run("web") as web:
+        try:
+            wait_until(lambda: partner.ask("GET", "/readyz").status == 200, COMES_UP_S)
+        finally:
+            web.terminate()
+            web.communicate()
+    with run("backup", str(tmp_path / "copy")) as backup:
+        assert backup.communicate() == (None, "")
+    assert {each.name for each in (tmp_path / "copy" / "keys").iterdir()} == {
+        each.name for each in keys.iterdir() if not each.name.startswith(".")
+    }

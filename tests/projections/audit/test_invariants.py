@@ -10,6 +10,7 @@ from domain.accounts.paid_price import Repayment
 from domain.links.plan_change import PlanChange
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
+from domain.months import next_month
 from projections.audit.invariants import Invariants
 from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (
@@ -166,8 +167,8 @@ def test_a_step_with_an_unknown_outcome_may_be_repeated_to_be_undone(forger: Lin
 
 
 def test_fees_that_keep_the_rules_are_right(forger: LinkForger) -> None:
-    first, due = forger.fee(uuid4(), uuid4(), month="2026-02")
-    _, later = forger.fee(month="2026-03")
+    first, due = forger.fee(2)
+    _, later = forger.fee(month=next_month(first.due.month))
     forger.write(due, later)
     forger.write(*forger.fee_charged(first))
     assert forger.failures() == []

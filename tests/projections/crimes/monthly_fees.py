@@ -9,7 +9,7 @@ from tests.projections.link_forgery import Crimes, LinkForger
 
 
 def a_fee_of_another_sum_than_its_links(forger: LinkForger) -> int:
-    _, due = forger.fee(uuid4(), uuid4())
+    _, due = forger.fee(2)
     return forger.write(forged(due, price=replace(due.price, amount_micros=10_000)))
 
 
@@ -32,7 +32,7 @@ def a_fee_that_is_charged_at_another_price(forger: LinkForger) -> int:
 
 CRIMES: Crimes = [
     (a_fee_of_another_sum_than_its_links, "is another sum than that of its links"),
-    (a_second_fee_of_one_month, "owes 2026-03 twice"),
+    (a_second_fee_of_one_month, "twice"),
     (a_fee_that_is_charged_twice, "is charged before it is due, or twice"),
     (a_fee_that_is_charged_at_another_price, "is charged otherwise than it is due"),
 ]

@@ -123,17 +123,69 @@ def a_fee_that_counts_a_link_twice(log: Rewriting) -> None:
         each["amount_micros"] += due["fee_micros"]
 
 
-def a_month_that_is_left_out(log: Rewriting) -> None:
-    log.drop(log.first("month.closed", month="2026-02"))
+def _fee_of(log: Rewriting, micros: int, links: list[str]) -> None:
+    """Let a fee be that of other links, in every place."""
+    due, charged, entry = _fee(log)
+    due |= {"fee_micros": micros, "link_ids": links}
+    for each in (due["price"], charged["price"], entry):
+        each["amount_micros"] = micros * len(links)
 
 
-# What nobody can see in the log itself.
+def a_fee_at_another_rate(log: Rewriting) -> None:
+    due, *_ = _fee(log)
+    _fee_of(log, due["fee_micros"] - 1_000, due["link_ids"])
+
+
+def a_fee_that_leaves_out_a_link(log: Rewriting) -> None:
+    due, *_ = _fee(log)
+    _fee_of(log, due["fee_micros"], due["link_ids"][1:])
+
+
+def a_fee_for_a_link_of_nobody(log: Rewriting) -> None:
+    due, *_ = _fee(log)
+    _fee_of(log, due["fee_micros"], [*due["link_ids"], str(uuid4())])
+
+
+def a_fee_forgotten_whole(log: Rewriting) -> None:
+    due, charged = log.first("monthly_fee.due"), log.first("monthly_fee.charged")
+    log.drop(due, charged, log.entry(due.state["price"]["transaction_id"]))
+
+
+def a_month_closed_before_its_end_by_a_clock_that_was_ahead(log: Rewriting) -> None:
+    """And all before it, as if it were over; its own entries are behind that."""
+    early = log.all("month.closed")[3:-1]
+    log.drop(*early)
+    log.insert(log.first("month.closed", month="2026-03"), *early)
 
 
 def a_lookup_dearer_in_every_place(log: Rewriting) -> None:
     answered, charged = _paid(log, "number_lookup.answered")
     answered.state["price"]["amount_micros"] += 5_000
     charged.state["amount_micros"] += 5_000
+
+
+def a_lookup_for_nothing(log: Rewriting) -> None:
+    answered, charged = _paid(log, "number_lookup.answered")
+    answered.state["price"] = None
+    log.drop(charged)
+
+
+def a_job_at_twice_the_price(log: Rewriting) -> None:
+    job = log.first("bulk_job.created")
+    job.state["item_price_micros"] *= 2
+    for row in log.rows:
+        its = [row.state.get("price"), row.state.get("refund")] if row.stream == job.stream else []
+        if row.state.get("reference") == {"type": "job", "id": job.stream}:
+            its.append(row.state)
+        for each in filter(None, its):
+            each["amount_micros"] *= 2
+
+
+def a_month_that_is_left_out(log: Rewriting) -> None:
+    log.drop(log.first("month.closed", month="2026-02"))
+
+
+# What nobody can see in the log itself.
 
 
 def a_lookup_that_never_was(log: Rewriting) -> None:
@@ -177,7 +229,6 @@ def an_end_that_is_cut_off(log: Rewriting) -> None:
 
 
 UNSEEN: tuple[Rewrite, ...] = (
-    a_lookup_dearer_in_every_place,
     a_lookup_that_never_was,
     a_lookup_forgotten_whole,
     a_deposit_that_never_came,

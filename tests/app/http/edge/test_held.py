@@ -40,7 +40,7 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
             refused += 1
     assert refused > 15
     notified = service.client.post("/networks/esimgo/notifications", data=b"{}")
-    assert notified.status_code == 503
+    assert (notified.status_code, InstallationHeld.message in notified.text) == (503, True)
     for path, status in (
         (LINKS, 200),
         (f"{LINKS}/{link['id']}", 200),
@@ -51,7 +51,9 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
         (f"/number-lookup/lookups/{lookup}", 200),
         ("/readyz", 200),
     ):
-        assert buyer.get(path).status_code == status, path
+        reply = buyer.get(path)
+        assert reply.status_code == status, path
+        assert status == 200 or InstallationHeld.message in reply.text
     assert buyer.get("/readyz").json["held"] is True
     read = buyer.get(f"{LINKS}/{link['id']}").json
     assert read["data"]["capabilities"] == link["capabilities"]

@@ -1,0 +1,177 @@
+"""The list of what must be done again when an older copy of the log takes its place.
+
+A backup does not know what was erased, revoked or rotated after it, so its keys and secrets come
+back with it. The list is made from the events of the log, but lives in REDO_DIR, a directory apart
+from it that no backup holds and that is sent nowhere. It names ids alone.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+import msgspec
+
+from app.bootstrap.container import Container
+from app.processes.erasing import KINDS
+from app.security.key_file import sync, write_file
+from domain.accounts.erasure import Erasure
+from domain.accounts.operator_acts import OperatorAct
+from domain.accounts.operators import Operator
+from domain.accounts.organization import ApiClient
+from domain.aggregates import topics_but
+from domain.log.aggregate import Event
+from domain.log.log import Place, Recorded
+from domain.months import next_month
+from domain.webhooks.endpoint import WebhookEndpoint
+from projections.engine.read_model import BATCH_EVENTS_MAX
+from projections.stores.personal_keys import MONTH_CHARS
+
+LIST, REACHED = "redo.jsonl", "reached.json"
+BATCHES_MAX = 100  # Of one turn; a command must not read a long log.
+AGAIN: Mapping[type[Event], str] = {
+    ApiClient.Revoked: "client revoke {0.client_id}",
+    ApiClient.SecretRotated: "client rotate-secret {0.client_id}",
+    Operator.Revoked: "operator revoke {0.originator_id}",
+    Operator.KeyRotated: "operator rotate-key {0.originator_id}",
+    WebhookEndpoint.SecretRotated: (
+        "its organization: POST /v1/webhooks/{0.originator_id}/rotate-secret"
+    ),
+}
+ACTS: tuple[type[Event], ...] = (Erasure.Made, OperatorAct.Done, *AGAIN)
+
+
+class Act(msgspec.Struct):
+    """An event of the log, and the commands that do again what it says."""
+
+    place: Place
+    at: datetime
+    again: list[str]
+
+
+class Undone(msgspec.Struct):
+    """What was done at a time that the log does not know, and the command that does it again."""
+
+    at: datetime
+    again: str
+
+
+def take(container: Container) -> bool:
+    """Add what the log has since the last time; return whether it holds more.
+
+    Raises OSError where REDO_DIR cannot be written.
+    """
+    directory = _directory(container)
+    if directory is None:
+        return False
+    with _locked(directory):
+        acts = _read(directory)
+        reached, known = _reached(container, directory, acts), {each.place for each in acts}
+        unused, head = topics_but(ACTS), container.log.head()
+        for _ in range(BATCHES_MAX):
+            after = reached.position if reached is not None else 0
+            stretch = container.log.follow(after, BATCH_EVENTS_MAX, unused, until=head)
+            if stretch.last is None:
+                return False
+            acts += [_act(container, each) for each in stretch.events if each.place not in known]
+            _write(directory, acts, known)
+            reached = stretch.last
+            write_file(directory / REACHED, msgspec.json.encode(reached))
+    return reached is not None and reached.position < head
+
+
+def undone(container: Container) -> list[Undone] | None:
+    """Return what was done and the log does not have, oldest first; None where no list is kept.
+
+    What was done again since then is left out. Raises OSError as `take` does.
+    """
+    directory = _directory(container)
+    if directory is None:
+        return None
+    take(container)
+    left = dict[str, datetime]()
+    for act in sorted(_read(directory), key=lambda act: act.at):
+        is_held = _holds(container, act.place)
+        for text in act.again:
+            left.pop(text, None)
+            if not is_held:
+                left[text] = act.at
+    return [Undone(at, text) for text, at in left.items()]
+
+
+def _act(container: Container, recorded: Recorded) -> Act:
+    event = recorded.event
+    return Act(recorded.place, event.timestamp, [*_again(container, event)])
+
+
+def _again(container: Container, event: Event) -> Iterator[str]:
+    """Yield the commands that do again what an event says."""
+    match event:
+        case Erasure.Made():
+            months = [part.key[:MONTH_CHARS] for part in event.parts if part.streams is None]
+            if months:
+                before, owner = next_month(max(months)), event.organization_id
+                yield f"privacy erase --before {before} --org {owner}"
+            for stream in {each for part in event.parts for each in part.streams or ()}:
+                yield f"privacy erase --{_kind(container, stream)} {stream}"
+        case OperatorAct.Done():
+            kind, _, key = event.subject.partition(" ")
+            if event.act == "key.renewed":
+                yield f"keys rotate {kind}"
+            elif event.act == "key.revoked":
+                yield f"keys revoke {key}"
+        case _:
+            yield AGAIN[type(event)].format(event)
+
+
+def _kind(container: Container, stream: UUID) -> str:
+    (first,) = container.log.history(stream, up_to_version=1)
+    return next(kind for kind, holder in KINDS.items() if isinstance(first, holder.Event))
+
+
+def _directory(container: Container) -> Path | None:
+    named = container.settings.redo_dir
+    return Path(named) if named else None
+
+
+def _holds(container: Container, place: Place) -> bool:
+    rows = container.log.stored(place.position - 1, 1)
+    return bool(rows) and rows[0].place == place
+
+
+def _reached(container: Container, directory: Path, acts: list[Act]) -> Place | None:
+    """Return how far the list was made; in an older copy of the log, up to the last act it has."""
+    path = directory / REACHED
+    reached = msgspec.json.decode(path.read_bytes(), type=Place) if path.exists() else None
+    candidates = [reached] if reached is not None else []
+    candidates += [each.place for each in reversed(acts)]
+    return next((each for each in candidates if _holds(container, each)), None)
+
+
+def _read(directory: Path) -> list[Act]:
+    path = directory / LIST
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [msgspec.json.decode(line, type=Act) for line in lines]
+
+
+def _write(directory: Path, acts: list[Act], known: set[Place]) -> None:
+    """Write the list if there is more than what is known, before the position moves on."""
+    told = [each for each in acts if each.again]
+    if new := {each.place for each in told} - known:
+        write_file(directory / LIST, b"".join(msgspec.json.encode(each) + b"\n" for each in told))
+        sync(directory)
+        known |= new
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Let nobody else write meanwhile; the directory must exist, as a mount may be missing."""
+    lock = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

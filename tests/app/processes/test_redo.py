@@ -1,0 +1,138 @@
+"""What an older copy of the log must be told again stands in a list apart from it, by ids alone."""
+
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+
+from app.processes import redo
+from app.processes.redo import LIST
+from app.settings import Settings, WrongSetting
+from domain.accounts.erasure import Erasure, Part
+from domain.accounts.operator_acts import OperatorAct
+from tests.app.cli.serving import Serving
+from tests.app.cli.shell import Shell
+from tests.app.cli.test_privacy import JANUARY, NUMBER, ask
+from tests.installation import Installation, Process, wait_until
+from tests.projections.link_steps import LinkSteps
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    directory = tmp_path / "redo"
+    directory.mkdir(mode=0o700)
+    return directory
+
+
+@pytest.fixture
+def keeping(installation: Installation, listed: Path) -> Process:
+    """A process that keeps the list."""
+    installation.environment["REDO_DIR"] = str(listed)
+    return installation.process()
+
+
+def again(process: Process) -> list[str]:
+    found = redo.undone(process)
+    assert found is not None
+    return [each.again for each in found]
+
+
+def told_in(answer: dict[str, list[dict[str, str]]]) -> set[str]:
+    return {each["again"] for each in answer["redo"]}
+
+
+def test_a_restored_copy_says_what_must_be_done_again_and_what_was_is_left_out(
+    nowhere: Shell, listed: Path, tmp_path: Path
+) -> None:
+    shell = nowhere.having(REDO_DIR=str(listed))
+    shell.run("migrate")
+    organization = shell.new_organization("--name", "Smith & Sons")
+    revoked, rotated = (
+        shell.json("client", "create", "--org", organization)["client_id"] for _ in range(2)
+    )
+    key = shell.json("keys", "rotate")["kid"]
+    job = ask(shell, organization, JANUARY)
+    shell.run("backup", tmp_path / "one")
+    shell.run("privacy", "erase", "--org", organization, "--number", NUMBER)
+    shell.run("keys", "rotate")
+    shell.run("keys", "revoke", key, "--yes")
+    shell.run("client", "revoke", revoked)
+    shell.run("client", "rotate-secret", rotated)
+    copy = shell.having(
+        DATABASE_URL=f"sqlite:///{tmp_path}/new/service.db", SIGNING_KEYS=f"{tmp_path}/new/keys"
+    )
+    restored = told_in(copy.json("restore", tmp_path / "one"))
+    (looked_up,) = {each for each in restored if each.startswith("privacy erase --lookup ")}
+    assert restored == {
+        looked_up,
+        f"privacy erase --job {job}",
+        "keys rotate signing",
+        f"keys revoke {key}",
+        f"client revoke {revoked}",
+        f"client rotate-secret {rotated}",
+    }
+    copy.run("client", "revoke", revoked)
+    copy.run(*looked_up.split())
+    left = told_in(copy.json("installation", "release"))
+    assert left == restored - {f"client revoke {revoked}", looked_up}
+    text = (listed / LIST).read_text()
+    assert not [each for each in (NUMBER, NUMBER[1:], "Smith") if each in text]
+    assert {S_IMODE(each.stat().st_mode) for each in listed.iterdir()} == {0o600}
+
+
+def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
+    keeping: Process, listed: Path, tmp_path: Path
+) -> None:
+    organization, cause = keeping.organization(), keeping.cause()
+    link = LinkSteps(keeping, organization).link.id
+    keeping.log.append(Erasure.make(organization, [Part("2024-01.0001", [link])], cause))
+    keeping.log.append(Erasure.make(organization, [Part("2023-12.0001"), Part("2024-01")], cause))
+    for _ in range(2):
+        keeping.log.append(OperatorAct.note("key.revoked", "pepper abc", cause))
+    keeping.log.append(OperatorAct.note("installation.held", "installation", cause))
+    assert not redo.take(keeping)
+    before = (listed / LIST).read_bytes()
+    (listed / redo.REACHED).unlink()  # As if it had been killed behind the list.
+    assert not redo.take(keeping)
+    assert (listed / LIST).read_bytes() == before
+    assert again(keeping) == []
+    made = Installation(tmp_path / "other", REDO_DIR=str(listed))
+    told = again(made.process())
+    made.close()
+    assert told == [
+        f"privacy erase --link {link}",
+        f"privacy erase --before 2024-02 --org {organization}",
+        "keys revoke abc",
+    ]
+
+
+def test_the_clock_lists_what_partners_rotate(nowhere: Shell, listed: Path) -> None:
+    serving = Serving(nowhere.having(REDO_DIR=str(listed)))
+    try:
+        partner = serving.partner()
+        made = partner.ask("POST", "/v1/webhooks", {"url": "https://partner.example/hook"})
+        identifier = made.data["id"]
+        assert partner.ask("POST", f"/v1/webhooks/{identifier}/rotate-secret").status == 200
+        text = f"POST /v1/webhooks/{identifier}/rotate-secret"
+        path = listed / LIST
+        wait_until(lambda: path.exists() and text in path.read_text(), 90.0)
+    finally:
+        serving.stop()
+
+
+def test_a_directory_that_is_missing_hinders_no_command(nowhere: Shell, tmp_path: Path) -> None:
+    shell = nowhere.having(REDO_DIR=str(tmp_path / "not-mounted"))
+    shell.run("migrate")
+    done = shell.run("keys", "rotate")
+    assert "REDO_DIR" in done.stderr
+    assert "not-mounted" in done.stderr
+    released = shell.run("installation", "release")
+    assert "no list" in released.stdout
+
+
+@pytest.mark.parametrize("place", ["keys", "keys/redo", "."])
+def test_a_directory_that_a_backup_would_hold_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(WrongSetting, match="REDO_DIR"):
+        Settings.from_env(
+            {"SIGNING_KEYS": str(tmp_path / "keys"), "REDO_DIR": str(tmp_path / place)}
+        )

@@ -1,0 +1,212 @@
+"""What is in force (prices, fees, the end of a month) is judged by its position in the log."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from domain.finance.month import Month
+from domain.months import first_instant
+from projections.audit.auditor import check_log
+from projections.audit.export import Export
+from tests.docs.verifier import verify
+from tests.installation import Installation, Process, SetClock
+from tests.projections.histories import create_job, look_up
+from tests.projections.link_steps import LinkSteps, bought
+from tests.seeds import sqlite_seed
+
+
+class Shop:
+    """An installation with two organizations, and both judges of its log."""
+
+    def __init__(self, process: Process, clock: SetClock, file: Path) -> None:
+        self.process, self.clock, self.file = process, clock, file
+        self.own, self.other = process.organization("50.00"), process.organization("50.00")
+
+    def fails(self) -> list[str]:
+        """Return what both find; they must agree."""
+        self.process.projector.catch_up()
+        found = [each.reason for each in check_log(self.process.log).failures]
+        self.file.write_bytes(b"".join(Export(self.process.log, self.process.log.head()).lines()))
+        checked = verify.check([self.file], [])
+        checked.end()
+        said = [each for each in checked.verdicts if each.startswith("FAILED   position")]
+        assert [each.partition(": ")[2] for each in said] == found
+        return found
+
+    def price(self, micros: int | None, of: UUID | None = None) -> None:
+        """Set the price of all lookups, or of those of an organization."""
+        cause = self.process.cause()
+        if of is None:
+            assert micros is not None
+            self.process.prices.set(micros, cause)
+        else:
+            change = self.process.accounts.change_organization
+            change(of, lambda it: it.change_price(micros, cause))
+
+    def look_up(self, micros: int, of: UUID) -> None:
+        """Buy a lookup at a price, whatever is in force."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tests.projections.histories.price_of", lambda *_: micros)
+            look_up(self.process, of)
+
+    def later(self, **time: float) -> None:
+        self.clock.forward(**time)
+
+    def at(self, moment: datetime) -> None:
+        self.clock.now = moment
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    clock = SetClock(datetime(2026, 3, 10, tzinfo=UTC))
+    with closing(Installation(tmp_path, like=sqlite_seed())) as made:
+        yield Shop(made.process(clock), clock, tmp_path / "log.jsonl")
+
+
+def test_a_lookup_costs_the_price_in_force_of_its_organization_else_of_all(shop: Shop) -> None:
+    shop.look_up(1_000, shop.own)  # No event says what is in force.
+    shop.price(5_000)
+    shop.price(7_000, shop.own)
+    shop.later(hours=1)
+    shop.look_up(7_000, shop.own)
+    shop.look_up(5_000, shop.other)
+    shop.price(None, shop.own)
+    shop.price(0, shop.other)
+    shop.later(hours=1)
+    shop.look_up(5_000, shop.own)
+    shop.look_up(0, shop.other)
+    assert shop.fails() == []
+    shop.look_up(7_000, shop.own)  # That of before; then that of another organization.
+    shop.look_up(5_000, shop.other)
+    assert shop.fails() == [
+        "it costs 0.007 for each lookup, where 0.005 was in force",
+        "it costs 0.005 for each lookup, where 0.00 was in force",
+    ]
+
+
+def test_a_job_costs_the_price_in_force(shop: Shop) -> None:
+    shop.price(5_000)
+    shop.later(hours=1)
+    create_job(shop.process, shop.own, ["+14155550100", "+14155550101"])
+    assert shop.fails() == []
+    shop.price(6_000)
+    shop.later(hours=1)
+    create_job(shop.process, shop.own, ["+14155550102"])
+    assert shop.fails() == ["it costs 0.005 for each lookup, where 0.006 was in force"]
+
+
+def test_a_lookup_that_was_under_way_may_cost_what_was_in_force_before(shop: Shop) -> None:
+    shop.price(5_000)
+    shop.later(days=1)
+    shop.price(6_000)
+    shop.later(seconds=20)
+    shop.look_up(5_000, shop.own)
+    shop.clock.forward(seconds=-40)  # The clock of another process.
+    shop.look_up(6_000, shop.own)
+    shop.look_up(5_000, shop.own)
+    assert shop.fails() == []
+    shop.later(minutes=10)
+    shop.look_up(5_000, shop.own)
+    assert len(shop.fails()) == 1
+
+
+def close(shop: Shop, month: str, at: datetime | None = None) -> None:
+    now, shop.clock.now = shop.clock.now, at or shop.clock.now
+    shop.process.log.append(Month.close(month, shop.process.cause()))
+    shop.clock.now = now
+
+
+APRIL = first_instant("2026-04")
+
+
+@pytest.mark.parametrize(("minutes", "count"), [(-4, 0), (-59, 0), (-61, 1), (-9_000, 1)])
+def test_what_is_behind_a_close_and_an_hour_older_contradicts_it(
+    shop: Shop, minutes: int, count: int
+) -> None:
+    close(shop, "2026-03", APRIL + timedelta(minutes=5))
+    shop.at(APRIL + timedelta(minutes=5 + minutes))
+    shop.look_up(1_000, shop.own)
+    found = f"it is dated {shop.clock.now:%Y-%m-%dT%H:%M:%S}, so month 2026-03 was closed before"
+    assert shop.fails() == [f"{found} its end"] * count
+
+
+def test_a_month_closed_by_a_clock_that_was_ahead_is_found_once(shop: Shop) -> None:
+    close(shop, "2026-03", APRIL + timedelta(days=3))
+    for _ in range(3):
+        shop.later(days=1)
+        shop.process.organization("1.00")  # Not only what moves money.
+    assert len(shop.fails()) == 1
+
+
+def test_a_clock_that_is_set_back_later_contradicts_nothing(shop: Shop) -> None:
+    close(shop, "2026-03", APRIL + timedelta(days=20))
+    shop.at(APRIL + timedelta(days=2))
+    shop.look_up(1_000, shop.own)
+    assert shop.fails() == []
+
+
+def fee_of(shop: Shop, organization_id: UUID, micros: int) -> None:
+    change = shop.process.accounts.change_organization
+    change(organization_id, lambda it: it.change_monthly_link_fee(micros, shop.process.cause()))
+
+
+def begin_april(shop: Shop, minutes: float = 5) -> None:
+    """Let the clock and the worker do what they do then."""
+    shop.at(APRIL + timedelta(minutes=minutes))
+    shop.process.monthly_fees.run()
+    close(shop, "2026-03")
+    shop.process.projector.catch_up()
+
+
+def end_april(shop: Shop) -> None:
+    shop.at(first_instant("2026-05") + timedelta(minutes=5))
+    close(shop, "2026-04")
+
+
+def test_fees_follow_from_what_was_in_force_as_the_month_began(shop: Shop) -> None:
+    """Changed rates, a suspended organization, links that ended, or came too late."""
+    links = [
+        LinkSteps(shop.process, owner, plan=bought("Europe", "0")).activate()
+        for owner in (shop.own, shop.own, shop.own, shop.other)
+    ]
+    for owner in (shop.own, shop.other):
+        fee_of(shop, owner, 300_000)
+    shop.at(APRIL - timedelta(days=1))
+    fee_of(shop, shop.own, 200_000)
+    shop.process.accounts.change_organization(
+        shop.other, lambda it: it.change_status("suspended", shop.process.cause())
+    )
+    end(shop, links[0])
+    shop.at(APRIL + timedelta(seconds=30))
+    fee_of(shop, shop.own, 100_000)
+    end(shop, links[1])
+    LinkSteps(shop.process, shop.own, plan=bought("Late", "0")).activate()
+    begin_april(shop)
+    end_april(shop)
+    due = [row for row in shop.process.log.stored(0, 1_000) if row.topic == "monthly_fee.due"]
+    assert [b'"fee_micros":200000' in row.state for row in due] == [True]
+    assert shop.fails() == []
+
+
+def end(shop: Shop, life: LinkSteps) -> None:
+    life.link.request_end("end", shop.clock.now, shop.process.cause())
+    life.link.end([], shop.process.cause())
+    shop.process.log.append(life.link)
+
+
+def test_a_fee_that_is_frozen_weeks_later_is_right_and_one_that_never_is_is_not(
+    shop: Shop,
+) -> None:
+    LinkSteps(shop.process, shop.own, plan=bought("Europe", "0")).activate()
+    fee_of(shop, shop.own, 300_000)
+    shop.at(APRIL + timedelta(minutes=5))
+    close(shop, "2026-03")
+    assert shop.fails() == []
+    end_april(shop)
+    assert shop.fails() == [f"{shop.own} owes a fee for 2026-04, which has not fallen due"]
+    shop.process.monthly_fees.run()
+    assert shop.fails() == []
