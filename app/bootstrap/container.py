@@ -34,7 +34,6 @@ from app.adapters.remote.transcript import Transcript
 from app.adapters.sinks import sink_at
 from app.adapters.webhooks.sender import HttpSender
 from app.bootstrap.hold import Hold
-from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.sandbox import LOOKUP, Sandbox
@@ -441,9 +440,13 @@ class Container:
     accounts = made(Accounts)
     operators = made(Operators)
     operators_turn = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
-    known_plans = made(KnownPlans, database="views")
     catalogue = made(Catalogue, known="_plans_by_key")
     link_import = made(LinkImport, terms="_plan_terms")
+
+    def offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
+        """Return the terms of a plan that an organization may buy now, by the database's time."""
+        plan = self.plans.find_visible(self.views, organization_id, plan_id)
+        return None if plan is None else plan.terms.at(self.clock())
 
     def _plan_terms(self) -> Mapping[UUID, PlanTerms]:
         return self._of_newest_plans(
@@ -650,12 +653,8 @@ class Container:
     sandbox = made(Sandbox, network=simulated)
     play = part(lambda c: c.sandbox.play if c.settings.sandbox else as_sold)
     failing = made(Failing, clock="checked_clock")
-    link_create = made(
-        LinkCreate, offers="known_plans.offer", rules="provisioning_rules", play="play"
-    )
-    link_plans = made(
-        LinkPlans, offers="known_plans.offer", rules="provisioning_rules", play="play"
-    )
+    link_create = made(LinkCreate, offers="offer", rules="provisioning_rules", play="play")
+    link_plans = made(LinkPlans, offers="offer", rules="provisioning_rules", play="play")
     link_status = made(LinkStatusSwitch, clock="checked_clock")
     notifications = made(Notifications, reads="link_readings")
     # Keeps usage and status of links fresh even if nobody reads them.

@@ -25,6 +25,7 @@ WINDOW_MIN = timedelta(hours=1)  # A younger log has no pace.
 SOON = timedelta(days=30)  # What is full so soon is reported as a fault.
 USED_MAX = 0.8  # Of the connections.
 FOREVER_DAYS = 36_500
+LINE_BYTES = 317  # Of a request in the log of a container, with what Docker writes around it.
 LOG, MODELS, STORES = "log", "read models", "stores"
 
 SIZES = """
@@ -74,11 +75,11 @@ def capacity(container: Container, disk_bytes: int | None = None) -> Capacity:
     sizes = sizes_of(container)
     pace = _pace(container, sum(sizes.values()))
     uses = [
-        _database(container.log.head(), sizes),
+        _database(container.tree_keeper.events(container.log.head()), sizes),
         _disk(container, sum(sizes.values()), pace, disk_bytes),
         *_connections(container),
         *_queues(container),
-        *_busiest(container),
+        *_lookups(container),
     ]
     return Capacity(uses, pace)
 
@@ -88,9 +89,9 @@ def in_mb(size: int) -> str:
     return f"{size / 1e6:,.1f} MB"
 
 
-def _database(head: int, sizes: Mapping[str, int]) -> Use:
+def _database(events: int, sizes: Mapping[str, int]) -> Use:
     parts = ", ".join(f"{name} {in_mb(size)}" for name, size in sizes.items())
-    told = f"{parts}; {sum(sizes.values()) // head:,} bytes an event" if head else parts
+    told = f"{parts}; {sum(sizes.values()) // events:,} bytes an event" if events else parts
     return Use("database", sum(sizes.values()), None, "bytes", told=told)
 
 
@@ -121,11 +122,13 @@ def _pace(container: Container, whole: int) -> Pace | None:
         since = max(now - WINDOW, first[0].timestamp) if first else now
         if now - since < WINDOW_MIN:
             return None
-        events = log.head() - log.position_before(since)
+        count = container.tree_keeper.events
+        whole_events = count(log.head())
+        events = whole_events - count(log.position_before(since))
     except (Poisoned, MsgspecError):  # `doctor` tells of it.
         return None
     days = (now - since) / timedelta(days=1)
-    return Pace(round(days, 2), round(events / days), round(events / days * whole / log.head()))
+    return Pace(round(days, 2), round(events / days), round(events / days * whole / whole_events))
 
 
 def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int | None) -> Use:
@@ -178,18 +181,27 @@ def _queues(container: Container) -> Iterator[Use]:
     if container.settings.has_own_broker:  # Those of another process.
         return
     broker = container.broker
-    for name in QUEUES:
-        yield Use(f"queue {name}", broker.backlog(name), None, "messages")
+    try:
+        counted = [(name, broker.backlog(name)) for name in QUEUES]
+    except Exception:  # noqa: BLE001  # Whatever the error, the rest is said all the same.
+        yield Use("queues", 0, None, "messages", told="the broker cannot be reached")
+        return
+    for name, waiting in counted:
+        yield Use(f"queue {name}", waiting, None, "messages")
 
 
-def _busiest(container: Container) -> Iterator[Use]:
+def _lookups(container: Container) -> Iterator[Use]:
+    """Tell the busiest hour of lookups, and the lines that one process logs of them."""
     since = to_micros(container.clock() - WINDOW) // HOUR
     hours = container.transactions.hours.rows.c
     mine = (hours.organization_id == EVERYBODY, hours.kind == "lookup", hours.hour >= since)
-    busiest = select(hours.hour, hours.count).where(*mine).order_by(hours.count.desc(), hours.hour)
+    counts = select(hours.hour, hours.count).where(*mine).order_by(hours.count.desc(), hours.hour)
     with container.views.reading() as connection:
-        found = connection.execute(busiest.limit(1)).first()
-    if found is not None:
-        at = f"{from_micros(found[0] * HOUR):%Y-%m-%d %H:00} UTC"
-        told = f"from {at} on, {found[1] / 3600:.1f} a second"
-        yield Use("busiest hour", found[1], None, "charged lookups", told=told)
+        found = connection.execute(counts).all()
+    bytes_a_day = LINE_BYTES * sum(count for _, count in found) // WINDOW.days
+    told = "a day for the lookups alone; rotate them, for the pace of the disk is without"
+    yield Use("log lines", bytes_a_day, None, "bytes", told=told)
+    for hour, count in found[:1]:
+        at = f"{from_micros(hour * HOUR):%Y-%m-%d %H:00} UTC"
+        told = f"from {at} on, {count / 3600:.1f} a second"
+        yield Use("busiest hour", count, None, "charged lookups", told=told)

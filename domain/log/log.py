@@ -346,6 +346,14 @@ class Log(Application[UUID]):
         self._see(stored[-1].position if stored else 0)
         return stored
 
+    def count(self, after: int, until: int, most: int = 1 << 62) -> int:
+        """Count the events after a position and up to another, but not further than to `most`."""
+        try:
+            found: int = self.recorder.count_rows(after, until, most)  # type: ignore[attr-defined]  # Ours have this.
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        return found
+
     def position_before(self, moment: datetime) -> int:
         """Return the position of the last event before a moment, by halving; 0 if there is none."""
         low, high = 0, self.head()

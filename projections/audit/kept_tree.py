@@ -5,8 +5,10 @@ roots and paths of every size follow. It can be made again from the log, but the
 witness of what the log says at that time.
 """
 
+from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from struct import pack, unpack
 
 from sqlalchemy import (
@@ -118,16 +120,21 @@ class KeptTree:
 
         return inclusion_path(index, size, between)
 
-    def index_of(self, connection: Connection, position: int) -> int | None:
-        """Return the index of the leaf of the event at a position; None if there is none."""
+    def size_at(self, connection: Connection, position: int) -> int:
+        """Return how many leaves are of events up to a position."""
         columns = self.rows.c
         newest = select(func.max(columns.number)).where(columns.first_position <= position)
         number = connection.execute(newest).scalar_one()
         tile = None if number is None else self.tile(connection, number)
         if tile is None:
-            return None
-        positions = [each for each, _ in tile.leaves]
-        return tile.number * TILE + positions.index(position) if position in positions else None
+            return 0
+        return tile.number * TILE + bisect(tile.leaves, position, key=itemgetter(0))
+
+    def index_of(self, connection: Connection, position: int) -> int | None:
+        """Return the index of the leaf of the event at a position; None if there is none."""
+        index = self.size_at(connection, position) - 1
+        is_there = index >= 0 and self.position_of(connection, index) == position
+        return index if is_there else None
 
     def position_of(self, connection: Connection, index: int) -> int:
         """Return the position of the event whose leaf is at an index."""

@@ -59,6 +59,13 @@ class TreeKeeper(Consumer):
         closed = [row.position for row in rows if row.topic == CLOSE]
         self.closed_at = max([self.closed_at, *closed])
 
+    def events(self, until: int) -> int:
+        """Return how many events the log has up to a position: positions have gaps, leaves none."""
+        with self._database.reading() as connection:
+            _, end = self._tree.end(connection)
+            leaves = self._tree.size_at(connection, until)
+        return leaves + self._log.count(end, until)
+
     def catch_up(self, until: int | None = None, progress: Progress = ignore_progress) -> None:
         """Add all events up to a position; raises Stopped when it cannot go on."""
         super().catch_up(until, progress)

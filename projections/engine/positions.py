@@ -35,6 +35,7 @@ _ADVANCE = (
 )
 _CAUGHT_UP = "UPDATE follower_positions SET caught_up_at = $2"
 _FAIL = "UPDATE follower_positions SET failure = $2, failed_at = $3"
+LAG_EVENTS_MAX = 100_000  # As many are counted at each scrape.
 # Two statements on several rows may lock them in different orders, and deadlock: one at a time.
 _TURN = "WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock(4985371)) "
 
@@ -179,7 +180,7 @@ def _read(row: Sequence[Any]) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far one follower is behind: `behind` counts positions, of which some may be unused."""
+    """How far one follower is behind: `behind` counts events, up to LAG_EVENTS_MAX of them."""
 
     name: str
     position: int
@@ -190,17 +191,15 @@ class Lag:
 
 def lags(log: Log, database: Database, positions: Positions) -> list[Lag]:
     """Return how far each follower is behind."""
-    known = positions.all(database)
+    known = positions.all(database).values()
     head = log.head()
+    behind = {
+        at: log.count(at, head, LAG_EVENTS_MAX) if at < head else 0
+        for at in {place.position for place in known}
+    }
     return [
-        Lag(
-            place.name,
-            place.position,
-            max(0, head - place.position),
-            place.caught_up_at,
-            place.failure,
-        )
-        for place in known.values()
+        Lag(place.name, at := place.position, behind[at], place.caught_up_at, place.failure)
+        for place in known
     ]
 
 

@@ -71,22 +71,22 @@ BUDGETS: Mapping[str, Budget] = {
     # The organization, the client, the wallet.
     "account": Budget("web 3/0", "web 4/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
-    # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
-    # first reading, the outcome.
+    # outcome, and at the plan for its reply. The worker: link and eSIM, what is taken with the
+    # intent, the first reading, the outcome.
     "link": Budget(
-        "web 5/1, projector 17/1, dispatcher 3/1, worker 6/3, network 6/1",
-        "web 6/1, projector 17/1, dispatcher 3/1, worker 13/3, network 6/1",
-    ),
-    "link with a key": Budget(
         "web 6/1, projector 17/1, dispatcher 3/1, worker 6/3, network 6/1",
         "web 7/1, projector 17/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
-    # The usage is read from the network, and kept; the plans were read within the last second.
-    "read of a link": Budget("web 2/1, network 1/0", "web 3/1, network 1/0"),
+    "link with a key": Budget(
+        "web 7/1, projector 17/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 8/1, projector 17/1, dispatcher 3/1, worker 13/3, network 6/1",
+    ),
+    # The usage is read from the network, and kept; the plans are read for the reply.
+    "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
     "list of links": Budget("web 5/0", "web 6/0"),
     "top-up": Budget(
-        "web 9/2, projector 14/1, dispatcher 3/1, worker 7/2, network 3/1",
-        "web 13/2, projector 14/1, dispatcher 3/1, worker 13/2, network 3/1",
+        "web 10/2, projector 14/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 14/2, projector 14/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
     # The list that bounds them, and the commit.
     "webhook": Budget(
@@ -102,19 +102,19 @@ BUDGETS: Mapping[str, Budget] = {
     "list of deliveries": Budget("web 3/0", "web 4/0"),
     # Its reply reads the network.
     "rename": Budget(
-        "web 3/2, projector 6/1, dispatcher 1/0, network 1/0",
-        "web 5/2, projector 6/1, dispatcher 1/0, network 1/0",
+        "web 4/2, projector 6/1, dispatcher 1/0, network 1/0",
+        "web 6/2, projector 6/1, dispatcher 1/0, network 1/0",
     ),
     # The link, the intent, the end, and what was last seen for the reply. The projector reads the
     # status before.
     "end of a link": Budget(
-        "web 4/2, projector 11/1, dispatcher 1/0, network 2/1",
-        "web 7/2, projector 11/1, dispatcher 1/0, network 2/1",
+        "web 5/2, projector 11/1, dispatcher 1/0, network 2/1",
+        "web 8/2, projector 11/1, dispatcher 1/0, network 2/1",
     ),
     # Its use is read from the network first, and the refund is in the commit of the end.
     "cancellation": Budget(
-        "web 5/2, projector 18/1, dispatcher 1/0, network 3/1",
-        "web 9/2, projector 18/1, dispatcher 1/0, network 3/1",
+        "web 6/2, projector 18/1, dispatcher 1/0, network 3/1",
+        "web 10/2, projector 18/1, dispatcher 1/0, network 3/1",
     ),
     # The link, with its code.
     "QR code": Budget("web 1/0", "web 2/0"),

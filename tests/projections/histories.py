@@ -4,6 +4,8 @@ import random
 from collections.abc import Sequence
 from uuid import UUID
 
+from sqlalchemy import text
+
 from domain.accounts.organization import ApiClient, Organization
 from domain.errors import NumberLookupUnavailable, Refused
 from domain.log.aggregate import Event
@@ -76,6 +78,16 @@ def run_on_log(process: Process, statement: str, values: tuple[object, ...]) -> 
         statement = statement.replace("?", "%s")
     with database.writing() as connection:
         return int(connection.exec_driver_sql(statement.format(**names), values).scalar_one())
+
+
+def leave_out(process: Process, positions: int = 1_000_000_000) -> None:
+    """Skip positions, as each promotion of a standby does."""
+    database, head = process.vault.database, process.log.head()
+    skip = "SELECT setval('log_events_notification_id_seq', :to)"
+    if database.engine.dialect.name == "sqlite":
+        skip = "UPDATE sqlite_sequence SET seq = :to WHERE name = 'stored_events'"
+    with database.writing() as connection:
+        connection.execute(text(skip), {"to": head + positions})
 
 
 class Life:

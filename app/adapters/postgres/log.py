@@ -126,6 +126,11 @@ READ = (
     "FROM {table} WHERE notification_id > %s ORDER BY notification_id LIMIT %s"
 )
 
+COUNT = (
+    "SELECT count(*) FROM (SELECT FROM {table} WHERE notification_id > %s "
+    "AND notification_id <= %s ORDER BY notification_id LIMIT %s) AS counted"
+)
+
 NEWEST = (  # The subquery hides the number of streams from the planner, as above.
     "SELECT e.* FROM unnest((SELECT $1::uuid[])) AS asked (id) CROSS JOIN LATERAL ("
     "SELECT originator_id, originator_version, topic, state FROM {table} "
@@ -371,6 +376,13 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             cursor.execute(statement, (after, limit), prepare=True)
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
+
+    def count_rows(self, after: int, until: int, most: int) -> int:
+        """Count the events between two positions, up to so many."""
+        statement = SQL(COUNT).format(table=self._table)
+        with self.datastore.get_connection() as connection:
+            row = connection.execute(statement, (after, until, most)).fetchone()
+        return int(row["count"])
 
     def wake_followers(self) -> None:
         """Wake the followers of all processes, as no commit of mere steps does."""

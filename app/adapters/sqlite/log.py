@@ -174,6 +174,16 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
 
+    def count_rows(self, after: int, until: int, most: int) -> int:
+        """Count the events between two positions, up to so many."""
+        statement = (
+            f"SELECT count(*) FROM (SELECT 1 FROM {self.events_table_name} "  # noqa: S608  # Our own name.
+            "WHERE rowid > ? AND rowid <= ? LIMIT ?)"
+        )
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(statement, (after, until, most))
+            return int(cursor.fetchone()[0])
+
     def wake_followers(self) -> None:
         """Do nothing: followers of this process have heard, and others ask the file."""
 

@@ -111,4 +111,6 @@ def link_data(reading: LinkReading) -> LinkDetail:
     bought = {each.activation.plan.plan_id for each in reading.plans}
     parts = container()
     offered = _offered(parts, reading.link.network)
-    return show_link(reading, parts.known_plans.terms_of(bought), offered)
+    with parts.views.reading() as connection:
+        plans = parts.plans.by_id(connection, bought)
+    return show_link(reading, {each: plan.terms for each, plan in plans.items()}, offered)

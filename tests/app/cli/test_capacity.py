@@ -1,6 +1,7 @@
 """`doctor --capacity`: what is used, how fast it grows, and when it is full."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from app.processes import capacity as capacities
 from app.processes.capacity import SOON, Capacity, Use, capacity
 from tests.installation import Installation, Process, SetClock, postgresql_only
-from tests.projections.histories import look_up
+from tests.projections.histories import leave_out, look_up
+from tests.servers.running import free_port
 
 DAY = timedelta(days=1)
 
@@ -106,3 +108,35 @@ def test_the_busiest_hour_is_named(installation: Installation, clock: SetClock) 
     busiest = use(capacity(process), "busiest hour")
     assert busiest.used == 3
     assert "2026-03-01 13:00 UTC" in busiest.told
+
+
+def test_a_promotion_does_not_hide_the_pace(aged: Process) -> None:
+    """It leaves out a thousand million positions, which hold no events."""
+    before = capacity(aged)
+    leave_out(aged)
+    aged.organization(name="Acme after")
+    aged.projector.catch_up()
+    found, events = capacity(aged), len(aged.log.stored(0, 1_000))
+    assert before.pace is not None
+    assert found.pace is not None
+    assert before.pace.events_a_day < found.pace.events_a_day < before.pace.events_a_day + 2
+    assert found.pace.bytes_a_day > 100 * found.pace.events_a_day
+    a_event = use(found, "database").used // events
+    assert f"; {a_event:,} bytes an event" in use(found, "database").told
+
+
+def test_with_the_broker_away_the_rest_is_said(aged: Process) -> None:
+    away = f"amqp://127.0.0.1:{free_port()}"
+    aged.settings = replace(aged.settings, broker_url=away)
+    found = capacity(aged, 10**12)
+    assert use(found, "queues").told == "the broker cannot be reached"
+    assert use(found, "disk").full_at is not None
+    assert use(found, "database").used
+
+
+def test_log_lines_of_requests_are_counted(aged: Process) -> None:
+    organization_id = aged.organization()
+    for _ in range(7):
+        look_up(aged, organization_id, "+14155550100")
+    aged.projector.catch_up()
+    assert use(capacity(aged), "log lines").used == capacities.LINE_BYTES

@@ -8,6 +8,7 @@ from projections.audit.tree import leaf_hash, root_from_path, root_of
 from projections.audit.tree_keeper import TreeKeeper
 from projections.engine.consumer import Stopped
 from tests.installation import Process, sqlite_only
+from tests.projections.histories import leave_out
 from tests.projections.looking import register
 
 
@@ -45,6 +46,33 @@ def test_it_has_the_leaf_of_every_event_however_the_batches_fall(process: Proces
                     check_path(process, connection, index, size, leaves)
         with pytest.raises(LookupError, match="fewer than"):
             tree.range_of(connection, len(leaves) + 1)
+
+
+def test_the_events_up_to_a_position_are_counted_whatever_is_kept(process: Process) -> None:
+    """Those that a promotion has left out are no events."""
+    register(process, TILE + 20)
+    leave_out(process)
+    register(process, TILE)
+    process.tree_keeper.catch_up()
+    register(process, 3)
+    leave_out(process, 7)
+    register(process, 2)
+    at = [row.position for row in process.log.stored(0, 10_000)]
+    assert at[-1] > 1_000_000_000 + len(at)
+    for index in (
+        0,
+        1,
+        TILE - 1,
+        TILE,
+        TILE + 19,
+        TILE + 20,
+        len(at) - 5,
+        len(at) - 4,
+        len(at) - 1,
+    ):
+        assert process.tree_keeper.events(at[index]) == index + 1
+        assert process.tree_keeper.events(at[index] - 1) == index
+    assert process.tree_keeper.events(at[-1] + 9) == len(at)
 
 
 def check_path(

@@ -9,8 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from domain.log.log import Place
+from projections.engine import positions
 from projections.engine.positions import Fenced, belongs, models_to_rebuild
 from tests.installation import Process, postgresql_only, wait_until
+from tests.projections.histories import leave_out
 from tests.projections.looking import all_lags, failures, place_of, register
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -159,6 +161,19 @@ def test_the_lag_is_the_way_to_the_head(process: Process) -> None:
     process.projector.catch_up()
     register(process, 2)
     assert {(lag.position, lag.behind) for lag in all_lags(process)} == {(3, 2)}
+
+
+def test_the_lag_counts_events_and_not_the_positions_that_a_promotion_has_left_out(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(process, 3)
+    process.projector.catch_up()
+    register(process, 1)
+    leave_out(process)
+    register(process, 2)
+    assert {lag.behind for lag in all_lags(process)} == {3}
+    monkeypatch.setattr(positions, "LAG_EVENTS_MAX", 2)
+    assert {lag.behind for lag in all_lags(process)} == {2}
 
 
 def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(
