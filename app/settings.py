@@ -248,6 +248,8 @@ class Settings:
     request_read_s: int = _whole(
         "how long the head and body of a request may take to come in", 10, 1, 300
     )
+    # Longer than proxies keep their connections, so that the proxy closes first.
+    keep_alive_s: int = _whole("how long a connection may stay open without a request", 75, 1, 3600)
     rate_limit_per_minute: int = _whole(
         "how many requests a minute an organization may send, unless it has a limit of its own; "
         "0: any number",

@@ -51,6 +51,7 @@ from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import (
     DOWNLOADS_MAX,
     DOWNLOADS_OF_ONE_MAX,
+    HTTP_THREADS,
     LOOKUP_THREADS,
     PROVISION_THREADS,
     WAITING_MAX,
@@ -71,11 +72,13 @@ from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
 from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES
+from domain.at_once import rest_s
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
+from domain.limiter import Limiter
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.ending import LinkEnding
@@ -94,11 +97,9 @@ from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
 from domain.lookups.bulk_commands import BulkCancel, BulkCreate
-from domain.lookups.in_flight import InFlight
 from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
-from domain.places import Places
 from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.signatures import WebhookSigner
@@ -162,8 +163,12 @@ from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 
-IN_FLIGHT_MAX = 12  # Lookups of one organization, because it must not hold all HTTP threads.
+IN_FLIGHT_MAX = 12  # Lookups of one organization: it must not take all calls of a provider.
+IN_FLIGHT_WAIT_S = 5.0
+IN_FLIGHT = "Too many lookups of this organization are under way; try again."
 DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try again."
+PICTURE_WAIT_S = 10.0
+PICTURES = "Too many pictures of this organization wait to be drawn; try again."
 NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a probe.
 # How many messages a dispatcher queues when it starts; the sweep queues the rest.
 BOOT_JOBS_MAX = 10_000
@@ -539,7 +544,7 @@ class Container:
             return provider
         counters = self.counters
         scripted = partial(counters.next_failure, operation=LOOKUP)
-        return SandboxLookup(provider, counters.count_attempt, time.sleep, scripted)
+        return SandboxLookup(provider, counters.count_attempt, rest_s, scripted)
 
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
@@ -562,7 +567,7 @@ class Container:
         return AnswerRules(
             cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
-            pause=time.sleep,
+            pause=rest_s,
             tell=lambda source, count: self.metrics.count("lookups", source, by=count),
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
@@ -576,8 +581,13 @@ class Container:
     single_lookup = made(
         SingleLookup,
         leases=lambda c: c.counters if c.provider.remote or c.settings.sandbox else None,
-        in_flight=lambda _: InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
-        postponed=lambda _: InFlight(),
+        in_flight=lambda _: Limiter(
+            HTTP_THREADS,
+            IN_FLIGHT_MAX,
+            places=2 * HTTP_THREADS,
+            wait_s=IN_FLIGHT_WAIT_S,
+            beyond_share=IN_FLIGHT,
+        ),
     )
 
     def count_open_items(self, organization_id: UUID) -> tuple[int, int]:
@@ -634,12 +644,18 @@ class Container:
     )
     # The places of streamed replies, whose rows are still read while they are sent.
     downloads = part(
-        lambda c: Places(
+        lambda c: Limiter(
             DOWNLOADS_MAX,
             DOWNLOADS_OF_ONE_MAX,
             beyond_share=DOWNLOADS_SHARE,
             full="Too many downloads are under way; try again.",
             shown=c.metrics.downloads.track_inprogress,
+        )
+    )
+    # Drawing takes the processor for long, so one picture of an organization at a time.
+    pictures = part(
+        lambda _: Limiter(
+            HTTP_THREADS, 1, places=HTTP_THREADS, wait_s=PICTURE_WAIT_S, beyond_share=PICTURES
         )
     )
     link_ending = made(
