@@ -353,7 +353,6 @@ class Books:
         self.memory = memory
         self.is_part = False  # Then no rule can be checked: what is before is not known.
         self.currency = ""
-        self.last_closed = ""
         self.is_recent = False  # See `an_entry_has_its_reason`.
         self.due: dict[Any, Due] = {}  # What was announced and has not come yet.
         # What is not over, by stream: a job with its open items, a change of plans with what it
@@ -374,7 +373,7 @@ class Books:
         if event.noun == "wallet":
             yield from self._enter(event)
         if topic == "month.closed":
-            self.closed = month_of(event["month"])
+            self.closed, self.is_recent = month_of(event["month"]), True
         if topic in RULES and (event.version == 1) != (topic in FIRST):
             yield "its stream begins again, or with something else"
         for each in RULES.get(topic, ()) if not self.is_part else ():
@@ -719,7 +718,7 @@ class Terms:
         elif topic == "price.set":
             self.prices.append((at, state["amount_micros"]))
         elif topic == "month.closed":
-            self._close(at, state["month"], line["position"])
+            yield from self._close(at, state["month"], line["position"])
         elif topic.startswith("organization.") and topic in IN_FORCE:
             self._change(self.accounts[line["stream"]], topic, at, state)
         elif topic in IN_FORCE and owner in self.accounts:
@@ -772,9 +771,13 @@ class Terms:
         if state["organization_id"] in self.owing.get(month, ()):
             self.owing[month].remove(state["organization_id"])
 
-    def _close(self, at: str, month: str, position: int) -> None:
+    def _close(self, at: str, month: str, position: int) -> Iterator[str]:
         """Note when a month was over, who owes a fee of the next, and who has never owed this."""
         begins = following(month_of(month))
+        if self.closed and month != following(self.closed):
+            yield f"month {month} is closed after {self.closed}"
+        if at < begins:
+            yield f"month {month} is closed before its end"
         earlier = (time_of(at) - CONTRADICTS).isoformat()
         self.closed, self.was_over_at = month, min(f"{begins}-01T00:00:00", earlier)
         for owner in self.owing.pop(month, ()):
@@ -929,15 +932,6 @@ def all_wallets_have_the_currency_of_the_log(books: Books, event: Event) -> Iter
     books.currency = books.currency or event["currency"]
     if event["currency"] != books.currency:
         yield f"its currency is not {books.currency}, that of the log"
-
-
-@rule("month.closed")
-def a_month_is_closed_once_in_its_turn(books: Books, event: Event) -> Iterator[str]:
-    last, books.last_closed, books.is_recent = books.last_closed, event["month"], True
-    if last and event["month"] != following(last):
-        yield f"it is closed after {last}"
-    if event["timestamp"][:7] < following(event["month"]):
-        yield "it is closed before its end"
 
 
 @rule("wallet.spending_limited", *ENTRIES)

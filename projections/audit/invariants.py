@@ -33,7 +33,6 @@ from projections.audit.link_ends import EndInvariants
 from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
 from projections.audit.monthly_fees import MonthlyFeeInvariants
-from projections.audit.months import MonthInvariants
 from projections.audit.operators import OperatorInvariants
 from projections.audit.plan_changes import PlanChangeInvariants
 from projections.audit.promises import Promises
@@ -115,7 +114,6 @@ class Invariants:
         self._operators = OperatorInvariants(self._promises)
         self._adjustments = AdjustmentInvariants(self._bookings, self._operators)
         self._by_hand = RefundByHandInvariants(self._bookings, history)
-        self._months = MonthInvariants()
         self._webhooks = WebhookInvariants(self._promises)
 
     def check(self, recorded: Recorded) -> list[str]:
@@ -128,7 +126,7 @@ class Invariants:
         if isinstance(event, RefundByHand):
             facts = self._by_hand.check(recorded.position, event)
         order = [*self._streams.check(event), *self._ids.check(event)]
-        return [*by_whom, *order, *self._months.check(event), *facts]
+        return [*by_whom, *order, *facts]
 
     def check_end(self) -> list[tuple[int, str]]:
         """Return each announcement that was not kept, with its position."""
