@@ -106,6 +106,8 @@ class Link(Refundable):
             aggregate.left_over = {}
             aggregate.usage_told = {}
             aggregate.expiry_told = set()
+            aggregate.plan_ends = {}
+            aggregate.plans_ended = set()
 
     class Requested(Began):
         TOPIC = "link.requested"
@@ -445,6 +447,27 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.expiry_told.add(self.activation_id)
 
+    class PlanStarted(Event):
+        """The network shows when a plan ends; recorded once, even if it shows another end later."""
+
+        TOPIC = "link.plan_started"
+
+        activation_id: UUID
+        expires_at: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.plan_ends[self.activation_id] = self.expires_at
+
+    class PlanEnded(Event):
+        """A plan is over; recorded once, even if the network shows it again later."""
+
+        TOPIC = "link.plan_ended"
+
+        activation_id: UUID
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.plans_ended.add(self.activation_id)
+
     class Renamed(Event, ByOperator):
         """The organization gave it another name; without any it has none."""
 
@@ -518,6 +541,8 @@ class Link(Refundable):
     left_over: dict[str, int]  # Ids at the network, and how often each was recorded.
     usage_told: dict[UUID, int]  # The highest percentage recorded for each activation.
     expiry_told: set[UUID]
+    plan_ends: dict[UUID, datetime]  # As the network showed them first.
+    plans_ended: set[UUID]
 
     @classmethod
     def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
@@ -825,6 +850,19 @@ class Link(Refundable):
         if self.is_live and activation_id not in self.expiry_told:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
             self._note(Link.ExpiryNear, cause, **facts)
+
+    def note_plan_started(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
+        """Record once when a plan of a live link ends."""
+        assert activation_id in self.activations, activation_id
+        if self.is_live and activation_id not in self.plan_ends:
+            facts = {"activation_id": activation_id, "expires_at": expires_at}
+            self._note(Link.PlanStarted, cause, **facts)
+
+    def note_plan_ended(self, activation_id: UUID, cause: Cause) -> None:
+        """Record once that a plan of a live link is over."""
+        assert activation_id in self.activations, activation_id
+        if self.is_live and activation_id not in self.plans_ended:
+            self._note(Link.PlanEnded, cause, activation_id=activation_id)
 
     def rename(self, name: Name, cause: Cause) -> None:
         """Give it another name, or none; the caller compares a sealed one with the present name.

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from domain.cause import Cause, Clock
 from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
-from domain.links.link import Link, LinkState, Name
+from domain.links.link import TOLD_PERCENT, Link, LinkState, Name
 from domain.links.network import (
     ActivationCode,
     AddonUsage,
@@ -282,23 +282,43 @@ def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
 
 
 def note_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -> datetime | None:
-    """Record used-up shares and plans that end soon; return when the next plan will end soon.
+    """Record what is new of the plans; return the next moment at which there will be something.
 
-    Plans that ended long ago are skipped. Returns None if no other plan has a known end. Nothing is
+    That is used-up shares, plans that have an end, end soon or are over. That a plan ends soon is
+    not said long after its end. Returns None if no plan has a known end to come. Nothing is
     recorded for a link that has ended.
     """
     if not link.is_live:
         return None
     coming = []
     for plan in plans_of(link, usage, now):
-        link.note_used(plan.activation.id, plan.percent_used, cause)
-        if plan.expires_at is None or (plan.is_expired and plan.expires_at + LATE <= now):
-            continue
-        if plan.expires_at - ENDS_SOON <= now:
-            link.note_expiry_near(plan.activation.id, plan.expires_at, cause)
-        elif plan.activation.id not in link.expiry_told:
-            coming.append(plan.expires_at - ENDS_SOON)
+        activation_id, ends_at, over_at = plan.activation.id, plan.expires_at, _over_at(link, plan)
+        link.note_used(activation_id, plan.percent_used, cause)
+        if ends_at is not None:
+            link.note_plan_started(activation_id, ends_at, cause)
+            if ends_at - ENDS_SOON <= now < ends_at + LATE:
+                link.note_expiry_near(activation_id, ends_at, cause)
+        if over_at is not None and over_at <= now:
+            link.note_plan_ended(activation_id, cause)
+        elif over_at is not None:
+            is_near = ends_at is None or activation_id in link.expiry_told
+            coming.append(over_at if is_near else over_at - ENDS_SOON)
     return min(coming, default=None)
+
+
+def _over_at(link: Link, plan: PlanUsage) -> datetime | None:
+    """Return from when on a plan is over for certain, as far as that is known.
+
+    A network that does not list a plan may have dropped it after its end, or only left it out. It
+    is believed from the earliest moment at which the plan can have ended, or once it was used up.
+    """
+    if plan.expires_at is not None or not plan.is_expired:
+        return plan.expires_at
+    bought = plan.activation
+    if link.usage_told.get(bought.id, 0) >= max(TOLD_PERCENT):
+        return bought.bought_at
+    earliest = bought.bought_at + timedelta(days=bought.plan.validity_days)
+    return link.plan_ends.get(bought.id, earliest)
 
 
 def usage_of(

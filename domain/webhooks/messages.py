@@ -211,6 +211,8 @@ TYPES: Mapping[str, tuple[Kinds, FactsOf]] = {
         _status,
     ),
     "link.renamed": ((Link.Renamed,), _link()),
+    "link.plan_started": ((Link.PlanStarted,), _link("activation_id", "expires_at")),
+    "link.plan_ended": ((Link.PlanEnded,), _link("activation_id")),
     "link.plan_removed": ((Link.PlanRemoved,), _link("change_id", "activation_id")),
     "topup.completed": ((Link.PlanAdded,), _topped_up),
     "topup.failed": ((PlanChange.Failed,), _not_topped_up),
@@ -232,7 +234,12 @@ OF_ENTRIES: Mapping[str, tuple[Collection[str], Callable[[Any], Facts]]] = {
 }
 # Types that came later than the others. They are sent only where an endpoint names them, and their
 # ids contain them, because several messages may be about one event.
-NAMED_ONLY = frozenset({"link.status_changed", "link.renamed", "link.plan_removed", *OF_ENTRIES})
+NAMED_ONLY = frozenset(
+    {
+        *("link.status_changed", "link.renamed", "link.plan_started", "link.plan_ended"),
+        *("link.plan_removed", *OF_ENTRIES),
+    }
+)
 PER_EVENT_MAX = 2  # Messages about one event; a test counts them.
 _OF_KIND: Mapping[type[Event], list[str]] = defaultdict(list)
 for _name, (_kinds, _) in TYPES.items():

@@ -25,7 +25,7 @@ class LinkPlanInvariants:
     _is_on: dict[UUID, bool] = field(default_factory=dict)
     _open_change: UUID | None = None
     _told: dict[UUID, int] = field(default_factory=dict)  # The highest told percentage of usage.
-    _near: set[UUID] = field(default_factory=set)
+    _once: set[tuple[type, UUID]] = field(default_factory=set)  # What else was told of which plan.
 
     @property
     def is_changing(self) -> bool:
@@ -48,19 +48,21 @@ class LinkPlanInvariants:
                 yield from self._check_change(event, event.originator_id, promises)
             case Link.ChangeClosed():
                 yield from self._close(event, promises)
-            case Link.UsageReached() | Link.ExpiryNear():
+            case Link.UsageReached() | Link.ExpiryNear() | Link.PlanStarted() | Link.PlanEnded():
                 yield from self._tell(event)
 
-    def _tell(self, event: Link.UsageReached | Link.ExpiryNear) -> Iterator[str]:
+    def _tell(
+        self, event: Link.UsageReached | Link.ExpiryNear | Link.PlanStarted | Link.PlanEnded
+    ) -> Iterator[str]:
         told = event.activation_id
         if not self._is_on.get(told):
             yield f"link {event.originator_id} tells of activation {told}, which it does not have"
-        if isinstance(event, Link.ExpiryNear):
-            again = told in self._near
-            self._near.add(told)
-        else:
+        if isinstance(event, Link.UsageReached):
             again = event.percent <= self._told.get(told, 0)
             self._told[told] = event.percent
+        else:
+            again = (type(event), told) in self._once
+            self._once.add((type(event), told))
         if again:
             yield f"link {event.originator_id} tells {type(event).__name__} of {told} again"
 

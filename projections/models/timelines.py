@@ -35,32 +35,11 @@ Facts = dict[str, Any]
 
 # The fields that are shown. Others are not, so that no activation code ever gets out by mistake.
 SHOWN = (
-    "iccid",
-    "endpoint_id",
-    "addon_id",
-    "adopted",
-    "order_reference",
-    "placed_at",
-    "network",
-    "item",
-    "attempt",
-    "deadline",
-    "until",
-    "code",
-    "details",
-    "settled_at",
-    "status",
-    "installed_at",
-    "first_used_at",
-    "index",
-    "change_id",
-    "activation_id",
-    "percent",
-    "expires_at",
-    "actor",
+    *("iccid", "endpoint_id", "addon_id", "adopted", "order_reference", "placed_at", "network"),
+    *("item", "attempt", "deadline", "until", "code", "details", "settled_at", "status"),
+    *("installed_at", "first_used_at", "index", "change_id", "activation_id", "percent"),
+    *("expires_at", "actor"),
 )
-
-
 BY_HAND = (Link.RefundedByHand, PlanChange.RefundedByHand)
 
 

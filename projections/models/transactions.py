@@ -181,17 +181,7 @@ class TransactionHours:
 
 
 REPLAYED = (Wallet.Moved, Repaying, ByOperator)
-KINDS = (
-    "activation",
-    "topup",
-    "refund",
-    "monthly_link_fee",
-    "lookup",
-    "bulk_lookup",
-    *PAID_IN,
-)
-
-
+KINDS = ("activation", "topup", "refund", "monthly_link_fee", "lookup", "bulk_lookup", *PAID_IN)
 KIND: Final = one_of("TransactionKind", KINDS, MORE_MAY_COME)
 REASON: Final = one_of("RefundReason", REFUND_REASONS, MORE_MAY_COME)
 DIRECTION: Final = one_of("Direction", ["debit", "credit"])
@@ -457,7 +447,7 @@ class Transactions(ReadModel):
         hot = self._next.get(wanted)
         if hot is None:
             hot = self._next[wanted] = HotStatement(self._next_of(wanted))
-        return [_entry_of(organization_id, *row) for row in database.rows(hot, **given)]
+        return [_entry_of(organization_id, row) for row in database.rows(hot, **given)]
 
     def news(self, database: Database, after: int, until: int) -> Mapping[int, set[str]]:
         """Return the types of the messages about entries between two positions, by organization."""
@@ -517,32 +507,13 @@ _OF_ENTRY = (
 )
 
 
-def _entry_of(  # noqa: PLR0913  # The columns of a row.
-    organization_id: UUID,
-    kind: str,
-    direction: str,
-    position: int,
-    charged_at: int,
-    entry_id: UUID | str,
-    sequence: int,
-    amount_micros: int,
-    *more: Any,
-) -> tuple[str, Entry]:
+def _entry_of(owner: UUID, row: Sequence[Any]) -> tuple[str, Entry]:
     """Return the type of the message about an entry, and the entry."""
-    balance_micros, currency, charge = more
-    signed = -amount_micros if (kind, direction) == ("adjustment", "debit") else amount_micros
-    entry = Entry(
-        organization_id,
-        position,
-        from_micros(charged_at),
-        as_id(entry_id),
-        sequence,
-        signed,
-        balance_micros,
-        currency,
-        None if charge is None else as_id(charge),
-    )
-    return TOLD_AS[kind], entry
+    kind, direction, position, at, entry_id, sequence, amount, balance, currency, charge = row
+    signed = -amount if (kind, direction) == ("adjustment", "debit") else amount
+    moved = (as_id(entry_id), sequence, signed, balance, currency)
+    charge_id = None if charge is None else as_id(charge)
+    return TOLD_AS[kind], Entry(owner, position, from_micros(at), *moved, charge_id)
 
 
 class Replayed(NamedTuple):

@@ -130,6 +130,14 @@ def ends_soon(activation_id: UUID, expires_at: datetime) -> LinkStep:
     return lambda link: link.note_expiry_near(activation_id, expires_at, cause(9))
 
 
+def plan_started(activation_id: UUID, expires_at: datetime) -> LinkStep:
+    return lambda link: link.note_plan_started(activation_id, expires_at, cause(9))
+
+
+def plan_ended(activation_id: UUID) -> LinkStep:
+    return lambda link: link.note_plan_ended(activation_id, cause(9))
+
+
 def new_change(*prices: str, removals: int = 0) -> PlanChange:
     """A change that removes so many plans and adds one for each price."""
     return PlanChange.request(

@@ -131,6 +131,8 @@ LINK_EVENTS: tuple[Event, ...] = (
     _link(Link.FirstUsed, first_used_at=WHOLE_SECOND),
     _link(Link.UsageReached, activation_id=ACTIVATION, percent=80),
     _link(Link.ExpiryNear, activation_id=ACTIVATION, expires_at=LATER),
+    _link(Link.PlanStarted, activation_id=ACTIVATION, expires_at=LATER),
+    _link(Link.PlanEnded, activation_id=ACTIVATION),
     _link(Link.Renamed, name="Lastwagen Å 7"),
     _link(Link.EndRequested, kind="cancel", until=LATER),
     _link(Link.EndKept),

@@ -166,7 +166,9 @@ class LinkSteps:
             activation_id = next(iter(link.activations))
             link.note_used(activation_id, percent, cause)
             if expires_at is not None:
+                link.note_plan_started(activation_id, expires_at, cause)
                 link.note_expiry_near(activation_id, expires_at, cause)
+                link.note_plan_ended(activation_id, cause)
 
         return self._do(step)
 

@@ -8,9 +8,11 @@ from threading import Event, Thread
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from domain.links.link import Link
 from domain.links.network import NetworkReading, NoSuchEndpoint, Usage
+from domain.links.readings import note_plans
 from domain.provider_errors import NotAnswered, Unavailable
 from projections.stores.reading_turns import NewTurn
 from tests.installation import Process, wait_until
@@ -104,6 +106,65 @@ def test_the_end_of_a_plan_is_told_a_day_before_though_the_network_is_away(lab: 
     lab.clock.forward(minutes=1)
     settle(lab)
     assert told(lab, link.id).count("link.expiry_near") == 1
+
+
+@pytest.mark.any_database
+def test_that_a_plan_is_over_is_told_once_by_the_clock_though_the_network_is_away_or_lies(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = lab.create()
+    lab.clock.forward(hours=1)
+    settle(lab)
+    (addon,) = seen(lab, link).addons  # type: ignore[union-attr]  # It was read.
+    assert told(lab, link.id).count("link.plan_started") == 1
+    ends_at = addon.expires_at
+    assert ends_at is not None
+    usage = lab.network.usage
+    with monkeypatch.context() as patched:  # The network leaves its plan out.
+        patched.setattr(
+            lab.network, "usage", lambda *args, **more: replace(usage(*args, **more), addons=[])
+        )
+        lab.clock.forward(hours=30)
+        settle(lab)
+    assert "link.plan_ended" not in told(lab, link.id)
+    lab.clock.forward(hours=1)
+    settle(lab)
+    lab.network.before("usage", *[Unavailable("down")] * 100)
+    lab.clock.now = ends_at - timedelta(seconds=1)
+    settle(lab)
+    assert "link.plan_ended" not in told(lab, link.id)
+    lab.clock.now = ends_at
+    for _ in range(3):
+        lab.process.background_reading.tick()
+        lab.clock.forward(minutes=20)
+    later = replace(addon, expires_at=ends_at + timedelta(days=9))
+    link_now = lab.link(link.id)
+    note_plans(
+        link_now,
+        replace(seen(lab, link), addons=[later]),  # type: ignore[type-var]  # It was read.
+        lab.clock(),
+        lab.process.cause(),
+    )
+    assert link_now.pending_events == []
+    ends = [each for each in told(lab, link.id) if each.startswith("link.plan_")]
+    assert ends == ["link.plan_started", "link.plan_ended"]
+
+
+def test_what_happened_to_a_plan_while_nothing_was_read_is_told_afterwards_once(lab: Lab) -> None:
+    lab.installation.environment["READINGS_REFRESH_S"] = "0"
+    link = lab.create()
+    lab.restart()
+    lab.clock.forward(days=60)
+    lab.process.link_readings.read(lab.link(link.id), lab.process.cause(), live=True)
+    assert "link.plan_ended" not in told(lab, link.id)
+    lab.installation.environment["READINGS_REFRESH_S"] = "900"
+    lab.restart()
+    lab.clock.forward(minutes=20)
+    for _ in range(3):
+        settle(lab)
+        lab.clock.forward(hours=2)
+    ends = [each for each in told(lab, link.id) if each.startswith("link.plan_")]
+    assert ends == ["link.plan_started", "link.plan_ended"]
 
 
 @pytest.mark.any_database

@@ -87,6 +87,8 @@ _TOLD: Final[Mapping[str, tuple[str, str]]] = {
         "link_id status=link_status was by",
     ),
     "link.renamed": ("A link has another name, or none.", "link_id"),
+    "link.plan_started": ("A plan has begun.", "link_id activation_id expires_at"),
+    "link.plan_ended": ("A plan is over.", "link_id activation_id"),
     "link.plan_removed": ("A plan was removed.", "link_id change_id activation_id"),
     "topup.completed": ("A plan was added.", "link_id change_id activation_id plan_id"),
     "topup.failed": (

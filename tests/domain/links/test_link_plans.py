@@ -17,7 +17,9 @@ from tests.domain.build_links import (
     ends_soon,
     new_link,
     plan_added,
+    plan_ended,
     plan_removed,
+    plan_started,
     used,
 )
 from tests.story import Story, fact
@@ -88,8 +90,24 @@ def test_that_a_plan_ends_soon_is_told_once() -> None:
     story.when(ends_soon(FIRST, later)).then(expiry_told={FIRST})
 
 
+def test_that_a_plan_has_begun_and_is_over_is_told_once_each() -> None:
+    end, later = cause(20).at, cause(30).at
+    story = active().when(plan_started(FIRST, end))
+    story.then(fact(Link.PlanStarted, activation_id=FIRST, expires_at=end), plan_ends={FIRST: end})
+    story.when(plan_started(FIRST, later)).then(plan_ends={FIRST: end})
+    story.when(plan_ended(FIRST)).then(fact(Link.PlanEnded, activation_id=FIRST))
+    story.when(plan_ended(FIRST)).when(plan_started(FIRST, later)).then(plans_ended={FIRST})
+
+
 @pytest.mark.parametrize(
-    "step", [used(SECOND, 50), ends_soon(SECOND, cause(20).at)], ids=["usage", "end"]
+    "step",
+    [
+        used(SECOND, 50),
+        ends_soon(SECOND, cause(20).at),
+        plan_started(SECOND, cause(20).at),
+        plan_ended(SECOND),
+    ],
+    ids=["usage", "end", "begun", "over"],
 )
 def test_a_plan_that_the_link_never_had_tells_nothing(step: LinkStep) -> None:
     active().when(step).refused(AssertionError)

@@ -93,7 +93,9 @@ def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
     assert reading.code == code_of(buyer, link)
     buyer.check()
     read(buyer, link)
-    assert sorted(facts(buyer, link)) == ["link.first_used", "link.installed", "link.lpa_stored"]
+    assert sorted(facts(buyer, link)) == [
+        *("link.first_used", "link.installed", "link.lpa_stored", "link.plan_started")
+    ]
     buyer.check()
 
 
@@ -217,3 +219,5 @@ def test_that_a_plan_ends_is_told_once_also_late_but_not_of_one_that_ended_long_
     read(buyer, link)
     read(buyer, link)
     assert facts(buyer, link).count(Link.ExpiryNear.TOPIC) == told
+    assert facts(buyer, link).count(Link.PlanStarted.TOPIC) == 1
+    assert facts(buyer, link).count(Link.PlanEnded.TOPIC) == (hours > 7 * 24)

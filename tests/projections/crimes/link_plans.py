@@ -64,6 +64,8 @@ def told_twice(forger: LinkForger, kind: type[Event], **facts: Any) -> int:
 CRIMES: Crimes = [
     (lambda f: told_twice(f, Link.UsageReached, percent=80), "tells UsageReached"),
     (lambda f: told_twice(f, Link.ExpiryNear, expires_at=f.cause.at), "tells ExpiryNear"),
+    (lambda f: told_twice(f, Link.PlanStarted, expires_at=f.cause.at), "tells PlanStarted"),
+    (lambda f: told_twice(f, Link.PlanEnded), "tells PlanEnded"),
     (
         lambda f: f.does(f.active(), Link.UsageReached, activation_id=uuid4(), percent=50),
         "which it does not have",

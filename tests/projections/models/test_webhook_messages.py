@@ -141,7 +141,10 @@ def test_what_is_told_changes_with_the_version() -> None:
             "link.expiring link.expiry_near",
             "link.failed link.provisioning_failed",
             "link.installed link.installed",
-            "link.plan_removed link.plan_removed",
+            *(
+                f"link.{each} link.{each}"
+                for each in ("plan_ended", "plan_removed", "plan_started")
+            ),
             "link.reactivated link.reactivated",
             "link.renamed link.renamed",
             *(
