@@ -21,6 +21,7 @@ from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEv
 from domain.accounts.held_wallets import WalletCache
 from domain.accounts.turns import ContendedWallets, NoTurns, Turns
 from domain.accounts.wallet import Charge, Refund, Wallet, wallet_id
+from domain.at_once import resting
 from domain.cause import Cause
 from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
 from domain.log.aggregate import Root
@@ -478,11 +479,12 @@ class Committer:
 
 def _outcome(command: Command) -> int:
     outcome = command.outcome
-    if not outcome.wait(WAIT_S):
-        if outcome.withdraw():  # Not taken yet, so it will never happen.
-            raise ServiceUnavailable
+    with resting():
         if not outcome.wait(WAIT_S):
-            raise ServiceUnavailable
+            if outcome.withdraw():  # Not taken yet, so it will never happen.
+                raise ServiceUnavailable
+            if not outcome.wait(WAIT_S):
+                raise ServiceUnavailable
     return outcome.result()
 
 

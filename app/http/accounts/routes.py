@@ -77,7 +77,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
     if kind == CSV:
-        request_context().hold(parts.downloads.place(caller.organization_id))
+        request_context().hold(parts.downloads.slot(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
         rows = (each.cells(COLUMNS) for each in every)
         return csv_reply(COLUMNS, rows, "transactions.csv")

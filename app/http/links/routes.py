@@ -334,7 +334,7 @@ def _switch(given: Given[Link], target: Target) -> Answer:
     invalid={"size": "Must be a whole number from 128 to 2048."},
     doc={"responses": {200: {"description": "The image."}}},
 )
-def read_link_qr(_: Caller, given: Given[Link]) -> Response:
+def read_link_qr(caller: Caller, given: Given[Link]) -> Response:
     """Read the activation code of a link as a QR code, which a phone scans to install it.
 
     It is an SVG, or with `Accept: image/png` a PNG. Whoever has it can install the eSIM.
@@ -344,7 +344,9 @@ def read_link_qr(_: Caller, given: Given[Link]) -> Response:
     code = given.parts.link_readings.activation_code(given.found, given.cause())
     draw = qr.as_png if media == PNG else qr.as_svg
     headers = {"Cache-Control": "private", "Vary": "Accept, Authorization, X-Organization-Id"}
-    return Response(draw(code, given.query["size"]), headers=headers, content_type=media)
+    with given.parts.pictures.slot(caller.organization_id):
+        image = draw(code, given.query["size"])
+    return Response(image, headers=headers, content_type=media)
 
 
 @blueprint.operation(
