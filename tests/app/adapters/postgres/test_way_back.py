@@ -96,7 +96,7 @@ def test_a_view_that_loses_columns_keeps_its_rights(process: Process, database_u
         try:
             (wallets,) = (each for each in VIEWS["postgresql"] if each.name == "finance_wallets")
             body = wallets.bodies["postgresql"]
-            later = f"CREATE VIEW finance_wallets AS SELECT w.*, 1 AS more FROM ({body}) AS w"  # noqa: S608  # Ours.
+            later = f"CREATE VIEW finance_wallets AS SELECT w.*, 1 AS more FROM ({body}) AS w"  # noqa: S608  # Our own words.
             connection.execute("DROP VIEW finance_wallets")
             connection.execute(later.encode())
             connection.execute("GRANT SELECT ON finance_wallets TO reader_of_views, PUBLIC")
