@@ -442,7 +442,7 @@ class Container:
     # Money and the catalogue.
 
     # The only writer of wallets in this process.
-    committer = part(lambda c: Committer(c.log, c.persistence.turns(), c.refuse_at_rest))
+    committer = part(lambda c: Committer(c.log, c.refuse_at_rest))
     currency = made(Currency, code="settings.currency")
     prices = made(Prices, setting_micros="settings.price_per_lookup_micros")
     accounts = made(Accounts)
