@@ -169,7 +169,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`wait` for events, in seconds": f"{events.WAIT_MAX_S}",
     "deliveries sent again by one request": f"{REDELIVERED_MAX}, the oldest first",
     "groups of `/v1/usage`": f"{finance_routes.ROWS_MAX}",
-    "`page` of any list": f"{PAGE_MAX}",
+    "`page` of any list; `after_sequence`": f"{PAGE_MAX}",
     "single lookups under way, in each process": f"{ON_THREADS_MAX}",
     "single lookups that wait for a place, in each process": (
         f"{WAITING_MAX - ON_THREADS_MAX}, for {in_flight.WAIT_S:g} s"
