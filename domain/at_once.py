@@ -1,11 +1,12 @@
-"""Marks a thread that must never wait: not for the database, the network or its turn.
+"""Waiting: one thread must never do it, another lets others compute meanwhile.
 
-Code that would have to wait raises WouldWait before it has any effect; then another thread does the
-whole work again.
+Where a thread must not wait (for the database, the network or its turn), code that would have to
+raises WouldWait before it has any effect; then another thread does the whole work again.
 """
 
+import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import local
 
 Read = Callable[[], object]
@@ -31,9 +32,13 @@ class NeedsThread(WouldWait):
 Renew = Callable[[Hashable, Read], object]
 
 
+Rest = Callable[[], AbstractContextManager[object]]
+
+
 class _Thread(local):
     must_not_wait = False
     renew: Renew | None = None
+    rest: Rest = nullcontext
 
 
 _thread = _Thread()
@@ -62,3 +67,19 @@ def may_wait(key: Hashable = None, read: Read | None = None) -> None:
     """Declare that the next code may wait; raises WouldWait in a thread that must not wait."""
     if _thread.must_not_wait:
         raise WouldWait(key, read)
+
+
+def let_others_on(rest: Rest) -> None:
+    """Have this thread enter `rest` while it waits for long, so that others compute meanwhile."""
+    _thread.rest = rest
+
+
+def resting() -> AbstractContextManager[object]:
+    """Return a block that only waits: for another thread's commit, for news, for a provider."""
+    return _thread.rest()
+
+
+def rest_s(seconds: float) -> None:
+    """Sleep, and let others compute meanwhile."""
+    with resting():
+        time.sleep(seconds)

@@ -20,9 +20,9 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 
 from domain.cause import Clock
+from domain.limiter import share_of
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
-from domain.places import share_of
 from domain.provider_errors import NotNow
 from projections.engine.database import Database
 from projections.models.open_slices import OpenSlices, Slice

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from uuid import UUID
 
-from domain.places import share_of
+from domain.limiter import share_of
 
 PARKED_MAX = 1_000  # Per network and process; if there is no room, the sweep asks again.
 # How much parked work one message does. Each takes seconds; RabbitMQ waits half an hour at most.

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from inspect import signature
@@ -38,6 +39,7 @@ from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.sandbox import LOOKUP, Sandbox
 from app.bootstrap.schema import OwnTables
+from app.bootstrap.shared_settings import NAMES, SharedSettings
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
@@ -51,6 +53,7 @@ from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import (
     DOWNLOADS_MAX,
     DOWNLOADS_OF_ONE_MAX,
+    HTTP_THREADS,
     LOOKUP_THREADS,
     PROVISION_THREADS,
     WAITING_MAX,
@@ -71,11 +74,13 @@ from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
 from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES
+from domain.at_once import rest_s
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
+from domain.limiter import Limiter
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.ending import LinkEnding
@@ -94,11 +99,9 @@ from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
 from domain.lookups.bulk_commands import BulkCancel, BulkCreate
-from domain.lookups.in_flight import InFlight
 from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
-from domain.places import Places
 from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.signatures import WebhookSigner
@@ -162,8 +165,12 @@ from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 
-IN_FLIGHT_MAX = 12  # Lookups of one organization, because it must not hold all HTTP threads.
+IN_FLIGHT_MAX = 12  # Lookups of one organization: it must not take all calls of a provider.
+IN_FLIGHT_WAIT_S = 5.0
+IN_FLIGHT = "Too many lookups of this organization are under way; try again."
 DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try again."
+PICTURE_WAIT_S = 10.0
+PICTURES = "Too many pictures of this organization wait to be drawn; try again."
 NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a probe.
 # How many messages a dispatcher queues when it starts; the sweep queues the rest.
 BOOT_JOBS_MAX = 10_000
@@ -308,6 +315,7 @@ class Container:
 
     vault = part(lambda c: PersonalKeys(c.databases.keys))
     notes = part(lambda c: Notes(c.databases.keys))
+    shared_settings = part(lambda c: SharedSettings(c.notes, c.settings, c.role))
     checkpoint_store = part(lambda c: CheckpointStore(c.databases.keys))
     webhook_deliveries = part(lambda c: Deliveries(c.views))  # Beside its planner's position.
     reading_turns = part(lambda c: ReadingTurns(c.stores))
@@ -434,7 +442,7 @@ class Container:
     # Money and the catalogue.
 
     # The only writer of wallets in this process.
-    committer = part(lambda c: Committer(c.log, c.persistence.turns(), c.refuse_at_rest))
+    committer = part(lambda c: Committer(c.log, c.refuse_at_rest))
     currency = made(Currency, code="settings.currency")
     prices = made(Prices, setting_micros="settings.price_per_lookup_micros")
     accounts = made(Accounts)
@@ -539,7 +547,7 @@ class Container:
             return provider
         counters = self.counters
         scripted = partial(counters.next_failure, operation=LOOKUP)
-        return SandboxLookup(provider, counters.count_attempt, time.sleep, scripted)
+        return SandboxLookup(provider, counters.count_attempt, rest_s, scripted)
 
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
@@ -562,7 +570,7 @@ class Container:
         return AnswerRules(
             cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
-            pause=time.sleep,
+            pause=rest_s,
             tell=lambda source, count: self.metrics.count("lookups", source, by=count),
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
@@ -576,8 +584,13 @@ class Container:
     single_lookup = made(
         SingleLookup,
         leases=lambda c: c.counters if c.provider.remote or c.settings.sandbox else None,
-        in_flight=lambda _: InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
-        postponed=lambda _: InFlight(),
+        in_flight=lambda _: Limiter(
+            HTTP_THREADS,
+            IN_FLIGHT_MAX,
+            places=2 * HTTP_THREADS,
+            wait_s=IN_FLIGHT_WAIT_S,
+            beyond_share=IN_FLIGHT,
+        ),
     )
 
     def count_open_items(self, organization_id: UUID) -> tuple[int, int]:
@@ -634,12 +647,18 @@ class Container:
     )
     # The places of streamed replies, whose rows are still read while they are sent.
     downloads = part(
-        lambda c: Places(
+        lambda c: Limiter(
             DOWNLOADS_MAX,
             DOWNLOADS_OF_ONE_MAX,
             beyond_share=DOWNLOADS_SHARE,
             full="Too many downloads are under way; try again.",
             shown=c.metrics.downloads.track_inprogress,
+        )
+    )
+    # Drawing takes the processor for long, so one picture of an organization at a time.
+    pictures = part(
+        lambda _: Limiter(
+            HTTP_THREADS, 1, places=HTTP_THREADS, wait_s=PICTURE_WAIT_S, beyond_share=PICTURES
         )
     )
     link_ending = made(
@@ -806,6 +825,12 @@ class Container:
         return datetime.fromisoformat(noted[0].value) if noted else None
 
     # Start and end.
+
+    def use_recorded_settings(self) -> None:
+        """Take what all processes share from the database, as commands do."""
+        recorded = self.shared_settings.recorded()
+        known: Any = {name.lower(): recorded[name] for name in NAMES if name in recorded}
+        self.settings = replace(self.settings, **known)
 
     def check_settings(self) -> None:
         """Make the parts that check a setting themselves, such as a table or a URL.

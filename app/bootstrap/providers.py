@@ -5,7 +5,6 @@ and tables beside the registries hold what else depends on that name alone.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from threading import Event
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -20,6 +19,7 @@ from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.settings import Settings, WrongSetting, name_of
+from domain.at_once import rest_s
 from domain.catalogue.plan import SIMULATED
 from domain.links.esim import holder_of
 from domain.links.link import Link
@@ -53,7 +53,7 @@ def simulated(container: "Container") -> SimulatedNetwork:
         container.clock,
         SEED,
         sandbox=container.settings.sandbox,
-        wait=Event().wait,
+        wait=rest_s,
         patience=container.provisioning_rules.deadline,
         **(_by_whose_clock(container) if container.settings.sandbox else {}),
     )

@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from random import getrandbits
 from typing import Any
+from urllib.parse import unquote_to_bytes
 from uuid import UUID
 from wsgiref.types import StartResponse
 
 from flask import Flask, Request, Response, request
+from werkzeug.routing import RequestRedirect
 
 from app.bootstrap.container import Container
 from app.http import catalogue as plans
@@ -26,6 +28,7 @@ from app.http.edge import compression, errors, openapi
 from app.http.edge.at_once import AtOnce
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.oauth_errors import TOKEN_PATH
+from app.http.edge.operation import Operation
 from app.http.edge.request import (
     CURRENT,
     NO_SNIFF,
@@ -37,7 +40,7 @@ from app.http.edge.request import (
     request_id_of,
 )
 from app.http.finance import routes as finance
-from app.http.gateway import LIVEZ, Gateway, OwnReplies, Pending, Reply, Scope
+from app.http.gateway import Gateway, Loop, OwnReplies, Pending, Reply, Scope
 from app.http.links import notifications
 from app.http.links import routes as links
 from app.http.lookups import ended_jobs
@@ -48,6 +51,7 @@ from app.http.webhooks import routes as webhooks
 from app.settings import Settings
 from app.watch.tracing import tracing
 from app.watch.trouble import log_place
+from domain.limiter import Owner
 
 NOWHERE = "/nowhere"  # No route has this path.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
@@ -87,6 +91,7 @@ class Edge(Flask):
         self._token_paths = set(container.settings.further_token_paths)
         self._new_id = new_id
         self._count = count_of(container)
+        self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -111,6 +116,26 @@ class Edge(Flask):
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
         began_s = time.perf_counter()
         return RequestContext(self._container, self.extensions, environ, request_id, began_s)
+
+    def find(self, scope: Scope) -> Operation | None:
+        """Return the operation of a request, None for what is none of ours and for tokens.
+
+        Raises HTTPException for an unknown path or a wrong method.
+        """
+        raw = scope["raw_path"]
+        path = {
+            "PATH_INFO": unquote_to_bytes(raw).decode("latin-1"),
+            "REQUEST_URI": raw.decode("latin-1"),
+        }
+        self._find_path(path)
+        if path["PATH_INFO"] == TOKEN_PATH:  # Its errors have a shape of their own.
+            return None
+        named = path["PATH_INFO"].encode("latin-1").decode(errors="replace")
+        try:
+            rule, _ = self.url_map.bind("").match(named, scope["method"], return_rule=True)
+        except RequestRedirect:
+            return None
+        return self.operations.get(rule.endpoint)
 
     def end(
         self, context: RequestContext, method: str, route: str, status: int
@@ -189,6 +214,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         *(sandbox.GROUPS if container.settings.sandbox else ()),
     )
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
+    app.operations = {f"{g.name}.{each.name}": each for g in groups for each in g.operations}
     app.register_blueprint(docs.blueprint)
     app.register_blueprint(notifications.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
@@ -212,18 +238,27 @@ class Bridge:
         # is called over a network. A request is traced where Flask answers it.
         is_worth_trying = self._many and container.single_lookup.leases is None
         is_worth_trying = is_worth_trying and not tracing().is_on
-        operations = [each for each in lookups.blueprint.operations if each.at_once]
-        at_once = AtOnce(operations, {"", settings.path_prefix}, app.begin, app.end)
-        self._at_once = at_once.begin if is_worth_trying else None
-        self._app, self.container = app, container
+        begun = {
+            (method, (prefix + path).encode()): each
+            for each in lookups.blueprint.operations
+            if each.at_once and is_worth_trying
+            for method, path in [each.line.split()]
+            for prefix in {"", settings.path_prefix}
+        }
+        at_once = AtOnce(container, app.find, app.begin, app.end, begun)
+        self._at_once, self._app, self.container = at_once, app, container
         return lambda: None
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         return self._app(environ, start_response)
 
-    def at_once(self, scope: Scope, body: bytes) -> Pending | Reply | None:
-        """Begin or answer what need not wait; None: a thread answers."""
-        return None if self._at_once is None else self._at_once(scope, body)
+    def owner(self, scope: Scope) -> Owner:
+        """Return whose turn a request takes."""
+        return self._at_once.owner(scope)
+
+    def begun(self, scope: Scope, body: bytes) -> tuple[Owner, Pending | Reply | None]:
+        """Begin or answer what need not wait; None: a thread answers that owner."""
+        return self._at_once.begin(scope, body)
 
 
 def create_server(
@@ -233,10 +268,14 @@ def create_server(
     settings = bridge.container.settings
     replies = OwnReplies(
         lambda: bridge.container.clock(),  # noqa: PLW0108  # The container may change.
-        livez={LIVEZ, settings.path_prefix + LIVEZ},
+        probes={root + p: p for p in health.PROBES for root in ("", settings.path_prefix)},
         token_paths=token_paths(settings),
         count=count_of(bridge.container),
     )
     address = listeners[0].getsockname()
-    gateway = Gateway(bridge, replies, address, many=many, at_once=bridge.at_once)
-    return Server(listeners, gateway, settings.request_read_s, finish_s)
+    gateway = Gateway(bridge, replies, address, many=many, loop=Loop(bridge.owner, bridge.begun))
+
+    def shown(connections: int) -> None:
+        bridge.container.metrics.connections.set(connections)
+
+    return Server(listeners, gateway, settings, finish_s, shown)

@@ -1,7 +1,8 @@
 """The way from the server (ASGI) to the application: on the loop, or Flask (WSGI) in a thread.
 
-A request has arrived whole. The loop answers what need not wait: `/livez`, and what `at_once`
-takes. Everything else queues for a thread, up to a bound.
+A request has arrived whole. The loop answers what need not wait: `/livez`, what nobody may have,
+and what `at_once` takes. Everything else queues for a thread, up to a bound. Both take the requests
+of each owner in turn.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import sys
 import time
 from asyncio import AbstractEventLoop, Future
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from io import BytesIO
@@ -22,17 +23,21 @@ from wsgiref.types import WSGIApplication
 import msgspec
 
 from app.http.edge.oauth_errors import oauth_body_of
-from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem
+from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of
 from app.http.edge.replies import LATER, ReplyMeta, failure_body
 from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
 from app.http.renewals import Renewals
 from app.http.threads import Threads
 from app.watch.trouble import log_place
-from domain.at_once import WouldWait, at_once
+from domain.at_once import WouldWait, at_once, resting
 from domain.cause import Clock
+from domain.errors import RateLimited, Refused
+from domain.limiter import Limiter, Owner
 from projections.engine.shape import format_time
 
-WAITING_REQUESTS_MAX = 1024  # More would wait longer than any client does, so they get 503 at once.
+TURNS_MAX = 16  # Requests that the loop begins before it reads what else has come: some 4 ms.
+TURNS_OF_ONE = TURNS_MAX // 4  # While others come.
+SHARED_S = 1.0  # So long all callers of a probe get the same reply.
 # A reply in parts holds its thread to the end, so a slow reader is cut off after this time.
 STREAM_S = 600.0
 LIVEZ = "/livez"
@@ -81,8 +86,17 @@ class Later(Protocol):
         """Wait no longer; `again`: the request is answered anew."""
 
 
-# Given a request and its body; None: it is for a thread. Raises WouldWait, with nothing done.
-AtOnce = Callable[[Scope, bytes], Pending | Reply | None]
+class Loop(NamedTuple):
+    """What the loop does with a request."""
+
+    # Says in whose queue it waits for its turn on the loop, from what is known already.
+    owner: Callable[[Scope], Owner] = lambda _: None
+    # Given its body as well: begins or answers it. None: it is for a thread, in the queue of that
+    # owner. Raises WouldWait, with nothing done.
+    begin: Callable[[Scope, bytes], tuple[Owner, Pending | Reply | None]] = lambda *_: (None, None)
+
+
+TO_THREADS = Loop()  # Everything is for a thread, and nobody is told from another.
 
 
 class Gateway:
@@ -95,12 +109,17 @@ class Gateway:
         server: tuple[Any, ...],
         *,
         many: bool,
-        at_once: AtOnce = lambda *_: None,
+        loop: Loop = TO_THREADS,
     ) -> None:
         """Start the threads. `server` is our address; `many`: there are other processes."""
         self._app = app
         self._replies = replies
-        self._at_once = at_once
+        self._loop = loop
+        # There are as many places as connections.
+        self._turns = Limiter(TURNS_MAX, TURNS_OF_ONE, alone=TURNS_MAX, places=sys.maxsize)
+        self._round: list[Owner] = []  # Who has a turn in this round of the loop.
+        # By the route of a probe: since when its reply holds, and the reply.
+        self._shared: dict[str, tuple[float, Future[Reply | None]]] = {}
         self._waiting: dict[Pending, float] = {}  # Since when each one waits for its outcome.
         self._begun: list[tuple[Pending, Future[None]]] = []  # In this round of the loop.
         self._told = deque[Future[None]]()  # Those whose outcome is there.
@@ -117,28 +136,24 @@ class Gateway:
             "wsgi.run_once": False,
         }
         self._renewals = Renewals()
-        self._threads: Threads[_Call] = Threads(self._run)
+        self._threads = Threads()
 
     async def __call__(self, scope: Scope, receive: Callable[[], Any], send: Send) -> None:
         """Answer a request."""
         body = (await receive()).get("body", b"")
         try:
+            await self._turn(owner := self._loop.owner(scope))
             reply = self._replies.to(scope)
             if reply is None:
-                reply = await self._try(scope, body)
+                reply = await self._answer(owner, scope, body, receive, send)
+        except RateLimited as refused:
+            reply = self._replies.problem(problem_of(refused), scope)
+        except Refused:
+            await self.refuse(UNAVAILABLE, scope, receive, send)
+            return
         except Exception as error:  # noqa: BLE001  # There is an answer to every error.
             log_place(logger, error)
             reply = self._replies.problem(INTERNAL, scope)
-        if reply is None:
-            if self._threads.waiting >= WAITING_REQUESTS_MAX:
-                await self.refuse(UNAVAILABLE, scope, receive, send)
-                return
-            call = self._call(scope, body, send)
-            reply = await call.ended
-            until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
-            while call.later is not None and await self._wait(call.later, until_s, receive):
-                call = self._call(scope, body, send)
-                reply = await call.ended
         if reply is not None:
             await _send(send, reply)
 
@@ -160,9 +175,63 @@ class Gateway:
         for news in parked:
             _settle(news, result=False)
 
-    def _call(self, scope: Scope, body: bytes, send: Send) -> "_Call":
+    async def _answer(
+        self, owner: Owner, scope: Scope, body: bytes, receive: Callable[[], Any], send: Send
+    ) -> Reply | None:
+        """Answer in turn; None: the reply has been sent. Raises Refused where too many wait."""
+        if (route := self._replies.probe(scope)) is not None:
+            return await self._share(route, scope, send)
+        owner, reply = await self._try(scope, body, owner)
+        if reply is not None:
+            return reply
+        call = self._call(owner, scope, body, send)
+        reply = await call.ended
+        until_s = time.monotonic() + (call.later.wait_s if call.later is not None else 0.0)
+        with suppress(Refused):  # Then what there is already is sent.
+            while call.later is not None and await self._wait(call.later, until_s, receive):
+                call = self._call(owner, scope, body, send)
+                reply = await call.ended
+        return reply
+
+    async def _turn(self, owner: Owner) -> None:
+        """Wait for a turn on the loop: at once, unless many have come in this round."""
+        loop = asyncio.get_running_loop()
+        if not self._round:
+            loop.call_soon(self._end_round, loop)
+        turn: Future[None] = loop.create_future()
+        if self._turns.enter(owner, partial(self._begin, owner, turn)):
+            self._round.append(owner)
+        else:
+            await turn
+
+    def _begin(self, owner: Owner, turn: Future[None]) -> None:
+        self._round.append(owner)
+        _settle(turn)
+
+    def _end_round(self, loop: AbstractEventLoop) -> None:
+        ended, self._round = self._round, []
+        for owner in ended:
+            self._turns.leave(owner)
+        if self._round:
+            loop.call_soon(self._end_round, loop)
+
+    async def _share(self, route: str, scope: Scope, send: Send) -> Reply | None:
+        """Return the reply of a probe that all its callers get for a while; one of them asks."""
+        since_s, shared = self._shared.get(route, (0.0, None))
+        if shared is not None and (not shared.done() or time.monotonic() - since_s < SHARED_S):
+            await asyncio.wait([shared])
+            reply = shared.result()
+            return reply and self._replies.again(reply, route, scope)
+        # It must suit all: as if asked with a GET that says nothing of its caller but its id.
+        named = [each for each in scope["headers"] if each[0] == b"x-request-id"]
+        call = self._call(None, {**scope, "method": "GET", "headers": named}, b"", send)
+        self._shared[route] = time.monotonic(), call.ended
+        await asyncio.wait([call.ended])
+        return call.ended.result()
+
+    def _call(self, owner: Owner, scope: Scope, body: bytes, send: Send) -> "_Call":
         call = _Call(scope, body, send, self._replies)
-        self._threads.submit(call, call.loop)
+        self._threads.submit(owner, partial(call.run, self._app, self._base))
         return call
 
     async def _wait(self, later: Later, until_s: float, receive: Callable[[], Any]) -> bool:
@@ -192,8 +261,8 @@ class Gateway:
         self._renewals.stop()
         self._threads.stop()
 
-    async def _try(self, scope: Scope, body: bytes) -> Reply | None:
-        """Answer on the loop; None: a thread must.
+    async def _try(self, scope: Scope, body: bytes, owner: Owner) -> tuple[Owner, Reply | None]:
+        """Answer on the loop; None: a thread must, in the queue of the returned owner.
 
         What a caller may do and his keys are remembered for a second, and read anew shortly before.
         If they have ended all the same, they are read first: a thread for the whole request would
@@ -206,18 +275,18 @@ class Gateway:
             except WouldWait as missing:
                 key, first = missing.key, missing.read
             if first is None or key in read or not await self._renewals.read_first(key, first):
-                return None
+                return owner, None
             read.add(key)
 
-    async def _answer_at_once(self, scope: Scope, body: bytes) -> Reply | None:
+    async def _answer_at_once(self, scope: Scope, body: bytes) -> tuple[Owner, Reply | None]:
         """Return the reply to a request that need not wait; None: a thread must answer it.
 
         Raises WouldWait before it has begun.
         """
         with at_once(self._renewals.ask):
-            pending = self._at_once(scope, body)
+            owner, pending = self._loop.begin(scope, body)
         if pending is None or isinstance(pending, Reply):
-            return pending
+            return owner, pending
         loop = asyncio.get_running_loop()
         outcome: Future[None] = loop.create_future()
         self._waiting[pending] = time.monotonic()
@@ -226,9 +295,9 @@ class Gateway:
         self._begun.append((pending, outcome))
         try:
             await outcome
-            return pending.reply()
+            return owner, pending.reply()
         except WouldWait:
-            return None
+            return owner, None
         finally:
             del self._waiting[pending]
 
@@ -246,9 +315,6 @@ class Gateway:
     def _settle(self) -> None:
         while self._told:
             _settle(self._told.popleft())
-
-    def _run(self, call: "_Call") -> None:
-        call.run(self._app, {**self._base, **environ_of(call.scope, call.body)})
 
 
 class _Call:
@@ -268,12 +334,12 @@ class _Call:
         self._until_s = float("inf")
         self.later: Later | None = None
 
-    def run(self, app: WSGIApplication, environ: dict[str, Any]) -> None:
+    def run(self, app: WSGIApplication, base: Mapping[str, Any]) -> None:
         """Call the application; a reply that has begun and fails is cut short."""
         reply: Reply | None = None
         try:
-            reply = self._call(app, environ)
-        except Exception as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
+            reply = self._call(app, {**base, **environ_of(self.scope, self.body)})
+        except BaseException as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
                 log_place(logger, error)
             if not self._has_begun:
@@ -311,7 +377,8 @@ class _Call:
         """Send a part; OSError when the client has gone, or takes too long altogether."""
         sent = asyncio.run_coroutine_threadsafe(self._asgi_send(message), self.loop)
         try:
-            sent.result(max(0.0, self._until_s - time.monotonic()))
+            with resting():
+                sent.result(max(0.0, self._until_s - time.monotonic()))
         except TimeoutError:
             sent.cancel()
             raise
@@ -324,24 +391,33 @@ class OwnReplies:
         self,
         clock: Clock,
         *,
-        livez: Collection[str] = (LIVEZ,),
+        probes: Mapping[str, str] = {},
         token_paths: Collection[str] = (),
         count: Count | None = None,
         new_id: Callable[[], UUID] = uuid4,
     ) -> None:
         self._clock = clock
-        self._livez = {path.encode() for path in livez}
+        self._probes = {path.encode(): route for path, route in probes.items()}
         self._token_paths = {path.encode() for path in token_paths}
         self._count = count
         self._new_id = new_id
 
     def to(self, scope: Scope) -> Reply | None:
         """Return the reply to a request that needs no thread; None for every other request."""
-        method = scope["method"]
-        if scope["raw_path"] not in self._livez or method not in {"GET", "HEAD"}:
+        if self.probe(scope) != LIVEZ:
             return None
-        request_id = self._note(method, LIVEZ, 200, scope)
+        request_id = self._note(scope["method"], LIVEZ, 200, scope)
         return in_json(200, ALIVE, _own(request_id))
+
+    def probe(self, scope: Scope) -> str | None:
+        """Return the route of a probe, which has the same reply for all; None for any other."""
+        return self._probes.get(scope["raw_path"]) if scope["method"] in {"GET", "HEAD"} else None
+
+    def again(self, reply: Reply, route: str, scope: Scope) -> Reply:
+        """Return the reply to another caller for this one."""
+        request_id = self._note(scope["method"], route, reply.status, scope)
+        headers = [each for each in reply.headers if each[0] != "X-Request-Id"]
+        return reply._replace(headers=[*headers, ("X-Request-Id", request_id)])
 
     def problem(self, problem: Problem, scope: Scope) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""

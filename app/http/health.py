@@ -18,6 +18,9 @@ from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
 from projections.engine.shape import NAME, Moment, format_time, means
 
+READYZ, HEALTH = "/readyz", "/number-lookup/health"
+PROBES = (LIVEZ, READYZ, HEALTH)
+
 blueprint = Group("Health", __name__, description="Whether the service can serve.")
 
 
@@ -75,7 +78,7 @@ def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
 
 
 @blueprint.operation(
-    "GET /number-lookup/health",
+    f"GET {HEALTH}",
     reply=Shown(_WELL, description="Lookups can be served."),
     doc=_refuses(
         replace(_WELL, ok=False), "HealthOrError", "Lookups cannot be served; `ok` is false."
@@ -103,7 +106,7 @@ def livez() -> Response:
 
 
 @blueprint.operation(
-    "GET /readyz",
+    f"GET {READYZ}",
     reply=Shown(_READY, description="The process can serve."),
     doc=_refuses(_NOT_READY, "ReadinessOrError", "It cannot; the body says why."),
 )
@@ -117,7 +120,8 @@ def readyz() -> Response:
     away, no_keys = _missing_log(), missing_keys(container())
     failed, old = _read_models() if away is None else ([], away)
     wrong_clock = container().clock_check.reason()
-    missing = [each for each in (old, no_keys, wrong_clock) if each is not None]
+    other = container().shared_settings.difference() if away is None else None
+    missing = [each for each in (old, no_keys, wrong_clock, other) if each is not None]
     readiness = Readiness(
         ok=not missing,
         database=away is None,

@@ -28,7 +28,7 @@ from app.http.edge import problems
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.problems import Problem
 from app.http.gateway import Gateway, Headers, Scope
-from app.settings import HTTP_THREADS
+from app.settings import HTTP_THREADS, Settings
 from app.watch.trouble import log_place
 
 # Bytes parsed at a time. Few, because parsed small requests take fifty times their bytes.
@@ -42,14 +42,13 @@ RECOUNT_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are
 CONNECTIONS_MAX = 4096
 FILES = 2 * CONNECTIONS_MAX  # Half of all open files are left to the rest of the process.
 ACCEPT_MAX = 1024
-KEEP_ALIVE_S = 75.0  # Longer than proxies keep their connections, so that the proxy closes first.
 WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
 # Closing with unread input resets the connection; first the client gets time to read its reply.
 LINGER_S = 2.0
 # Beside threads that compute, the loop waits so long for the interpreter at each event. At Python's
 # 5 ms, a request among 500 for large replies took three times as long.
 SWITCH_S = 0.0005
-SOON_S = 1.0  # The time left to requests that are still arriving when the process stops.
+SOON_S = 1.0  # The time left to requests that have yet to come in whole when the process stops.
 
 _REQUEST_LINE = re.compile(rb"[A-Z]{1,32} [^ ]+ HTTP/1\.[01]\r")
 # RFC 9112 §3.2: a name or an address, perhaps with a port.
@@ -131,7 +130,9 @@ class Cycle(RequestResponseCycle):
 class Load:
     """All connections; when they are too many, or hold too much, who has waited longest goes."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: Callable[[int], object] = int) -> None:
+        """`shown` is given the number of connections, each time that it changes."""
+        self._shown = shown
         self.connections: set[Connection] = set()
         # Those that wait for a request or a part of it, the longest first.
         self.waiting: dict[Connection, None] = {}
@@ -140,12 +141,14 @@ class Load:
 
     def enter(self, connection: "Connection") -> None:
         self.connections.add(connection)
+        self._shown(len(self.connections))
         if len(self.connections) > self._connections_max and self.waiting:
             next(iter(self.waiting)).transport.abort()
         self.waiting[connection] = None
 
     def leave(self, connection: "Connection") -> None:
         self.connections.discard(connection)
+        self._shown(len(self.connections))
         self.waiting.pop(connection, None)
 
     def note(self, count: int) -> None:
@@ -166,13 +169,16 @@ class Load:
 class Connection(HttpToolsProtocol):
     """One client. Uvicorn writes its replies; what is read, and for how long, is decided here."""
 
-    def __init__(self, *given: Any, load: Load, read_s: float, **named: Any) -> None:
+    def __init__(
+        self, *given: Any, load: Load, read_s: float, keep_alive_s: float, **named: Any
+    ) -> None:
         super().__init__(*given, **named)
         # Uvicorn's own parser goes on behind the last request.
         self.parser = httptools.HttpRequestParser(self)
         self.url, self.headers = b"", []
-        self._load, self._read_s = load, read_s
+        self._load, self._read_s, self._keep_alive_s = load, read_s, keep_alive_s
         self._backlog, self._body = bytearray(), bytearray()
+        self._raw = bytearray()  # What has been parsed with the head that is arriving.
         self._problem: Problem | None = None
         self._timer: TimerHandle | None = None
         self._begun = self._in_head = self._expects = False
@@ -180,6 +186,7 @@ class Connection(HttpToolsProtocol):
         self._last = False  # No further request is read.
         self.ended = False  # The client sends no more.
         self._stopping = self._lingers = False
+        self._left = 0  # Bytes of the body that are still to come; below 0 in chunks.
         self._quiet = 0  # Bytes since the request began, or since a part of its body came.
         self._given = 0  # Bytes of the body that is with the application.
         self._unsent = 0
@@ -241,6 +248,10 @@ class Connection(HttpToolsProtocol):
         """Refuse at once what the head already makes wrong."""
         self._in_head, self._quiet = False, 0
         method, version = self.parser.get_method().decode(), self.parser.get_http_version()
+        # The parser lets several spaces pass, and other protocols, such as RTSP/1.0.
+        if b"%s %s HTTP/%s\r\n" % (method.encode(), self.url, version.encode()) not in self._raw:
+            self._raise(problems.BROKEN_HEAD)
+        self._left = sum(int(value) for name, value in self.headers if name == b"content-length")
         if problem := problem_of_head(method, self.url, version, self.headers):
             self._raise(problem)
         expected = (value.lower() for name, value in self.headers if name == b"expect")
@@ -248,6 +259,7 @@ class Connection(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._body += body
+        self._left -= len(body)
         self._quiet = 0
         if len(self._body) > BODY_BYTES_MAX:
             self._raise(problems.TOO_LARGE)
@@ -278,12 +290,10 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def shutdown(self) -> None:
-        """Take no further request; one that is arriving gets a little time."""
+        """Take one request more at most; it gets a little time, as a client may be sending it."""
         self._stopping = True
         if self._is_busy():
             self.cycle.keep_alive = False
-        elif self._idle:
-            self.transport.close()
         elif not self._last:
             self._wait(min(self._read_s, SOON_S), partial(self.cut_off, problems.TIMED_OUT))
 
@@ -339,7 +349,7 @@ class Connection(HttpToolsProtocol):
         elif self._is_busy():
             self._wait(None)
         else:
-            self._wait(KEEP_ALIVE_S, self.transport.abort)
+            self._wait(self._keep_alive_s, self.transport.abort)
 
     def _cut(self) -> None:
         """Give up a client that takes nothing of its reply any more."""
@@ -352,8 +362,9 @@ class Connection(HttpToolsProtocol):
     def _feed(self) -> None:
         """Parse what has arrived until a request is complete; the rest waits unparsed."""
         while self._backlog and not self._last and not self._is_busy():
-            data = bytes(self._backlog[:PARSE_BYTES])
-            del self._backlog[:PARSE_BYTES]
+            count = self._count_of_next()
+            data = bytes(self._backlog[:count])
+            del self._backlog[:count]
             self._parse(data)
         if len(self._backlog) >= BACKLOG_BYTES_MAX:
             self.transport.pause_reading()
@@ -361,13 +372,27 @@ class Connection(HttpToolsProtocol):
             return
         if self._idle and (self._begun or self._quiet):
             self._idle = False
-            self._wait(self._read_s, partial(self.cut_off, problems.TIMED_OUT))
+            read_s = min(self._read_s, SOON_S) if self._stopping else self._read_s
+            self._wait(read_s, partial(self.cut_off, problems.TIMED_OUT))
         if self._expects:
             self._expects = False
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
+    def _count_of_next(self) -> int:
+        """Return how many bytes to parse: no part of a request behind the present head or body."""
+        if self._begun and not self._in_head:
+            return min(PARSE_BYTES, self._left) if self._left > 0 else PARSE_BYTES
+        if not self._begun:  # Empty lines may stand before a request (RFC 9112 §2.2).
+            self._backlog = self._backlog.lstrip(b"\r\n")
+        begun = self._raw[-3:] if self._in_head else b""
+        end = (begun + self._backlog[:PARSE_BYTES]).find(b"\r\n\r\n")
+        return PARSE_BYTES if end < 0 else end + 4 - len(begun)
+
     def _parse(self, data: bytes) -> None:
         self._quiet += len(data)
+        if not self._in_head:
+            self._raw.clear()
+        self._raw += data
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -467,15 +492,22 @@ class Server:
     """Listens, and has requests answered until it is stopped; then ends within `finish_s`."""
 
     def __init__(
-        self, listeners: Sequence[socket.socket], gateway: Gateway, read_s: float, finish_s: float
+        self,
+        listeners: Sequence[socket.socket],
+        gateway: Gateway,
+        settings: Settings,
+        finish_s: float,
+        shown: Callable[[int], object] = int,
     ) -> None:
+        """`shown` is given the number of open connections, each time that it changes."""
         self.addresses = [each.getsockname() for each in listeners]
         self._listeners = [*listeners]
         self._gateway = gateway
+        limits = {"read_s": settings.request_read_s, "keep_alive_s": settings.keep_alive_s}
         self.on_tick: Callable[[], object] = lambda: None  # Called by the loop each second.
         config = uvicorn.Config(
             cast("Any", gateway),
-            http=cast("Any", partial(Connection, load=Load(), read_s=read_s)),
+            http=cast("Any", partial(Connection, load=Load(shown), **limits)),
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -1,109 +1,70 @@
-"""The threads beside the loop: few compute at once, and as many as there are may wait.
+"""The threads beside the loop: calls queue for them by owner, and few compute at once.
 
 Threads that all compute only hand the interpreter to each other: with 80 of them 64 readers cost
-twice the processor time, and wait three times as long, as with 16 (docs/speed.md).
+twice the processor time, and wait three times as long, as with 16 (docs/speed.md). A thread that
+rests, because it waits for a commit or a network, lets another call begin.
 """
 
-import time
-from asyncio import AbstractEventLoop
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from queue import SimpleQueue
-from threading import Lock, Thread, get_ident
-from typing import Generic, TypeVar
+from threading import Thread
 
 from app.settings import HTTP_THREADS
+from domain.at_once import let_others_on
+from domain.errors import Refused
+from domain.limiter import Limiter, Owner, share_of
 
 COMPUTING_MAX = 16
-# How often it is looked who waits, while calls queue. Among so many threads each that computes has
-# its turn several times meanwhile.
-LOOK_S = 0.04
+RESTING_MAX = HTTP_THREADS - COMPUTING_MAX  # So each call that has a slot has a thread.
+WAITING_MAX = 1024  # More would wait longer than any client does, so they are refused at once.
+BEYOND_SHARE = "Too many of your requests wait to be answered; try again."
 
-T = TypeVar("T")
-
-
-@dataclass(eq=False, slots=True)
-class _Worker:
-    """A thread: the clock of its processor time, and what that showed at the last look."""
-
-    clock: int
-    is_busy: bool = False
-    spent_s: float = 0.0
-
-    def waits(self) -> bool:
-        """Tell whether it has stood still since the last look: it waits for somebody."""
-        before_s, self.spent_s = self.spent_s, time.clock_gettime(self.clock)
-        return self.is_busy and self.spent_s == before_s
+Run = Callable[[], object]  # It raises nothing.
 
 
-class Threads(Generic[T]):
-    """Runs calls in the order in which they came; a thread needs a permit to take one."""
+class Threads:
+    """Runs calls, of each owner in turn; while others come, an owner has a quarter of the slots."""
 
-    def __init__(self, run: Callable[[T], object]) -> None:
-        self._run = run
-        self._queue: SimpleQueue[T | None] = SimpleQueue()
-        self._permits: SimpleQueue[None] = SimpleQueue()
-        self._workers: list[_Worker] = []
-        self._lock = Lock()
-        self._permitted = self._wanted = COMPUTING_MAX  # How many may be busy; how many should be.
-        self._open = 0  # Calls that have not ended.
-        self._is_looking = False  # Only the loop sets it.
-        for _ in range(COMPUTING_MAX):
-            self._permits.put(None)
+    def __init__(self) -> None:
+        self._computing = Limiter(
+            COMPUTING_MAX,
+            COMPUTING_MAX // 4,
+            alone=COMPUTING_MAX,
+            places=WAITING_MAX,
+            beyond_share=BEYOND_SHARE,
+        )
+        self._resting = Limiter(RESTING_MAX, share_of(RESTING_MAX))
+        self._ready: SimpleQueue[tuple[Owner, Run] | None] = SimpleQueue()
         for number in range(HTTP_THREADS):
             Thread(target=self._work, name=f"http-{number}", daemon=True).start()
 
-    @property
-    def waiting(self) -> int:
-        """The number of calls for which there was no thread yet."""
-        return self._queue.qsize()
-
-    def submit(self, call: T, loop: AbstractEventLoop) -> None:
-        """Have a call run; called on the loop."""
-        self._queue.put(call)
-        with self._lock:
-            self._open += 1
-            queues = self._open > self._permitted
-        if queues and not self._is_looking:
-            self._is_looking = True
-            loop.call_later(LOOK_S, self._look, loop)
+    def submit(self, owner: Owner, run: Run) -> None:
+        """Have a call run. Raises RateLimited or ServiceUnavailable where too many wait."""
+        go = partial(self._ready.put, (owner, run))
+        if self._computing.enter(owner, go):
+            go()
 
     def stop(self) -> None:
         """End the threads, each after its present call."""
         for _ in range(HTTP_THREADS):
-            self._queue.put(None)
-            self._permits.put(None)
-
-    def _look(self, loop: AbstractEventLoop) -> None:
-        """Let one more thread begin for each that waits, as long as calls queue."""
-        waiting = sum(each.waits() for each in self._workers)
-        self._is_looking = not self._queue.empty()
-        if not self._is_looking:
-            return
-        loop.call_later(LOOK_S, self._look, loop)
-        with self._lock:
-            self._wanted = min(COMPUTING_MAX + waiting, HTTP_THREADS)
-            more = max(self._wanted - self._permitted, 0)
-            self._permitted += more
-        for _ in range(more):
-            self._permits.put(None)
+            self._ready.put(None)
 
     def _work(self) -> None:
-        this = _Worker(time.pthread_getcpuclockid(get_ident()))
-        self._workers.append(this)
-        while True:
-            self._permits.get()
-            call = self._queue.get()
-            if call is None:
-                self._workers.remove(this)
-                return
-            this.is_busy = True
-            self._run(call)
-            this.is_busy = False
-            del call  # A waiting thread must not keep its last request in memory.
-            with self._lock:
-                self._open -= 1
-                is_needed = self._permitted <= self._wanted
-                self._permitted -= not is_needed
-            if is_needed:
-                self._permits.put(None)
+        while (call := self._ready.get()) is not None:
+            owner, run = call
+            let_others_on(partial(self._rest, owner))
+            run()
+            del call, run  # A waiting thread must not keep its last request in memory.
+            self._computing.leave(owner)
+
+    @contextmanager
+    def _rest(self, owner: Owner) -> Iterator[None]:
+        """Lend the slot of a thread to another call, unless too many of the owner rest already."""
+        with ExitStack() as stack:
+            with suppress(Refused):
+                stack.enter_context(self._resting.slot(owner))
+                self._computing.leave(owner)
+                stack.callback(self._computing.take, owner)
+            yield

@@ -31,8 +31,8 @@ def open_pages(container: Container, database: Database, port: int) -> tuple[Ser
     app = create_application(
         figures, access, lambda: container.clock().date(), container.settings.currency
     )
-    gateway = Gateway(app, OwnReplies(container.clock, livez=()), address, many=False)
-    server = Server(listeners, gateway, container.settings.request_read_s, FINISH_S)
+    gateway = Gateway(app, OwnReplies(container.clock), address, many=False)
+    server = Server(listeners, gateway, container.settings, FINISH_S)
     return server, f"http://{LOOPBACK}:{address[1]}/open/{access.token}"
 
 

@@ -105,6 +105,7 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
         "http_waiting_places": gauge(
             "How many requests may wait for the network; beyond it they get 503."
         ),
+        "http_connections": gauge("Open connections."),
         "http_downloads_in_progress": gauge("Tables that are being sent while they are read."),
     },
     DECIDING: {
@@ -225,6 +226,7 @@ class Metrics:
         self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.waiting: Gauge = self.made["http_waiting_places_in_use"]
         self.downloads: Gauge = self.made["http_downloads_in_progress"]
+        self.connections: Gauge = self.made["http_connections"]
         self.made["http_waiting_places"].set(places_max)
         count_dropped(self.made["log_lines_dropped"].inc)
 

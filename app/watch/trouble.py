@@ -18,7 +18,7 @@ UNDEFINED = frozenset({"42P01", "42703"})  # A table or view, a column.
 MISSING = ("no such table", "no such column")  # SQLite's messages for the same.
 
 
-def log_place(logger: logging.Logger, error: Exception) -> None:
+def log_place(logger: logging.Logger, error: BaseException) -> None:
     """Log where an error was raised but not its text, which may hold a number or a token."""
     place = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised in\n%s", type(error).__name__, place)

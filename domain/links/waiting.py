@@ -7,9 +7,10 @@ from threading import Event
 from typing import TypeVar
 from uuid import UUID
 
+from domain.at_once import resting
+from domain.limiter import Limiter, share_of
 from domain.log.aggregate import Root
 from domain.log.log import Log
-from domain.places import Places, share_of
 
 SHARE = "Too many requests of this organization wait for the network; try again."
 FULL = "Too many requests wait for the network; try again."
@@ -35,7 +36,7 @@ class Waiting:
     ) -> None:
         self._places = places // networks
         self._shown = shown
-        self._of: dict[str, Places] = {}
+        self._of: dict[str, Limiter] = {}
 
     def require_share(self, organization_id: UUID, network: str) -> None:
         """Raise RateLimited if the organization holds its whole share at a network now."""
@@ -46,11 +47,11 @@ class Waiting:
 
         A request that is refused has started nothing.
         """
-        return self._at(network).place(organization_id)
+        return self._at(network).slot(organization_id)
 
-    def _at(self, network: str) -> Places:
+    def _at(self, network: str) -> Limiter:
         share = share_of(self._places)
-        new = Places(self._places, share, beyond_share=SHARE, full=FULL, shown=self._shown)
+        new = Limiter(self._places, share, beyond_share=SHARE, full=FULL, shown=self._shown)
         return self._of.setdefault(network, new)
 
 
@@ -68,7 +69,9 @@ def wait_for(
             return wait_for(log, aggregate, done, until_s, watched)
     look_s = LOOK_MIN_S
     while True:
-        if not news.wait(max(0.0, min(look_s, until_s - time.monotonic()))):
+        with resting():
+            is_news = news.wait(max(0.0, min(look_s, until_s - time.monotonic())))
+        if not is_news:
             look_s = min(2 * look_s, LOOK_MAX_S)
         news.clear()
         newest = log.find(type(aggregate), aggregate.id, after=aggregate)

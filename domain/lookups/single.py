@@ -12,7 +12,7 @@ import msgspec
 from domain.accounts.committer import Command, Committer, Outcome, expire, fail
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
-from domain.at_once import NeedsThread
+from domain.at_once import NeedsThread, resting
 from domain.cause import Cause, Clock
 from domain.errors import (
     KEY_ERASED,
@@ -26,16 +26,15 @@ from domain.errors import (
     refuse_other,
 )
 from domain.ids import derive_id
+from domain.limiter import Limiter
 from domain.log.log import Log
 from domain.lookups.answers import Answer, Answers
-from domain.lookups.in_flight import InFlight
 from domain.lookups.number_lookup import NumberLookup, PersonalAnswer, Source, number_lookup_id
 from domain.lookups.ports import Leases, NumberFacts
 from domain.months import month_of
 from domain.personal import Vault
 
-NUMBER, MAX_AGE = "phone_number", "max_age"
-EITHER = f"{NUMBER} or {MAX_AGE}"
+EITHER = "phone_number or max_age"
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
 LOOK_S = 0.02  # How often the twin reads the log when nothing wakes it.
@@ -76,13 +75,12 @@ class Decided(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Begun:
-    """A lookup that only has to be committed; `leave` gives its place back."""
+    """A lookup that only has to be committed."""
 
     lookup: NumberLookup
     facts: NumberFacts
     command: Command
     committer: Committer
-    leave: Callable[[], None]
     count: Callable[[Source], None]
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
@@ -99,7 +97,6 @@ class Begun:
 
     def result(self) -> LookupResult:
         """Return the result of the committed lookup, or raise the error of its command; once."""
-        self.leave()
         self.command.outcome.result()
         self.count(self.lookup.answer.source)
         return LookupResult(self.lookup, self.facts, replayed=False)
@@ -119,8 +116,7 @@ class SingleLookup:
     vault: Vault
     answers: Answers
     leases: Leases | None
-    in_flight: InFlight  # Lookups that hold a thread.
-    postponed: InFlight  # Lookups that hold none.
+    in_flight: Limiter  # Of lookups that hold a thread.
     clock: Clock
     new_id: Callable[[], UUID]
 
@@ -142,13 +138,13 @@ class SingleLookup:
 
     def _run(self, request: LookupRequest, cause: Cause) -> LookupResult:
         if request.key is None:
-            with self.in_flight.enter(request.organization_id):
+            with self.in_flight.slot(request.organization_id):
                 return self._fresh(request, self.new_id(), cause)
         stream_id = number_lookup_id(request.organization_id, request.key)
         replayed = self._replay(request, stream_id)
         if replayed is not None:
             return replayed
-        with self.in_flight.enter(request.organization_id):  # A twin that waits holds a thread too.
+        with self.in_flight.slot(request.organization_id):  # A twin that waits holds a thread too.
             if self.leases is None:
                 return self._first(request, stream_id, cause)
             return self._alone(self.leases, request, stream_id, cause)
@@ -167,7 +163,6 @@ class SingleLookup:
             stream_id = self.new_id()
         else:
             stream_id = number_lookup_id(request.organization_id, request.key)
-        leave = self.postponed.take(request.organization_id)
         try:
             decided = self._decide(request, stream_id, cause)
             lookup, at = decided.lookup, decided.cause
@@ -176,12 +171,9 @@ class SingleLookup:
             command = self.committer.prepare(
                 payer, lambda wallet: wallet.charge(charge, at), lookup, is_first=is_first
             )
-        except BaseException as error:
-            leave()
-            if isinstance(error, Refused):  # The log may have more money; `run` reads it.
-                raise NeedsThread from None
-            raise
-        return Begun(lookup, decided.facts, command, self.committer, leave, self.answers.count)
+        except Refused:  # The log may have more money; `run` reads it.
+            raise NeedsThread from None
+        return Begun(lookup, decided.facts, command, self.committer, self.answers.count)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
@@ -229,7 +221,8 @@ class SingleLookup:
                 return replayed
             if time.monotonic() > deadline:
                 raise IdempotencyInProgress
-            self.log.appended.wait(seen, LOOK_S)
+            with resting():
+                self.log.appended.wait(seen, LOOK_S)
             replayed = self._replay(request, stream_id)
             if replayed is not None:
                 return replayed
@@ -256,10 +249,8 @@ class SingleLookup:
         found = self._find(stream_id, KEY_ERASED)
         if found is not None:
             refuse_other(
-                {
-                    NUMBER: found.facts.phone_number != request.phone_number,
-                    MAX_AGE: found.max_age_s != request.max_age_s,
-                }
+                phone_number=found.facts.phone_number != request.phone_number,
+                max_age=found.max_age_s != request.max_age_s,
             )
         return found
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from threading import Event
 
+from domain.at_once import resting
 from domain.cause import Clock
 from domain.log.log import Log
 from projections.engine.database import Database
@@ -46,7 +47,8 @@ def wait_until_projected(
             return False
         if step_s == STEP_MIN_S:
             log.hurry()
-        pause.wait(step_s)
+        with resting():
+            pause.wait(step_s)
         step_s = min(2 * step_s, STEP_MAX_S)
 
 

@@ -27,6 +27,8 @@ ROWS = (
     "link_creation",
     "step",
     "feed",
+    "readers",
+    "crowded",
     "growth",
     "size",
 )

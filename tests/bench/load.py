@@ -8,7 +8,8 @@ import random
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from time import perf_counter
@@ -28,7 +29,9 @@ SEED = 1
 class Load(msgspec.Struct, frozen=True):
     """One connection for each token; all ask the same paths, each from another one on.
 
-    `keyed`: each request has an Idempotency-Key of its own. `per_s`: requests come by chance, so
+    `keyed`: each request has an Idempotency-Key of its own; `accept` is the type it asks for. An
+    empty token is none. `of_strangers`: any answer is one, and a lost connection is made anew.
+    `per_s`: requests come by chance, so
     many a second, however late the answers are; without it each answer lets the next one go.
     """
 
@@ -40,6 +43,8 @@ class Load(msgspec.Struct, frozen=True):
     keyed: bool = False
     per_s: float | None = None
     method: str = "POST"
+    accept: str = "*/*"
+    of_strangers: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -53,6 +58,23 @@ class Outcome(msgspec.Struct, frozen=True):
     @property
     def per_s(self) -> float:
         return self.answered / self.took_s
+
+
+@contextmanager
+def beside(load: Load) -> Iterator[None]:
+    """Run a load for as long as the block takes."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    try:
+        assert process.stdin is not None
+        process.stdin.write(msgspec.json.encode(load))
+        process.stdin.close()
+        yield
+        assert process.poll() is None, "the load has ended before"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def outcome_of(load: Load) -> Outcome:
@@ -73,6 +95,7 @@ class Crowd:
     def __init__(self, load: Load) -> None:
         self.load = load
         self.times_ms: list[float] = []
+        self.opening = set[asyncio.Task[None]]()
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._idle: deque[Connection] = deque()
         self._waiting: deque[float] = deque()
@@ -81,9 +104,7 @@ class Crowd:
         """Keep going for the duration; raises RuntimeError for a wrong answer."""
         loop = asyncio.get_running_loop()
         for place, token in enumerate(self.load.tokens):
-            make = partial(Connection, self, token, place)
-            _, connection = await loop.create_connection(make, self.load.host, self.load.port)
-            self._idle.append(connection)
+            self._idle.append(await self.connect(token, place))
         began_s = perf_counter()
         if self.load.per_s is not None:
             pacing = loop.create_task(self._pace(self.load.per_s))
@@ -119,6 +140,23 @@ class Crowd:
                 due_s += chance.expovariate(per_s)
             await asyncio.wait([self.failed], timeout=due_s - now_s)
 
+    async def connect(self, token: str, place: int) -> "Connection":
+        loop, load = asyncio.get_running_loop(), self.load
+        make = partial(Connection, self, token, place)
+        _, connection = await loop.create_connection(make, load.host, load.port)
+        return connection
+
+    def connect_again(self, token: str, place: int) -> None:
+        """Take the place of a connection that was closed."""
+
+        async def go_on() -> None:
+            connection = await self.connect(token, place)
+            connection.send(perf_counter())
+
+        task = asyncio.get_running_loop().create_task(go_on())
+        self.opening.add(task)
+        task.add_done_callback(self.opening.discard)
+
     def answered(self, connection: "Connection", asked_s: float) -> None:
         """Take the time, and let the connection ask again when something is due."""
         now_s = perf_counter()
@@ -140,10 +178,11 @@ class Connection(asyncio.Protocol):
     """One request after the other."""
 
     def __init__(self, crowd: Crowd, token: str, place: int) -> None:
-        self._crowd = crowd
+        self._crowd, self._token, self._place = crowd, token, place
         load = crowd.load
         self._places = count(place * len(load.paths) // len(load.tokens))
-        self._tail = f" HTTP/1.1\r\nHost: {load.host}\r\nAuthorization: Bearer {token}\r\n"
+        self._tail = f" HTTP/1.1\r\nHost: {load.host}\r\nAccept: {load.accept}\r\n"
+        self._tail += f"Authorization: Bearer {token}\r\n" if token else ""
         self._tail += "Content-Length: 0\r\n"
         self._asked_s = 0.0
         self._received = b""
@@ -164,13 +203,16 @@ class Connection(asyncio.Protocol):
         head, mark, body = self._received.partition(b"\r\n\r\n")
         if not mark or len(body) < _content_length(head):
             return
-        if not head.startswith(b"HTTP/1.1 200 "):
+        if not (head.startswith(b"HTTP/1.1 200 ") or self._crowd.load.of_strangers):
             self._crowd.fail(self._received.decode(errors="replace"))
             return
         self._received = b""
         self._crowd.answered(self, self._asked_s)
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self._crowd.load.of_strangers:
+            self._crowd.connect_again(self._token, self._place)
+            return
         self._crowd.fail(f"the connection was lost: {error}")
 
 

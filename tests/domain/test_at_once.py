@@ -1,13 +1,11 @@
 """Threads that must not wait: whatever would wait raises, and other threads are not affected."""
 
 from concurrent.futures import ThreadPoolExecutor
-from uuid import uuid4
 
 import pytest
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.at_once import WouldWait, at_once, may_wait
-from domain.lookups.in_flight import InFlight
 from tests.domain.build import ORGANIZATION, lookup, open_wallet
 from tests.domain.writers import Writer, everything
 
@@ -36,13 +34,3 @@ def test_the_log_is_neither_read_nor_written(writer: Writer) -> None:
         with pytest.raises(WouldWait):
             writer.log.append(lookup())
     assert everything(writer.log) == before
-
-
-def test_a_place_is_taken_where_there_is_one() -> None:
-    bound, organization_id = InFlight(limit=1), uuid4()
-    with at_once():
-        leave = bound.take(organization_id)
-        with pytest.raises(WouldWait):
-            bound.take(organization_id)
-        leave()
-        bound.take(organization_id)

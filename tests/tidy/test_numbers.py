@@ -11,7 +11,7 @@ from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.remote import connection, limits
 from app.adapters.remote.api import RemoteRules
 from app.adapters.remote.login import LOGIN_PAUSE_S
-from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
+from app.bootstrap.container import IN_FLIGHT_MAX, IN_FLIGHT_WAIT_S
 from app.bootstrap.providers import ESIMGO
 from app.bootstrap.sandbox import HOURS_MAX
 from app.http import application, catalogue, gateway, sandbox, server, tokens
@@ -25,17 +25,18 @@ from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.http.threads import COMPUTING_MAX
+from app.http.threads import WAITING_MAX as THREAD_PLACES
 from app.http.webhooks import events
 from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
+from domain.limiter import share_of
 from domain.links import ending, notifications, readings, status
 from domain.links.link import RENAMES_MAX
-from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
+from domain.lookups import answers, bulk_commands, bulk_job, single
 from domain.money import format_amount
-from domain.places import share_of
 from domain.webhooks.commands import REDELIVERED_MAX
 from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
@@ -76,7 +77,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (READ, f"{COMPUTING_MAX} compute, up to {HTTP_THREADS} may wait"),
         (
             READ,
-            f"{ON_THREADS_MAX} that hold a thread, {in_flight.IN_FLIGHT_MAX} that hold none",
+            f"lookups under way in the threads of each process: {IN_FLIGHT_MAX}.",
         ),
         ("docs/deployment.md", f"complete requests to {HTTP_THREADS} others"),
         ("docs/deployment.md", f"a body over {BODY_BYTES_MAX // MIB} MiB"),
@@ -86,10 +87,10 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         ),
         (
             "docs/deployment.md",
-            f"{gateway.WAITING_REQUESTS_MAX:,} requests wait for a thread",
+            f"{THREAD_PLACES:,} requests wait for a thread",
         ),
         ("docs/deployment.md", f"over {server.HELD_BYTES_MAX // MIB} MiB are held"),
-        ("docs/deployment.md", f"an idle one after {server.KEEP_ALIVE_S:g} s"),
+        ("docs/deployment.md", f"({DEFAULTS.keep_alive_s} s; a proxy should do so sooner)"),
         ("docs/deployment.md", f"when a process has {server.CONNECTIONS_MAX:,}"),
         (AIRALO_PAGE, f"not tried again for {LOGIN_PAUSE_S:g} s"),
         (AIRALO_PAGE, f"after {NUMERALS[airalo.SETTLES_AFTER.seconds // 60]} minutes"),
@@ -115,7 +116,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (f"{PARTNERS}/errors.md", f"`meta.ignored` names the first {IGNORED_MAX}"),
         (
             f"{PARTNERS}/limits.md",
-            f"or more than {gateway.WAITING_REQUESTS_MAX} requests wait",
+            f"or more than {THREAD_PLACES} requests wait",
         ),
         (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/idempotency.md", f"(1 to {_most(edge_input.KEY)} visible ASCII characters"),
@@ -170,11 +171,12 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "deliveries sent again by one request": f"{REDELIVERED_MAX}, the oldest first",
     "groups of `/v1/usage`": f"{finance_routes.ROWS_MAX}",
     "`page` of any list; `after_sequence`": f"{PAGE_MAX}",
-    "single lookups under way, in each process": f"{ON_THREADS_MAX}",
-    "single lookups that wait for a place, in each process": (
-        f"{WAITING_MAX - ON_THREADS_MAX}, for {in_flight.WAIT_S:g} s"
+    "single lookups under way, in each process": f"{IN_FLIGHT_MAX}",
+    "how long one more waits for a place": f"{IN_FLIGHT_WAIT_S:g} s",
+    "requests that wait for their turn, in each process": (
+        f"{share_of(THREAD_PLACES)} of {THREAD_PLACES} places"
     ),
-    "single lookups besides, answered without waiting": f"{in_flight.IN_FLIGHT_MAX}",
+    "pictures of activation codes drawn at a time, in each process": "1",
     "numbers of all jobs that have no outcome yet": f"{DEFAULTS.job_items_open_max} by default",
     "requests in a minute, all but those for tokens": (
         "any number by default; where there is a limit, replies tell it"
@@ -203,7 +205,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "a request that comes in, head and body": f"{DEFAULTS.request_read_s} s by default",
     "a reply that you do not take": f"{server.WRITE_S:g} s",
     "a download from its first byte to its last": f"{gateway.STREAM_S:g} s",
-    "a connection without a request": f"{server.KEEP_ALIVE_S:g} s",
+    "a connection without a request": f"{DEFAULTS.keep_alive_s} s by default",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",
     "suspend, reactivate, end and cancel": f"{max(status.WITHIN_S, ending.WITHIN_S):g} s",
@@ -234,7 +236,7 @@ def test_the_time_that_clients_are_told_to_give_is_enough_for_what_ends_well() -
     for document in ("limits.md", "conventions.md"):
         text = " ".join((ROOT / PARTNERS / document).read_text("utf-8").split())
         assert told in text
-    lookup_s = in_flight.WAIT_S + single.LEASE.total_seconds()
+    lookup_s = IN_FLIGHT_WAIT_S + single.LEASE.total_seconds()
     assert max(lookup_s, DEFAULTS.provisioning_deadline_s, status.WITHIN_S) < 30
     assert readings.READ_S < 10
 

@@ -23,6 +23,7 @@ from app.adapters.remote.limits import Hold
 from app.adapters.remote.reply import Busy, Malformed, Reply, Unreachable
 from app.adapters.remote.request import Origin, Outcome, Query, Request
 from app.watch.logging import request_id_here
+from domain.at_once import resting
 from domain.cause import Clock
 from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
 
@@ -152,7 +153,8 @@ class RemoteApi:
         request = self._request(method, path, **parts)
         for attempt in count(1):
             began_s = time.monotonic()
-            found = self._try(request, ends_s, self._rules.read_turn_s, alone=False)
+            with resting():
+                found = self._try(request, ends_s, self._rules.read_turn_s, alone=False)
             if isinstance(found, Reply):
                 return found
             if found.outcome == "unreachable" and time.monotonic() - began_s > DEAF_S:
@@ -170,7 +172,8 @@ class RemoteApi:
         OutcomeUnknown if the change was sent, and the reply is incomplete or is 5xx.
         """
         request = self._request(method, path, **parts)
-        found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
+        with resting():
+            found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
         if isinstance(found, Reply):
             return found
         if found.sent:

@@ -1,89 +1,180 @@
-"""Operations that the loop of the server answers while nothing has to wait but their commit.
+"""What the loop of the server answers by itself, and in whose queue all other requests wait.
 
-They are the same functions, behind the same checks, as in a thread of Flask. Where one would have
-to wait, it raises WouldWait with nothing done, and a thread does it all again.
+It refuses unknown paths, wrong methods and tokens. It begins operations that only have to wait for
+their commit: they are the same functions, behind the same checks, as in a thread of Flask. Where
+one would have to wait, it raises WouldWait with nothing done, and a thread does it all again.
 """
 
-from collections.abc import Callable, Iterable
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from werkzeug.exceptions import HTTPException
 
+from app.bootstrap.container import Container
+from app.http.edge.callers import bearer_of
 from app.http.edge.errors import told
 from app.http.edge.operation import Operation
 from app.http.edge.replies import Answer, Begun, Commit, Written, written
-from app.http.edge.request import CURRENT, RequestContext
+from app.http.edge.request import CURRENT, RequestContext, caller_address
 from app.http.gateway import Pending, Reply, Scope, environ_of, in_json
+from app.security.tokens import Claims
 from domain.at_once import NeedsThread, WouldWait
-from domain.errors import Conflict, Refused, ServiceUnavailable
+from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
+from domain.limiter import Owner
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
+# Wrong tokens of an address that the loop checks in a second: the signatures take it 2 ms.
+WRONG_MAX = 20
 
 Open = Callable[[dict[str, Any]], RequestContext]
 Close = Callable[[RequestContext, str, str, int], list[tuple[str, str]]]
+# Names the operation of a request; None: it is none of ours. Raises HTTPException where there is
+# nothing, or nothing of its method.
+Find = Callable[[Scope], Operation | None]
+
+_address_of = lru_cache(1024)(caller_address)
 
 
 class AtOnce:
     """Begins requests on the loop.
 
-    `begin` makes the context of a request; `end` logs its reply, and returns the headers that
-    every reply has.
+    `find` names the operation of a request. `begin` makes its context; `end` logs its reply, and
+    returns the headers that every reply has. `begun` are the operations that begin here, by method
+    and path.
     """
 
     def __init__(
-        self, operations: Iterable[Operation], prefixes: Iterable[str], begin: Open, end: Close
+        self,
+        container: Container,
+        find: Find,
+        begin: Open,
+        end: Close,
+        begun: Mapping[tuple[str, bytes], Operation],
     ) -> None:
+        self._verifier, self._proxies = container.verifier, container.settings.trusted_proxies
+        self._find = find
         self._open = begin
         self._end = end
-        self._known = {
-            (method, (prefix + path).encode()): operation
-            for operation in operations
-            for method, path in [operation.line.split()]
-            for prefix in prefixes
-        }
+        self._begun = begun
+        self._second, self._wrong = 0, Counter[str]()  # Wrong tokens in it, by address.
 
-    def begin(self, scope: Scope, body: bytes) -> Pending | Reply | None:
-        """Check a request and begin its commit, or refuse it; None: a thread answers.
+    def owner(self, scope: Scope) -> Owner:
+        """Return whose turn a request takes: an organization or machine client, or an address.
+
+        What a token claims counts only once it has been verified: anybody could take the turns of
+        others.
+        """
+        claims = self._proven(scope)
+        return self._address(scope) if claims is None else _owner_of(claims)
+
+    def begin(self, scope: Scope, body: bytes) -> tuple[Owner, Pending | Reply | None]:
+        """Refuse a request, or begin its commit; None: it is for a thread, in that owner's queue.
 
         Called where nobody may wait. Raises WouldWait where it would have to, for what others may
         be reading already.
         """
-        operation = self._known.get((scope["method"], scope["raw_path"]))
-        if operation is None or len(body) > BODY_BYTES_MAX:
+        begun = self._begun.get((scope["method"], scope["raw_path"]))
+        try:
+            operation = begun or self._find(scope)
+        except HTTPException as error:
+            return None, self._asked(scope, b"", "-").refusal(error)
+        if operation is None or operation.group.scope is None:
+            return self._address(scope), None
+        claims = self._proven(scope) or self._enter(scope, operation)
+        if not isinstance(claims, Claims):
+            return self._address(scope), claims
+        if begun is None or len(body) > BODY_BYTES_MAX:
+            return _owner_of(claims), None
+        return _owner_of(claims), self._asked(scope, body, begun.route).begin(begun)
+
+    def _enter(self, scope: Scope, operation: Operation) -> Claims | Reply | None:
+        """Verify a token that is not known here, or refuse it; None: a thread must."""
+        address = self._address(scope)
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._wrong = second, Counter()
+        if _token_of(scope) is not None and self._wrong[address] >= WRONG_MAX:
             return None
-        asked = _Asked(self._open(environ_of(scope, body)), operation.line, self._end)
+        asked = self._asked(scope, b"", operation.route)
         before = CURRENT.set(asked.context)
         try:
-            asked.begin(operation.begin())
-        except (Refused, HTTPException) as error:
-            return asked.whole(told(error))
-        except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
-            asked.give_back()
+            return operation.enter()
+        except Unauthorized as error:
+            self._wrong[address] += 1
+            return asked.refusal(error)
+        except Exception:  # noqa: BLE001  # A thread gets the same error and answers.
             return None
-        except WouldWait:
-            asked.give_back()
-            raise
         finally:
             CURRENT.reset(before)
-        return asked
+
+    def _proven(self, scope: Scope) -> Claims | None:
+        token = _token_of(scope)
+        return None if token is None else self._verifier.proven(token)
+
+    def _address(self, scope: Scope) -> str:
+        peer = scope["client"][0] if scope["client"] else ""
+        if not self._proxies:
+            return _address_of(peer, "", 0)
+        named = (value for name, value in scope["headers"] if name == b"x-forwarded-for")
+        return _address_of(peer, b",".join(named).decode("latin-1"), self._proxies)
+
+    def _asked(self, scope: Scope, body: bytes, route: str) -> "_Asked":
+        context = self._open(environ_of(scope, body))
+        return _Asked(context, scope["method"], route, self._end)
+
+
+def _token_of(scope: Scope) -> str | None:
+    """Return the token of a request, if it has one that may be right."""
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    return bearer_of(given[0].decode("latin-1")) if len(given) == 1 else None
+
+
+def _owner_of(claims: Claims) -> Owner:
+    """Return the organization, or the client that may act for any: not that of its header."""
+    return claims.organization_id or claims.client_id
 
 
 class _Asked:
-    """A request that waits for its commit."""
+    """A request that the loop answers, perhaps after its commit."""
 
     answer: Callable[[Any], Answer]
     begun: Begun[Any]
 
-    def __init__(self, context: RequestContext, line: str, end: Close) -> None:
+    def __init__(self, context: RequestContext, method: str, route: str, end: Close) -> None:
         self.context = context
-        self._line = line
+        self._method, self._route = method, route
         self._end = end
 
-    def begin(self, commit: object) -> None:
-        """Do what comes before the commit that the function has returned."""
-        assert isinstance(commit, Commit), commit
-        self.answer, self.begun = commit.answer, commit.begin()
+    def begin(self, operation: Operation) -> "Pending | Reply | None":
+        """Do what comes before the commit that the function returns, or refuse; None: a thread."""
+        before = CURRENT.set(self.context)
+        try:
+            commit = operation.begin()
+            assert isinstance(commit, Commit), commit
+            self.answer, self.begun = commit.answer, commit.begin()
+        except (Refused, HTTPException) as error:
+            return self.whole(told(error))
+        except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
+            self.give_back()
+            return None
+        except WouldWait:
+            self.give_back()
+            raise
+        finally:
+            CURRENT.reset(before)
+        return self
+
+    def refusal(self, error: Exception) -> Reply:
+        """Return the reply that tells of an error."""
+        before = CURRENT.set(self.context)
+        try:
+            return self.whole(told(error))
+        finally:
+            CURRENT.reset(before)
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
         """Have it committed."""
@@ -120,7 +211,6 @@ class _Asked:
 
     def whole(self, reply: Written) -> Reply:
         body, status, headers = reply
-        method, route = self._line.split()
-        more = self._end(self.context, method, route, status)
+        more = self._end(self.context, self._method, self._route, status)
         sent = in_json(status, msgspec.json.encode(body), more)
         return sent._replace(headers=[*(headers or {}).items(), *sent.headers])

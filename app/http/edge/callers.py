@@ -20,7 +20,7 @@ def authenticate(scope: str) -> Caller:
     """Return the caller of this request; check its token, its organization, then its scope."""
     context = request_context()
     context.scope = scope
-    claims = _claims()
+    claims = claims_of_caller()
     caller = context.container.authorizer.authorize(
         claims.client_id,
         claims.organization_id,
@@ -47,7 +47,7 @@ def authenticate_machine(scope: str) -> str:
     """Return the machine-to-machine client of this request, whatever organization it names."""
     context = request_context()
     context.scope = scope
-    claims = _claims()
+    claims = claims_of_caller()
     context.container.authorizer.authorize_machine(
         claims.client_id, claims.organization_id, claims.scopes, scope
     )
@@ -59,12 +59,19 @@ def _authorization() -> str:
     return given
 
 
-def _claims() -> Claims:
+def claims_of_caller() -> Claims:
+    """Return the claims of the token of this request; raises Unauthorized without a valid one."""
     authorization = _authorization()
-    match = _BEARER.fullmatch(authorization)
-    if match is None:
+    token = bearer_of(authorization)
+    if token is None:
         raise Unauthorized(MALFORMED if _PRESENTED.match(authorization) else MISSING)
-    return container().verifier.verify(match[1])
+    return container().verifier.verify(token)
+
+
+def bearer_of(authorization: str) -> str | None:
+    """Return the token that a header presents, if it has the form of one."""
+    match = _BEARER.fullmatch(authorization)
+    return None if match is None else match[1]
 
 
 def challenge(refusal: Refused) -> dict[str, str]:

@@ -85,10 +85,11 @@ def refused(refusal: Refused) -> Told:
 
 def of_http(error: HTTPException) -> Told:
     """Tell of an error of the framework, keeping its `Allow`."""
-    kept = {name: value for name, value in error.get_headers() if name == "Allow"}
-    if kept:
-        return wrong_method(kept["Allow"]), kept
-    return problem_of_http(error), kept
+    for name, value in error.get_headers():
+        if name == "Allow":
+            methods = ", ".join(sorted(value.split(", ")))  # They come from a set.
+            return wrong_method(methods), {name: methods}
+    return problem_of_http(error), {}
 
 
 def unavailable(error: Exception) -> Told:

@@ -101,5 +101,7 @@ def oauth_body_of(problem: Problem) -> OAuthError:
     """Return a problem in the shape of the token endpoint."""
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return OAuthError(SERVER_ERROR, problem.message)
+    if problem.status == HTTPStatus.TOO_MANY_REQUESTS:
+        return OAuthError(SlowDown.code, problem.message)
     wrong_type = problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     return OAuthError(InvalidRequest.code, NOT_A_FORM if wrong_type else problem.message)

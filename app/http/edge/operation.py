@@ -16,7 +16,7 @@ from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
 from app.bootstrap.container import Container
-from app.http.edge.callers import authenticate, refuse_over_limit
+from app.http.edge.callers import authenticate, claims_of_caller, refuse_over_limit
 from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
@@ -39,6 +39,7 @@ from app.http.edge.replies import (
 )
 from app.http.edge.request import request_context, unknown_parameters
 from app.security.authorization import Caller
+from app.security.tokens import Claims
 from domain.cause import Cause
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
@@ -139,6 +140,7 @@ class Operation:
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
+    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
@@ -157,6 +159,16 @@ class Operation:
         self.group.operations.append(self)
         return view
 
+    def enter(self) -> Claims:
+        """Make the checks that come first: of the clock, without which no token can be judged.
+
+        Return the claims of the token; raises Unauthorized without a valid one.
+        """
+        context = request_context()
+        context.parameters, context.scope = self.parameters, self.group.scope
+        context.container.clock_check.refuse()
+        return claims_of_caller()
+
     def _inputs(self) -> Inputs:
         """Return a schema for each part of the request, in the order in which they are read."""
         kinds: Mapping[Location, type[Schema] | None] = {
@@ -168,12 +180,12 @@ class Operation:
 
     def _check(self, inputs: Inputs) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        load, known = self._loader(inputs), _names(inputs.get("query"))
+        load, self.parameters = self._loader(inputs), _names(inputs.get("query"))
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
             context = request_context()
-            context.parameters = known
+            context.parameters = self.parameters
             parts = context.container
             parts.clock_check.refuse()  # First, because no token can be judged by a wrong clock.
             caller = self.who(self.group.scope or "")
@@ -217,6 +229,11 @@ class Operation:
             refuse_over_limit()
 
         return load
+
+    @property
+    def route(self) -> str:
+        """Its path, with the names of what stands in it."""
+        return self.line.split()[1]
 
     @property
     def is_strict(self) -> bool:

@@ -245,7 +245,7 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     for a formula begins with an apostrophe, numbers too.
     """
     parts, wanted = given.parts, format_of(given.query.get("format"))
-    request_context().hold(parts.downloads.place(caller.organization_id))
+    request_context().hold(parts.downloads.slot(caller.organization_id))
     row = job_replies.whole(parts, given.found)
     return results_reply(parts, row, wanted, given.query.get("status"))
 

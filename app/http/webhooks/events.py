@@ -26,7 +26,7 @@ from app.security.authorization import Caller
 from app.watch.trouble import log_place
 from domain.errors import NotFound, Refused, ServiceUnavailable, ValidationFailed
 from domain.ids import derive_id
-from domain.places import Places
+from domain.limiter import Limiter
 from domain.webhooks.messages import OF_ENTRIES, PER_EVENT_MAX, TEST, TYPES
 from domain.webhooks.ports import message_id
 from projections.engine.consumer import PACE_S
@@ -142,7 +142,7 @@ class Waiters:
 
     def __init__(self, parts: Container) -> None:
         self._parts = parts
-        self._places = Places(WAITING_MAX, WAITING_OF_ONE_MAX, beyond_share="", full="")
+        self._places = Limiter(WAITING_MAX, WAITING_OF_ONE_MAX)
         self._lock = Lock()
         self._waiting: dict[Waiter, Callable[[], object]] = {}
         self._looking = False
@@ -151,7 +151,7 @@ class Waiters:
     def enter(self, waiter: "Waiter", tell: Callable[[], object]) -> bool:
         """Let it wait until it is told; False if too many wait."""
         with ExitStack() as stack, suppress(Refused):
-            stack.enter_context(self._places.place(waiter.organization_id))
+            stack.enter_context(self._places.slot(waiter.organization_id))
             with self._lock:
                 if not self._looking:
                     Thread(target=self._run, name="events", daemon=True).start()

@@ -55,6 +55,9 @@ LINE, BODY, TARGET, NAME = (
 # what else is no request: the status, and how the reason begins.
 REFUSED = {
     "a word too many": (b"GET / HTTP/1.1 more\r\n\r\n", 400, LINE),
+    "two spaces before the target": (get(b"Host: a", first=b"GET  /livez HTTP/1.1"), 400, LINE),
+    "two spaces behind the target": (get(b"Host: a", first=b"GET /livez  HTTP/1.1"), 400, LINE),
+    "another protocol": (get(b"Host: a", first=b"GET /livez RTSP/1.0"), 400, LINE),
     "HTTP/1.2": (get(b"Host: a", first=b"GET / HTTP/1.2"), 400, LINE),
     "HTTP/0.9": (b"GET /\r\n\r\n", 400, LINE),
     "NUL in the target": (get(b"Host: a", first=b"GET /\0 HTTP/1.1"), 400, LINE),
@@ -136,6 +139,14 @@ def test_what_is_no_request_is_refused_and_nothing_behind_it_is_one(port: int, t
     assert meta.keys() == {"timestamp", "response_time_ms", "request_id"}
     assert answer.headers["x-request-id"] == meta["request_id"]
     assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("first", [b"GET  /livez HTTP/1.1", b"GET /livez RTSP/1.0"])
+def test_the_line_of_a_later_request_is_read_as_strictly(port: int, first: bytes) -> None:
+    head = b"POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab"
+    found = received(port, ALIVE + head + get(b"Host: a", first=first) + ALIVE)
+    statuses = [b"HTTP/1.1 200 ", b"HTTP/1.1 405 ", b"HTTP/1.1 400 "]
+    assert re.findall(rb"HTTP/1\.1 [0-9]+ ", found) == statuses
 
 
 TAKEN = {

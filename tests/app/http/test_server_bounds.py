@@ -6,17 +6,19 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from threading import Event
-from typing import Any
+from typing import Any, cast
 from wsgiref.types import StartResponse
 
 import pytest
 
-from app.http import gateway, server
+from app.http import server
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.gateway import Gateway, OwnReplies
+from app.http.gateway import LIVEZ, Gateway, Loop, OwnReplies, Scope
 from app.http.server import Server
-from app.settings import HTTP_THREADS
+from app.http.threads import COMPUTING_MAX
+from app.settings import HTTP_THREADS, Settings
 from domain.cause import utc_now
 from tests.app.http.over_http import HOST, accepts, listeners, read_all, running
 from tests.installation import wait_until
@@ -36,14 +38,25 @@ READ_S = 1.0
 class Served:
     """A server in a thread; requests of `/wait` are answered when `go` is set, in two parts."""
 
-    def __init__(self, read_s: float = 20.0) -> None:
+    def __init__(self, read_s: float = 20.0, keep_alive_s: float = 75.0) -> None:
         self.go = Event()
         self.at_work = 0
         self.counted: list[object] = []
         opened, self.running = listeners(), ExitStack()
-        replies = OwnReplies(utc_now, count=lambda *each: self.counted.append(each))
-        made = Gateway(self._answer, replies, opened[0].getsockname(), many=False)
-        self.server = Server(opened, made, read_s, finish_s=10)
+        replies = OwnReplies(
+            utc_now, probes={LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each)
+        )
+        by_query = Loop(_owner, lambda scope, _: (_owner(scope), None))
+        self.gateway = Gateway(
+            self._answer, replies, opened[0].getsockname(), many=False, loop=by_query
+        )
+        settings = replace(
+            Settings.from_env({}),
+            request_read_s=cast("int", read_s),
+            keep_alive_s=cast("int", keep_alive_s),
+        )
+        self.open = list[int]()
+        self.server = Server(opened, self.gateway, settings, 10, self.open.append)
         self.port = self.running.enter_context(running(self.server))
 
     def close(self) -> None:
@@ -74,6 +87,10 @@ class Served:
         yield b"x" * LARGE_BYTES if environ["PATH_INFO"] == "/large" else b"second"
 
 
+def _owner(scope: Scope) -> object:
+    return scope["query_string"]
+
+
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Serve with bounds that are small enough to be met."""
@@ -89,8 +106,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Serve for clients that are cut off soon."""
     monkeypatch.setattr(server, "WRITE_S", READ_S)
-    monkeypatch.setattr(server, "KEEP_ALIVE_S", READ_S)
-    made = Served(READ_S)
+    made = Served(READ_S, READ_S)
     yield made
     made.close()
 
@@ -180,6 +196,30 @@ def test_what_is_at_work_at_the_end_is_answered(served: Served) -> None:
     served.running.close()
 
 
+def test_who_was_idle_at_the_end_has_a_second_in_which_he_is_answered(served: Served) -> None:
+    with ExitStack() as stack:
+        working, idle = served.connect(stack, WAIT), served.connect(stack, ALIVE)
+        wait_until(lambda: served.at_work == 1)
+        while not idle.recv(65_536).endswith(b'{"ok":true}'):
+            pass
+        served.server.stop()
+        wait_until(lambda: not accepts(served.port))
+        idle.sendall(QUICK)
+        answer = read_all(idle)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"\r\nconnection: close\r\n" in answer
+        served.go.set()
+        assert read_all(working).endswith(b"0\r\n\r\n")
+
+
+def test_open_connections_are_counted(served: Served) -> None:
+    with ExitStack() as stack:
+        for _ in range(3):
+            served.connect(stack, ALIVE)
+        wait_until(lambda: served.open[-1:] == [3])
+    wait_until(lambda: served.open[-1] == 0)
+
+
 def test_a_request_that_is_nearly_there_at_the_end_is_answered(served: Served) -> None:
     with ExitStack() as stack:
         working, half = served.connect(stack, WAIT), served.connect(stack, QUICK[:-2])
@@ -198,13 +238,19 @@ def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_li
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
-        for number in range(1, HTTP_THREADS + 1):
+        for number in range(1, COMPUTING_MAX + 1):
             served.connect(stack, WAIT)
             wait_until(lambda number=number: served.at_work == number)
-        monkeypatch.setattr(gateway, "WAITING_REQUESTS_MAX", 3)
-        waiting = [served.connect(stack, QUICK) for _ in range(3)]
+        monkeypatch.setattr(served.gateway._threads._computing, "places", 6)  # noqa: SLF001  # So few are filled.
+        quick = [QUICK.replace(b"quick", b"quick?%d" % number) for number in range(3)]
+        waiting = [served.connect(stack, quick[number % 2]) for number in range(6)]
         assert b'{"ok":true}' in read_all(served.connect(stack, ALIVE[:-2] + CLOSE))
-        named = [QUICK[:-2] + b"X-Request-Id: %s\r\n\r\n" % name for name in (b"first", b"second")]
+        own = read_all(served.connect(stack, quick[0][:-2] + CLOSE))
+        assert own.startswith(b"HTTP/1.1 429 ")
+        assert b"\r\nretry-after: 1\r\n" in own
+        named = [
+            quick[2][:-2] + b"X-Request-Id: %s\r\n\r\n" % name for name in (b"first", b"second")
+        ]
         refused = read_all(served.connect(stack, b"".join(named)))
         assert refused.startswith(b"HTTP/1.1 503 ")
         assert b"first" in refused

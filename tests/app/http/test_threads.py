@@ -1,119 +1,110 @@
-"""Threads beside the loop: few compute at once, and those that wait keep nobody from beginning."""
+"""Threads beside the loop: few compute at once, and those that rest keep nobody from beginning."""
 
-import asyncio
-import time
+from collections import Counter
 from collections.abc import Iterator
-from threading import Event, Lock, Thread, get_ident
+from contextlib import suppress
+from functools import partial
+from threading import Event, Lock
 
 import pytest
 
 from app.http import threads
-from app.http.threads import COMPUTING_MAX, Threads
+from app.http.threads import COMPUTING_MAX, RESTING_MAX, Threads
 from app.settings import HTTP_THREADS
+from domain.at_once import resting
+from domain.errors import RateLimited, ServiceUnavailable
+from domain.limiter import share_of
 from tests.servers.guard import wait_for
 
 PATIENCE_S = 20.0
-LOOKS = 5
+QUARTER = COMPUTING_MAX // 4
 
 
 class Calls:
-    """Calls that end when they are told, and how many of them run."""
+    """Calls that end when they are told, and how many of each owner run."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.threads = Threads(Calls._run)
-        self.running = self.ended = self.looks = 0
-        self._lock, self._go_on = Lock(), Event()
-        self._thread = Thread(target=self.loop.run_forever)
-        self._thread.start()
-
-    def submit(self, count: int) -> None:
-        for _ in range(count):
-            self.loop.call_soon_threadsafe(self.threads.submit, self, self.loop)
-
-    def finish(self, count: int) -> None:
-        """Let all end that have begun and will begin, and wait for so many."""
-        self._go_on.set()
-        assert wait_for(lambda: self.ended == count, PATIENCE_S)
-        self._go_on.clear()
+        self.threads = Threads()
+        self.running = Counter[str]()
         self.ended = 0
+        self._lock, self._go_on = Lock(), Event()
+
+    def submit(self, owner: str, count: int, *, rest: bool = False) -> None:
+        for _ in range(count):
+            self.threads.submit(owner, partial(self._run, owner, rest=rest))
+
+    def until(self, **running: int) -> None:
+        assert wait_for(lambda: +self.running == running, PATIENCE_S), self.running
+
+    def finish(self) -> None:
+        self._go_on.set()
 
     def close(self) -> None:
-        self._go_on.set()
+        self.finish()
         self.threads.stop()
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(PATIENCE_S)
-        self.loop.close()
 
-    def _run(self) -> None:
+    def _run(self, owner: str, *, rest: bool) -> None:
         with self._lock:
-            self.running += 1
+            self.running[owner] += 1
+        if rest:
+            with suppress(ZeroDivisionError), resting():
+                assert self._go_on.wait(PATIENCE_S)
+                raise ZeroDivisionError  # What is raised at rest is that of the call.
         assert self._go_on.wait(PATIENCE_S)
         with self._lock:
-            self.running -= 1
+            self.running[owner] -= 1
             self.ended += 1
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
+def calls() -> Iterator[Calls]:
     made = Calls()
-    look = threads.Threads._look  # noqa: SLF001  # The test counts the looks.
-
-    def noted(self: Threads[Calls], loop: asyncio.AbstractEventLoop) -> None:
-        look(self, loop)
-        made.looks += 1
-
-    monkeypatch.setattr(threads.Threads, "_look", noted)
     yield made
     made.close()
 
 
-def test_one_more_begins_for_each_that_waits(calls: Calls) -> None:
-    calls.submit(HTTP_THREADS + 1)
-    assert wait_for(lambda: calls.running == HTTP_THREADS, PATIENCE_S)
-    assert calls.threads.waiting == 1
-    calls.finish(HTTP_THREADS + 1)
+def test_of_those_that_compute_a_quarter_is_for_one_owner_while_others_come(calls: Calls) -> None:
+    calls.submit("other", 1)
+    calls.submit("crowd", 100)
+    calls.until(other=1, crowd=QUARTER)
+    calls.submit("quiet", 1)
+    calls.until(other=1, crowd=QUARTER, quiet=1)
+    calls.finish()
+    assert wait_for(lambda: calls.ended == 102, PATIENCE_S)
 
 
-def test_of_those_that_compute_only_a_few_run(
-    calls: Calls, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waited = 3 * COMPUTING_MAX
-    calls.submit(waited)
-    assert wait_for(lambda: calls.running == waited, PATIENCE_S)
-    calls.finish(waited)
-    monkeypatch.setattr(threads._Worker, "waits", lambda _: False)  # noqa: SLF001  # As if all computed.
-    # Those that were let in while others waited are taken back, each at the end of its call.
-    calls.submit(waited + 1)
-    looks = calls.looks
-    assert wait_for(lambda: calls.looks > looks, PATIENCE_S)
-    calls.finish(waited + 1)
-    calls.submit(waited)
-    looks = calls.looks
-    assert wait_for(lambda: calls.looks >= looks + LOOKS, PATIENCE_S)
-    assert calls.running == COMPUTING_MAX
-    calls.finish(waited)
+def test_few_compute_in_all(calls: Calls) -> None:
+    for number in range(COMPUTING_MAX + 3):
+        calls.submit(f"owner-{number}", 1)
+    assert wait_for(lambda: calls.running.total() == COMPUTING_MAX, PATIENCE_S)
+    calls.finish()
+    assert wait_for(lambda: calls.ended == COMPUTING_MAX + 3, PATIENCE_S)
 
 
-def test_a_thread_waits_while_its_processor_time_stands_still() -> None:
-    workers, stop, go_on = list[threads._Worker](), Event(), Event()  # noqa: SLF001  # Of this test.
+def test_who_rests_lets_others_begin_and_takes_half_of_the_threads_for_it(calls: Calls) -> None:
+    half = share_of(RESTING_MAX)
+    calls.submit("other", 1)
+    calls.submit("crowd", HTTP_THREADS, rest=True)
+    calls.until(other=1, crowd=half + QUARTER)
+    calls.submit("second", HTTP_THREADS, rest=True)
+    calls.until(other=1, crowd=half + QUARTER, second=half + QUARTER)
+    calls.submit("quiet", 1)
+    calls.until(other=1, crowd=half + QUARTER, second=half + QUARTER, quiet=1)
+    calls.finish()
+    assert wait_for(lambda: calls.ended == 2 * HTTP_THREADS + 2, PATIENCE_S)
 
-    def work() -> None:
-        clock = time.pthread_getcpuclockid(get_ident())
-        workers.append(threads._Worker(clock, is_busy=True))  # noqa: SLF001  # As above.
-        while not stop.is_set():
-            pass
-        assert go_on.wait(PATIENCE_S)
 
-    thread = Thread(target=work)
-    thread.start()
-    assert wait_for(lambda: bool(workers), PATIENCE_S)
-    [worker] = workers
-    spent_s = worker.spent_s
-    assert wait_for(lambda: not worker.waits() and worker.spent_s > spent_s, PATIENCE_S)
-    stop.set()
-    assert wait_for(worker.waits, PATIENCE_S)
-    worker.is_busy = False
-    assert not worker.waits(), "it has nothing to do"
-    go_on.set()
-    thread.join(PATIENCE_S)
+def test_more_than_may_wait_are_refused_first_the_one_who_sends_them(calls: Calls) -> None:
+    half = share_of(threads.WAITING_MAX)
+    calls.submit("other", 1)
+    calls.submit("crowd", QUARTER + half)
+    with pytest.raises(RateLimited):
+        calls.submit("crowd", 1)
+    calls.submit("second", QUARTER + half)
+    with pytest.raises(ServiceUnavailable):
+        calls.submit("third", 2 * COMPUTING_MAX)
+
+
+def test_where_no_thread_of_the_server_runs_rest_is_nothing() -> None:
+    with resting():
+        pass

@@ -4,13 +4,16 @@ What a lookup costs is the processor time of every process: web, followers, brok
 plain service runs in one process and in two, each with the pool of connections that costs it least.
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import psycopg
 
 from app.bootstrap.container import Container
@@ -19,7 +22,7 @@ from app.settings import Settings
 from domain.accounts.organization import SCOPES
 from tests.bench.engine import on_postgres, peer_database_url
 from tests.bench.installation import environment
-from tests.bench.load import Load
+from tests.bench.load import LOAD_S_MAX, Load
 from tests.bench.numbers import real_numbers
 from tests.bench.partners import Partner, new_partner
 from tests.bench.peers import plain_tables
@@ -89,6 +92,28 @@ class Installation:
         each = CONNECTIONS if kind.organizations == 1 else 1
         tokens = self._tokens[: kind.organizations] * each
         return Load(HOST, port, duration_s, tokens, self._paths, kind.keyed, per_s)
+
+    def quiet(self, port: int, duration_s: float) -> Load:
+        """Return the load of one client of an organization that does nothing else: lookups."""
+        return Load(HOST, port, duration_s, self._tokens[:1], self._paths)
+
+    @property
+    def token_of_crowd(self) -> str:
+        return self._tokens[1]
+
+    def crowd(self, count: int, port: int, path: str, **more: Any) -> Load:
+        """Return the load of many connections of another organization, until it is ended."""
+        facts = {"method": "GET", "of_strangers": True, **more}
+        return Load(HOST, port, LOAD_S_MAX, [self.token_of_crowd] * count, [path], **facts)
+
+    def strangers(self, count: int, port: int, path: str, *, forged: bool = False) -> Load:
+        """Return the same of strangers: without a token, or each with another wrong one."""
+        head, _, signature = self.token_of_crowd.split(".")
+        claims = ({"sub": "cl_x", "client_id": "cl_x", "jti": str(each)} for each in range(count))
+        payloads = [urlsafe_b64encode(msgspec.json.encode(each)).decode() for each in claims]
+        tokens = [f"{head}.{each.rstrip('=')}.{signature}" for each in payloads]
+        tokens = tokens if forged else [""] * count
+        return Load(HOST, port, LOAD_S_MAX, tokens, [path], method="GET", of_strangers=True)
 
     def readers(self, count: int, port: int, duration_s: float) -> Load:
         """Return the load of so many clients that read their wallets, in threads of Flask."""

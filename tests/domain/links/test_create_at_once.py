@@ -17,10 +17,10 @@ from domain.errors import (
     Refused,
     ValidationFailed,
 )
+from domain.limiter import share_of
 from domain.links.create import LinkRequest, Quote
 from domain.links.failing import BoundFailure
 from domain.links.link import Link, Stage
-from domain.places import share_of
 from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import PLACES, Buyer, NewBuyer
 from tests.installation import SetClock

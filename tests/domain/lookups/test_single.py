@@ -119,8 +119,8 @@ def test_paid_lookups_under_way_are_bounded(
 ) -> None:
     asker = Asker(installation, provider)
     bound = asker.process.single_lookup.in_flight
-    monkeypatch.setattr(bound, "_limit", 1)
-    monkeypatch.setattr(bound, "_wait_s", 0.01)
+    monkeypatch.setattr(bound, "share", 1)
+    monkeypatch.setattr(bound, "wait_s", 0.01)
     refusals: list[RateLimited] = []
 
     def ask_again() -> None:

@@ -1,0 +1,151 @@
+"""The limiter: who may go on now, who waits, and whose turn is next; for all and for each owner.
+
+An owner is whoever must not hold up the others, such as an organization. None stands for ourselves,
+who are never refused a place in the queue.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from itertools import islice
+from threading import Lock
+from typing import Any
+
+from domain.at_once import resting
+from domain.errors import RateLimited, ServiceUnavailable
+
+MIXED_S = 1.0  # So long after another owner came last an owner is not alone.
+
+Owner = Hashable
+Go = Callable[[], object]
+
+
+def share_of(total: int) -> int:
+    """Return how many of these slots, places or threads one owner may have: half of them."""
+    return max(1, total // 2)
+
+
+@dataclass(eq=False)
+class Limiter:
+    """Slots, of which an owner has at most its share; who finds none waits in a queue of its owner.
+
+    The queues are served in turn. They have `places` together, half of them for one owner; without
+    places nobody waits. `alone` is the share of an owner while no other one comes or waits.
+    `beyond_share` and `full` are the texts of refusals. `shown` is entered while `slot` has one.
+    """
+
+    total: int
+    share: int
+    alone: int = 0  # 0: no more than the share.
+    places: int = 0
+    wait_s: float = 0.0  # For a slot, at most.
+    beyond_share: str = ""
+    full: str = ""
+    shown: Callable[[], AbstractContextManager[object]] = nullcontext
+    _count: int = field(default=0, init=False)  # Of all that run.
+    _running: Counter[Owner] = field(default_factory=Counter, init=False)
+    _queues: dict[Owner, deque[Go]] = field(default_factory=dict, init=False)  # Next turn first.
+    _waiting: int = field(default=0, init=False)
+    _last: tuple[Owner, float] = field(default=(None, -MIXED_S), init=False)  # Who came, when.
+    _mixed_until_s: float = field(default=0.0, init=False)
+    _lock: Any = field(default_factory=Lock, init=False)
+
+    def require_share(self, owner: Owner) -> None:
+        """Raise RateLimited if the owner has its whole share now."""
+        if self._running[owner] >= self.share:
+            raise RateLimited(self.beyond_share)
+
+    def enter(self, owner: Owner, go: Go) -> bool:
+        """Take a slot, or a place in the queue: then `go` is called as soon as the slot is there.
+
+        Returns whether there was one. Raises RateLimited beyond the share of slots or places,
+        ServiceUnavailable if all are taken. Who is refused has taken nothing.
+        """
+        with self._lock:
+            before, came_s = self._last
+            if owner != before:
+                self._mixed_until_s = came_s + MIXED_S
+            self._last = owner, time.monotonic()
+            queue = self._queues.get(owner)
+            if queue is None and self._count < self.total and self._has_share(owner):
+                self._count_up(owner, 1)
+                return True
+            if not self.places:
+                self.require_share(owner)
+            elif queue is not None and owner is not None and len(queue) >= share_of(self.places):
+                raise RateLimited(self.beyond_share)
+            if self._waiting >= self.places and (owner is not None or not self.places):
+                raise ServiceUnavailable(self.full)
+            self._queues.setdefault(owner, deque()).append(go)
+            self._waiting += 1
+            return False
+
+    def take(self, owner: Owner) -> None:
+        """Take a slot even if there is none: for who had one, and gave it back for a while."""
+        with self._lock:
+            self._count_up(owner, 1)
+
+    def leave(self, owner: Owner) -> None:
+        """Give a slot back; those whose turn it is take it."""
+        with self._lock:
+            self._count_up(owner, -1)
+            due = [*self._due()]
+        for go in due:
+            go()
+
+    @contextmanager
+    def slot(self, owner: Owner) -> Iterator[None]:
+        """Have a slot during the block, after `wait_s` at most; raises as `enter` does."""
+        turn = Lock()
+        turn.acquire()
+        if not self.enter(owner, turn.release):
+            with resting():
+                in_time = turn.acquire(timeout=self.wait_s)
+            if not in_time and self._withdraw(owner, turn.release):
+                raise RateLimited(self.beyond_share)
+        try:
+            with self.shown():
+                yield
+        finally:
+            self.leave(owner)
+
+    def _has_share(self, owner: Owner) -> bool:
+        running = self._running[owner]
+        if running < self.share or running >= self.alone:
+            return running < self.share
+        others_wait = len(self._queues) > (owner in self._queues)
+        return not others_wait and time.monotonic() >= self._mixed_until_s
+
+    def _count_up(self, owner: Owner, by: int) -> None:
+        self._count += by
+        self._running[owner] += by
+        if not self._running[owner]:
+            del self._running[owner]
+
+    def _due(self) -> Iterator[Go]:
+        """Yield what goes on now, of each owner in turn; each has its slot."""
+        while self._count < self.total:
+            owners = [*islice(filter(self._has_share, self._queues), 1)]
+            if not owners:
+                return
+            self._count_up(owners[0], 1)
+            yield self._pop(owners[0], self._queues[owners[0]][0])
+
+    def _withdraw(self, owner: Owner, go: Go) -> bool:
+        """Wait no longer; False: the slot has come just now."""
+        with self._lock:
+            is_there = go in self._queues.get(owner, ())
+            if is_there:
+                self._pop(owner, go)
+            return is_there
+
+    def _pop(self, owner: Owner, go: Go) -> Go:
+        """Take out of the queue of an owner, whose next turn comes behind all others."""
+        queue = self._queues.pop(owner)
+        queue.remove(go)
+        self._waiting -= 1
+        if queue:
+            self._queues[owner] = queue
+        return go
