@@ -396,7 +396,8 @@ class Settings:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> Self:
-        """Read every setting; raises WrongSetting for the first wrong one."""
+        """Read every setting; raises WrongSetting for the first wrong one, or a misspelt name."""
+        _refuse_misspelt([name_of(each.name) for each in fields(cls)], environment)
         values: dict[str, Any] = {}
         for each in fields(cls):
             text = _text_of(each, environment).strip() or each.metadata["default"]
@@ -525,6 +526,34 @@ class Settings:
             }
             for each in fields(self)
         ]
+
+
+def _refuse_misspelt(names: list[str], environment: Mapping[str, str]) -> None:
+    """Refuse what is within two edits of a name, or of its name with _FILE; of a short one, one.
+
+    Two edits of four letters would make HOST of HOME. Other programs have names of their own.
+    """
+    known = {name: {*name} for name in (*names, *(f"{name}_FILE" for name in names))}
+    for given in environment.keys() - known.keys():
+        letters = {*given}
+        for name, its in known.items():
+            edits = min(2, (len(name) - 1) // 2)
+            if len(letters ^ its) <= 2 * edits and _is_like(given, name, edits):
+                message = f"{given} is no setting; {name} is"
+                raise WrongSetting(message)
+
+
+def _is_like(given: str, name: str, edits: int) -> bool:
+    """Tell whether so many insertions, deletions and replacements make one text of the other."""
+    if abs(len(given) - len(name)) > edits:
+        return False
+    same = next((at for at, (a, b) in enumerate(zip(given, name, strict=False)) if a != b), None)
+    if same is None:  # One begins with the other.
+        return True
+    a, b = given[same:], name[same:]
+    return edits > 0 and any(
+        _is_like(*each, edits - 1) for each in ((a[1:], b[1:]), (a[1:], b), (a, b[1:]))
+    )
 
 
 def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:

@@ -25,5 +25,8 @@ SQL
 # Users of containers read them, each mounted alone; on this machine nobody else gets past secrets/.
 chmod 444 "$draft"/*
 mkdir -m 755 "$draft/settings"
-[ -e settings.env ] || echo "# NAME=value; docker compose run --rm web settings lists all." >settings.env
+[ -e settings.env ] || cat >settings.env <<SETTINGS
+# NAME=value; docker compose run --rm web settings lists all.
+PUBLIC_URL=http://localhost:8080
+SETTINGS
 mv "$draft" secrets

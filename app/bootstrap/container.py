@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from inspect import signature
@@ -38,6 +39,7 @@ from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.sandbox import LOOKUP, Sandbox
 from app.bootstrap.schema import OwnTables
+from app.bootstrap.shared_settings import NAMES, SharedSettings
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
@@ -313,6 +315,7 @@ class Container:
 
     vault = part(lambda c: PersonalKeys(c.databases.keys))
     notes = part(lambda c: Notes(c.databases.keys))
+    shared_settings = part(lambda c: SharedSettings(c.notes, c.settings, c.role))
     checkpoint_store = part(lambda c: CheckpointStore(c.databases.keys))
     webhook_deliveries = part(lambda c: Deliveries(c.views))  # Beside its planner's position.
     reading_turns = part(lambda c: ReadingTurns(c.stores))
@@ -439,7 +442,7 @@ class Container:
     # Money and the catalogue.
 
     # The only writer of wallets in this process.
-    committer = part(lambda c: Committer(c.log, c.persistence.turns(), c.refuse_at_rest))
+    committer = part(lambda c: Committer(c.log, c.refuse_at_rest))
     currency = made(Currency, code="settings.currency")
     prices = made(Prices, setting_micros="settings.price_per_lookup_micros")
     accounts = made(Accounts)
@@ -822,6 +825,12 @@ class Container:
         return datetime.fromisoformat(noted[0].value) if noted else None
 
     # Start and end.
+
+    def use_recorded_settings(self) -> None:
+        """Take what all processes share from the database, as commands do."""
+        recorded = self.shared_settings.recorded()
+        known: Any = {name.lower(): recorded[name] for name in NAMES if name in recorded}
+        self.settings = replace(self.settings, **known)
 
     def check_settings(self) -> None:
         """Make the parts that check a setting themselves, such as a table or a URL.

@@ -90,6 +90,8 @@ def rotate(session: Session, kind: Kind) -> Row:
     """
     container = session.container
     has_log = container.persistence.exists() and is_migrated(container)
+    if has_log:
+        container.use_recorded_settings()
     return _renew(container, kind, session.cause if has_log else None)
 
 

@@ -143,6 +143,7 @@ def installation(on: State, load_settings: Callable[[], Settings]) -> Iterator[C
         try:
             if on != "anything":
                 _require_tables(container, same_log=on == "migrated")
+                container.use_recorded_settings()
             yield container
         except (*DATABASE_ERRORS, container.persistence.error) as error:
             line = _database_line(error, container.persistence.place)

@@ -120,7 +120,8 @@ def readyz() -> Response:
     away, no_keys = _missing_log(), missing_keys(container())
     failed, old = _read_models() if away is None else ([], away)
     wrong_clock = container().clock_check.reason()
-    missing = [each for each in (old, no_keys, wrong_clock) if each is not None]
+    other = container().shared_settings.difference() if away is None else None
+    missing = [each for each in (old, no_keys, wrong_clock, other) if each is not None]
     readiness = Readiness(
         ok=not missing,
         database=away is None,

@@ -50,7 +50,7 @@ def listen(
     if not settings.metrics_port:
         return None
     needs: dict[str, Need] = {
-        "database": lambda: what_is_missing(lives.now),
+        "database": lambda: what_is_missing(lives.now) or lives.now.shared_settings.difference(),
         "clock": lambda: lives.now.clock_check.reason(),  # noqa: PLW0108  # `now` changes.
         **others,
     }

@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.hold import HELD
+from app.bootstrap.shared_settings import KEPT
 from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, sync, write_file
 from app.security.keys import PEPPER, WEBHOOK_KEY, fingerprint
@@ -176,6 +177,9 @@ def restore(
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
     container.notes.replace("hold", HELD, container.clock())
+    shared = container.shared_settings.recorded()
+    kept = {name: value for name, value in shared.items() if name in KEPT}
+    container.shared_settings.record(kept, container.clock())
     parts = (container.log, container.views, container.positions, container.models)
     report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
     return Restored(report, warnings)

@@ -46,6 +46,7 @@ def examine(container: Container) -> list[Finding]:
         return [*found, Finding("database", "fault", missing)]
     if _has_demo(container):  # `serve --demo` sets one for itself.
         found = [each for each in found if each.check != "base plan"]
+    found += _tried("settings", container.shared_settings.require)
     checks = [_hold, _keys, _operators, _approvals, _clock, _work, _webhooks]
     checks += [_months, _providers, _trials, _data, _checkpoints]
     return [*found, *(each for check in checks for each in check(container))]

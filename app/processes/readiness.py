@@ -36,6 +36,7 @@ def wait_until_ready(container: Container, stop: Event) -> bool:
     is_ready = _wait(lambda: what_is_missing(container) or check(), stop)
     if is_ready:
         container.currency.check()
+        container.shared_settings.agree(container.clock())
         set_micros = container.settings.price_per_lookup_micros
         if set_micros is not None and not container.hold.is_on:  # Its log stays as it is.
             container.prices.begin(set_micros, Cause(container.clock(), "start"))

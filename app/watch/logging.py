@@ -12,11 +12,12 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from inspect import signature
 from types import TracebackType
-from typing import Any, Literal, TextIO, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from dramatiq import Broker, Middleware
@@ -28,15 +29,8 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 # These log each request or message at INFO; our own lines say more.
-QUIET = (
-    "app.adapters.postgres.pool",
-    "dramatiq",
-    "eventsourcing",
-    "pika",
-    "psycopg",
-    "sqlalchemy",
-    "werkzeug",
-)
+QUIET = ["app.adapters.postgres.pool", "eventsourcing", "werkzeug"]
+QUIET += ["dramatiq", "pika", "psycopg", "sqlalchemy"]
 DEPTH_MAX = 4  # Of lists and objects in a field.
 INTEGER_END = 10**17  # Longer numbers may be an ICCID.
 
@@ -185,12 +179,8 @@ def without_values(text: str) -> str:
     """Drop the lines of a traceback in which a database shows values."""
     kept, dropping = [], False
     for line in text.splitlines():
-        if _VALUES.match(line):
-            dropping = True
-        elif _OTHERS.match(line):
-            dropping = False
-        if not dropping:
-            kept.append(line)
+        dropping = bool(_VALUES.match(line)) or (dropping and not _OTHERS.match(line))
+        kept += [] if dropping else [line]
     return "\n".join(kept)
 
 
@@ -208,11 +198,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class _Formatter(logging.Formatter):
-    def formatException(  # noqa: N802  # The name is the library's.
-        self,
-        ei: tuple[type[BaseException], BaseException, TracebackType | None]
-        | tuple[None, None, None],
-    ) -> str:
+    def formatException(self, ei: Any) -> str:  # noqa: N802  # The name is the library's.
         try:
             return mask(without_values(super().formatException(ei)))
         except Exception:  # noqa: BLE001  # As in `message_of`.
@@ -223,12 +209,9 @@ class JsonFormatter(_Formatter):
     """One JSON object per line; everything in `extra` becomes a field."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": mask(message_of(record)),
-        }
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": at, "level": record.levelname.lower(), "logger": record.name}
+        line["message"] = mask(message_of(record))
         fields = {_name(name): _clean(value) for name, value in fields_of(record).items()}
         line = line | fields | line  # No field replaces one of these four.
         if record.exc_info:
@@ -244,8 +227,7 @@ class TextFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
         fields = [f"{name}={_clean(value)}" for name, value in fields_of(record).items()]
-        line = f"{at} {record.levelname:<7} {mask(message_of(record))}"
-        text = " ".join([line, *fields])
+        text = " ".join([f"{at} {record.levelname:<7} {mask(message_of(record))}", *fields])
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
@@ -268,12 +250,9 @@ def _clean(value: Any, depth: int = 0) -> Any:
     """Return a value that JSON can hold and that contains nothing forbidden."""
     if isinstance(value, str):
         return mask(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, int) and abs(value) < INTEGER_END:
-        return value
+    if isinstance(value, float | int | None):
+        fits = math.isfinite(value) if isinstance(value, float) else abs(value or 0) < INTEGER_END
+        return value if fits else mask(_text(value))
     if isinstance(value, Mapping) and depth < DEPTH_MAX:
         return {mask(_text(k)): _clean(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple) and depth < DEPTH_MAX:
@@ -288,14 +267,17 @@ def _text(value: Any) -> str:
         return type(value).__name__
 
 
-class _Handler(logging.StreamHandler[TextIO]):
+class _Handler(logging.StreamHandler[Any]):
     def handle(self, record: logging.LogRecord) -> bool:
         """Queue the line without a lock; a fatal one is waited for."""
         if not self.filter(record):
             return False
         try:
             line = self.format(record) + self.terminator
-            cast("Lines", self.stream).write(line, must=record.levelno >= logging.CRITICAL)
+            if isinstance(self.stream, Lines):
+                self.stream.write(line, must=record.levelno >= logging.CRITICAL)
+            else:
+                self.stream.write(line)
         except Exception:  # noqa: BLE001  # As the library does.
             self.handleError(record)
         return True
@@ -325,8 +307,8 @@ def configure_logging(
     logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     for name in ("stdout", "stderr"):
-        if (stream := getattr(sys, name)) is not None:  # It may have been closed.
-            setattr(sys, name, Lines(stream))
+        with suppress(AttributeError, OSError):  # It is closed, or no file.
+            setattr(sys, name, Lines(getattr(sys, name)))
     handler = _Handler(sys.stderr)
     handler.addFilter(add_work)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())

@@ -23,6 +23,7 @@ Subject = Literal[
     "hold",
     "alive",
     "counters",
+    "settings",
 ]
 
 

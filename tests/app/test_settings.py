@@ -30,6 +30,39 @@ def test_what_nobody_asked_for_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("RATE_LIMIT_PER_MINUT", "RATE_LIMIT_PER_MINUTE"),
+        ("RATE_LIMITS_PER_MINUTES", "RATE_LIMIT_PER_MINUTE"),
+        ("TWILIO_AUTH_TOKN_FILE", "TWILIO_AUTH_TOKEN_FILE"),
+        ("CURRENYC", "CURRENCY"),
+        ("DATABASE_URI", "DATABASE_URL"),
+        ("HOSTS", "HOST"),
+        ("PUBLICURL_FILE", "PUBLIC_URL_FILE"),
+        ("ISSUER_", "ISSUER"),
+    ],
+)
+def test_a_misspelt_name_is_refused_with_the_one_that_is_meant(wrong: str, meant: str) -> None:
+    with pytest.raises(WrongSetting) as refused:
+        Settings.from_env({"PATH": "/bin", wrong: "a secret"})
+    assert str(refused.value) == f"{wrong} is no setting; {meant} is"
+
+
+OTHERS = """
+DATABASE_PORT BROKER_SERVICE_HOST BROKER_PORT_5672_TCP_ADDR OWNER_DATABASE_URL HOME PWD USER
+TERM SHELL MAIL PGHOST PGPORT PGUSER HOSTNAME USERNAME LOGNAME LANG LC_ALL TZ CI PATH
+PORTS_OF_CALL DATABASE_NAME AUTH_PORT BASE_DIR METRICS_SERVICE_PORT OTEL_SERVICE_NAME
+WEB_CONCURRENCY TMPDIR HTTP_PROXY HTTPS_PROXY NO_PROXY AWS_REGION POSTGRES_PASSWORD_FILE
+RABBITMQ_NODE_PORT EDITOR PAGER
+"""
+
+
+@pytest.mark.parametrize("name", OTHERS.split())
+def test_names_of_other_programs_are_left_alone(name: str) -> None:
+    assert Settings.from_env({name: "tcp://10.0.0.1:5432"}) == DEFAULTS
+
+
+@pytest.mark.parametrize(
     ("name", "text", "value"),
     [
         ("PRICE_PER_LOOKUP", "0.005", 5_000),

@@ -80,6 +80,7 @@ MEANINGS = {
     "more": "the other plans of a link that was issued elsewhere",
     "name": "of the thing; no account",
     "network": "whose it is; left out: `simulated`",
+    "notices": "what the traveller must know of the plan; left out: nothing",
     "order_reference": "what the network calls the order",
     "organization_id": "whose it is",
     "origin": "what checkpoints call the log",

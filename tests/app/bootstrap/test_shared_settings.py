@@ -1,0 +1,161 @@
+"""What all processes of an installation share is recorded by the first; the others compare."""
+
+from pathlib import Path
+
+import pytest
+
+from app.bootstrap.container import Container
+from app.processes.background import listen
+from app.processes.lives import Lives
+from app.settings import WrongSetting
+from tests.app.cli.shell import Shell
+from tests.app.http.over_http import send
+from tests.servers.running import free_port
+
+ONE, TWO = "https://one.example", "https://two.example"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """An installation beside a broker."""
+    made = Shell(tmp_path).having(BROKER_URL="amqp://127.0.0.1:1", PUBLIC_URL=ONE)
+    made.run("migrate")
+    return made
+
+
+def start(shell: Shell, role: str) -> Container:
+    """Start a process as far as it compares."""
+    container = shell.container()
+    container.role = role
+    try:
+        container.shared_settings.agree(container.clock())
+    finally:
+        container.close()
+    return container
+
+
+def refusal(shell: Shell, role: str) -> str:
+    with pytest.raises(WrongSetting) as refused:
+        start(shell, role)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("PUBLIC_URL", TWO, f"TOKEN_ISSUER (from PUBLIC_URL) is {TWO} here and {ONE} for all"),
+        ("AUTH_URL", TWO, f"TOKEN_ISSUER (from AUTH_URL) is {TWO} here and {ONE} for all"),
+        ("TOKEN_ISSUER", TWO, f"TOKEN_ISSUER (from TOKEN_ISSUER) is {TWO} here and {ONE} for all"),
+        ("TOKEN_AUDIENCE", "other", "TOKEN_AUDIENCE is other here and carrier-links for all"),
+        ("CURRENCY", "EUR", "CURRENCY is EUR here and USD for all"),
+        ("TOKEN_ALGORITHM", "RS256", "TOKEN_ALGORITHM is RS256 here and ES256 for all"),
+        ("PATH_PREFIX", "/api", "PATH_PREFIX is /api here and empty for all"),
+    ],
+)
+def test_a_process_that_differs_does_not_start_and_says_in_what(
+    shell: Shell, name: str, value: str, told: str
+) -> None:
+    start(shell, "web")
+    for role in ("web", "worker", "dispatcher", "clock"):
+        start(shell, role)
+        assert refusal(shell.having(**{name: value}), role).startswith(f"{told}: ")
+
+
+def test_the_address_of_a_web_without_public_url_is_an_issuer_and_that_of_a_worker_is_not(
+    shell: Shell,
+) -> None:
+    unset = shell.having(PUBLIC_URL="")
+    start(unset.having(PORT="5100"), "worker")
+    start(unset.having(PORT="5000"), "web")
+    start(unset.having(PORT="5200"), "worker")
+    told = refusal(unset.having(PORT="5001"), "web")
+    assert told.startswith(
+        "TOKEN_ISSUER (from HOST and PORT, as PUBLIC_URL is not set) is http://127.0.0.1:5001 here "
+        "and http://127.0.0.1:5000 for all: "
+    )
+
+
+def test_two_processes_that_differ_do_not_both_begin(shell: Shell) -> None:
+    one, two = shell.container(), shell.having(PUBLIC_URL=TWO).container()
+    assert one.shared_settings.recorded() == two.shared_settings.recorded() == {}
+    one.shared_settings.agree(one.clock())
+    with pytest.raises(WrongSetting):
+        two.shared_settings.agree(two.clock())
+    for each in (one, two):
+        each.close()
+
+
+def test_who_adopts_other_values_makes_those_that_run_unready(shell: Shell) -> None:
+    start(shell, "web")
+    port = free_port()
+    running = shell.having(METRICS_PORT=str(port)).container()
+    running.role = "worker"
+    server = listen(Lives(running), "projector")
+    assert server is not None
+    ready = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"
+    assert send(port, ready).status == 200
+    wanted = shell.having(PUBLIC_URL=TWO, TOKEN_AUDIENCE="other")
+    changed = {row["setting"]: row for row in wanted.json("settings", "adopt")["data"]}
+    assert changed["TOKEN_ISSUER"] == {"setting": "TOKEN_ISSUER", "before": ONE, "recorded": TWO}
+    assert changed["CURRENCY"]["before"] == changed["CURRENCY"]["recorded"] == "USD"
+    reply = send(port, ready)
+    assert reply.status == 503
+    (missing,) = reply.json()["missing"]
+    assert f"is {ONE} here and {TWO} for all; TOKEN_AUDIENCE is carrier-links here" in missing
+    server.close()
+    running.close()
+    start(wanted, "web")
+    assert "settings adopt" in refusal(shell, "worker")
+    faults = [
+        each for each in shell.json("doctor", status=1)["data"] if "for all" in each["message"]
+    ]
+    assert [each["check"] for each in faults] == ["settings"]
+
+
+def test_an_issuer_that_is_not_set_is_not_adopted_and_no_currency_but_that_of_the_log(
+    shell: Shell,
+) -> None:
+    start(shell, "web")
+    shell.run("wallet", "open", shell.new_organization("--no-wallet"))
+    shell.having(PUBLIC_URL="", PATH_PREFIX="/api").run("settings", "adopt")
+    start(shell.having(PATH_PREFIX="/api"), "web")
+    assert "USD" in shell.having(CURRENCY="EUR").refusal("settings", "adopt")
+
+
+def test_commands_use_what_is_recorded(shell: Shell) -> None:
+    start(shell, "web")
+    other = shell.having(TOKEN_ALGORITHM="RS256", CURRENCY="EUR", PUBLIC_URL=TWO)
+    organization = other.new_organization()
+    assert other.json("wallet", "show", organization)["currency"] == "USD"
+    other.run("keys", "rotate", "signing")
+    assert {key.algorithm for key in shell.container().keys.current().values()} == {"ES256"}
+
+
+def test_one_process_alone_adopts_its_settings(shell: Shell) -> None:
+    start(shell, "web")
+    alone = shell.having(BROKER_URL="memory://", PUBLIC_URL=TWO)
+    start(alone, "serve")
+    assert ONE in refusal(shell, "web")
+    assert shell.container().shared_settings.recorded()["TOKEN_ISSUER"] == TWO
+
+
+def test_a_restored_copy_has_issuer_audience_and_prefix_of_its_own(
+    shell: Shell, tmp_path: Path
+) -> None:
+    start(shell, "web")
+    shell.run("keys", "rotate", "signing")
+    shell.run("backup", tmp_path / "backup")
+    home = tmp_path / "copy"
+    copy = Shell(home).having(**{**shell.changes, "PUBLIC_URL": TWO, "PATH_PREFIX": "/b"})
+    copy.run("restore", tmp_path / "backup")
+    recorded = copy.container().shared_settings.recorded()
+    assert recorded == {"CURRENCY": "USD", "TOKEN_ALGORITHM": "ES256"}
+    start(copy, "web")
+    assert TWO in refusal(copy.having(PUBLIC_URL=ONE), "web")
+
+
+def test_a_web_that_differs_ends_with_one_line(shell: Shell) -> None:
+    start(shell, "web")
+    status, output, errors = shell.having(PUBLIC_URL=TWO).process("web")
+    assert (status, output) == (1, "")
+    assert errors.splitlines()[-1].startswith("Error: TOKEN_ISSUER (from PUBLIC_URL) is ")
