@@ -312,10 +312,11 @@ def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, A
 
     Every process charges it within a second or two; jobs keep the price of their creation. Without
     AMOUNT the price is shown. PRICE_PER_LOOKUP, where it is set, has to be the same at each start.
+    Once there is an approval limit, a new price waits for another operator.
     """
-    container = session.container
+    container, waits = session.container, None
     if amount_micros is not None:
-        container.prices.set(amount_micros, session.cause)
+        waits = container.accounts.set_lookup_price(amount_micros, session.cause)
         if (wrong := wrong_price(container)) is not None:
             warn(f"no process starts again here: {wrong}")
     known = container.prices.look()
@@ -323,6 +324,7 @@ def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, A
         "price": format_amount(container.prices.of_lookup(None)),
         "currency": container.currency.code,
         "since": known and known.last_event_at,
+        **({} if waits is None else {"proposal": waits.id}),
     }
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import Wallet
+from domain.accounts.wallet import Adjustment, Deposit, Wallet
 from domain.catalogue.plan import LaterPrice, Plan
 from domain.cost import Cost
 from domain.finance.month import Month
@@ -64,6 +64,21 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("key", _with(WebhookEndpoint.Registered, key_id="0123456789abcdef" * 2)),
     ("key", _with(WebhookEndpoint.SecretRotated, key_id="0123456789abcdef" * 2)),
     ("ended", _with(ApprovalLimit.Set, above_micros=None)),
+    ("covers", _with(ApprovalLimit.Set, covers="people")),
+    ("approved", _with(Deposit.Made, proposal=STREAM)),
+    ("approved", _with(Adjustment.Made, proposal=STREAM)),
+    (
+        "operator",
+        _with(
+            Proposal.Made,
+            kind="operator",
+            organization_id=None,
+            amount_micros=None,
+            reference=None,
+            subject="finance.anna",
+            may=["money", "keys"],
+        ),
+    ),
     (
         "refund",
         _with(
