@@ -214,7 +214,7 @@ class IdempotencyKeyReused(Refused):
         return cls("plan_id")
 
 
-def refuse_other(differs: Mapping[str, bool]) -> None:
+def refuse_other(**differs: bool) -> None:
     """Raise IdempotencyKeyReused with the names of what differs from the request of a key."""
     if any(differs.values()):
         raise IdempotencyKeyReused(*(name for name, other in differs.items() if other))

@@ -171,6 +171,11 @@ class SellingByOrder:
         with suppress(NoSuchEndpoint):
             self.book.of(endpoint_id).addons.pop(addon_id, None)
 
+    def topups(self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float) -> Sequence[str]:
+        self._reach(timeout_s)
+        self.book.of(endpoint_id)
+        return [each for each in plans if not each.startswith("refused")]
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         self._reach(timeout_s)
         bought = self.book.of(endpoint_id)

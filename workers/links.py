@@ -22,6 +22,7 @@ from domain.errors import (
     BillingNotConfigured,
     ConfigError,
     Conflict,
+    IncompleteNetworkAnswer,
     InsufficientBalance,
     ProvisioningError,
     Refused,
@@ -38,6 +39,7 @@ from domain.links.network import (
     AddonUsage,
     AvailableEsim,
     Endpoint,
+    NoActivationCode,
     Order,
     Readings,
     Usage,
@@ -92,7 +94,10 @@ class Provisioning(Calling[Link]):
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
             for profile in profiles or [None]:
                 for found, esim in self._free(link, profile):
-                    lpa = self._lpa(link, found.iccid)  # It takes time, so the intent comes after.
+                    try:  # It takes time, so the intent comes after.
+                        lpa = self._lpa(link, found.iccid)
+                    except NoActivationCode:
+                        continue  # Nobody could install it.
                     try:
                         self._take(link, esim, found.iccid, profile)
                     except Conflict:  # On the eSIM or on the link.
@@ -281,7 +286,10 @@ class Provisioning(Calling[Link]):
         and the link looks for an order as after a lost reply. If the link has failed meanwhile, its
         `LostOrder` finds the order. `own`: the order is certainly that of this link.
         """
-        lpa = self._lpa(link, order.iccid)
+        try:
+            lpa = self._lpa(link, order.iccid)
+        except NoActivationCode:  # Nobody can install it: its `LostOrder` gives it back.
+            return self._end(link, IncompleteNetworkAnswer(), outcome_known=False)
         plan, reference = link.requested.plan, str(link.id)
         cost = order.cost or plan.cost_of(order.order_reference)
         endpoint = Endpoint(order.iccid, order.iccid, reference, order.addon_id, cost=cost)
@@ -416,9 +424,16 @@ class Provisioning(Calling[Link]):
         return False
 
     def _lpa(self, link: Link, iccid: str) -> Sealed | None:
-        """Return the sealed activation code; None if the network fails, then a later read asks."""
+        """Return the sealed activation code; None if the network fails, then a later read asks.
+
+        Raises NoActivationCode for an eSIM that is not adopted yet.
+        """
         try:
             code = self.network.lpa(iccid, timeout_s=self._left_s(link.requested.deadline))
+        except NoActivationCode:
+            if link.iccid is None:
+                raise
+            return None  # The endpoint is there, and paid.
         except ProviderError:
             return None
         return seal_text(

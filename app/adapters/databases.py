@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from domain.accounts.turns import Turns
 from domain.errors import NotPossible
 from domain.log.log import Stored
 from domain.log.signal import Signal
@@ -79,10 +78,6 @@ class Persistence(ABC):
     @abstractmethod
     def lock(self, name: str) -> Lock:
         """Return a lock that one process holds until it releases it or ends."""
-
-    @abstractmethod
-    def turns(self) -> Turns:
-        """Return the turns by which several processes change the same wallet."""
 
     def exists(self) -> bool:
         """Tell whether there can be tables, without creating an empty installation."""

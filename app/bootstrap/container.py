@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property, partial
 from inspect import signature
 from math import inf
@@ -442,14 +442,17 @@ class Container:
     # Money and the catalogue.
 
     # The only writer of wallets in this process.
-    committer = part(lambda c: Committer(c.log, c.persistence.turns(), c.refuse_at_rest))
+    committer = part(lambda c: Committer(c.log, c.refuse_at_rest))
     currency = made(Currency, code="settings.currency")
     prices = made(Prices, setting_micros="settings.price_per_lookup_micros")
-    accounts = made(Accounts)
+    accounts = made(Accounts, moved_micros="_moved_micros")
     operators = made(Operators)
     operators_turn = part(lambda c: c.persistence.lock("operators"))  # Of commands that write.
     catalogue = made(Catalogue, known="_plans_by_key")
     link_import = made(LinkImport, terms="_plan_terms")
+
+    def _moved_micros(self, actor: str | None, day: date) -> int:
+        return self._of_newest(self.proposals, lambda it: self.proposals.moved(it, actor, day))
 
     def offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
         """Return the terms of a plan that an organization may buy now, by the database's time."""
@@ -457,21 +460,21 @@ class Container:
         return None if plan is None else plan.terms.at(self.clock())
 
     def _plan_terms(self) -> Mapping[UUID, PlanTerms]:
-        return self._of_newest_plans(
-            lambda connection: {row.id: row.terms for row in self.plans.all(connection)}
+        return self._of_newest(
+            self.plans, lambda it: {row.id: row.terms for row in self.plans.all(it)}
         )
 
     def _plans_by_key(self) -> PlansByKey:
-        return self._of_newest_plans(self.plans.keys)
+        return self._of_newest(self.plans, self.plans.keys)
 
-    def _of_newest_plans(self, read: Callable[[Connection], T]) -> T:
-        """Read plans once their read model is as new as the log."""
+    def _of_newest(self, model: ReadModel, read: Callable[[Connection], T]) -> T:
+        """Read a read model once it is as new as the log."""
         goal = self.log.head()
         self.projector.catch_up(goal)
         with self.views.reading() as connection:
-            place = self.positions.get(connection, self.plans.name)
+            place = self.positions.get(connection, model.name)
             if place is None or place.position < goal:
-                message = "read model plans is behind the log; see: projections status"
+                message = f"read model {model.name} is behind the log; see: projections status"
                 raise NotPossible(message)
             return read(connection)
 

@@ -1,6 +1,6 @@
 """`org`, `client`, `wallet` and `operator`: who may call, who pays, and who works here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import urandom
 from typing import Any
@@ -28,7 +28,7 @@ from app.cli.output import Facts, Named, Said
 from app.cli.session import Session, holder_of_key, take_turn, user
 from app.security.secrets import new_client_id, new_client_secret, new_operator_key
 from app.settings import RATE_LIMIT_MAX
-from domain.accounts.approvals import Proposal, WaitsForApproval
+from domain.accounts.approvals import PEOPLE, Kind, Proposal, WaitsForApproval
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
 from domain.accounts.organization import (
@@ -40,7 +40,7 @@ from domain.accounts.organization import (
     api_client_id,
 )
 from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import PAID_IN, Adjustment, Metadata, Wallet, wallet_id
+from domain.accounts.wallet import PAID_IN, Metadata, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import refuse
 from domain.money import format_amount
@@ -57,6 +57,7 @@ KEY_IS_KNOWN = (
     "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
     "`operator rotate-key` with it."
 )
+RUN_AGAIN = "It waits for another operator. When it is approved, run this command again."
 NOTHING_TO_SET = (
     "give at least one of --price, --lookup, --monthly-link-fee, --rate-limit and --spending-limit"
 )
@@ -66,7 +67,7 @@ org = subject.add("org")
 client = subject.add("client")
 wallet = subject.add("wallet")
 adjustments = wallet.add(
-    "adjustments", "Adjustments that wait for another operator; deposits, refunds and limits, too."
+    "adjustments", "What waits for another operator: adjustments, and all else that takes two."
 )
 operator = subject.add(
     "operator",
@@ -99,21 +100,27 @@ class _Organization(Shape):
     rate_limit: int | None
     spending_limit: str | None
     wallet: _Balance | None
+    proposals: list[UUID] | UnsetType = UNSET  # What waits for another operator.
 
 
 def _organization(
-    its: Organization | OrganizationRow, wallet: Wallet | WalletRow | None
+    its: Organization | OrganizationRow,
+    wallet: Wallet | WalletRow | None,
+    proposed: Sequence[Proposal] = (),
 ) -> _Organization:
     return _Organization.of(
         its,
+        proposals=[each.id for each in proposed] or UNSET,
         price_per_lookup=amount_of(its.price_micros),
         rate_limit=its.rate_limit_per_minute,
         wallet=wallet and _Balance.of(wallet),
     )
 
 
-def _organization_now(session: Session, its: Organization) -> _Organization:
-    return _organization(its, session.container.log.find(Wallet, wallet_id(its.id)))
+def _organization_now(
+    session: Session, its: Organization, proposed: Sequence[Proposal] = ()
+) -> _Organization:
+    return _organization(its, session.container.log.find(Wallet, wallet_id(its.id)), proposed)
 
 
 @org.command("create", right="money")
@@ -126,15 +133,22 @@ def _organization_now(session: Session, its: Organization) -> _Organization:
 def create_organization(
     session: Session, *, name: str, price: int | str | None, fee_micros: int, no_wallet: bool
 ) -> _Organization:
-    """Register an organization, active and with an empty wallet."""
-    made = session.container.accounts.register_organization(
-        session.cause,
+    """Register an organization, active and with an empty wallet.
+
+    Once there is an approval limit, a price or fee of its own waits for another operator.
+    """
+    accounts, cause = session.container.accounts, session.cause
+    wanted: dict[Kind, int | None] = {"price": _or_none(price), "fee": fee_micros}
+    waits = accounts.approvals.above_micros() is not None
+    made = accounts.register_organization(
+        cause,
         name=name,
-        price_micros=_or_none(price),
-        monthly_link_fee_micros=fee_micros,
+        price_micros=None if waits else wanted["price"],
+        monthly_link_fee_micros=0 if waits else fee_micros,
         with_wallet=not no_wallet,
     )
-    return _organization_now(session, made)
+    proposed = accounts.propose_prices(made.id, wanted, cause) if waits else []
+    return _organization_now(session, made, proposed)
 
 
 @org.command("list", right=None)
@@ -186,10 +200,16 @@ _add_status(
     help="What it may spend in a calendar month (UTC).",
 )
 def change(session: Session, organization_id: UUID, **given: Any) -> _Organization:
-    """Change what an organization pays, whether it may use lookups, and its limits."""
+    """Change what an organization pays, whether it may use lookups, and its limits.
+
+    Once there is an approval limit, its price and its fee wait for another operator.
+    """
     if set(given.values()) == {None}:
         misuse(NOTHING_TO_SET)
     accounts, cause = session.container.accounts, session.cause
+    proposed = list[Proposal]()
+    if accounts.approvals.above_micros() is not None:
+        proposed = accounts.propose_prices(organization_id, _taken_prices(given), cause)
 
     def apply(its: Organization) -> None:
         if given["price"] is not None:
@@ -205,7 +225,15 @@ def change(session: Session, organization_id: UUID, **given: Any) -> _Organizati
     if given["limit_micros"] is not None:
         limit_micros = _or_none(given["limit_micros"])
         changed = accounts.set_spending_limit(organization_id, limit_micros, cause)
-    return _organization_now(session, changed)
+    return _organization_now(session, changed, proposed)
+
+
+def _taken_prices(given: dict[str, Any]) -> Mapping[Kind, int | None]:
+    """Take the price and the fee out of the options that are given."""
+    names: Mapping[Kind, str] = {"price": "price", "fee": "fee_micros"}
+    taken = {kind: given[name] for kind, name in names.items() if given[name] is not None}
+    given.update(dict.fromkeys(names.values()))
+    return {kind: _or_none(value) for kind, value in taken.items()}
 
 
 def _or_none(value: int | str | None) -> int | None:
@@ -246,18 +274,25 @@ class _Secret(Shape):
 def create_client(
     session: Session, *, organization_id: UUID | None, m2m: bool, scopes: Sequence[str]
 ) -> Said:
-    """Create a client; its secret is printed only this once."""
+    """Create a client; its secret is printed only this once.
+
+    Once there is an approval limit, one with the scope `deposits` waits for another operator: when
+    it is approved, run the same command again.
+    """
     if (organization_id is not None) == m2m:
         misuse("give either --org or --m2m")
     secret, container = new_client_secret(urandom), session.container
     note_pepper(container)
-    made = container.accounts.register_client(
-        session.cause,
-        client_id=new_client_id(urandom),
-        secret_hash=container.secret_hasher.hash(secret),
-        organization_id=organization_id,
-        scopes=list(dict.fromkeys(scopes)),
-    )
+    try:
+        made = container.accounts.register_client(
+            session.cause,
+            client_id=new_client_id(urandom),
+            secret_hash=container.secret_hasher.hash(secret),
+            organization_id=organization_id,
+            scopes=list(dict.fromkeys(scopes)),
+        )
+    except WaitsForApproval as waits:
+        return _asked(session, waits)
     facts = _Secret.of(made, client_secret=secret)
     return Said(facts, [facts, SHOWN_ONCE])
 
@@ -296,14 +331,16 @@ def revoke_client(session: Session, client_id: str) -> _Client:
 def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
     """Give a client a new secret; the one before it stays good for a while.
 
-    Any older one ends at once. Tokens that an ended secret has got end by themselves.
+    Any older one ends at once. Tokens that an ended secret has got end by themselves. That of a
+    client with the scope `deposits` waits as such a client does.
     """
     secret, container = new_client_secret(urandom), session.container
     note_pepper(container)
     cause, secret_hash = session.cause, container.secret_hasher.hash(secret)
-    changed = container.accounts.change_client(
-        client_id, lambda its: its.rotate_secret(secret_hash, cause, hours * HOUR)
-    )
+    try:
+        changed = container.accounts.rotate_secret(client_id, secret_hash, cause, hours * HOUR)
+    except WaitsForApproval as waits:
+        return _asked(session, waits)
     facts = _Secret.of(changed, client_secret=secret, old_secret_ends=changed.old_until or cause.at)
     return Said(facts, [facts, SHOWN_ONCE])
 
@@ -335,9 +372,11 @@ class _Proposal(Shape):
     reference: str
     reason: str
     transaction: UUID | None
+    subject: str | None  # An operator or client; and which rights or scopes it gets.
+    may: Sequence[str] | None
     proposed_by: Named
     proposed_at: datetime
-    state: str
+    state: str  # `void`: whoever has proposed it is revoked.
 
 
 @wallet.command("open", right="money")
@@ -354,7 +393,8 @@ def open_wallet(session: Session, organization_id: UUID) -> _Wallet:
 def deposit(session: Session, organization_id: UUID, amount: int, reference: str) -> _Wallet:
     """Take in a payment.
 
-    Above the approval limit it is only proposed, and waits for another operator.
+    Above the approval limit, alone or with what you have deposited and adjusted today, it is only
+    proposed, and waits for another operator.
 
     The same reference twice is one deposit; with another amount it is refused.
     """
@@ -372,13 +412,18 @@ def adjust(
 ) -> _Wallet:
     """Correct a balance; a negative AMOUNT takes money away, but never below zero.
 
-    Above the approval limit it is only proposed, and waits for another operator.
+    Above the approval limit, alone or with what you have deposited and adjusted today, it is only
+    proposed, and waits for another operator.
 
     The same reference twice is one correction; with another amount or reason it is refused.
     """
     cause, accounts = _cause_to_move_money(session), session.container.accounts
-    made = accounts.adjust(organization_id, amount, reason, cause, reference=reference)
-    return _Wallet.of(accounts.wallet(organization_id), adjustment=made.id, state=made.state)
+
+    def correct() -> _Wallet:
+        made = accounts.adjust(organization_id, amount, reason, cause, reference=reference)
+        return _Wallet.of(accounts.wallet(organization_id), adjustment=made.id, state=made.state)
+
+    return _moved(session, correct)
 
 
 @wallet.command("refund", right="money")
@@ -391,7 +436,8 @@ def refund(
 ) -> _Wallet:
     """Give back the charge TRANSACTION, or what is left of it; never more than that.
 
-    Above the approval limit it is only proposed, and waits for another operator.
+    Above the approval limit, with what was given back of the charge before, it is only proposed,
+    and waits for another operator.
 
     The same reference twice is one refund; with another amount or reason it is refused. A job must
     have ended, and no change of a link's plans may be open.
@@ -428,7 +474,11 @@ def list_waiting(session: Session) -> list[_Proposal]:
 @adjustments.command("approve", right="approve")
 @id_argument("adjustment_id")
 def approve(session: Session, adjustment_id: UUID) -> _Proposal:
-    """Do what another operator has proposed, who did not make your key."""
+    """Do what another operator has proposed; your key must be one that you have made.
+
+    A new operator, key, client or secret is then made by who has proposed it, with the same
+    command again.
+    """
     cause, accounts = _cause_to_move_money(session), session.container.accounts
     return _proposal(session, accounts.approve(adjustment_id, cause))
 
@@ -436,26 +486,43 @@ def approve(session: Session, adjustment_id: UUID) -> _Proposal:
 @adjustments.command("reject", right="approve")
 @id_argument("adjustment_id")
 def reject(session: Session, adjustment_id: UUID) -> _Proposal:
-    """Refuse what was proposed for ever; its reference cannot be used again."""
-    rejected = session.container.accounts.reject(adjustment_id, session.cause)
-    return _proposal(session, rejected)
+    """Refuse what was proposed for ever; its reference cannot be used again.
+
+    An operator or a key may also be refused with the right `keys`.
+    """
+    container, actor = session.container, None
+    found, holder = container.log.find(Proposal, adjustment_id), holder_of_key(container)
+    if found is not None and found.made.kind in PEOPLE and holder is not None and holder.manages:
+        actor = holder.actor
+    cause = session.new_cause(actor)
+    return _proposal(session, container.accounts.reject(adjustment_id, cause))
 
 
-def _waiting(session: Session) -> list[Adjustment | Proposal]:
+def _waiting(session: Session) -> list[Proposal]:
     container = session.container
     with session.reading() as connection:
         return [*map(container.accounts.waiting, container.proposals.all(connection))]
 
 
-def _proposal(session: Session, waiting: Adjustment | Proposal) -> _Proposal:
-    made = waiting.made if isinstance(waiting, Proposal) else None
+def _proposal(session: Session, waiting: Proposal) -> _Proposal:
+    made, state = waiting.made, str(waiting.state)
+    is_open = state in {"proposed", "granted"}
+    if is_open and session.container.operators.is_revoked(waiting.proposed_by):
+        state = "void"
     return _Proposal.of(
         waiting,
-        kind="adjustment" if made is None else made.kind,
-        transaction=None if made is None else made.transaction_id,
+        made,
+        state=state,
+        transaction=made.transaction_id,
         proposed_by=session.named(waiting.proposed_by),
         proposed_at=waiting.created_on,
     )
+
+
+def _asked(session: Session, waits: WaitsForApproval) -> Said:
+    """Tell what waits for another operator before a secret is made."""
+    facts = _proposal(session, waits.proposal)
+    return Said(facts, [facts, RUN_AGAIN])
 
 
 def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata]:
@@ -493,7 +560,8 @@ def _moved(session: Session, move: Callable[[], _Wallet]) -> _Wallet:
         proposal = waits.proposal
         assert proposal.organization_id is not None
         now = session.container.accounts.wallet(proposal.organization_id)
-        return _Wallet.of(now, proposal=proposal.id, state=proposal.state)
+        named = "adjustment" if proposal.made.kind == "adjustment" else "proposal"
+        return _Wallet.of(now, state=proposal.state, **{named: proposal.id})
 
 
 class _Operator(Shape):
@@ -504,6 +572,7 @@ class _Operator(Shape):
     key_made_at: datetime
     locked_out_at: datetime | None
     key_made_by: str | Named | None  # "self" once the holder has replaced the key.
+    void: list[UUID] | UnsetType = UNSET  # What they had proposed, which nobody can approve now.
 
 
 def _read_rights(value: str) -> list[Right]:
@@ -525,6 +594,9 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
     """Create an operator; the key is printed only this once.
 
     NAME is that of an account. It is kept for ever, so it should not be a person's.
+
+    Once there is an approval limit, and somebody who could approve, an operator with `money`,
+    `approve` or `keys` waits for another operator: when it is approved, run the same command again.
     """
     container, given = session.container, list[str]()
     take_turn(container)
@@ -537,7 +609,12 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
     # While there is none whose key would be needed, it is the user of the system.
     alone = not container.settings.operator_key and not container.operators.managed()
     cause = session.new_cause(user() if alone else None)
-    made = container.operators.register(cause, name=name, may=may, key_for=key_for)
+    permit = container.accounts.approvals.permit
+    register = container.operators.register
+    try:
+        made = register(cause, name=name, may=may, key_for=key_for, permit=permit)
+    except WaitsForApproval as waits:
+        return _asked(session, waits)
     return _with_key(made, given[0])
 
 
@@ -557,22 +634,36 @@ def rotate_key(session: Session, operator_id: UUID, *, locked_out: bool) -> Said
 
     Operators may replace their own key, others need the right `keys`. When every key is lost,
     --locked-out replaces that of an operator who has this right. The log keeps which user of the
-    operating system did so, and `doctor` tells of it until the holder has replaced the key.
+    operating system did so, and `doctor` tells of it for ever.
+
+    Once there is an approval limit, and somebody who could approve, a key for somebody else with
+    `money`, `approve` or `keys` waits for another operator, and is made by the same command. Where
+    nobody else could approve, that works after 24 hours, unless it is rejected (`wallet
+    adjustments`).
     """
     key, container = new_operator_key(operator_id, urandom), session.container
     take_turn(container)
     note_pepper(container)
     actor = _who_rotates(container, operator_id, locked_out=locked_out)
     cause, key_hash = session.new_cause(actor), container.secret_hasher.hash(key)
-    return _with_key(container.operators.rotate_key(operator_id, key_hash, cause), key)
+    permit = container.accounts.approvals.permit
+    try:
+        rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
+    except WaitsForApproval as waits:
+        return _asked(session, waits)
+    return _with_key(rotated, key)
 
 
 @operator.command("revoke", right="keys")
 @id_argument("operator_id")
 def revoke_operator(session: Session, operator_id: UUID) -> _Operator:
-    """Refuse an operator for ever; the last one who can create others stays."""
+    """Refuse an operator for ever; the last one who can create others stays.
+
+    What they have proposed, and nobody has approved, is void.
+    """
     revoked = session.container.operators.revoke(operator_id, session.cause)
-    return _operator(revoked, _key_made_by(revoked))
+    void = [each.id for each in _waiting(session) if each.proposed_by == revoked.actor]
+    return _operator(revoked, _key_made_by(revoked), void=void or UNSET)
 
 
 @operator.command("acts", right=None)
@@ -605,15 +696,14 @@ def list_acts(session: Session) -> list[Facts]:
 def approvals(session: Session, above: int | str | None) -> Facts:
     """Set above what AMOUNT a second operator has to approve what moves money by command.
 
-    It holds for adjustments, deposits and refunds by hand. The first limit and a lower one hold at
-    once. A higher one, or `none`, which ends it, waits for another operator: see `wallet
-    adjustments`. Without AMOUNT the present limit is shown.
+    It holds for adjustments, deposits and refunds by hand; and once there is a limit, whatever it
+    is, new operators, keys for others, clients that deposit, and prices and fees take two as well.
+    The first limit and a lower one hold at once. A higher one, or `none`, which ends it, waits for
+    another operator: see `wallet adjustments`. Without AMOUNT the present limit is shown.
     """
     limit, proposal = session.container.accounts.approvals, None
     if above is not None:
-        cause, waiting = session.cause, _waiting(session)
-        limits = [e for e in waiting if isinstance(e, Proposal) and e.made.kind == "limit"]
-        proposal = limit.set_limit(_or_none(above), cause, limits)
+        proposal = limit.set_limit(_or_none(above), session.cause)
     return {
         "approvals_above": amount_of(limit.above_micros()),
         "proposal": None if proposal is None else proposal.id,
@@ -641,5 +731,5 @@ def _key_made_by(its: Operator) -> str | None:
     return "self" if its.has_own_key else its.key.actor
 
 
-def _operator(its: Operator, key_made_by: str | Named | None) -> _Operator:
-    return _Operator.of(its, key_made_at=its.key.timestamp, key_made_by=key_made_by)
+def _operator(its: Operator, key_made_by: str | Named | None, **more: Any) -> _Operator:
+    return _Operator.of(its, key_made_at=its.key.timestamp, key_made_by=key_made_by, **more)

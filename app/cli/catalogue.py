@@ -210,6 +210,7 @@ class _Supplied(Shape):
     cost: str | None
     price: str | None
     enabled: bool
+    notices: list[str] | msgspec.UnsetType = msgspec.UNSET
     cost_before: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
@@ -239,6 +240,7 @@ def _read_rate(value: str) -> tuple[str, Fraction]:
     multiple=True,
     help="Of costs in that currency.",
 )
+@click.option("--with-conditions", is_flag=True, help="Enable plans that have notices, too.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     session: Session,
@@ -247,19 +249,21 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     markup: Fraction | None,
     step_micros: int | None,
     rates: Sequence[tuple[str, Fraction]],
+    with_conditions: bool,
     dry_run: bool,
 ) -> Said:
     """Bring the plans of a network, with their coverage and cost, in one commit.
 
     What cannot be read or sold is skipped, with the reason. New plans are disabled until they have
-    a price, by `plans price` or by --markup. Prices that there are never change here. Plans that
-    the network no longer has are told, and stay.
+    a price, by `plans price` or by --markup; those whose traveller must know something, such as an
+    identity check (`notices`), only by --with-conditions or `plans enable`. Prices that there are
+    never change here. Plans that the network no longer has are told, and stay.
     """
     if markup is None and (step_micros is not None or rates):
         misuse("--round and --rate are for prices that --markup makes")
     rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS, dict(rates))
     container, cause = session.container, session.cause
-    rules = SyncRules(network, container.settings.currency, rule)
+    rules = SyncRules(network, container.settings.currency, rule, with_conditions)
     supplied = _supplied(session, network)
     done = container.catalogue.sync(supplied, rules, cause, dry_run=dry_run)
     return _synced(done, cause.at, dry_run=dry_run)
@@ -297,7 +301,8 @@ def _supplied(session: Session, name: str) -> Sequence[Supplied]:
 def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> _Supplied:
     terms = plan.terms.at(now)
     cost, price = _cost_in_full(terms), _in_full(_price_of(terms), terms.currency)
-    return _Supplied.of(terms, plan, cost=cost, price=price, **given)
+    notices = terms.notices or msgspec.UNSET
+    return _Supplied.of(terms, plan, cost=cost, price=price, notices=notices, **given)
 
 
 @prices.command("lookup", right="catalogue")
@@ -307,10 +312,11 @@ def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, A
 
     Every process charges it within a second or two; jobs keep the price of their creation. Without
     AMOUNT the price is shown. PRICE_PER_LOOKUP, where it is set, has to be the same at each start.
+    Once there is an approval limit, a new price waits for another operator.
     """
-    container = session.container
+    container, waits = session.container, None
     if amount_micros is not None:
-        container.prices.set(amount_micros, session.cause)
+        waits = container.accounts.set_lookup_price(amount_micros, session.cause)
         if (wrong := wrong_price(container)) is not None:
             warn(f"no process starts again here: {wrong}")
     known = container.prices.look()
@@ -318,6 +324,7 @@ def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, A
         "price": format_amount(container.prices.of_lookup(None)),
         "currency": container.currency.code,
         "since": known and known.last_event_at,
+        **({} if waits is None else {"proposal": waits.id}),
     }
 
 

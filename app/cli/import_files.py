@@ -46,13 +46,12 @@ from domain.cost import Cost
 from domain.links.esim import ICCID
 from domain.links.importing import LINKS_MAX, LinkEntry, PlanBought
 from domain.links.importing import place_of as place_of_link
+from domain.links.network import NO_CODE, why_no_code
 from domain.money import CURRENCIES, parse_amount
 from domain.regions import is_country
 
 FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
-# Short enough for a QR code of every error correction level.
 CONFIRMATION = re.compile(r"[!-~]{1,64}", re.ASCII)
-LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[!-~]*)?", re.ASCII)
 
 AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
 COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
@@ -215,6 +214,14 @@ class _Plan(Object):
     enabled = checked("must be true or false", lambda it: isinstance(it, bool), optional=True)
 
 
+def _read_code(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    if why := why_no_code(value):
+        raise ValidationError(why)
+    return value
+
+
 class _Link(Object):
     organization_id = identifier()
     iccid = checked("must be 18 to 22 digits", ICCID.fullmatch)
@@ -225,7 +232,7 @@ class _Link(Object):
     endpoint_id = text(optional=True)
     name = text(optional=True)
     sponsor_profile = _profile(optional=True)
-    lpa = checked("must be LPA:1$host$matching-id", LPA.fullmatch, optional=True)
+    lpa = Value(NO_CODE, _read_code, optional=True)
     confirmation_code = checked(
         "must be 1 to 64 visible ASCII characters", CONFIRMATION.fullmatch, optional=True
     )
@@ -321,21 +328,35 @@ def _losses(terms: PlanTerms) -> list[Problem]:
     return [(path, why_below_cost(terms.cost)) for path, price in prices if terms.loses(price)]
 
 
-def read_link_file(data: bytes, networks: Sequence[str]) -> list[LinkEntry]:
+def read_link_file(
+    data: bytes, networks: Sequence[str], skipped: list[str] | None = None
+) -> list[LinkEntry]:
     """Read a file of links that were issued elsewhere; the first network is the default.
 
-    Raises FileRefused with every error.
+    Raises FileRefused with every error, or adds those of entries to `skipped`, and leaves these
+    entries out.
     """
     schema = _Link.from_dict({"network": one_of(*networks)})()
 
-    def read(_: int, value: Any) -> LinkEntry:
+    def read(index: int, value: Any) -> LinkEntry:
         said = schema.load(value)
-        return LinkEntry(**{**said, "network": said["network"] or networks[0]})
+        return LinkEntry(**{**said, "index": index, "network": said["network"] or networks[0]})
 
-    entries = _read_entries(data, "links", LINKS_MAX, read, lambda index, _: place_of_link(index))
-    if lines := lines_of("", [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")]):
+    entries = _read_entries(
+        data, "links", LINKS_MAX, read, lambda index, _: place_of_link(index), skipped
+    )
+    problems = [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")]
+    _refuse(lines_of("", problems), skipped)
+    gone = {path[1] for path, _ in problems}
+    return [each for each in entries if each.index not in gone]
+
+
+def _refuse(lines: list[str], skipped: list[str] | None) -> None:
+    """Raise FileRefused with these lines, unless what they are about may be skipped."""
+    if skipped is not None:
+        skipped += lines
+    elif lines:
         raise FileRefused(lines)
-    return entries
 
 
 def _codes(rule: str, pattern: str) -> One:
@@ -411,31 +432,33 @@ def read_account_file(data: bytes) -> Accounts:
 
 def _repeated(entries: Sequence[LinkEntry], name: str) -> list[Problem]:
     """Find values that two links of one network share but must not."""
-    given = [(index, each.network, getattr(each, name)) for index, each in enumerate(entries)]
+    given = [(each.index, each.network, getattr(each, name)) for each in entries]
     return repeated((("links", i, name), (net, its)) for i, net, its in given if its is not None)
 
 
-def _read_entries(
+def _read_entries(  # noqa: PLR0913  # Each says what kind of file it is.
     data: bytes,
     name: str,
     most: int,
     read: Callable[[int, Any], T],
     place: Callable[[int, Any], str],
+    skipped: list[str] | None = None,
 ) -> list[T]:
-    """Read a file of one list; raises FileRefused with every mistake of its entries."""
+    """Read a file of one list; raises FileRefused with every mistake, or adds it to `skipped`."""
     entries: list[T] = []
     lines: list[str] = []
     for index, value in enumerate(_list_in(data, name, most)):
         problems = [*_repeats(value)]
         try:
-            entries.append(read(index, value))
+            entry = read(index, value)
         except ValidationError as error:
             problems += _problems(error.messages)
         except Wrong as wrong:
             problems += wrong.problems
+        else:
+            entries += [] if problems else [entry]
         lines += lines_of(place(index, value), problems)
-    if lines:
-        raise FileRefused(lines)
+    _refuse(lines, skipped)
     return entries
 
 

@@ -21,7 +21,6 @@ from domain.accounts.wallet import Wallet
 from domain.errors import refuse
 from domain.links.bought_plan import Activation
 from domain.links.esim import ICCID, holder_of
-from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
@@ -117,16 +116,23 @@ def retry_links(session: Session) -> Mapping[str, int]:
 @links.command("import", right="money")  # A fee falls due for each of them.
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-def import_links(session: Session, file: IO[bytes], *, dry_run: bool) -> ImportedLinks:
+@click.option("--skip", is_flag=True, help="Leave out what is wrong, and say why.")
+def import_links(
+    session: Session, file: IO[bytes], *, dry_run: bool, skip: bool
+) -> Mapping[str, Any]:
     """Take over the links of a JSON file that were issued elsewhere, all or none; `-` is the input.
 
-    Nothing is charged. Importing the same file again changes nothing.
+    Nothing is charged. Importing the same file again changes nothing. With --skip all are taken
+    over of which nothing is wrong.
     """
     data = file.read(FILE_BYTES_MAX + 1)
     cause, container = session.cause, session.container
     with naming(file):
-        entries = read_link_file(data, container.networks.names)
-        return container.link_import.run(entries, cause, dry_run=dry_run)
+        left: list[str] | None = [] if skip else None
+        entries = read_link_file(data, container.networks.names, left)
+        done = container.link_import.run(entries, cause, dry_run=dry_run, skip=skip)
+    told = {"created": done.created, "unchanged": done.unchanged}
+    return told if left is None else told | {"skipped": [*left, *done.skipped]}
 
 
 @links.command("list", right=None)

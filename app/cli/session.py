@@ -78,7 +78,9 @@ class Session:
         take_turn(container)
         container.currency.check()
         container.clock_check.require()
-        return Cause(container.clock(), f"cli-{uuid4()}", actor or self.authorize())
+        cause = Cause(container.clock(), f"cli-{uuid4()}", actor or self.authorize())
+        container.accounts.approvals.renew_limit(cause)
+        return cause
 
     def authorize(self, right: Right | None = None) -> str:
         """Return who runs the command, as its events name them.

@@ -16,10 +16,19 @@ from app.security.authorization import Caller
 from domain import regions
 from domain.catalogue import plan
 from domain.catalogue.plan import COVERAGE_TYPES
+from domain.catalogue.supplied import NOTICES
 from domain.errors import NotFound
 from domain.money import format_amount
 from domain.regions import REGIONS, code_meant, country_name, is_country
-from projections.engine.shape import PLAN_NAME, Amount, Currency, Shape, means, one_of
+from projections.engine.shape import (
+    MORE_MAY_COME,
+    PLAN_NAME,
+    Amount,
+    Currency,
+    Shape,
+    means,
+    one_of,
+)
 from projections.models.plans import PlanFilter, PlanRow
 
 MB_PER_GB = 1000
@@ -34,6 +43,16 @@ RegionCode = Annotated[
         "A region; each country belongs to one.",
         example="EU",
         **one_of("RegionCode", regions.REGIONS),
+    ),
+]
+NOTICE: Final = means(**one_of("Notice", NOTICES, MORE_MAY_COME), example="manual_apn")
+Notices = Annotated[
+    list[Annotated[str, NOTICE]],
+    means(
+        "What its traveller must know: an identity check comes before its use (`identity_check`), "
+        "its time begins at the installation (`starts_at_installation`), it has voice and text "
+        "too (`voice_and_text`), the access point is set by hand (`manual_apn`).",
+        example=[],
     ),
 ]
 TotalCountries = Annotated[int, means("How many countries it covers.")]
@@ -76,6 +95,7 @@ class Plan(Shape):
     coverage: PlanCoverage
     regions: list[RegionCode]
     sponsor_profiles: list[SponsorProfile]
+    notices: Notices
     excluded_organizations: Annotated[
         list[UUID], means("Always empty: whom else a plan is hidden from is not shown.", example=[])
     ]
@@ -129,6 +149,7 @@ def show_plan(row: PlanRow) -> Plan:
         coverage=PlanCoverage(countries, len(countries), _count_operators(terms)),
         regions=regions.regions_of(countries),
         sponsor_profiles=[*map(SponsorProfile.of, terms.sponsor_profiles)],
+        notices=terms.notices or [],
         excluded_organizations=[],
     )
 

@@ -17,9 +17,11 @@ from app.processes.providers import NEVER_RUN, check
 from app.processes.readiness import what_is_missing, wrong_price
 from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
+from domain.accounts.approvals import ALONE_AFTER, PEOPLE
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.catalogue.plan import SIMULATED
+from domain.cause import is_operator
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
@@ -146,6 +148,20 @@ def _operators(container: Container) -> Iterator[Finding]:
             message = (
                 f"operator {operator.name} has a key that {names.get(maker, maker)} has seen: its "
                 "holder should replace it (operator rotate-key)"
+            )
+            yield Finding("operators", "fault", message)
+        if operator.locked_out_at is not None:
+            at = f"{operator.locked_out_at:%Y-%m-%d %H:%M} UTC"
+            message = f"operator {operator.name} got a key with --locked-out on {at}"
+            yield Finding("operators", "advice", message)
+    with container.views.reading() as connection:
+        waiting = [*map(container.accounts.waiting, container.proposals.all(connection))]
+    for each in waiting:
+        if each.made.kind in PEOPLE and not is_operator(each.proposed_by):
+            at = f"{each.created_on + ALONE_AFTER:%Y-%m-%d %H:%M}"
+            message = (
+                f"{each.proposed_by} asks without a key for one of an operator: where nobody can "
+                f"approve, it works from {at} UTC on; `wallet adjustments reject {each.id}` ends it"
             )
             yield Finding("operators", "fault", message)
 

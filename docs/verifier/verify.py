@@ -486,7 +486,8 @@ RIGHTS = {  # What only a command causes.
     "wallet.opened deposit.made adjustment.made adjustment.proposed link.imported "
     "number_lookup.refunded_by_hand bulk_job.refunded_by_hand link.refunded_by_hand "
     "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made",
-    "approve": "adjustment.approved adjustment.rejected proposal.approved proposal.rejected",
+    "approve": "adjustment.approved adjustment.rejected proposal.approved proposal.rejected "
+    "proposal.granted",
     "catalogue": "plan.published plan.changed plan.disabled plan.enabled provider.drained "
     "plan.organization_excluded plan.organization_included provider.resumed "
     "price.set",
@@ -495,7 +496,7 @@ RIGHTS = {  # What only a command causes.
 }
 BY_OTHERS_TOO = {  # And then without an actor.
     "money": "bulk_job.cancelled link.status_requested link.suspended link.reactivated "
-    "link.end_requested link.ended",
+    "link.end_requested link.ended link.renamed",
     "keys": "webhook_endpoint.disabled webhook_endpoint.enabled webhook_endpoint.deleted",
     "audit": "month.closed",
 }
@@ -503,9 +504,38 @@ ACTS = {"key.renewed": "keys", "key.revoked": "keys", "installation.released": "
 ACTS.update({"tree.rebuilt": "audit", "checkpoint.signed": "audit"})
 ASKED = {topic: right for right, all_of in RIGHTS.items() for topic in all_of.split()}
 SHARED = {topic: right for right, all_of in BY_OTHERS_TOO.items() for topic in all_of.split()}
-JUDGED = {*ASKED, *SHARED, "operator_act.done"}
+JUDGED = {*ASKED, *SHARED, "operator_act.done", "operator.key_rehashed", "proposal.used"}
+TAKE_TWO = {"money", "approve", "keys"}  # Rights that a limit which covers people lets two give.
+PEOPLE = {"operator", "key"}  # Proposals that may wait for ALONE_AFTER where nobody can approve.
+WITH_SECRET = {*PEOPLE, "client", "secret"}  # What is made by who has asked for it.
+ALONE_AFTER = timedelta(hours=24)
+MADE_LATER = {"operator.registered", "operator.key_rotated"}
+MADE_LATER |= {"api_client.registered", "api_client.secret_rotated"}
 SETTLED_LATER = {"link.suspended", "link.reactivated", "link.ended"}
 BELIEVED = timedelta(minutes=1)  # A revoked payment service may still have got in.
+
+# As what an event is proposed: the kind, whose it is, its name; amount, reason, charge and rights.
+ASKED_AS = {
+    "": ("",) * 7,
+    "deposit.made": ("deposit", "organization_id", "reference", "amount_micros", "", "", ""),
+    "adjustment.made": (
+        *("adjustment", "organization_id", "reference", "amount_micros", "reason", "", ""),
+    ),
+    "refund": (
+        *("refund", "organization_id", "reference", "amount_micros", "reason"),
+        *("transaction_id", ""),
+    ),
+    "approval_limit.set": ("limit", "", "", "above_micros", "", "", ""),
+    "price.set": ("price", "", "", "amount_micros", "", "", ""),
+    "organization.price_changed": ("price", "stream", "", "price_micros", "", "", ""),
+    "organization.monthly_link_fee_changed": (
+        *("fee", "stream", "", "monthly_link_fee_micros", "", "", ""),
+    ),
+    "operator.registered": ("operator", "", "name", "", "", "", "may"),
+    "operator.key_rotated": ("key", "", "stream", "", "", "", ""),
+    "api_client.registered": ("client", "", "", "", "", "", "scopes"),
+    "api_client.secret_rotated": ("secret", "", "client_id", "", "", "", ""),
+}
 
 
 @dataclass
@@ -515,6 +545,11 @@ class Operator:
     may: set[str]
     makers: set[Any]
     revoked: bool = False
+    has_own_key: bool = False
+
+    def can_approve(self) -> bool:
+        """Tell whether it is a second operator for what a limit that covers people lets wait."""
+        return "approve" in self.may and self.has_own_key and not self.revoked
 
 
 class People:
@@ -526,6 +561,10 @@ class People:
         self.limits: list[int | None] = []  # All that were ever set; None: there is none.
         self.open: dict[str, Any] = {}  # Proposals, also of adjustments.
         self.approved: dict[Any, Any] = {}  # What is due in the commit of an approval.
+        # From the first limit on that says so: people and prices take two, and sums count.
+        self.covers_people = self.had_approver = False
+        self.granted: set[str] = set()
+        self.sums: dict[Any, int] = {}  # By charge; by actor and day.
 
     def take(self, line: dict[str, Any]) -> Iterator[str]:
         """Judge an event by what was in force before it; yield what is wrong with it."""
@@ -533,29 +572,39 @@ class People:
         if topic not in JUDGED:
             return
         state = json.loads(line["state"])
-        is_approved = self._is_approved(topic, state)
-        right = "approve" if is_approved else self._right(topic, state)
+        if topic == "operator.key_rehashed":  # To use a key needs no right.
+            if state.get("actor") != f"operator:{line['stream']}":
+                yield "it is the key of another operator"
+            return
+        is_approved = self._is_approved(line, state)
+        by_approver = is_approved and topic not in MADE_LATER
+        right = "approve" if by_approver else self._right(topic, state)
+        micros = self._counted(topic, state, is_approved=is_approved)
         if right and self.operators and not self._may(line, state, right):
             yield f"{state.get('actor')!r} does this without the right {right}"
-        if not is_approved and self._needs_approval(topic, state):
+        if not is_approved and self._needs_approval(topic, state, micros):
             yield "it is above the approval limit, and no other operator has approved it"
+        if not is_approved and self._takes_two(line, state):
+            yield "it takes another operator, and none has approved it"
         yield from self._note(line, state)
 
     def _right(self, topic: str, state: Any) -> str | None:
         if topic == "operator_act.done":
             return ACTS.get(state["act"])
-        if topic == "proposal.made" and state["kind"] == "limit":
-            return "keys"
+        if topic == "proposal.used":  # What is made with it needs its own.
+            return None
+        if topic == "proposal.made" and state.get("organization_id") is None:
+            return "catalogue" if state["kind"] == "price" else "keys"
         return ASKED.get(topic) or SHARED[topic]
 
     def _may(self, line: dict[str, Any], state: Any, right: str) -> bool:
         topic, actor, at = line["topic"], state.get("actor"), time_of(state["timestamp"])
         own, holder = f"operator:{line['stream']}", self.operators.get(actor)
         if actor is None and (
-            topic in SHARED
-            or (topic == "price.set" and line["version"] == 2)  # That of a setting.
-            or (state["request_id"] == "serve-demo" and right != "money")
+            topic in SHARED or (state["request_id"] == "serve-demo" and right != "money")
         ):
+            return True
+        if self._needs_no_right(line, state, holder):
             return True
         if topic == "deposit.made" and actor in self.machines:
             revoked_at = self.machines[actor]
@@ -573,29 +622,74 @@ class People:
             return False
         return not holder.revoked or topic in SETTLED_LATER
 
-    def _is_approved(self, topic: str, state: Any) -> bool:
-        """Tell whether an approval in the commit of an event was just for it."""
-        if topic == "deposit.made":
-            key: Any = ("deposit", state["organization_id"], state["reference"])
-            facts: Any = (state["amount_micros"], None, None)
-        elif topic.endswith("refunded_by_hand"):
-            key = ("refund", state["organization_id"], state["reference"])
-            facts = (state["refund"]["amount_micros"], state["reason"], state["transaction_id"])
-        elif topic == "approval_limit.set":
-            key, facts = ("limit", None, None), (state["above_micros"], None, None)
-        else:
-            return False
-        return bool(self.approved.pop(key, (None, 0))[0] == facts)
+    def _needs_no_right(self, line: dict[str, Any], state: Any, holder: Operator | None) -> bool:
+        """Tell whether an event only asks, refuses a key to others, or repeats what holds."""
+        topic, actor = line["topic"], state.get("actor")
+        if topic == "price.set":  # That of a setting.
+            return actor is None and line["version"] == 2
+        if topic == "approval_limit.set":
+            return [state["above_micros"]] == self.limits[-1:]
+        if topic == "proposal.made":
+            return state["kind"] in PEOPLE and not str(actor).startswith("operator:")
+        is_person = self.open.get(line["stream"], {}).get("kind") in PEOPLE
+        may = holder is not None and "keys" in holder.may and not holder.revoked
+        return topic == "proposal.rejected" and is_person and may
 
-    def _needs_approval(self, topic: str, state: Any) -> bool:
+    def _is_approved(self, line: dict[str, Any], state: Any) -> bool:
+        """Tell whether another operator has approved just this, in this commit or before it."""
+        topic = line["topic"]
+        by_hand = topic.endswith("refunded_by_hand")
+        kind, *names = ASKED_AS["refund" if by_hand else topic if topic in ASKED_AS else ""]
+        known = {**state, **(state["refund"] if by_hand else {}), "stream": line["stream"]}
+        if by_hand:
+            known["transaction_id"] = state["transaction_id"]
+        owner, name, *facts = (known.get(each) for each in names)
+        return bool(self.approved.pop((kind, owner, name), ((), 0))[0] == (*facts,))
+
+    def _counted(self, topic: str, state: Any, *, is_approved: bool) -> int:
+        """Return the amount that counts against the limit: with that of its charge, or the day."""
+        key: Any
+        if topic.endswith("refunded_by_hand"):
+            key, micros = state["transaction_id"], state["refund"]["amount_micros"]
+        elif topic in {"deposit.made", "adjustment.made"}:
+            by_machine = topic == "deposit.made" and state.get("actor") in self.machines
+            micros = 0 if by_machine or is_approved else abs(state["amount_micros"])
+            key = (state.get("actor"), state["timestamp"][:10])
+        else:
+            return 0
+        self.sums[key] = self.sums.get(key, 0) + whole(micros)
+        return self.sums[key] if micros and self.covers_people else whole(micros)
+
+    def _needs_approval(self, topic: str, state: Any, micros: int) -> bool:
         limit = self.limits[-1] if self.limits else None
-        if limit is None or (topic == "deposit.made" and state.get("actor") in self.machines):
+        if limit is None:
             return False
         if topic == "approval_limit.set":
             return state["above_micros"] is None or bool(state["above_micros"] > limit)
-        if topic.endswith("refunded_by_hand"):
-            return bool(state["refund"]["amount_micros"] > limit)
-        return topic in {"deposit.made", "adjustment.made"} and abs(state["amount_micros"]) > limit
+        return micros > limit
+
+    def _takes_two(self, line: dict[str, Any], state: Any) -> bool:
+        """Tell whether a limit lets another operator approve a person, client or price.
+
+        People need nobody before the first operator could approve: with a key of their own.
+        """
+        topic, own = line["topic"], f"operator:{line['stream']}"
+        if not self.covers_people or self.limits[-1] is None:
+            return False
+        if topic == "operator.registered":
+            return self.had_approver and bool(TAKE_TWO.intersection(state["may"]))
+        if topic == "operator.key_rotated":
+            may = self.operators[own].may if own in self.operators else set()
+            return self.had_approver and state.get("actor") != own and bool(TAKE_TWO & may)
+        if topic == "api_client.registered":
+            return "deposits" in state["scopes"]
+        if topic == "api_client.secret_rotated":
+            return f"client:{state['client_id']}" in self.machines
+        if topic == "organization.registered":
+            return state["price_micros"] is not None or state["monthly_link_fee_micros"] != 0
+        if topic == "price.set":
+            return state.get("actor") is not None or line["version"] != 2
+        return topic in {"organization.price_changed", "organization.monthly_link_fee_changed"}
 
     def _note(self, line: dict[str, Any], state: Any) -> Iterator[str]:
         stream, topic, at = line["stream"], line["topic"], time_of(state["timestamp"])
@@ -608,9 +702,10 @@ class People:
             self.machines[f"client:{state['client_id']}"] = at
         elif topic == "approval_limit.set":
             self.limits.append(state["above_micros"])
+            self.covers_people |= state.get("covers") is not None
         elif topic in {"proposal.made", "adjustment.proposed"}:
             self.open[stream] = state
-        elif what in {"approved", "rejected"} and noun in {"proposal", "adjustment"}:
+        elif noun in {"proposal", "adjustment"} and what != "made":
             yield from self._decide(line, state)
 
     def _note_operator(self, own: str, what: str, state: Any) -> None:
@@ -620,32 +715,57 @@ class People:
         if what == "registered":
             self.operators[own] = Operator(set(state["may"]), makers)
         elif what == "key_rotated":
-            self.operators[own].makers = makers
+            holder = self.operators[own]
+            holder.makers, holder.has_own_key = makers, actor == own
+            self.had_approver |= holder.can_approve()
         else:
             self.operators[own].revoked = True
 
     def _decide(self, line: dict[str, Any], state: Any) -> Iterator[str]:
-        made, approver, topic = (
-            self.open.pop(line["stream"], None),
-            state.get("actor"),
-            line["topic"],
-        )
-        if made is None:
+        stream, topic, actor = line["stream"], line["topic"], state.get("actor")
+        made, what = self.open.get(stream), topic.partition(".")[2]
+        is_granted = stream in self.granted
+        if made is None or (is_granted and what in {"approved", "granted"}):
             yield "it decides what nobody has proposed, or what was decided"
-        elif topic.endswith(".approved"):
-            proposer, holder = made.get("actor"), self.operators.get(approver)
-            knows = bool(self.limits) and holder is not None and proposer in holder.makers
-            if approver == proposer or knows or not str(approver).startswith("operator:"):
+            return
+        if what in {"approved", "granted"}:
+            if not self._are_two(made.get("actor"), actor):
                 yield "it is not approved by another operator, with a key of their own"
-            if topic == "proposal.approved":
-                key = (made["kind"], made.get("organization_id"), made.get("reference"))
-                facts = made.get("amount_micros"), made.get("reason"), made.get("transaction_id")
-                self.approved[key] = facts, line["position"]
+            names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+            of_before = topic == "adjustment.approved"
+            if of_before and any(state[name] != made[name] for name in names):
+                yield "it approves something else than was proposed"
+            if (what == "granted") != (made.get("kind") in WITH_SECRET):
+                yield "it shows a secret to another than who has asked for it"
+        elif what == "used":
+            others = (each for name, each in self.operators.items() if name != made.get("actor"))
+            is_late = time_of(state["timestamp"]) - time_of(made["timestamp"]) >= ALONE_AFTER
+            is_alone = made["kind"] in PEOPLE and is_late
+            is_alone = is_alone and not any(each.can_approve() for each in others)
+            if actor != made.get("actor") or not (is_granted or is_alone):
+                yield "it is not approved by another operator, with a key of their own"
+        if what == "granted":
+            self.granted.add(stream)
+            return
+        del self.open[stream]
+        if topic in {"proposal.approved", "proposal.used"}:
+            name = made.get("reference") or made.get("subject")
+            facts = (made.get("amount_micros"), made.get("reason"), made.get("transaction_id"))
+            due = (*facts, made.get("may")), line["position"]
+            self.approved[made["kind"], made.get("organization_id"), name] = due
 
-    def end(self) -> Iterator[str]:
-        """Yield what was approved and never done."""
+    def _are_two(self, proposer: Any, approver: Any) -> bool:
+        holder, other = self.operators.get(approver), self.operators.get(proposer)
+        if self.covers_people:
+            is_void = other is not None and other.revoked
+            return holder is not None and holder.has_own_key and holder is not other and not is_void
+        knows = bool(self.limits) and holder is not None and proposer in holder.makers
+        return approver != proposer and not knows and str(approver).startswith("operator:")
+
+    def end(self) -> Iterator[tuple[int, str]]:
+        """Yield what was approved and never done, with its position."""
         for _, position in self.approved.values():
-            yield f"position {position}: this was approved and not done"
+            yield position, "this was approved and not done"
 
 
 # What is in force: prices, and the fees of links that are active. And whether a month was over.
@@ -929,8 +1049,9 @@ def an_id_of_a_stream_follows_from_its_facts(_: Books, event: Event) -> Iterator
 def all_wallets_have_the_currency_of_the_log(books: Books, event: Event) -> Iterator[str]:
     if event.topic == "ledger.opened" and not books.currency:
         books.is_recent = True
-    books.currency = books.currency or event["currency"]
-    if event["currency"] != books.currency:
+    if event.topic != "price.set":
+        books.currency = books.currency or event["currency"]
+    if books.currency and event["currency"] != books.currency:
         yield f"its currency is not {books.currency}, that of the log"
 
 
@@ -1004,27 +1125,10 @@ def a_deposit_or_adjustment_is_booked(books: Books, event: Event) -> Iterator[st
     yield from books.expect(event, event["transaction_id"], (*facts, *reason))
 
 
-@rule("adjustment.proposed", "adjustment.approved", "adjustment.rejected")
-def a_proposal_is_decided_once_and_by_another(books: Books, event: Event) -> Iterator[str]:
-    if event.topic == "adjustment.proposed":
-        books.open[event.stream] = event
-        return
-    proposed = books.open.pop(event.stream, None)
-    if proposed is None:
-        yield "it decides what was not proposed, or twice"
-    elif event.topic == "adjustment.approved":
-        names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
-        if any(event[name] != proposed[name] for name in names):
-            yield "it approves something else than was proposed"
-        actor = event.state.get("actor") or ""
-        if actor == proposed.state.get("actor") or not actor.startswith("operator:"):
-            yield "it is not approved by another operator"
-
-
 @rule("proposal.made")
 def a_proposal_waits_in_the_stream_of_its_facts(_: Books, event: Event) -> Iterator[str]:
-    if event["kind"] == "deposit":
-        of = (derived("deposit", event["organization_id"], event["reference"]),)
+    if event["kind"] in {"deposit", "adjustment"}:
+        of = (derived(event["kind"], event["organization_id"], event["reference"]),)
         yield from named(event.stream, "proposal", *of)
     elif event["kind"] == "refund":
         yield from named(event.stream, "proposal", event["transaction_id"], event["reference"])
@@ -1310,9 +1414,8 @@ class Check:
             else:
                 self.fail(f"position {position}: {reason}")
         self._others += [(note, self._held) for notes in self._notes.values() for note in notes]
-        forgotten = [f"position {at}: {reason}" for at, reason in self.terms.end()]
-        for reason in [*self.people.end(), *forgotten]:
-            self.fail(reason)
+        for position, reason in [*self.people.end(), *self.terms.end()]:
+            self.fail(f"position {position}: {reason}")
         lost = 0
         for note, held in self._others:
             there = self._last_up_to.get(note.position, self.position)

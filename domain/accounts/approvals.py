@@ -1,22 +1,39 @@
-"""What takes two operators: amounts above the approval limit, and a higher limit.
+"""What takes two operators once there is an approval limit: money, people, prices, the limit.
 
-A correction above the limit waits on its own stream (`Adjustment`). A deposit by command, a refund
-by hand and a higher limit wait as a `Proposal`, and are made in the commit of its approval.
+What was asked waits as a `Proposal`. Most of it is made in the commit of its approval. A new
+operator, key, client or secret is made by who has asked for it, because nobody else may see it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from datetime import timedelta
+from itertools import count
+from typing import Any, Literal, Self
 from uuid import UUID
 
-from domain.accounts.operators import require_other
-from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import Metadata, deposit_id
+from domain.accounts.operators import Operators
+from domain.accounts.wallet import Metadata
 from domain.cause import Cause, is_operator
 from domain.errors import NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, fact, itself, sets
 from domain.log.log import Log, retry_on_conflict
+
+Kind = Literal[
+    "deposit",
+    "adjustment",
+    "refund",
+    "limit",
+    "price",
+    "fee",
+    "operator",
+    "key",
+    "client",
+    "secret",
+]
+PEOPLE = ("operator", "key")  # Without these nobody could ever approve anything.
+WITH_SECRET = (*PEOPLE, "client", "secret")
+ALONE_AFTER = timedelta(hours=24)  # So long a lost key, or a new operator, waits for nobody.
 
 
 class ApprovalLimit(Root):
@@ -28,17 +45,23 @@ class ApprovalLimit(Root):
         """Saved together with the first limit."""
 
         TOPIC = "approval_limit.opened"
-        SETS = sets(above_micros=None)
+        SETS = sets(above_micros=None, covers=None)
 
     class Set(Root.Event, ByOperator):
-        """It holds from the next event on. None: there is no limit any more."""
+        """It holds from the next event on. None: there is no limit any more.
+
+        `covers` is left out by releases for which people and prices took one operator, and each
+        amount was judged alone.
+        """
 
         TOPIC = "approval_limit.set"
-        SETS = sets("above_micros")
+        SETS = sets("above_micros", "covers")
 
         above_micros: int | None
+        covers: Literal["people"] | None = field(default=None, kw_only=True)
 
     above_micros: int | None
+    covers: str | None
 
     @classmethod
     def open(cls, cause: Cause) -> Self:
@@ -46,7 +69,7 @@ class ApprovalLimit(Root):
 
     def set(self, above_micros: int | None, cause: Cause) -> None:
         """Set the limit; one who raises or ends it needs an approved proposal."""
-        self.record(self.Set, cause, above_micros=above_micros)
+        self.record(self.Set, cause, above_micros=above_micros, covers="people")
 
 
 class Proposal(Root):
@@ -58,7 +81,10 @@ class Proposal(Root):
         """Nothing has happened yet.
 
         Of a `refund`, `transaction_id` is the charge, `charged_for` the stream that it is for, and
-        `metadata` the charge's. A `limit` has no organization; without an amount it ends.
+        `metadata` the charge's. A `limit` has no organization; without an amount it ends. Nor has
+        the `price` of all; without an amount an organization's own price ends. `subject` is the
+        name of an `operator`, the id of one who gets a `key`, the id of the client of a `secret`;
+        `may` are the rights, or the scopes of a `client`.
         """
 
         TOPIC = "proposal.made"
@@ -69,7 +95,7 @@ class Proposal(Root):
             proposed_by=fact("actor"),
         )
 
-        kind: Literal["deposit", "refund", "limit"]
+        kind: Kind
         organization_id: UUID | None = field(default=None, kw_only=True)
         amount_micros: int | None = field(default=None, kw_only=True)
         reference: str | None = field(default=None, kw_only=True)
@@ -77,6 +103,8 @@ class Proposal(Root):
         transaction_id: UUID | None = field(default=None, kw_only=True)
         charged_for: UUID | None = field(default=None, kw_only=True)
         metadata: Metadata | None = field(default=None, kw_only=True)
+        subject: str | None = field(default=None, kw_only=True)
+        may: list[str] | None = field(default=None, kw_only=True)
 
     class Approved(Root.Event, ByOperator):
         """Another operator agreed; what was proposed is made in the same commit."""
@@ -84,12 +112,24 @@ class Proposal(Root):
         TOPIC = "proposal.approved"
         SETS = sets(state="made")
 
+    class Granted(Root.Event, ByOperator):
+        """Another operator agreed; who has asked makes it, and gets its secret."""
+
+        TOPIC = "proposal.granted"
+        SETS = sets(state="granted")
+
+    class Used(Root.Event, ByOperator):
+        """What was granted is made in the same commit."""
+
+        TOPIC = "proposal.used"
+        SETS = sets(state="made")
+
     class Rejected(Root.Event, ByOperator):
         TOPIC = "proposal.rejected"
         SETS = sets(state="rejected")
 
     made: Made
-    state: Literal["proposed", "made", "rejected"]
+    state: Literal["proposed", "granted", "made", "rejected"]
     proposed_by: str | None
     # As a correction has them.
     organization_id: UUID | None
@@ -98,51 +138,28 @@ class Proposal(Root):
     reason: str | None
 
     @classmethod
-    def of_deposit(
-        cls, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
-    ) -> Self:
-        stream_id = derive_id("proposal", deposit_id(organization_id, reference))
-        facts = {"amount_micros": amount_micros, "reference": reference}
-        return cls.begin(
-            cls.Made, cause, stream_id, kind="deposit", organization_id=organization_id, **facts
-        )
+    def of(cls, cause: Cause, kind: Kind, *names: object, **facts: Any) -> Self:
+        """Propose what has these `names`, which no other proposal has."""
+        return cls.begin(cls.Made, cause, derive_id("proposal", *names), kind=kind, **facts)
 
-    @classmethod
-    def of_refund(
-        cls,
-        organization_id: UUID,
-        charged_for: UUID,
-        asked: HandRefund,
-        amount_micros: int,
-        cause: Cause,
-    ) -> Self:
-        return cls.begin(
-            cls.Made,
-            cause,
-            derive_id("proposal", asked.transaction_id, asked.reference),
-            kind="refund",
-            organization_id=organization_id,
-            amount_micros=amount_micros,
-            reference=asked.reference,
-            reason=asked.reason,
-            transaction_id=asked.transaction_id,
-            charged_for=charged_for,
-            metadata=asked.metadata,
-        )
+    def approve(self, cause: Cause, operators: Operators) -> None:
+        """Agree to what somebody else wants."""
+        self._refuse_decided("proposed")
+        operators.require_two(self.proposed_by, cause.actor)
+        with_secret = self.made.kind in WITH_SECRET
+        self.record(self.Granted if with_secret else self.Approved, cause)
 
-    def approve(self, cause: Cause, makers: Collection[str]) -> None:
-        """Agree to what somebody else wants; `makers` are those of the approver's key."""
-        self._refuse_decided()
-        require_other(self.made.actor, cause.actor, makers)
-        self.record(self.Approved, cause)
+    def use(self, cause: Cause) -> None:
+        """Make it now; saved together with what is made."""
+        self.record(self.Used, cause)
 
     def reject(self, cause: Cause) -> None:
         """Decide that it never happens."""
-        self._refuse_decided()
+        self._refuse_decided("proposed", "granted")
         self.record(self.Rejected, cause)
 
-    def _refuse_decided(self) -> None:
-        if self.state != "proposed":
+    def _refuse_decided(self, *open_states: str) -> None:
+        if self.state not in open_states:
             message = f"this {self.made.kind} was {self.state} already"
             raise NotPossible(message)
 
@@ -151,7 +168,7 @@ class WaitsForApproval(NotPossible):
     """Raised when something was proposed in place of being done; `proposal` is in the log."""
 
     def __init__(self, proposal: Proposal) -> None:
-        super().__init__("this is above the approval limit: another operator has to approve it")
+        super().__init__("another operator has to approve this first")
         self.proposal = proposal
 
 
@@ -160,28 +177,27 @@ class Approvals:
     """The approval limit, read from the log itself."""
 
     log: Log
-    new_id: Callable[[], UUID]
+
+    @property
+    def operators(self) -> Operators:
+        """All operators."""
+        return Operators(self.log)
 
     def above_micros(self) -> int | None:
         """Return above what amount a second operator has to agree; None: there is no limit."""
         limit = self.log.find(ApprovalLimit, LIMIT_ID)
         return None if limit is None else limit.above_micros
 
-    def needed(self, amount_micros: int, cause: Cause) -> bool:
-        """Tell whether an amount needs approval; raises NotPossible for one without operators."""
+    def needed(self, amount_micros: int, cause: Cause, before: Callable[[], int]) -> bool:
+        """Tell whether an amount with what is `before` it needs an operator's approval."""
         above_micros = self.above_micros()
-        if above_micros is None or abs(amount_micros) <= above_micros:
+        if above_micros is None or abs(amount_micros) + before() <= above_micros:
             return False
         require_operator(cause)
         return True
 
-    def set_limit(
-        self, above_micros: int | None, cause: Cause, waiting: Iterable[Proposal] = ()
-    ) -> Proposal | None:
-        """Set the first limit or a lower one; propose a higher one, or its end (None).
-
-        What is among the `waiting` is not proposed again.
-        """
+    def set_limit(self, above_micros: int | None, cause: Cause) -> Proposal | None:
+        """Set the first limit or a lower one; propose a higher one, or its end (None)."""
 
         def attempt() -> Proposal | None:
             limit = self.log.find(ApprovalLimit, LIMIT_ID) or ApprovalLimit.open(cause)
@@ -192,22 +208,52 @@ class Approvals:
                 limit.set(above_micros, cause)
                 self.log.append(limit)
                 return None
-            require_operator(cause)
-            for each in waiting:
-                if each.amount_micros == above_micros:
-                    return each
-            facts = {"kind": "limit", "amount_micros": above_micros}
-            proposal = Proposal.begin(Proposal.Made, cause, self.new_id(), **facts)
-            self.log.append(proposal)
-            return proposal
+            return self.ask("limit", cause, amount_micros=above_micros)
 
         return retry_on_conflict(attempt)
+
+    def renew_limit(self, cause: Cause) -> None:
+        """State a limit of an earlier release again, so that it covers people and prices too."""
+        limit = self.log.find(ApprovalLimit, LIMIT_ID)
+        if limit is not None and limit.above_micros is not None and limit.covers is None:
+            limit.set(limit.above_micros, cause)
+            self.log.append(limit)
+
+    def ask(self, kind: Kind, cause: Cause, **facts: Any) -> Proposal:
+        """Propose what has no name of its own; while it is open, it is not proposed again."""
+        if kind not in PEOPLE:
+            require_operator(cause)
+        for number in count(1):
+            made = Proposal.of(cause, kind, kind, cause.actor, *facts.values(), number, **facts)
+            known = self.log.find(Proposal, made.id)
+            if known is None:
+                self.log.append(made)
+            if known is None or known.state in {"proposed", "granted"}:
+                return known or self.log.get(Proposal, made.id)
+        raise AssertionError
+
+    def permit(self, kind: Kind, cause: Cause, **facts: Any) -> list[Proposal]:
+        """Return what is saved with something that two have to want; raises WaitsForApproval.
+
+        People need no approval before the first operator could give one. Later, while nobody else
+        could, they wait for ALONE_AFTER.
+        """
+        operators, is_person = self.operators, kind in PEOPLE
+        if self.above_micros() is None or (is_person and not operators.had_approver()):
+            return []
+        proposal = self.ask(kind, cause, **facts)
+        is_over = cause.at - proposal.created_on >= ALONE_AFTER
+        is_alone = is_person and is_over and not operators.has_approver_besides(cause.actor)
+        if proposal.state != "granted" and not is_alone:
+            raise WaitsForApproval(proposal)
+        proposal.use(cause)
+        return [proposal]
 
 
 def require_operator(cause: Cause) -> None:
     """Raise NotPossible for what users of a machine cannot do: nobody tells them well apart."""
     if not is_operator(cause.actor):
-        message = "what is above the approval limit needs operators: create them"
+        message = "what takes a second operator needs operators: create them"
         raise NotPossible(message)
 
 

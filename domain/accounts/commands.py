@@ -1,20 +1,22 @@
 """Operators' commands on organizations, their clients and their wallets."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
+from functools import partial
+from typing import NoReturn
 from uuid import UUID
 
 from domain.accounts.approvals import (
     LIMIT_ID,
     ApprovalLimit,
     Approvals,
+    Kind,
     Proposal,
     WaitsForApproval,
 )
 from domain.accounts.committer import Change, Committer
 from domain.accounts.currency import Currency
-from domain.accounts.operators import Operators
 from domain.accounts.organization import (
     NAMED_ONLY,
     SCOPES,
@@ -22,11 +24,13 @@ from domain.accounts.organization import (
     Organization,
     api_client_id,
 )
+from domain.accounts.prices import Prices
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import DEPOSIT, Adjustment, Deposit, Wallet, deposit_id, wallet_id
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible
+from domain.log.aggregate import Root
 from domain.log.log import Log
 from domain.months import first_instant, month_of
 
@@ -41,12 +45,15 @@ class Accounts:
     log: Log
     committer: Committer
     currency: Currency
+    prices: Prices
     new_id: Callable[[], UUID]
+    # What an operator has paid in and corrected on a day (UTC) that nobody else has approved.
+    moved_micros: Callable[[str | None, date], int]
 
     @property
     def approvals(self) -> Approvals:
         """The approval limit."""
-        return Approvals(self.log, self.new_id)
+        return Approvals(self.log)
 
     def register_organization(
         self,
@@ -75,6 +82,26 @@ class Accounts:
         code = self.currency.code
         self.currency.append(lambda: [register(), Wallet.open(organization_id, code, cause)], cause)
         return self.log.get(Organization, organization_id)
+
+    def propose_prices(
+        self, organization_id: UUID, wanted: Mapping[Kind, int | None], cause: Cause
+    ) -> list[Proposal]:
+        """Propose what differs from its own `price` per lookup (None: that of all) and `fee`."""
+        its = self._organization(organization_id)
+        now = {"price": its.price_micros, "fee": its.monthly_link_fee_micros}
+        facts = [(kind, micros) for kind, micros in wanted.items() if micros != now[kind]]
+        ask, owner = self.approvals.ask, organization_id
+        return [ask(e, cause, organization_id=owner, amount_micros=micros) for e, micros in facts]
+
+    def set_lookup_price(self, amount_micros: int, cause: Cause) -> Proposal | None:
+        """Set the price of a lookup for all without an own one; or return what waits instead."""
+        known = self.prices.look()
+        if known is not None and known.amount_micros == amount_micros:
+            return None
+        if self.approvals.above_micros() is not None:
+            return self.approvals.ask("price", cause, amount_micros=amount_micros)
+        self.prices.set(amount_micros, cause)
+        return None
 
     def change_organization(
         self, organization_id: UUID, change: Callable[[Organization], None]
@@ -114,7 +141,10 @@ class Accounts:
         organization_id: UUID | None,
         scopes: Sequence[str],
     ) -> ApiClient:
-        """Register a client of an organization, or an approved machine-to-machine client."""
+        """Register a client of an organization, or an approved machine-to-machine client.
+
+        Raises WaitsForApproval for one that may deposit, once there is an approval limit.
+        """
         unknown = set(scopes) - set(SCOPES)
         if unknown:
             message = f"unknown scope: {', '.join(sorted(unknown))}"
@@ -124,6 +154,9 @@ class Accounts:
             if machines := NAMED_ONLY.intersection(scopes):
                 message = f"only a machine-to-machine client can have {', '.join(machines)}"
                 raise NotPossible(message)
+        used = list[Proposal]()
+        if NAMED_ONLY.intersection(scopes):
+            used = self.approvals.permit("client", cause, may=[*scopes])
         client = ApiClient.register(
             client_id,
             cause,
@@ -131,8 +164,21 @@ class Accounts:
             scopes=scopes,
             secret_hash=secret_hash,
         )
-        self.log.append(client)
+        self.log.append(*used, client)
         return client
+
+    def rotate_secret(
+        self, client_id: str, secret_hash: str, cause: Cause, old_ends: timedelta
+    ) -> ApiClient:
+        """Give a client another secret; raises as `register_client` does."""
+
+        def rotate(newest: ApiClient) -> None:
+            newest.rotate_secret(secret_hash, cause, old_ends)
+            if NAMED_ONLY.intersection(newest.scopes):
+                used = self.approvals.permit("secret", cause, subject=client_id)
+                self.log.append(*used, newest)
+
+        return self.change_client(client_id, rotate)
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
         """Apply a change to a client; repeat it if another operator was faster."""
@@ -163,9 +209,11 @@ class Accounts:
 
         Raises WaitsForApproval for one above the approval limit.
         """
-        if self.log.find(Deposit, deposit_id(organization_id, reference)) is None:
-            asked = Proposal.of_deposit(organization_id, amount_micros, reference, cause)
-            self._wait(asked, amount_micros, cause)
+        stream_id = deposit_id(organization_id, reference)
+        if self.log.find(Deposit, stream_id) is None:
+            facts = {"amount_micros": amount_micros, "reference": reference}
+            owner = {"organization_id": organization_id}
+            self._wait_to_move(Proposal.of(cause, "deposit", stream_id, **owner, **facts), cause)
         self.book_deposit(organization_id, amount_micros, reference, cause)
         return self.wallet(organization_id)
 
@@ -181,9 +229,8 @@ class Accounts:
 
         This needs no approval. Play money is of another `kind`.
         """
-        made = Deposit.make(organization_id, reference, amount_micros, cause, kind)
-        code = self.currency.code
-        is_new = self._book(made, lambda held: held.deposit(made, code, cause))
+        made = Deposit.make(organization_id, reference, amount_micros, cause, kind=kind)
+        is_new = self._book(made, cause)
         return self.log.get(Deposit, made.id), is_new
 
     def adjust(
@@ -195,73 +242,95 @@ class Accounts:
         *,
         reference: str,
     ) -> Adjustment:
-        """Correct a balance by a signed amount, once per reference; propose it if it is large.
+        """Correct a balance by a signed amount, once per reference.
 
         Raises InsufficientBalance if it would become negative, NotPossible if the reference had
-        another amount or reason.
+        another amount or reason, and WaitsForApproval as `deposit` does.
         """
-        needs_approval = self.approvals.needed(amount_micros, cause)
-        given = (organization_id, reference, amount_micros, reason, cause)
-        asked = Adjustment.make(*given, needs_approval=needs_approval)
-        if needs_approval:
-            self._save_once(asked, lambda: self.log.append(asked))
-        else:
-            self._book(asked, lambda held: held.adjust(asked, self.currency.code, cause))
-        return self.log.get(Adjustment, asked.id)
+        made = Adjustment.make(organization_id, reference, amount_micros, reason, cause)
+        if self.log.find(Adjustment, made.id) is None:
+            facts = {"amount_micros": amount_micros, "reference": reference, "reason": reason}
+            owner = {"organization_id": organization_id}
+            self._wait_to_move(Proposal.of(cause, "adjustment", made.id, **owner, **facts), cause)
+        self._book(made, cause)
+        return self.log.get(Adjustment, made.id)
 
-    def approve(self, waiting_id: UUID, cause: Cause) -> Adjustment | Proposal:
-        """Do what was proposed; raises NotPossible for who proposed it, or made the caller's key.
+    def approve(self, waiting_id: UUID, cause: Cause) -> Proposal:
+        """Do what was proposed, or let who has asked do it; raises NotPossible as `require_two`.
 
         What can no longer be done raises its usual refusal, and goes on waiting.
         """
-        makers = Operators(self.log).makers(cause.actor)
 
-        def approve(newest: Adjustment | Proposal) -> None:
-            newest.approve(cause, makers)
+        def approve(newest: Proposal) -> None:
+            newest.approve(cause, self.approvals.operators)
             self._carry_out(newest, cause)
 
         return self.log.update(self.waiting(waiting_id), approve)
 
-    def reject(self, waiting_id: UUID, cause: Cause) -> Adjustment | Proposal:
+    def reject(self, waiting_id: UUID, cause: Cause) -> Proposal:
         """Decide that what was proposed never happens."""
         return self.log.update(self.waiting(waiting_id), lambda newest: newest.reject(cause))
 
-    def waiting(self, waiting_id: UUID) -> Adjustment | Proposal:
+    def waiting(self, waiting_id: UUID) -> Proposal:
         """Return what was proposed, also once it is decided."""
-        proposal = self.log.find(Proposal, waiting_id)
-        return proposal or self.log.get(Adjustment, waiting_id, f"adjustment {waiting_id}")
+        return self.log.get(Proposal, waiting_id, f"proposal {waiting_id}")
 
-    def _carry_out(self, approved: Adjustment | Proposal, cause: Cause) -> None:
+    def _carry_out(self, approved: Proposal, cause: Cause) -> None:
         """Commit an approval together with what it approves."""
-        code = self.currency.code
-        if isinstance(approved, Adjustment):
-            owner = wallet_id(approved.organization_id)
-            self.committer.commit(owner, lambda held: held.adjust(approved, code, cause), approved)
-            return
-        made, owner_id, reference = approved.made, approved.organization_id, approved.reference
-        if owner_id is None or reference is None or made.amount_micros is None:
-            limit = self.log.get(ApprovalLimit, LIMIT_ID)
-            limit.set(made.amount_micros, cause)
-            self.log.append(approved, limit)
-        elif made.transaction_id is None or made.charged_for is None:
-            if self.log.find(Deposit, deposit_id(owner_id, reference)) is not None:
-                message = f"the deposit with reference {reference} was made meanwhile: reject this"
-                raise NotPossible(message)
-            deposit = Deposit.make(owner_id, reference, made.amount_micros, cause)
-            self.committer.commit(
-                wallet_id(owner_id),
-                lambda held: held.deposit(deposit, code, cause),
-                approved,
-                deposit,
-            )
+        made, micros = approved.made, approved.made.amount_micros
+        match made.kind:
+            case "deposit" | "adjustment":
+                self._book_approved(approved, cause)
+            case "refund":
+                self._refund_approved(approved, cause)
+            case "limit":
+                limit = self.log.get(ApprovalLimit, LIMIT_ID)
+                limit.set(micros, cause)
+                self.log.append(approved, limit)
+            case "price" | "fee" if made.organization_id is not None:
+                its = self._organization(made.organization_id)
+                if made.kind == "price":
+                    its.change_price(micros, cause)
+                else:
+                    its.change_monthly_link_fee(micros or 0, cause)
+                self._append_both(approved, its)
+            case "price":
+                self._append_both(approved, self.prices.changed(micros or 0, cause))
+
+    def _append_both(self, approved: Proposal, changed: Root) -> None:
+        if not changed.pending_events:
+            self._refuse_done(approved)
+        self.log.append(approved, changed)
+
+    def _refuse_done(self, approved: Proposal) -> NoReturn:
+        named = f" with reference {approved.reference}" if approved.reference else ""
+        message = f"the {approved.made.kind}{named} was made meanwhile: reject this"
+        raise NotPossible(message)
+
+    def _book_approved(self, approved: Proposal, cause: Cause) -> None:
+        made, owner = approved.made, approved.made.organization_id
+        assert owner is not None
+        given, more = (owner, made.reference or "", made.amount_micros or 0), made.reason or ""
+        booking: Deposit | Adjustment
+        if made.kind == "deposit":
+            booking = Deposit.make(*given, cause, proposal=approved.id)
         else:
-            charged_for = self._charged_for(made.charged_for)
-            facts = (made.transaction_id, reference, made.reason or "", made.amount_micros)
-            refund = charged_for.refund_by_hand(HandRefund(*facts, made.metadata or {}), cause)
-            if refund is None:
-                message = f"the refund with reference {reference} was made meanwhile: reject this"
-                raise NotPossible(message)
-            self.committer.commit_entries(owner_id, [refund], cause, approved, charged_for)
+            booking = Adjustment.make(*given, more, cause, proposal=approved.id)
+        if self.log.find(type(booking), booking.id) is not None:
+            self._refuse_done(approved)
+        self.committer.commit(wallet_id(owner), self._entry(booking, cause), approved, booking)
+
+    def _refund_approved(self, approved: Proposal, cause: Cause) -> None:
+        made, owner = approved.made, approved.made.organization_id
+        assert owner is not None
+        assert made.transaction_id is not None
+        assert made.charged_for is not None
+        facts = (made.reference or "", made.reason or "", made.amount_micros, made.metadata or {})
+        newest = self._charged_for(made.charged_for)
+        refund = newest.refund_by_hand(HandRefund(made.transaction_id, *facts), cause)
+        if refund is None:
+            self._refuse_done(approved)
+        self.committer.commit_entries(owner, [refund], cause, approved, newest)
 
     def refund(self, stream_id: UUID, asked: HandRefund, cause: Cause) -> RefundByHand:
         """Give back a charge, or a part of it, by hand; `stream_id` is what was charged for.
@@ -275,10 +344,21 @@ class Accounts:
             done = newest.done_by_hand(asked.transaction_id, asked.reference)
             assert done is not None
             if refund is not None:
-                owner, amount_micros = done.organization_id, refund.amount_micros
-                waits = Proposal.of_refund(owner, stream_id, asked, amount_micros, cause)
-                self._wait(waits, amount_micros, cause)
-                self.committer.commit_entries(owner, [refund], cause, newest)
+                waits = Proposal.of(
+                    cause,
+                    "refund",
+                    *(asked.transaction_id, asked.reference),
+                    organization_id=done.organization_id,
+                    amount_micros=refund.amount_micros,
+                    reference=asked.reference,
+                    reason=asked.reason,
+                    transaction_id=asked.transaction_id,
+                    charged_for=stream_id,
+                    metadata=asked.metadata,
+                )
+                micros = newest.given_by_hand(asked.transaction_id)
+                self._wait(waits, lambda: self.approvals.needed(micros, cause, int))
+                self.committer.commit_entries(done.organization_id, [refund], cause, newest)
             return done
 
         return self.log.change(self._charged_for(stream_id), decide)
@@ -286,18 +366,31 @@ class Accounts:
     def _charged_for(self, stream_id: UUID) -> Refundable:
         return self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
 
-    def _wait(self, asked: Proposal, amount_micros: int, cause: Cause) -> None:
+    def _wait_to_move(self, asked: Proposal, cause: Cause) -> None:
+        """Let an amount wait that is above the limit with what its operator has moved today."""
+        micros, today = asked.made.amount_micros or 0, cause.at.date()
+        before = partial(self.moved_micros, cause.actor, today)
+        self._wait(asked, lambda: self.approvals.needed(micros, cause, before))
+
+    def _wait(self, asked: Proposal, is_needed: Callable[[], bool]) -> None:
         """Raise WaitsForApproval, once it is proposed, for what has to be approved."""
         known = self.log.find(Proposal, asked.id)
-        if known.state == "made" if known else not self.approvals.needed(amount_micros, cause):
+        if known.state == "made" if known else not is_needed():
             return
         self._save_once(asked, lambda: self.log.append(asked))
         raise WaitsForApproval(self.log.get(Proposal, asked.id))
 
-    def _book(self, booking: Deposit | Adjustment, change: Change) -> bool:
+    def _book(self, booking: Deposit | Adjustment, cause: Cause) -> bool:
         """Save a booking with its wallet entry; False when it was saved before."""
-        wallet = wallet_id(booking.organization_id)
+        wallet, change = wallet_id(booking.organization_id), self._entry(booking, cause)
         return self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
+
+    def _entry(self, booking: Deposit | Adjustment, cause: Cause) -> Change:
+        """Return what makes the wallet entry of a booking."""
+        code = self.currency.code
+        if isinstance(booking, Deposit):
+            return lambda held: held.deposit(booking, code, cause)
+        return lambda held: held.adjust(booking, code, cause)
 
     def _save_once(self, booking: Booking, save: Callable[[], int]) -> bool:
         """Save a booking; False when it was saved before."""
@@ -330,8 +423,9 @@ class Accounts:
         if earlier is None:
             return False
         noun = booking.made.kind if isinstance(booking, Proposal) else type(booking).TOPIC
-        if getattr(earlier, "state", None) == "rejected":
-            message = f"the {noun} with reference {booking.reference} was rejected"
+        state = getattr(earlier, "state", None)
+        if state == "rejected" or (state == "proposed" and isinstance(earlier, Adjustment)):
+            message = f"the {noun} with reference {booking.reference} was {state}: use another one"
             raise NotPossible(message)
         for what in ("amount_micros", "reason"):
             if getattr(earlier, what, None) != getattr(booking, what, None):

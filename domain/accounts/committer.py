@@ -19,7 +19,6 @@ from uuid import UUID
 from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEvent
 
 from domain.accounts.held_wallets import WalletCache
-from domain.accounts.turns import ContendedWallets, NoTurns, Turns
 from domain.accounts.wallet import Charge, Refund, Wallet, wallet_id
 from domain.at_once import resting
 from domain.cause import Cause
@@ -221,15 +220,12 @@ logger = logging.getLogger(__name__)
 class Committer:
     """Carries out every command that touches a wallet, in one thread that starts with the first."""
 
-    def __init__(
-        self, log: Log, turns: Turns | None = None, refuse: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, log: Log, refuse: Callable[[], None] = lambda: None) -> None:
         """`refuse` is called for each command; it raises in a copy that moves no money."""
         self._log = log
         self._refuse = refuse
         self._queue: SimpleQueue[Command | None] = SimpleQueue()
         self._wallets = WalletCache(log)
-        self._contended = ContendedWallets(turns or NoTurns())
         self._twins: list[Command] = []  # They go first into the next batch.
         self._has_company = False  # The last batch had several commands.
         self._thread: Thread | None = None
@@ -315,16 +311,12 @@ class Committer:
         while not (stopping and self._queue.empty() and not self._twins):
             waiting: list[Command | None] = []  # None: `close` was called.
             try:
-                try:
-                    self._take(waiting)
-                    self._process([each for each in waiting if each is not None])
-                finally:
-                    self._contended.end_turn()
+                self._take(waiting)
+                self._process([each for each in waiting if each is not None])
             except Exception:
                 logger.exception("the committer failed on a batch")
                 self._give_up(each for each in waiting if each is not None)
             stopping = stopping or None in waiting
-        self._contended.close()
 
     def _give_up(self, waiting: Iterable[Command]) -> None:
         """Answer every command of a batch that is still without an answer, taken or not."""
@@ -345,8 +337,6 @@ class Committer:
             give_way()
         self._take_more(waiting)
         self._has_company = len(waiting) > 1
-        if self._contended.take_turn(each.wallet_id for each in waiting if each is not None):
-            self._take_more(waiting)  # Those that arrived while we waited for our turn.
 
     def _take_more(self, waiting: list[Command | None]) -> None:
         while len(waiting) < BATCH_MAX:
@@ -357,9 +347,7 @@ class Committer:
 
     def _process(self, taken: list[Command]) -> None:
         batch = self._without_twins(self._without_begun(taken))
-        doubtful = self._save(batch)
-        self._contended.end_turn()
-        self._settle_each(doubtful)
+        self._settle_each(self._save(batch))
 
     def _without_begun(self, taken: Sequence[Command]) -> Iterable[Command]:
         """Refuse `is_first` commands whose stream exists; all of them if the log is away."""
@@ -406,7 +394,9 @@ class Committer:
         """
         doubtful: list[Command] = []
         for lost in range(RACES_MAX):
-            self._look(batch, is_read=lost > 0)
+            if not lost:
+                with suppress(Exception):  # Each is read alone later: only its commands fail.
+                    self._wallets.look({command.wallet_id for command in batch})
             accepted = self._agreed(batch, doubtful)
             if not accepted:
                 return doubtful
@@ -414,14 +404,13 @@ class Committer:
             try:
                 position = insert(self._log, stored, self._settle_s)
             except IntegrityError:
-                batch = self._after_race(accepted, lost)
+                batch = self._after_race(accepted)
             except ServiceUnavailable as error:
                 self._settle_s = 0.0
                 self._undo(accepted)
                 fail(accepted, error)
                 return doubtful
             else:
-                self._contended.end_turn()
                 self._answer(accepted, position)
                 return doubtful
         self._undo(batch)
@@ -434,19 +423,9 @@ class Committer:
             (accepted if self._accept(command) else doubtful).append(command)
         return accepted
 
-    def _look(self, commands: Iterable[Command], *, is_read: bool) -> None:
-        """Wait for a turn at contended wallets, then read the wallets that may be out of date."""
-        wallets = {command.wallet_id for command in commands}
-        has_come = self._contended.take_turn(wallets)
-        if has_come or not is_read:
-            with suppress(Exception):  # Each is read alone later, so that only its commands fail.
-                self._wallets.look(wallets)
-
-    def _after_race(self, commands: Collection[Command], lost_before: int) -> list[Command]:
+    def _after_race(self, commands: Collection[Command]) -> list[Command]:
         """Read the wallets after a lost race; return the commands that may decide again."""
         moved = self._wallets.catch_up({command.wallet_id for command in commands})
-        if lost_before:
-            self._contended.add(moved)
         late = {} if moved else _overtaken(self._log, commands)
         for command, conflict in late.items():
             fail([command], conflict)

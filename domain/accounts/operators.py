@@ -5,7 +5,7 @@ register at the same time only one gets the next number.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -21,6 +21,11 @@ from domain.log.log import Log, retry_on_conflict
 Right = Literal["money", "approve", "catalogue", "keys", "audit"]
 RIGHTS: tuple[Right, ...] = get_args(Right)
 MANAGES: Right = "keys"  # The right to create and revoke operators, and to give them keys.
+APPROVES: Right = "approve"
+TAKE_TWO: frozenset[Right] = frozenset({"money", "approve", "keys"})  # Once there is a limit.
+
+# Returns what is saved with what two have to want; raises where it has to wait (`Approvals`).
+Permit = Callable[..., Sequence[Root]]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 
@@ -108,6 +113,11 @@ class Operator(Root):
         """Tell whether the operator made the key; whoever makes a key for another sees it."""
         return self.key.actor == self.actor
 
+    @property
+    def has_renewed(self) -> bool:
+        """Tell whether the operator has ever made a key, so that only its holder knew it."""
+        return any(each.actor == self.actor for each in self.keys)
+
     def rotate_key(self, key_hash: str, cause: Cause) -> None:
         """Replace the key; the one before it is refused at once."""
         self._refuse_revoked()
@@ -158,33 +168,49 @@ class Operators:
         """Return the name of each operator, by how events name the operator as an actor."""
         return {each.actor: each.name for each in self._each()}
 
-    def makers(self, actor: str | None) -> list[str]:
-        """Return who may know the key of an operator because they made it.
+    def had_approver(self) -> bool:
+        """Tell whether somebody could ever approve: with the right, and a key of their own."""
+        return any(APPROVES in each.may and each.has_renewed for each in self._each())
 
-        Whoever makes a key sees it, and so does who knew the key with which it was made. Somebody
-        who makes a key of their own is the last to know.
-        """
-        known = {each.actor: each for each in self._each()}
-        found: list[str] = []
-        at: datetime | None = None
-        while (holder := known.get(actor or "")) is not None:
-            made = next((e for e in holder.keys[::-1] if at is None or e.timestamp <= at), None)
-            if made is None or made.actor is None or made.actor in {actor, *found}:
-                break
-            found.append(made.actor)
-            actor, at = made.actor, made.timestamp
-        return found
+    def has_approver_besides(self, actor: str | None) -> bool:
+        """Tell whether somebody else than an actor can approve now."""
+        others = (each for each in self._each() if each.actor != actor and not each.revoked)
+        return any(APPROVES in each.may and each.has_own_key for each in others)
+
+    def is_revoked(self, actor: str | None) -> bool:
+        """Tell whether an actor is an operator who is revoked, whose open proposals are void."""
+        return any(each.revoked for each in self._each() if each.actor == actor)
+
+    def require_two(self, proposed_by: str | None, approver: str | None) -> None:
+        """Raise NotPossible unless another operator approves, with a key that only he has seen."""
+        found = next((each for each in self._each() if each.actor == approver), None)
+        if found is None or approver == proposed_by:
+            message = "this is approved by another operator than the one who proposed it"
+            raise NotPossible(message)
+        if not found.has_own_key:
+            message = "somebody else has made your key: run `operator rotate-key` first"
+            raise NotPossible(message)
+        if self.is_revoked(proposed_by):
+            message = "this is void: the operator who proposed it is revoked"
+            raise NotPossible(message)
 
     def get(self, operator_id: UUID) -> Operator:
         """Return an operator; raises NotFound."""
         return self.log.get(Operator, operator_id, f"operator {operator_id}")
 
     def register(
-        self, cause: Cause, *, name: str, may: Sequence[Right], key_for: Callable[[UUID], str]
+        self,
+        cause: Cause,
+        *,
+        name: str,
+        may: Sequence[Right],
+        key_for: Callable[[UUID], str],
+        permit: Permit,
     ) -> Operator:
         """Register an operator under the next number; `key_for` returns the hash of a new key.
 
-        Raises NotPossible for a name that is taken, and if nobody could register the next one.
+        Raises NotPossible for a name that is taken, and if nobody could register the next one, and
+        what `permit` raises.
         """
         if not _NAME.fullmatch(name):
             message = "a name is 1 to 64 lower-case letters, digits, dots, dashes and underscores"
@@ -198,17 +224,27 @@ class Operators:
             if MANAGES not in may and not any(each.manages for each in known):
                 message = f"this operator needs the right {MANAGES}: nobody else has it"
                 raise NotPossible(message)
+            takes_two = TAKE_TWO.intersection(may)
+            used = permit("operator", cause, subject=name, may=[*may]) if takes_two else ()
             stream_id = operator_id(len(known) + 1)
             key_hash = key_for(stream_id)
             made = Operator.register(stream_id, cause, name=name, may=may, key_hash=key_hash)
-            self.log.append(made)
+            self.log.append(*used, made)
             return made
 
         return retry_on_conflict(attempt)
 
-    def rotate_key(self, operator_id: UUID, key_hash: str, cause: Cause) -> Operator:
-        """Give an operator a new key."""
-        return self._change(operator_id, lambda newest: newest.rotate_key(key_hash, cause))
+    def rotate_key(
+        self, operator_id: UUID, key_hash: str, cause: Cause, permit: Permit
+    ) -> Operator:
+        """Give an operator a new key; raises what `permit` raises for that of somebody else."""
+
+        def rotate(newest: Operator) -> None:
+            newest.rotate_key(key_hash, cause)
+            if cause.actor != newest.actor and TAKE_TWO.intersection(newest.may):
+                self.log.append(*permit("key", cause, subject=str(operator_id)), newest)
+
+        return self._change(operator_id, rotate)
 
     def revoke(self, operator_id: UUID, cause: Cause) -> Operator:
         """Revoke an operator; raises NotPossible for the last one who can create others."""
@@ -231,15 +267,3 @@ class Operators:
 
 def operator_id(number: int) -> UUID:
     return derive_id("operator", number)
-
-
-def require_other(proposed_by: str | None, approver: str | None, makers: Collection[str]) -> None:
-    """Raise NotPossible unless two people agree; `makers` are those of the approver's key."""
-    if approver == proposed_by or not is_operator(approver):
-        message = "this is approved by another operator than the one who proposed it"
-        raise NotPossible(message)
-    if proposed_by in makers:
-        message = (
-            "who proposed it made your key, or that of who made it: run `operator rotate-key` first"
-        )
-        raise NotPossible(message)

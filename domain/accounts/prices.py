@@ -94,16 +94,18 @@ class Prices:
         """Set the price from now on."""
         self._append(amount_micros, cause, only_first=False)
 
-    def _append(self, amount_micros: int, cause: Cause, *, only_first: bool) -> None:
-        def changed() -> list[LookupPrice]:
-            price = self._log.find(LookupPrice, PRICE_ID) or LookupPrice.open(cause)
+    def changed(self, amount_micros: int, cause: Cause) -> LookupPrice:
+        """Return the price with a new amount, to be appended, if it is another one."""
+        price = self._log.find(LookupPrice, PRICE_ID) or LookupPrice.open(cause)
+        if price.amount_micros != amount_micros:
             price.set(amount_micros, self._currency.code, cause)
-            return [price]
+        return price
 
+    def _append(self, amount_micros: int, cause: Cause, *, only_first: bool) -> None:
         def attempt() -> None:
             known = self.look()
             if known is None or not (only_first or known.amount_micros == amount_micros):
-                self._currency.append(changed, cause)
+                self._currency.append(lambda: [self.changed(amount_micros, cause)], cause)
                 self.look()
 
         retry_on_conflict(attempt)

@@ -133,6 +133,11 @@ class Refundable(Root):
                 found.append(GivenBack(left_micros, refund_id, price.transaction_id))
         return found
 
+    def given_by_hand(self, transaction_id: UUID) -> int:
+        """Return how much of a charge was given back by hand."""
+        by_hand = (each for each in self.by_hand if each.transaction_id == transaction_id)
+        return sum(each.refund.amount_micros for each in by_hand)
+
     def done_by_hand(self, transaction_id: UUID, reference: str) -> RefundByHand | None:
         """Return the refund of a charge that has this reference."""
         sought = (transaction_id, reference)
@@ -152,8 +157,7 @@ class Refundable(Root):
     def _left(self, transaction_id: UUID) -> tuple[PaidPrice, int]:
         for price, given_back_micros in self.paid():
             if price.transaction_id == transaction_id:
-                by_hand = (e for e in self.by_hand if e.transaction_id == transaction_id)
-                given = given_back_micros + sum(each.refund.amount_micros for each in by_hand)
+                given = given_back_micros + self.given_by_hand(transaction_id)
                 return price, price.amount_micros - given
         message = f"there is no charge {transaction_id}"
         raise NotFound(message)

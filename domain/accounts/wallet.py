@@ -4,7 +4,7 @@ Also the kind under which an entry is listed, and the links that it is about. Th
 balance is a webhook (`domain/webhooks/messages.py`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
@@ -13,13 +13,12 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.operators import require_other
 from domain.accounts.paid_price import RefundReason
 from domain.accounts.spending import Spending
 from domain.cause import Cause
 from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root, fact, sets
+from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root, sets
 from domain.money import AMOUNT_MICROS_MAX
 
 ChargeKind = Literal["activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup"]
@@ -319,7 +318,11 @@ class Deposit(Root):
     TOPIC = "deposit"
 
     class Made(OfDeposit, ByOperator):
+        """`proposal` is what another operator has approved; left out: it took one."""
+
         TOPIC = "deposit.made"
+
+        proposal: UUID | None = field(default=None, kw_only=True)
 
     class Played(OfDeposit):
         """A partner of a sandbox has given itself play money, for which nobody needs a right."""
@@ -334,17 +337,20 @@ class Deposit(Root):
     transaction_id: UUID
 
     @classmethod
-    def make(
+    def make(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
         cls,
         organization_id: UUID,
         reference: str,
         amount_micros: int,
         cause: Cause,
+        *,
         kind: str = DEPOSIT,
+        proposal: UUID | None = None,
     ) -> Self:
         """Record the payment; saved together with the wallet that books it."""
         assert amount_micros > 0, amount_micros
         stream_id = deposit_id(organization_id, reference, kind)
+        approved = {} if proposal is None else {"proposal": proposal}
         return cls.begin(
             cls.Made if kind == DEPOSIT else cls.Played,
             cause,
@@ -353,6 +359,7 @@ class Deposit(Root):
             reference=reference,
             amount_micros=amount_micros,
             transaction_id=derive_id("transaction", stream_id),
+            **approved,
         )
 
 
@@ -376,20 +383,24 @@ class OfAdjustment(ByOperator):
 class Adjustment(Root):
     """One correction of a balance by a signed amount, once per organization and reference.
 
-    If it needs approval, one operator proposes it, and it moves money when another approves it.
+    Earlier releases let large ones wait on this stream; nobody decides these any more.
     """
 
     TOPIC = "adjustment"
 
     class Made(Created, OfAdjustment):
+        """`proposal` is what another operator has approved; left out: it took one."""
+
         TOPIC = "adjustment.made"
         SETS = sets(**OfAdjustment.SETS, state="made")
+
+        proposal: UUID | None = field(default=None, kw_only=True)
 
     class Proposed(Created, OfAdjustment):
         """Nothing has moved yet."""
 
         TOPIC = "adjustment.proposed"
-        SETS = sets(**OfAdjustment.SETS, state="proposed", proposed_by=fact("actor"))
+        SETS = sets(**OfAdjustment.SETS, state="proposed")
 
     class Approved(Root.Event, OfAdjustment):
         """Another operator agreed; saved together with the wallet's entry."""
@@ -407,7 +418,6 @@ class Adjustment(Root):
     reason: str
     transaction_id: UUID
     state: Literal["made", "proposed", "rejected"]
-    proposed_by: str | None
 
     @classmethod
     def make(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
@@ -418,13 +428,13 @@ class Adjustment(Root):
         reason: str,
         cause: Cause,
         *,
-        needs_approval: bool = False,
+        proposal: UUID | None = None,
     ) -> Self:
-        """Record the correction, saved together with the wallet that it corrects; or propose it."""
+        """Record the correction, saved together with the wallet that it corrects."""
         assert amount_micros != 0, amount_micros
         stream_id = adjustment_id(organization_id, reference)
         return cls.begin(
-            cls.Proposed if needs_approval else cls.Made,
+            cls.Made,
             cause,
             stream_id,
             organization_id=organization_id,
@@ -432,27 +442,8 @@ class Adjustment(Root):
             amount_micros=amount_micros,
             reason=reason,
             transaction_id=derive_id("transaction", stream_id),
+            proposal=proposal,
         )
-
-    def approve(self, cause: Cause, makers: Collection[str] = ()) -> None:
-        """Agree to a proposal of somebody else; saved together with the wallet that it corrects.
-
-        `makers` are those of the approver's key.
-        """
-        self._refuse_decided()
-        require_other(self.proposed_by, cause.actor, makers)
-        names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
-        self.record(self.Approved, cause, **{name: getattr(self, name) for name in names})
-
-    def reject(self, cause: Cause) -> None:
-        """Decide that a proposal never moves money."""
-        self._refuse_decided()
-        self.record(self.Rejected, cause)
-
-    def _refuse_decided(self) -> None:
-        if self.state != "proposed":
-            message = f"the adjustment with reference {self.reference} was {self.state} already"
-            raise NotPossible(message)
 
 
 def adjustment_id(organization_id: UUID, reference: str) -> UUID:

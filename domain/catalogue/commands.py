@@ -124,7 +124,8 @@ def _apply(match: Match, cause: Cause) -> Plan:
             excluded=entry.excluded or (),
         )
     network = entry.terms.network if entry.names_network else plan.terms.network
-    plan.change(replace(entry.terms, network=network), cause)
+    terms = replace(entry.terms, network=network, notices=plan.terms.notices)
+    plan.change(terms, cause)
     if entry.enabled is not None:
         plan.switch(cause, enabled=entry.enabled)
     if entry.excluded is not None:

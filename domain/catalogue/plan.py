@@ -64,6 +64,7 @@ class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     `cost` is what the network charges us, None if that is not known; no partner may see it.
     `network` None is the simulated one. `later_prices` are in order of time; `at` returns the terms
     of a moment. An `unpriced` plan has no price yet and cannot be offered; its stored price is 0.
+    `notices` are what a traveller must know of it, by its network (`supplied.NOTICES`).
     """
 
     name: str
@@ -79,6 +80,7 @@ class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     network: str | None = None
     later_prices: list[LaterPrice] | None = None
     unpriced: bool = False
+    notices: list[str] | None = None
 
     def at(self, moment: datetime) -> "PlanTerms":
         """Return the terms that hold at a moment, with the prices that are still to come."""

@@ -4,6 +4,12 @@ import msgspec
 
 from domain.cost import Cost
 
+# What a traveller must know of a plan: it needs an identity check, its time begins when the eSIM is
+# installed, it has voice and text as well, the name of its access point is set by hand.
+IDENTITY, AT_INSTALLATION = "identity_check", "starts_at_installation"
+VOICE, APN = "voice_and_text", "manual_apn"
+NOTICES = (IDENTITY, AT_INSTALLATION, VOICE, APN)
+
 
 class SuppliedCountry(msgspec.Struct, frozen=True):
     """Where a plan works: an ISO 3166-1 alpha-2 code, and names of operators with generations."""
@@ -16,6 +22,7 @@ class SuppliedPlan(msgspec.Struct, frozen=True):
     """A plan as its network lists it, before it has a price. `data_mb` in MB, 1 GB = 1000 MB.
 
     `data_mb` None is a plan without a limit; `cost` None means that the network does not tell it.
+    `notices` are some of NOTICES.
     """
 
     provider_plan_id: str
@@ -24,6 +31,7 @@ class SuppliedPlan(msgspec.Struct, frozen=True):
     validity_days: int
     coverage: tuple[SuppliedCountry, ...]
     cost: Cost | None = None
+    notices: tuple[str, ...] = ()
 
 
 class OddEntry(msgspec.Struct, frozen=True):

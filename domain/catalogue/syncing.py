@@ -67,6 +67,7 @@ class SyncRules:
     network: str
     currency: str
     markup: Markup | None = None
+    with_notices: bool = False  # Whether plans that need a notice are enabled too.
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,7 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
         plan.change(_terms(before.at(cause.at), supplied), cause)
         if plan.terms.unpriced and price is not None:
             plan.price(price, cause)
+            plan.switch(cause, enabled=_is_offered(supplied, rules))
         if plan.pending_events:
             found.updated.append(Updated(plan, before))
         else:
@@ -219,9 +221,14 @@ def _publish(
         cost=supplied.cost,
         network=None if rules.network == SIMULATED else rules.network,
         unpriced=price is None,
+        notices=[*supplied.notices] or None,
     )
-    enabled = price is not None
+    enabled = price is not None and _is_offered(supplied, rules)
     return Plan.publish(plan_id, cause, organization_id=None, terms=terms, enabled=enabled)
+
+
+def _is_offered(supplied: SuppliedPlan, rules: SyncRules) -> bool:
+    return rules.with_notices or not supplied.notices
 
 
 def _terms(now: PlanTerms, supplied: SuppliedPlan) -> PlanTerms:
@@ -237,6 +244,7 @@ def _terms(now: PlanTerms, supplied: SuppliedPlan) -> PlanTerms:
         validity_days=supplied.validity_days,
         coverage_type=kind,
         coverage=coverage,
+        notices=[*supplied.notices] or None,
         cost=now.cost if _amount(supplied.cost) in {None, _amount(now.cost)} else supplied.cost,
     )
 

@@ -14,7 +14,7 @@ from domain.links.network import AddonUsage, ProviderPlan
 class BoughtPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A plan at the moment of purchase; later changes of the catalogue do not touch it.
 
-    `cost` and `network` are those of its terms.
+    `cost`, `network` and `notices` are those of its terms.
     """
 
     plan_id: UUID
@@ -26,6 +26,7 @@ class BoughtPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     countries: list[str]
     cost: Cost | None = None
     network: str | None = None
+    notices: list[str] | None = None
 
     @property
     def at_provider(self) -> ProviderPlan:

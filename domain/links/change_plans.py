@@ -5,7 +5,7 @@ The top-ups are charged at once, a worker does the change, and the caller waits 
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -33,6 +33,7 @@ from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import (
     INCOMPATIBLE,
+    NOT_TAKEN,
     OTHER_NETWORK,
     UNKNOWN,
     Offers,
@@ -46,7 +47,9 @@ from domain.links.offers import (
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log, retry_on_conflict
+from domain.provider_errors import ProviderError
 
+ASK_S = 3.0  # For asking the network what it takes; the change itself needs the rest.
 NOT_THERE = "The link has no such activation."
 NOT_ENDED = "The change could not be ended in time; it is ended and paid back within minutes."
 
@@ -111,7 +114,7 @@ class LinkPlans:
             try:
                 held.enter_context(self.waiting.place(request.organization_id, request.network))
             except Refused:
-                self._check(request, self.log.get(Link, request.link_id))
+                self._check(request, self.log.get(Link, request.link_id), 0.0)
                 raise
             yield
 
@@ -125,11 +128,9 @@ class LinkPlans:
         """Answer like the first request with the key; wait for it if it still runs."""
         asked = earlier.requested
         refuse_other(
-            {
-                "link": earlier.link_id != request.link_id,
-                "remove": [each.activation_id for each in asked.removals] != [*request.remove],
-                "add": [each.plan.plan_id for each in asked.additions] != [*request.add],
-            }
+            link=earlier.link_id != request.link_id,
+            remove=[each.activation_id for each in asked.removals] != [*request.remove],
+            add=[each.plan.plan_id for each in asked.additions] != [*request.add],
         )
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
@@ -166,7 +167,7 @@ class LinkPlans:
             raise Conflict(link.id)  # The change we waited for may have the same key.
         deadline, asked = cause.at + self.rules.deadline, cause
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
-        plans = self._check(request, link)
+        plans = self._check(request, link, min(ASK_S, until_s - time.monotonic()))
         amount_micros = sum(plan.price_micros for plan in plans)
         payer = find_payer(self.log, request.organization_id, amount_micros, cause.at)
         check_funds(payer, amount_micros, self.rules.currency)
@@ -196,7 +197,8 @@ class LinkPlans:
         if not may_go_on(wait_for(self.log, link, may_go_on, until_s)):
             raise LinkBusy
 
-    def _check(self, request: ChangeRequest, link: Link) -> list[BoughtPlan]:
+    def _check(self, request: ChangeRequest, link: Link, ask_s: float) -> list[BoughtPlan]:
+        """Return the plans to add, after asking the network for `ask_s` whether it takes them."""
         link.require_live()
         if request.remove:
             self.networks.require(link, "remove_plan")
@@ -213,11 +215,28 @@ class LinkPlans:
                 wrong[f"add.{index}"] = [problem]
             elif terms is not None:
                 plans.append((plan_id, terms))
+        wrong = wrong or self._refused(link, [terms for _, terms in plans], ask_s)
         if wrong:
             raise ValidationFailed(wrong)
         for _, terms in plans:
             check_currency(terms, self.rules.currency)
         return [buy(plan_id, terms) for plan_id, terms in plans]
+
+    def _refused(
+        self, link: Link, plans: Sequence[PlanTerms], ask_s: float
+    ) -> dict[str, list[str]]:
+        """Name the plans that the network would refuse, or each is charged, refused and refunded.
+
+        A network that does not answer now may do so when the change is made.
+        """
+        taken, ids = None, [*dict.fromkeys(each.provider_plan_id or "" for each in plans)]
+        with suppress(ProviderError):
+            taken = self.networks.topups(link, ids, ask_s) if ask_s > 0 else None
+        return {
+            f"add.{index}": [NOT_TAKEN]
+            for index, each in enumerate(plans)
+            if taken is not None and each.provider_plan_id not in taken
+        }
 
     def _problem(self, link: Link, terms: PlanTerms | None) -> str | None:
         """Return why a plan cannot be put on a link; None if it can."""

@@ -167,10 +167,8 @@ class LinkCreate:
         name = open_text(self.vault, first.organization_id, earlier.id, named)
         is_erased = named is not None and name is None  # Then it cannot be compared.
         refuse_other(
-            {
-                "plan_id": first.plan.plan_id != request.plan_id,
-                "name": name != request.name and not is_erased,
-            }
+            plan_id=first.plan.plan_id != request.plan_id,
+            name=name != request.name and not is_erased,
         )
         if earlier.stage not in UNFINISHED:
             return _outcome(earlier)

@@ -39,8 +39,9 @@ class PlanBought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEntry:
-    """What a file says about one link."""
+    """What a file says about one link, at this index of its list."""
 
+    index: int
     organization_id: UUID
     network: str
     iccid: str
@@ -54,10 +55,11 @@ class LinkEntry:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLinks:
-    """How many links were taken over, and how many were here already."""
+    """How many links were taken over, how many were here already, and why others were left out."""
 
     created: int
     unchanged: int
+    skipped: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -69,33 +71,39 @@ class LinkImport:
     networks: Networks
     terms: Callable[[], Mapping[UUID, PlanTerms]]
 
-    def run(self, entries: Sequence[LinkEntry], cause: Cause, *, dry_run: bool) -> ImportedLinks:
+    def run(
+        self, entries: Sequence[LinkEntry], cause: Cause, *, dry_run: bool, skip: bool = False
+    ) -> ImportedLinks:
         """Take over the links of a file, all or none; with `dry_run` only say how many.
 
-        Raises FileRefused with every reason.
+        Raises FileRefused with every reason; with `skip` it leaves out what cannot be taken over.
         """
-        return retry_on_conflict(lambda: self._run(entries, cause, dry_run=dry_run))
+        return retry_on_conflict(lambda: self._run(entries, cause, dry_run=dry_run, skip=skip))
 
-    def _run(self, entries: Sequence[LinkEntry], cause: Cause, *, dry_run: bool) -> ImportedLinks:
+    def _run(
+        self, entries: Sequence[LinkEntry], cause: Cause, *, dry_run: bool, skip: bool
+    ) -> ImportedLinks:
         catalogue = self.terms()
         owners = {each.organization_id for each in entries}
         unknown = {each for each in owners if self.log.find(Organization, each) is None}
         made: list[tuple[Link, Esim]] = []
         lines: list[str] = []
-        for index, entry in enumerate(entries):
+        unchanged = 0
+        for entry in entries:
             try:
                 if entry.organization_id in unknown:
                     _refuse("organization_id", "is no organization")
                 found = self._take(entry, catalogue, cause, sealed=not dry_run)
             except Wrong as wrong:
-                lines += lines_of(place_of(index), wrong.problems)
+                lines += lines_of(place_of(entry.index), wrong.problems)
             else:
                 made += [found] if found is not None else []
-        if lines:
+                unchanged += found is None
+        if lines and not skip:
             raise FileRefused(lines)
         if made and not dry_run:
             self.log.append(*(each for pair in made for each in pair))
-        return ImportedLinks(len(made), len(entries) - len(made))
+        return ImportedLinks(len(made), unchanged, tuple(lines))
 
     def _take(
         self,

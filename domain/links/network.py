@@ -8,6 +8,7 @@ nothing happened) and OutcomeUnknown (look it up before anything is repeated). W
 oddly of one eSIM is NotAnswered or OutcomeNotTold, which are no outage.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, Protocol, Self, runtime_checkable
@@ -30,6 +31,10 @@ class NoSuchEndpoint(Rejected):
     """Raised when the network does not know an endpoint, or no longer does."""
 
 
+class NoActivationCode(Rejected):
+    """Raised for an eSIM without an activation code, which nobody can install."""
+
+
 class ProviderPlan(msgspec.Struct, frozen=True):
     """A data plan as the network needs it; `data_mb` in MB, 1 GB = 1000 MB.
 
@@ -48,6 +53,35 @@ class AvailableEsim(msgspec.Struct, frozen=True):
 
     iccid: str
     sponsor_profile_id: str | None
+
+
+# An activation code (GSMA SGP.22 §4.1): the server's name, a token, which may be empty, and perhaps
+# the OID of the server and a flag. It is short enough for a QR code of each level of correction.
+LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]*(\$[!-~]*)?", re.ASCII)
+NO_CODE = "must be LPA:1$host$matching-id"
+_MISTAKES = [  # What people write for one; the first that fits is the reason.
+    (r"^$", "is empty; leave it out, and the network is asked"),
+    (r"\s", "holds white space"),
+    (r"^https?:", "is the address of a page; the code stands behind carddata= in it"),
+    (r"%24", "is percent-encoded"),
+    (r"\\", "has a backslash before a $"),
+    (r"^.{256}", "is longer than 255 characters"),
+    (r"^1\$", "lacks LPA: in front"),
+    (r"^(?!LPA:)(?i:lpa:)", "must begin with LPA:1$ in capitals"),
+    (r"^LPA:(?!1\$)", "must begin with LPA:1$; there is no other version"),
+    (r"^LPA:1\$\$", "lacks the name of the server"),
+    (r"^LPA:1\$[a-z]+://", "has a URL where only a name is meant"),
+    (r"^LPA:1\$[^$]+:[0-9]+\$", "has a port, which no code has"),
+    (r"^LPA:1\$[^$]+$", "lacks the $ behind the name of the server"),
+    (r"^LPA:1\$[A-Za-z0-9.-]+\$", "has a token of other than letters, digits and hyphens"),
+]
+
+
+def why_no_code(text: str) -> str | None:
+    """Return why a text is no activation code; None if it is one."""
+    if LPA.fullmatch(text):
+        return None
+    return next((why for mistake, why in _MISTAKES if re.search(mistake, text)), NO_CODE)
 
 
 class ActivationCode(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -214,6 +248,16 @@ class Network(Protocol):
         """Take a plan off an endpoint; safe to repeat: a plan that is gone is no error."""
         ...
 
+    def topups(
+        self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
+    ) -> Collection[str] | None:
+        """Return which of these plans, by their ids here, an endpoint can take besides its own.
+
+        None if the network does not tell. A network that has to be asked for each plan is asked
+        for the first ones. Raises Unavailable, Rejected.
+        """
+        ...
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans, usage and life cycle of an endpoint now. Raises Unavailable, Rejected."""
         ...
@@ -231,7 +275,7 @@ class Network(Protocol):
         ...
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
-        """Return the activation code of an eSIM. Raises Unavailable, Rejected."""
+        """Return the activation code of an eSIM. Raises Unavailable, Rejected, NoActivationCode."""
         ...
 
 

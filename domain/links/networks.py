@@ -3,7 +3,7 @@
 Plans that name no network, such as old ones, belong to the simulated one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.errors import NotSupportedByNetwork
 from domain.links.link import Link
 from domain.links.network import Capability, EsimNetwork
-from domain.provider_errors import Unavailable
+from domain.provider_errors import ProviderError, Unavailable
 
 NOT_SOLD = "This plan is not connected to the network, so it cannot be bought."
 DRAINED = "The network of this plan takes no orders at present."
@@ -49,6 +49,18 @@ class Networks:
         """Raise NotSupportedByNetwork for what the network of a link cannot do."""
         if capability not in self.of(link.network).capabilities:
             raise NotSupportedByNetwork
+
+    def topups(self, link: Link, plans: Sequence[str], timeout_s: float) -> Collection[str] | None:
+        """Return which plans, by ids of its network, a link can take; None: all of its profile."""
+        network = self.of(link.network)
+        if link.sponsor_profile is not None or link.endpoint_id is None or not plans:
+            return None
+        try:
+            return network.topups(link.endpoint_id, plans, timeout_s=timeout_s)
+        except ProviderError:
+            if network.remote:
+                raise
+            return None
 
     def is_configured(self, name: str | None) -> bool:
         return (name or SIMULATED) in self._configured

@@ -13,6 +13,7 @@ from domain.log.log import Log
 
 UNKNOWN = "There is no such plan."
 OTHER_NETWORK = "This plan is of another network than the link."
+NOT_TAKEN = "The network does not put this plan on the eSIM of the link; see its topup-plans."
 INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
 
 
@@ -41,6 +42,7 @@ def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:
         countries=[each.country_code for each in terms.coverage],
         cost=terms.cost,
         network=terms.network,
+        notices=terms.notices,
     )
 
 

@@ -81,7 +81,7 @@ class BulkCreate:
         if clear is None:
             raise NotFound(KEY_ERASED)
         numbers = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
-        refuse_other({"phone_numbers": numbers != [*request.phone_numbers]})
+        refuse_other(phone_numbers=numbers != [*request.phone_numbers])
         return job
 
     def _create(self, request: BulkRequest, job_id: UUID, cause: Cause) -> BulkJob:

@@ -34,8 +34,7 @@ from domain.lookups.ports import Leases, NumberFacts
 from domain.months import month_of
 from domain.personal import Vault
 
-NUMBER, MAX_AGE = "phone_number", "max_age"
-EITHER = f"{NUMBER} or {MAX_AGE}"
+EITHER = "phone_number or max_age"
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
 LOOK_S = 0.02  # How often the twin reads the log when nothing wakes it.
@@ -250,10 +249,8 @@ class SingleLookup:
         found = self._find(stream_id, KEY_ERASED)
         if found is not None:
             refuse_other(
-                {
-                    NUMBER: found.facts.phone_number != request.phone_number,
-                    MAX_AGE: found.max_age_s != request.max_age_s,
-                }
+                phone_number=found.facts.phone_number != request.phone_number,
+                max_age=found.max_age_s != request.max_age_s,
             )
         return found
 

@@ -112,11 +112,9 @@ class Webhooks:
         if address is None:
             raise NotFound(KEY_ERASED)
         refuse_other(
-            {
-                "url": address.url != draft.url,
-                "events": first.events != (None if draft.events is None else [*draft.events]),
-                "description": address.description != draft.description,
-            }
+            url=address.url != draft.url,
+            events=first.events != (None if draft.events is None else [*draft.events]),
+            description=address.description != draft.description,
         )
 
     def get(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
@@ -277,7 +275,7 @@ class Webhooks:
             return None
         asked = found.asked
         differs = {name: getattr(asked, name, None) != value for name, value in given.items()}
-        refuse_other({"webhook": asked.endpoint_id != endpoint.id, **differs})
+        refuse_other(webhook=asked.endpoint_id != endpoint.id, **differs)
         return asked
 
     def _ask(

@@ -1,6 +1,7 @@
 """The auditor reads the whole log and checks its order, every invariant, and every read model.
 
-What is in force (prices, fees, the end of a month) the verifier judges, so this is said once.
+Who may cause an event, what takes two, and what is in force (prices, fees, the end of a month) the
+verifier judges, so this is said once.
 """
 
 import sys
@@ -82,7 +83,7 @@ class LogCheck:
         self._log = log
         self._witnesses = witnesses
         self._rules = Continuity() if trusted else Invariants(log.history)
-        self._terms = None if trusted else verifier().Terms()
+        self._judges = () if trusted else (verifier().People(), verifier().Terms())
         self._poisoned = False
         self.report = Report(position=trusted, trusted=trusted)
         self.goal = log.head()
@@ -119,7 +120,7 @@ class LogCheck:
             self._poisoned = True
             return
         try:
-            wrong = [*self._rules.check(recorded), *self._check_terms(row)]
+            wrong = [*self._rules.check(recorded), *self._judged(row)]
         except ServiceUnavailable:
             raise
         except Exception as error:  # noqa: BLE001  # A rule may fail on an impossible history.
@@ -128,11 +129,12 @@ class LogCheck:
         if isinstance(recorded.event, Discontinuity.Noticed):
             self.report.losses.append(Failure(row.position, _loss(recorded.event)))
 
-    def _check_terms(self, row: Stored) -> Iterator[str]:
-        if self._terms is not None:
-            stream, state = str(row.stream_id), row.state.decode()
-            line = {"position": row.position, "stream": stream, "topic": row.topic}
-            yield from self._terms.take({**line, "state": state})
+    def _judged(self, row: Stored) -> Iterator[str]:
+        if self._judges:
+            line = {"position": row.position, "stream": str(row.stream_id), "topic": row.topic}
+            more = {"version": row.version, "state": row.state.decode()}
+            for judge in self._judges:
+                yield from judge.take({**line, **more})
 
     def _finish(self) -> None:
         report = self.report
@@ -141,8 +143,8 @@ class LogCheck:
             if head < given:
                 missing = f"the log ends before it, but positions up to {given} were given out"
                 report.note(head + 1, [missing])
-            forgotten = self._terms.end() if self._terms is not None else ()
-            for position, reason in [*self._rules.check_end(), *forgotten]:
+            ends = [each for judge in self._judges for each in judge.end()]
+            for position, reason in [*self._rules.check_end(), *ends]:
                 report.note(position, [reason])
         for witness in self._witnesses:
             witness.testify(report)

@@ -101,8 +101,8 @@ def _stream(event: Event) -> Ids:
     elif isinstance(event, Link.Imported):
         network = event.plan.network or SIMULATED
         yield event.originator_id, derive_id("imported_link", network, event.iccid)
-    elif isinstance(event, Proposal.Made) and event.kind == "deposit":
-        of = derive_id("deposit", event.organization_id, event.reference)
+    elif isinstance(event, Proposal.Made) and event.kind in {"deposit", "adjustment"}:
+        of = derive_id(event.kind, event.organization_id, event.reference)
         yield event.originator_id, derive_id("proposal", of)
     elif isinstance(event, Proposal.Made) and event.kind == "refund":
         follows = derive_id("proposal", event.transaction_id, event.reference)

@@ -24,7 +24,6 @@ from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.webhooks.endpoint import WebhookEndpoint, WebhookList
-from projections.audit.adjustments import AdjustmentInvariants
 from projections.audit.bookings import Bookings, Reason
 from projections.audit.bulk_jobs import BulkJobInvariants
 from projections.audit.esims import EsimInvariants
@@ -33,7 +32,6 @@ from projections.audit.link_ends import EndInvariants
 from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
 from projections.audit.monthly_fees import MonthlyFeeInvariants
-from projections.audit.operators import OperatorInvariants
 from projections.audit.plan_changes import PlanChangeInvariants
 from projections.audit.promises import Promises
 from projections.audit.refunds_by_hand import History, RefundByHandInvariants
@@ -111,8 +109,6 @@ class Invariants:
         self._lost_orders = LostOrderInvariants(self._promises)
         self._plan_changes = PlanChangeInvariants(self._bookings, self._promises)
         self._monthly_fees = MonthlyFeeInvariants(self._bookings)
-        self._operators = OperatorInvariants(self._promises)
-        self._adjustments = AdjustmentInvariants(self._bookings, self._operators)
         self._by_hand = RefundByHandInvariants(self._bookings, history)
         self._webhooks = WebhookInvariants(self._promises)
 
@@ -121,12 +117,11 @@ class Invariants:
         event = recorded.event
         if isinstance(event, Repaying):
             self._bookings.announce_reasons(event)
-        by_whom = self._operators.check(recorded.position, event)
         facts = self._check_facts(recorded.position, event)
         if isinstance(event, RefundByHand):
             facts = self._by_hand.check(recorded.position, event)
         order = [*self._streams.check(event), *self._ids.check(event)]
-        return [*by_whom, *order, *facts]
+        return [*order, *facts]
 
     def check_end(self) -> list[tuple[int, str]]:
         """Return each announcement that was not kept, with its position."""
@@ -138,8 +133,10 @@ class Invariants:
                 yield from self._wallets.check(event)
             case Ledger.Opened() | LookupPrice.Set():
                 yield from self._wallets.check_currency(event)
-            case OfDeposit() | OfAdjustment() | Adjustment.Rejected():
-                yield from self._adjustments.check(position, event)
+            case Adjustment.Proposed():
+                pass  # It moves nothing.
+            case OfDeposit() | OfAdjustment():
+                self._bookings.announce_booking(position, event)
             case NumberLookup.Answered(price=PaidPrice() as price):
                 reference = Reference("lookup", str(event.originator_id))
                 reason = Reason(position, event.organization_id, reference, "lookup")

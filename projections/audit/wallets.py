@@ -56,8 +56,9 @@ class WalletInvariants:
     ) -> Iterator[str]:
         if isinstance(event, Ledger.Opened) and self._currency is None:
             self._bookings.is_recent = True
-        self._currency = self._currency or event.currency
-        if event.currency != self._currency:
+        if not isinstance(event, LookupPrice.Set):
+            self._currency = self._currency or event.currency
+        if event.currency != (self._currency or event.currency):
             yield f"{event.currency} is not the currency of this log, which is {self._currency}"
 
     def check(self, event: Wallet.Event) -> Iterator[str]:

@@ -1,25 +1,28 @@
-"""What waits for the approval of another operator: adjustments and other proposals."""
+"""What waits for another operator, and what each operator has moved without one on each day."""
 
 from collections.abc import Sequence
+from datetime import date
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, select
+from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
 
 from domain.accounts.approvals import Proposal
-from domain.accounts.wallet import Adjustment
+from domain.accounts.wallet import Adjustment, Deposit
 from domain.log.log import Recorded
-from projections.engine.inserting import insert_many
+from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel
 
-PROPOSED = (Adjustment.Proposed, Proposal.Made)
-DECIDED = (Adjustment.Approved, Adjustment.Rejected, Proposal.Approved, Proposal.Rejected)
+DECIDED = (Proposal.Approved, Proposal.Rejected, Proposal.Used)
+MOVED = (Deposit.Made, Adjustment.Made)
+MACHINE = "client:"  # Before the id of a payment service that is an actor.
 
 
 class Proposals(ReadModel):
-    """A row for each thing that waits; the log has its facts."""
+    """A row for each thing that waits (the log has its facts), and one for an operator's day."""
 
     name = "proposals"
-    uses = (*PROPOSED, *DECIDED)
+    version = 2
+    uses = (Proposal.Made, *DECIDED, *MOVED)
 
     def build(self) -> Sequence[Table]:
         self.rows = self.table(
@@ -27,21 +30,44 @@ class Proposals(ReadModel):
             Column("id", Uuid, primary_key=True),
             Column("position", BigInteger, nullable=False),
         )
-        return [self.rows]
+        self.days = self.table(
+            "operator_days",
+            Column("actor", String, primary_key=True),
+            Column("day", String, primary_key=True),
+            Column("micros", BigInteger, nullable=False),
+        )
+        return [self.rows, self.days]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Add what is new, then remove what is decided."""
         rows = [
             {"id": event.originator_id, "position": position}
             for position, event in batch
-            if isinstance(event, PROPOSED)
+            if isinstance(event, Proposal.Made)
         ]
         insert_many(connection, self.rows, rows)
         decided = [event.originator_id for _, event in batch if isinstance(event, DECIDED)]
         if decided:
             connection.execute(self.rows.delete().where(self.rows.c.id.in_(decided)))
+        moved = dict[tuple[str, str], int]()
+        for _, event in batch:
+            if isinstance(event, MOVED) and event.actor and event.proposal is None:
+                key = event.actor, event.timestamp.date().isoformat()
+                moved[key] = moved.get(key, 0) + abs(event.amount_micros)
+        days = [
+            {"actor": actor, "day": day, "micros": micros}
+            for (actor, day), micros in moved.items()
+            if not actor.startswith(MACHINE)
+        ]
+        upsert(connection, self.days, days, added=frozenset({"micros"}))
 
     def all(self, connection: Connection) -> list[UUID]:
         """Return what waits, oldest first."""
         waiting = select(self.rows.c.id).order_by(self.rows.c.position)
         return [*connection.execute(waiting).scalars()]
+
+    def moved(self, connection: Connection, actor: str | None, day: date) -> int:
+        """Return what an operator has paid in and corrected on a day without another one."""
+        its = self.days.c
+        found = select(its.micros).where(its.actor == actor, its.day == day.isoformat())
+        return connection.execute(found).scalar() or 0

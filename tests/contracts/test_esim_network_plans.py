@@ -53,6 +53,15 @@ def statuses(network: EsimNetwork, endpoint_id: str) -> set[str]:
     return {usage.status, status.status}
 
 
+def test_a_network_that_tells_what_an_endpoint_takes_tells_only_that(
+    network: EsimNetwork,
+) -> None:
+    asked = ["refused-everywhere", OTHER_PLAN.provider_plan_id]
+    taken = network.topups(a_link(network), asked, timeout_s=TIMEOUT_S)
+    assert taken is None or {*taken} == {OTHER_PLAN.provider_plan_id}
+    assert (taken is None) is (network.shape == "stock")
+
+
 def test_an_added_plan_is_listed_at_once_under_a_new_id(
     far_side: FarSide, network: EsimNetwork
 ) -> None:

@@ -47,6 +47,8 @@ MEANINGS = {
     "cost": "what a provider charges us; partners never see it",
     "count": "how many items",
     "countries": "where the plan works, ISO 3166-1",
+    "covers": "`people`: from here on people and prices take two, and amounts count by charge and"
+    " by operator and day; left out: as before",
     "currency": "ISO 4217",
     "change_id": "the stream of the plan change",
     "data_mb": "megabytes",
@@ -73,13 +75,14 @@ MEANINGS = {
     "link_id": "the stream of the link",
     "link_ids": "the links that were active at the first instant of the month",
     "lpa": "the activation code, with any confirmation code, sealed",
-    "may": "the rights",
+    "may": "the rights, or scopes",
     "metadata": "what lists show beside it; of no account",
     "monthly_link_fee_micros": "what one active link costs in a month",
     "month": "YYYY-MM, UTC; of sealed data the name of its key, which may go on: `2026-11.0001`",
     "more": "the other plans of a link that was issued elsewhere",
     "name": "of the thing; no account",
     "network": "whose it is; left out: `simulated`",
+    "notices": "what the traveller must know of the plan; left out: nothing",
     "order_reference": "what the network calls the order",
     "organization_id": "whose it is",
     "origin": "what checkpoints call the log",
@@ -91,6 +94,7 @@ MEANINGS = {
     "price": "null: it costs nothing",
     "price_micros": "what the plan costs; of an organization its own price of a lookup, null: that"
     " of `price.set`",
+    "proposal": "the stream of what another operator has approved; left out: it took one operator",
     "provider": "who has answered",
     "provider_plan_id": "the plan as the network calls it",
     "reason": "why",
@@ -115,7 +119,8 @@ MEANINGS = {
     "spent_micros": "charges less refunds in that month, after this entry",
     "sponsor_profile": "whose numbers the eSIM has",
     "sponsor_profiles": "which are tried, in order",
-    "subject": "which key, or up to where",
+    "subject": "which key, or up to where; of a proposal the name of a new operator, or the id"
+    " of an operator or client who gets a secret",
     "total_count": "how many items",
     "transaction_id": "of the entry that this announces or is; of a refund by hand that of the"
     " charge",

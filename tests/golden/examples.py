@@ -196,6 +196,8 @@ EVENTS: tuple[Event, ...] = (
         actor="operator:5",
     ),
     event(Proposal.Approved, actor="operator:6"),
+    event(Proposal.Granted, actor="operator:6"),
+    event(Proposal.Used, actor="operator:5"),
     event(Proposal.Rejected, actor="operator:6"),
     created(
         StaffOperator.Registered,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from domain.accounts.approvals import ApprovalLimit, Proposal
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import Wallet
+from domain.accounts.wallet import Adjustment, Deposit, Wallet
 from domain.catalogue.plan import LaterPrice, Plan
 from domain.cost import Cost
 from domain.finance.month import Month
@@ -36,6 +36,8 @@ LATER_TERMS = replace(TERMS, later_prices=[LaterPrice(datetime(2027, 1, 1, tzinf
 UNPRICED_TERMS = replace(TERMS, retail_price_micros=0, unpriced=True)
 BOUGHT_AT = datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC)
 OTHER = TakenOver(ACTIVATION, PLAN, BOUGHT_AT, "addon-2")
+NOTICES = ["identity_check", "starts_at_installation", "voice_and_text", "manual_apn"]
+NOTICED_PLAN = replace(PLAN, notices=NOTICES)
 COSTLY_PLAN = replace(PLAN, cost=COST, network="bics")
 
 
@@ -62,6 +64,21 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("key", _with(WebhookEndpoint.Registered, key_id="0123456789abcdef" * 2)),
     ("key", _with(WebhookEndpoint.SecretRotated, key_id="0123456789abcdef" * 2)),
     ("ended", _with(ApprovalLimit.Set, above_micros=None)),
+    ("covers", _with(ApprovalLimit.Set, covers="people")),
+    ("approved", _with(Deposit.Made, proposal=STREAM)),
+    ("approved", _with(Adjustment.Made, proposal=STREAM)),
+    (
+        "operator",
+        _with(
+            Proposal.Made,
+            kind="operator",
+            organization_id=None,
+            amount_micros=None,
+            reference=None,
+            subject="finance.anna",
+            may=["money", "keys"],
+        ),
+    ),
     (
         "refund",
         _with(
@@ -99,6 +116,15 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("later", _with(Plan.Published, terms=LATER_TERMS)),
     ("later", _with(Plan.Changed, terms=LATER_TERMS)),
     ("unpriced", _with(Plan.Published, terms=UNPRICED_TERMS, enabled=False)),
+    ("notices", _with(Plan.Published, terms=replace(TERMS, notices=NOTICES))),
+    ("notices", _with(Plan.Changed, terms=replace(TERMS, notices=NOTICES))),
+    ("notices", _with(Link.Requested, plan=NOTICED_PLAN)),
+    ("notices", _with(Link.Activated, plan=NOTICED_PLAN)),
+    ("notices", _with(Link.PlanAdded, plan=NOTICED_PLAN)),
+    (
+        "notices",
+        _with(PlanChange.Requested, additions=[Addition(ACTIVATION, NOTICED_PLAN, PRICE)]),
+    ),
     ("cost", _with(Link.Requested, plan=COSTLY_PLAN)),
     ("unawaited", _with(Link.Requested, unawaited=True)),
     ("cost", _with(Link.Activated, plan=COSTLY_PLAN, cost=TOLD)),

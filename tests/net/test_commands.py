@@ -65,6 +65,7 @@ def test_operators_and_what_another_must_approve(net: Net) -> None:
     net.run("wallet", "deposit", acme, "50", "--reference", "bank-1", OPERATOR_KEY="opk_wrong")
     net.run("wallet", "deposit", acme, "50", "--reference", "bank-1", **key)
     bob = net.run("operator", "create", "bob", "--may", "approve", **key)
+    bob = net.run("operator", "rotate-key", bob["id"], OPERATOR_KEY=bob["key"])
     eve = net.run("operator", "create", "eve", "--may", "money", **key)
     net.run("wallet", "deposit", acme, "5", "--reference", "bank-2", OPERATOR_KEY=bob["key"])
     net.run("operator", "approvals", "20.00", **key)
@@ -92,6 +93,29 @@ def test_operators_and_what_another_must_approve(net: Net) -> None:
     net.run("audit", "replay", "--org", acme)
     net.run("audit", "verify")
     net.run("operator", "create", "", "--may", "fly", **key)
+
+
+def test_people_and_prices_that_another_must_approve(net: Net) -> None:
+    acme = net.quietly("org", "create", "--name", "Acme")["id"]
+    ann = net.quietly("operator", "create", "ann", "--may", "money,approve,catalogue,keys,audit")
+    key = {"OPERATOR_KEY": ann["key"]}
+    net.quietly("operator", "approvals", "20.00", **key)
+    bob = net.quietly("operator", "create", "bob", "--may", "approve", **key)
+    eve = net.quietly("operator", "create", "eve", "--may", "money", **key)
+    bob = net.quietly("operator", "rotate-key", bob["id"], OPERATOR_KEY=bob["key"])
+    zoe = ("operator", "create", "zoe", "--may", "money")
+    waits = net.run(*zoe, **key)
+    net.print(*zoe, **key)
+    net.run("wallet", "adjustments", "approve", waits["id"], OPERATOR_KEY=bob["key"])
+    net.run(*zoe, **key)
+    net.run("operator", "rotate-key", eve["id"], **key)
+    net.run("client", "create", "--m2m", "--scope", "deposits", **key)
+    net.run("org", "create", "--name", "Dear", "--price", "0.02", "--monthly-link-fee", "1", **key)
+    net.run("org", "set", acme, "--price", "0.01", **key)
+    net.run("prices", "lookup", "0.01", **key)
+    net.run("wallet", "adjustments", "list")
+    net.run("operator", "revoke", eve["id"], **key)
+    net.run("audit", "verify")
 
 
 def test_keys(net: Net) -> None:

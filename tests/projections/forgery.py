@@ -142,7 +142,7 @@ class Forger:
 
     def play_money(self, reference: str) -> tuple[Deposit.Played, Wallet.Deposited]:
         owner, kind = self.organization_id, SANDBOX_DEPOSIT
-        made = Deposit.make(owner, reference, 500_000, self.cause, kind)
+        made = Deposit.make(owner, reference, 500_000, self.cause, kind=kind)
         self.wallet.deposit(made, "USD", self.cause)
         return self._only(made, Deposit.Played), self._only(self.wallet, Wallet.Deposited)
 

@@ -8,6 +8,7 @@ import pytest
 from domain.cost import Cost
 from domain.errors import InsufficientBalance, Refused
 from domain.links.link import Link, Stage
+from domain.links.network import NoActivationCode
 from domain.provider_errors import OutcomeUnknown
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
 from tests.workers.network_faults import UNKNOWN, arm
@@ -215,4 +216,18 @@ def test_an_esim_that_was_taken_back_may_be_sold_to_us_again(
     lab.settle()
     link = lab.link(link.id)
     assert (link.stage, link.iccid) == (Stage.ACTIVE, bought.order.iccid)
+    check_order_lab(lab)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_esim_without_activation_code_is_a_failed_order(orders: Orders, *, lost: bool) -> None:
+    lab = orders(keeps_reference=True)
+    lab.network.before("lpa", *[NoActivationCode("no code")] * 2)
+    link = lose(lab) if lost else lab.create()
+    assert link.failure is not None
+    assert (link.failure.code, link.failure.refund is None) == ("PROVISIONING_FAILED", False)
+    assert link.lpa is None
+    lab.settle()
+    assert lab.link(link.id).stage is Stage.ENDED
+    assert [each.taken_back for each in lab.book.orders] == [True]
     check_order_lab(lab)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 
-from msgspec import Meta, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert
 
 from app.adapters.remote.reply import place_of
 from domain.catalogue.supplied import OddEntry
@@ -14,6 +14,7 @@ from domain.cost import Cost, ProviderBalance
 from domain.money import AMOUNT_MICROS_MAX, MICROS
 
 T = TypeVar("T")
+Operators = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
 
 QUANTITY_MAX = 1e15
 # In whatever unit. The bounds refuse NaN, which a text may hold.
@@ -82,3 +83,33 @@ def entries(
             odd.append(OddEntry(provider_plan_id, reason))
         else:
             yield place, entry
+
+
+class MobileNetwork(Struct, rename={"brand_name": "brandName"}):
+    """A network of a country and its generations, which each provider calls otherwise."""
+
+    name: str
+    brand_name: str | None = None
+    types: list[str] | None = None
+    speed: list[str] | None = None
+    speeds: list[str] | None = None
+
+
+class CountryNetworks(Struct):
+    """The networks of a country; `name` is its code where there is no other."""
+
+    name: str
+    iso: str | None = None
+    code: str | None = None
+    networks: list[Any] | None = None
+
+
+def operators_by_country(listed: list[Any], where: str, odd: list[OddEntry]) -> Operators:
+    """Return the names and generations of networks, by the code of their country."""
+    return {
+        each.iso or each.code or each.name: tuple(
+            (its.brand_name or its.name, tuple(its.types or its.speed or its.speeds or ()))
+            for _, its in entries(each.networks or [], MobileNetwork, f"{at}.networks", odd)
+        )
+        for at, each in entries(listed, CountryNetworks, where, odd)
+    }

@@ -27,7 +27,6 @@ from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_o
 from app.adapters.postgres.lock import SessionLock, key_of
 from app.adapters.postgres.pool import FixedPool
 from app.adapters.postgres.server import ServerPin
-from app.adapters.postgres.turns import PostgresTurns
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.errors import NotPossible
 from domain.log.log import Stored
@@ -173,9 +172,6 @@ class PostgresDatabase(Persistence):
 
     def lock(self, name: str) -> SessionLock:
         return SessionLock(self._conninfo(f"lock {name}"), key_of(name))
-
-    def turns(self) -> PostgresTurns:
-        return PostgresTurns(self._conninfo("turns"))
 
     def copy_to(self, directory: Path) -> LogEnd:  # noqa: ARG002  # Part of the port.
         """Copy nothing; return the end of the log, which a dump that begins later includes."""

@@ -27,7 +27,6 @@ from app.adapters.sqlite.file import DatabaseFile
 from app.adapters.sqlite.lock import FileLock
 from app.adapters.sqlite.waker import SqliteWaker
 from app.security.key_file import sync
-from domain.accounts.turns import NoTurns
 from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
@@ -161,10 +160,6 @@ class SqliteFiles(Persistence):
 
     def lock(self, name: str) -> FileLock:
         return FileLock(self._lock_file(name))
-
-    def turns(self) -> NoTurns:
-        """Return turns that never wait: few processes share a file, and a lost race is cheap."""
-        return NoTurns()
 
     def exists(self) -> bool:
         """Tell whether the log exists; opening a missing file would create an empty one."""

@@ -132,6 +132,7 @@ class Operation:
     buys: bool = False  # It may cost money.
     reply: Struct | Shown | Sequence[Shown] = ()  # An example for each status.
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
+    is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
     at_once: bool = False  # It returns a `Commit`, so the loop may answer it; see `at_once.py`.
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
@@ -279,6 +280,8 @@ class Operation:
 
     def _responses(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield what the document says of each success, by its status."""
+        if self.is_file:
+            yield 200, also_sent_as(self.also)
         for each in self.replies:
             kind = type(each.example)
             schema = {"$ref": SCHEMA_REF.format(name=kind.__name__)}

@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
-from app.http.catalogue import CountryCode, CountryCoverage, SponsorProfile, show_country
+from app.http.catalogue import CountryCode, CountryCoverage, Notices, SponsorProfile, show_country
 from app.http.edge.examples import example_of
 from app.http.edge.paging import Page
 from app.http.edge.replies import ErrorDetail, Mcc, Mnc, ReplyMeta, example, time_or_null
@@ -122,6 +122,7 @@ class Link(Shape, kw_only=True):
             example="2026-12-21T03:06:20.000Z",
         ),
     ]
+    notices: Notices
     usage_as_of: Annotated[Moment, means("When usage was read from the network (UTC).")]
     network: Annotated[
         str, means("The network that it runs on, with all its plans.", example="simulated")
@@ -378,6 +379,7 @@ def _codes(code: network.ActivationCode | None) -> dict[str, Any]:
 def _usage(
     plans: Sequence[PlanUsage], usage: network.Usage | None, as_of: datetime
 ) -> dict[str, Any]:
+    bought = [each.activation.plan for each in plans if not each.is_expired]
     in_use = [each for each in plans if each.stage is PlanStage.IN_USE]
     ends = [each.expires_at for each in in_use if each.expires_at is not None]
     return {
@@ -386,6 +388,7 @@ def _usage(
         "data_remaining_mb": round(sum((each.remaining_mb for each in plans), 0.0), MB_DECIMALS),
         "data_total_mb": float(sum(each.activation.plan.data_mb for each in plans)),
         "expires_at": time_or_null(max(ends, default=None)),
+        "notices": [*dict.fromkeys(notice for each in bought for notice in each.notices or ())],
         "usage_as_of": format_time(as_of),
     }
 

@@ -3,7 +3,7 @@
 The plans of a link: which can be added, and the one operation that removes and adds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from flask import Response
@@ -50,7 +50,7 @@ from app.http.links.input import (
 from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
-from domain.links.change_plans import NOT_THERE, ChangeRequest
+from domain.links.change_plans import ASK_S, NOT_THERE, ChangeRequest
 from domain.links.create import LinkRequest, Quote
 from domain.links.ending import UNCHANGED
 from domain.links.failing import BoundFailure, refusal_of_link
@@ -59,6 +59,7 @@ from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
+from domain.provider_errors import ProviderError
 from projections.engine.shape import id_of
 from projections.models.plans import PlanRow
 from projections.models.transactions import Transaction
@@ -446,14 +447,17 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer | Response:
     resource=find_link,
     query=TopupQuery,
     reply=example("The plans.", list[Plan], "TopupPlansReply"),
+    errors="NETWORK_UNAVAILABLE",
     invalid={"country": NOT_A_COUNTRY},
+    examples=[_BUSY],
 )
 def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
     """List the plans that can be added to a link, those for where it works first.
 
-    They are of its network and run on its sponsor profile. Where the profile is not known, all of
-    the network that you can buy are listed. Those that share a country with a plan of the link come
-    first, then the others, each by price. For a link that has ended there are none.
+    They are of its network and run on its sponsor profile. Where the profile is not known, they are
+    those that the network says it can put on this eSIM; one that has to be asked for each plan is
+    asked for the first ten. Those that share a country with a plan of the link come first, then the
+    others, each by price. For a link that has ended there are none.
     """
     parts, link = given.parts, given.found
     if link.ended is not None:
@@ -466,7 +470,19 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
         )
     offered, now = None if parts.drains.has(link.network) else link.network, parts.clock()
     rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
-    return [show_plan(row) for row in _nearest_first(rows, link)]
+    rows = _nearest_first(rows, link)
+    taken = _taken(link, rows) if link.sponsor_profile is None else None
+    return [show_plan(row) for row in rows if taken is None or row.terms.provider_plan_id in taken]
+
+
+def _taken(link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
+    """Return which plans the network of a link can put on it; None if it does not tell."""
+    parts, ids = container(), dict.fromkeys(row.terms.provider_plan_id for row in rows)
+    try:
+        with parts.waiting.place(link.organization_id, link.network):
+            return parts.networks.topups(link, [each for each in ids if each], ASK_S)
+    except ProviderError:
+        raise errors.NetworkUnavailable from None
 
 
 def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:

@@ -234,6 +234,7 @@ def read_job(caller: Caller, given: Given[JobCounts]) -> Response:
     query=ResultsQuery,
     reply=RESULTS,
     also=EXAMPLES,
+    is_file=True,
     invalid={"format": f"Must be one of: {', '.join(FORMATS)}."},
     examples=[errors.RateLimited(DOWNLOADS_SHARE)],
 )

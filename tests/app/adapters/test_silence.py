@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from app.adapters.postgres import connection as postgres_connection
 from app.adapters.postgres.connection import BoundedConnection, ServerSilent
 from app.adapters.postgres.database import conninfo
-from app.adapters.postgres.turns import PostgresTurns
 from app.processes.migrate import migrate
 from domain.errors import ServiceUnavailable
 from projections.engine.database import is_outage
@@ -98,13 +96,3 @@ def test_a_server_that_stays_silent_is_an_outage(process: Process, relay: Relay)
     with pytest.raises(ServiceUnavailable):
         process.log.head()
     assert time.monotonic() - started < 2 * SOON_S
-
-
-def test_turns_at_a_silent_server_are_gone_without(relay: Relay) -> None:
-    turns = PostgresTurns(conninfo(relay.url))
-    wallet = uuid4()
-    assert turns.take([wallet])
-    turns.end()
-    relay.deafen()
-    assert not turns.take([wallet])
-    turns.close()

@@ -1,16 +1,18 @@
 """Above the approval limit one operator proposes what moves money, and another one approves it."""
 
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from domain.accounts.approvals import ApprovalLimit
-from domain.accounts.wallet import Adjustment
+from domain.accounts.approvals import LIMIT_ID, ApprovalLimit
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_operator import created, head
 from tests.app.cli.test_wallet_refund import lookup_of
+from tests.projections.crimes.adjustments import waiting
 
 LIMIT = ("operator", "approvals")
 WAITING = ("wallet", "adjustments")
@@ -27,8 +29,15 @@ def boss(shell: Shell) -> Shell:
 @pytest.fixture
 def people(boss: Shell) -> tuple[Shell, Shell, Shell]:
     """Anna and Bert may do both, Carl may only move money."""
-    both = [created(boss, name, "money,approve")[1] for name in ("anna", "bert")]
-    return both[0], both[1], created(boss, "carl", "money")[1]
+    both = [created(boss, name, "money,approve") for name in ("anna", "bert")]
+    carl = created(boss, "carl", "money")[1]
+    anna, bert = (renewed(*each) for each in both)
+    return anna, bert, carl
+
+
+def renewed(operator: UUID, shell: Shell) -> Shell:
+    """Let an operator make a key that only he has seen."""
+    return shell.having(OPERATOR_KEY=shell.json("operator", "rotate-key", operator)["key"])
 
 
 def adjust(amount: str, organization: UUID, reference: str = "c-1") -> list[object]:
@@ -84,8 +93,8 @@ def test_a_deposit_and_a_refund_wait_as_well(people: tuple[Shell, Shell, Shell],
         anna.run("wallet", "deposit", organization, "9", "--reference", "bank-1")
         after = "89.00"
     else:
-        for number in "12":
-            anna.run("wallet", "deposit", organization, "10", "--reference", f"bank-{number}")
+        for who, reference in ((anna, "bank-1"), (bert, "bank-2")):  # Each may pay in so much.
+            who.run("wallet", "deposit", organization, "10", "--reference", reference)
         charge = lookup_of(anna, organization, 20_000_000)
         line = ["wallet", "refund", charge, "--reference", "t-1", "--reason", "why"]
         other = [*line, "--amount", "11"]
@@ -108,7 +117,8 @@ def test_a_deposit_and_a_refund_wait_as_well(people: tuple[Shell, Shell, Shell],
 
 
 def test_a_limit_is_set_and_lowered_by_one_and_raised_or_ended_by_two(boss: Shell) -> None:
-    dora = created(boss, "dora", "approve,keys")[1]
+    dora_id, dora = created(boss, "dora", "approve,keys")
+    erin_id, erin = created(boss, "erin", "approve")
     assert dora.json(*LIMIT, "5")["state"] == "set"
     raised = boss.json(*LIMIT, "20")
     assert (raised["approvals_above"], raised["state"]) == ("5.00", "proposed")
@@ -116,32 +126,168 @@ def test_a_limit_is_set_and_lowered_by_one_and_raised_or_ended_by_two(boss: Shel
     waiting = the_one_waiting(boss)
     assert (waiting["kind"], waiting["amount"], waiting["organization"]) == ("limit", "20.00", None)
     assert "needs the right approve" in boss.refusal(*WAITING, "approve", waiting["id"])
-    key = dora.json("operator", "rotate-key", dora.json("operator", "list")["data"][1]["id"])["key"]
-    dora = dora.having(OPERATOR_KEY=key)
+    assert "somebody else has made your key" in dora.refusal(*WAITING, "approve", waiting["id"])
+    dora = renewed(dora_id, dora)
     dora.run(*WAITING, "approve", waiting["id"])
     assert boss.json(*LIMIT)["approvals_above"] == "20.00"
     ended = dora.json(*LIMIT, "none")
     assert (ended["approvals_above"], ended["state"]) == ("20.00", "proposed")
     assert "by another operator" in dora.refusal(*WAITING, "approve", ended["proposal"])
-    erin = created(boss, "erin", "approve")[1]
-    erin.run(*WAITING, "approve", ended["proposal"])
+    renewed(erin_id, erin).run(*WAITING, "approve", ended["proposal"])
     assert boss.json(*LIMIT) == {"approvals_above": None, "proposal": None, "state": "set"}
     assert boss.json("audit", "verify")["ok"]
 
 
-def test_an_approver_whose_key_the_requester_has_made_does_not_count(boss: Shell) -> None:
+def test_an_approver_has_a_key_that_only_he_has_seen(boss: Shell) -> None:
     anna = created(boss, "anna", "money,keys")[1]
-    _, bert = created(anna, "bert", "approve,keys")
-    _, carl = created(bert, "carl", "approve")
+    bert_id, bert = created(anna, "bert", "approve,keys")
     organization = anna.new_organization()
     approve = (*WAITING, "approve", anna.json(*adjust("11", organization))["adjustment"])
     before = head(anna)
-    for known_to_her in (bert, carl):  # She could have made Carl as Bert.
-        assert "made your key" in known_to_her.refusal(*approve)
+    assert "somebody else has made your key" in bert.refusal(*approve)
     assert head(anna) == before
-    own = bert.json("operator", "rotate-key", bert.json("operator", "list")["data"][2]["id"])
-    assert bert.having(OPERATOR_KEY=own["key"]).json(*approve)["state"] == "made"
+    assert renewed(bert_id, bert).json(*approve)["state"] == "made"
     assert anna.json("audit", "verify")["ok"]
+
+
+def test_amounts_below_the_limit_count_together(people: tuple[Shell, Shell, Shell]) -> None:
+    anna, bert, _ = people
+    organization = anna.new_organization()
+    for number in (1, 2):
+        deposit = ("wallet", "deposit", organization, "5", "--reference", f"bank-{number}")
+        assert "proposal" not in anna.json(*deposit)
+    one = anna.json("wallet", "deposit", organization, "0.01", "--reference", "bank-3")
+    assert one["state"] == "proposed"
+    assert anna.json(*adjust("-0.01", organization))["state"] == "proposed"
+    assert "proposal" not in anna.json(*deposit), "it was made before"
+    bert.run(*WAITING, "approve", one["proposal"])
+    lookups = [lookup_of(bert, organization, 5_000_000) for _ in range(2)]
+    for charge in lookups:
+        line = ("wallet", "refund", charge, "--reason", "why", "--amount", "5")
+        assert "proposal" not in bert.json(*line, "--reference", "t-1")
+    assert bert.json(*adjust("10", organization, "c-2"))["state"] == "made", "nobody else's count"
+    assert bert.json("audit", "verify")["ok"]
+
+
+def test_parts_of_one_charge_count_together(people: tuple[Shell, Shell, Shell]) -> None:
+    anna, bert, carl = people
+    organization = anna.new_organization()
+    for who in (anna, bert):
+        who.run("wallet", "deposit", organization, "10", "--reference", who.changes["OPERATOR_KEY"])
+    charge = lookup_of(anna, organization, 20_000_000)
+    line = ("wallet", "refund", charge, "--reason", "why", "--amount")
+    assert "proposal" not in anna.json(*line, "6", "--reference", "t-1")
+    for who in (anna, carl):
+        assert who.json(*line, "4.01", "--reference", "t-2")["state"] == "proposed"
+    assert "proposal" not in carl.json(*line, "4", "--reference", "t-3")
+    assert carl.json("audit", "verify")["ok"]
+
+
+def test_a_new_operator_waits_and_only_who_has_asked_sees_the_key(boss: Shell) -> None:
+    anna_id, anna = created(boss, "anna", "approve")
+    anna = renewed(anna_id, anna)
+    line = ("operator", "create", "carl", "--may", "money,approve")
+    waits = boss.json(*line)
+    assert (waits["kind"], waits["state"], waits["subject"]) == ("operator", "proposed", "carl")
+    assert (waits["may"], boss.json(*line)["id"]) == (["money", "approve"], waits["id"])
+    assert boss.json("operator", "create", "cat", "--may", "catalogue")["key"]
+    approve = (*WAITING, "approve", waits["id"])
+    assert "needs the right approve" in boss.refusal(*approve)
+    assert anna.json(*approve)["state"] == "granted"
+    assert the_one_waiting(anna)["state"] == "granted"
+    wider = boss.json("operator", "create", "carl", "--may", "money,approve,keys")
+    assert wider["state"] == "proposed"
+    anna.run(*WAITING, "reject", wider["id"])
+    made = boss.json(*line)
+    assert (made["name"], made["key"][:4]) == ("carl", "opk_")
+    assert "an operator carl already" in boss.refusal(*line)
+    carl = renewed(made["id"], boss.having(OPERATOR_KEY=made["key"]))
+    assert carl.json(*WAITING, "list")["data"] == []
+    assert carl.json("audit", "verify")["ok"]
+
+
+def test_a_key_for_another_and_a_client_that_deposits_wait(boss: Shell) -> None:
+    anna_id, anna = created(boss, "anna", "money,approve")
+    cat_id, _ = created(boss, "cat", "catalogue")
+    bert_id, bert = created(boss, "bert", "approve")
+    renewed(anna_id, anna)
+    bert = renewed(bert_id, bert)
+    assert boss.json("operator", "rotate-key", cat_id)["key"]
+
+    def made(kind: str, *line: object) -> Any:
+        waits = boss.json(*line)
+        assert (waits["kind"], waits["state"]) == (kind, "proposed")
+        bert.run(*WAITING, "approve", waits["id"])
+        done = boss.json(*line)
+        assert boss.json(*line)["state"] == "proposed", "an approval is for once"
+        return done
+
+    assert made("key", "operator", "rotate-key", anna_id)["key"]
+    client = made("client", "client", "create", "--m2m", "--scope", "deposits")
+    assert made("secret", "client", "rotate-secret", client["client_id"])["client_secret"]
+    assert boss.json("client", "create", "--m2m")["client_secret"]
+    assert boss.json("audit", "verify")["ok"]
+
+
+def test_prices_and_fees_wait(people: tuple[Shell, Shell, Shell]) -> None:
+    anna, bert, _ = people
+    cat = anna.having(OPERATOR_KEY="")
+    made = anna.json(
+        "org", "create", "--name", "Acme", "--price", "0.01", "--monthly-link-fee", "2"
+    )
+    assert (made["price_per_lookup"], made["monthly_link_fee"]) == (None, "0.00")
+    assert len(made["proposals"]) == 2
+    for each in made["proposals"]:
+        assert bert.json(*WAITING, "approve", each)["state"] == "made"
+    (now,) = [each for each in cat.json("org", "list")["data"] if each["id"] == made["id"]]
+    assert (now["price_per_lookup"], now["monthly_link_fee"]) == ("0.01", "2.00")
+    changed = anna.json("org", "set", made["id"], "--price", "default", "--rate-limit", "60")
+    assert (changed["price_per_lookup"], changed["rate_limit"]) == ("0.01", 60)
+    (waits,) = changed["proposals"]
+    assert anna.json("org", "set", made["id"], "--price", "default")["proposals"] == [waits]
+    bert.run(*WAITING, "approve", waits)
+    assert "proposals" not in anna.json("org", "set", made["id"], "--price", "default")
+    assert anna.json("audit", "verify")["ok"]
+
+
+def test_the_price_of_all_waits(boss: Shell) -> None:
+    cat = created(boss, "cat", "catalogue")[1]
+    anna = renewed(*created(boss, "anna", "approve"))
+    waits = cat.json("prices", "lookup", "0.02")
+    assert waits["price"] == "0.00"
+    assert cat.json("prices", "lookup", "0.02")["proposal"] == waits["proposal"]
+    anna.run(*WAITING, "approve", waits["proposal"])
+    assert cat.json("prices", "lookup")["price"] == "0.02"
+    assert "proposal" not in cat.json("prices", "lookup", "0.02")
+    assert anna.json("audit", "verify")["ok"]
+
+
+def test_what_a_revoked_operator_has_proposed_is_void(
+    boss: Shell, people: tuple[Shell, Shell, Shell]
+) -> None:
+    anna, bert, _ = people
+    waits = anna.json(*adjust("11", anna.new_organization()))["adjustment"]
+    revoked = boss.json("operator", "revoke", boss.json("operator", "list")["data"][1]["id"])
+    assert revoked["void"] == [waits]
+    assert the_one_waiting(bert)["state"] == "void"
+    assert "is revoked" in bert.refusal(*WAITING, "approve", waits)
+    assert bert.json(*WAITING, "reject", waits)["state"] == "rejected"
+    assert bert.json("audit", "verify")["ok"]
+
+
+def test_a_limit_of_an_earlier_release_covers_people_from_the_next_command_on(shell: Shell) -> None:
+    boss = created(shell, "boss", "keys")[1]
+    with closing(boss.container()) as container:
+        limit = ApprovalLimit.open(cause := Cause(utc_now(), "cli-1", "operator:1"))
+        limit.record(ApprovalLimit.Set, replace(cause, actor=None), above_micros=10_000_000)
+        container.log.append(limit)
+    before = head(boss)
+    anna = created(boss, "anna", "money")[1]
+    assert head(boss) == before + 2
+    anna.new_organization()
+    assert boss.json(*LIMIT)["approvals_above"] == "10.00"
+    with closing(boss.container()) as container:
+        assert container.log.get(ApprovalLimit, LIMIT_ID).covers == "people"
 
 
 def test_without_operators_nothing_above_the_limit_is_proposed(shell: Shell) -> None:
@@ -174,26 +320,14 @@ def findings(shell: Shell) -> list[Any]:
     return [each for each in told if each["check"] == "approvals"]
 
 
-def test_what_was_proposed_under_the_old_limit_is_approved_as_ever(shell: Shell) -> None:
-    """An earlier release wrote these proposals, without a limit in the log."""
-    boss = created(shell, "boss", "keys")[1]
-    (anna_id, anna), (_, bert) = (created(boss, name, "money,approve") for name in ("anna", "bert"))
-    organization = anna.new_organization()
-    container = anna.container()
-    facts = (
-        organization,
-        "c-1",
-        11_000_000,
-        "why",
-        Cause(utc_now(), "cli-1", f"operator:{anna_id}"),
-    )
-    container.log.append(old := Adjustment.make(*facts, needs_approval=True))
-    assert container.log.find(ApprovalLimit, old.id) is None
-    container.close()
-    assert the_one_waiting(anna)["id"] == str(old.id)
-    bert.run(*WAITING, "approve", old.id)
-    assert balance(anna, organization) == "11.00"
-    assert anna.json("audit", "verify")["ok"]
+def test_nobody_decides_what_an_earlier_release_let_wait(shell: Shell) -> None:
+    organization = shell.new_organization()
+    with closing(shell.container()) as container:
+        container.log.append(waiting(organization, "c-1", Cause(utc_now(), "cli-1", "os:anna")))
+    assert shell.json(*WAITING, "list")["data"] == []
+    assert "was proposed: use another one" in shell.refusal(*adjust("0.000005", organization))
+    assert shell.json(*adjust("1", organization, "c-2"))["state"] == "made"
+    assert shell.json("audit", "verify")["ok"]
 
 
 def test_no_money_moves_while_rights_or_limit_change(

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+import time_machine
 
 from app.cli.operation import Operation
 from app.cli.root import cli
@@ -152,13 +154,41 @@ def test_who_is_locked_out_gets_in_and_is_seen(boss: Shell) -> None:
     hers.run("operator", "rotate-key", anna)
     key = lost.json("operator", "rotate-key", listed[0]["id"], "--locked-out")["key"]
     told = [each["message"] for each in findings(lost)]
-    assert len(told) == 1
+    assert len(told) == 2
     assert told[0].startswith("operator boss has a key that os:")
     found = lost.having(OPERATOR_KEY=key)
     found.run("operator", "rotate-key", listed[0]["id"])
-    assert findings(lost) == []
+    (for_ever,) = findings(lost)
+    assert for_ever["severity"] == "advice"
+    assert for_ever["message"].startswith("operator boss got a key with --locked-out on ")
     seen = [each["locked_out_at"] is not None for each in lost.json("operator", "list")["data"]]
     assert seen == [True, False]
+
+
+def test_a_lost_key_waits_for_an_approver_and_else_for_a_day(boss: Shell) -> None:
+    boss.run("operator", "approvals", "10")
+    anna_id, anna = created(boss, "anna", "approve")
+    key = anna.json("operator", "rotate-key", anna_id)["key"]
+    anna = anna.having(OPERATOR_KEY=key)
+    (its, *_) = boss.json("operator", "list")["data"]
+    lost, line = boss.having(OPERATOR_KEY=""), ("operator", "rotate-key", its["id"], "--locked-out")
+    waits = lost.json(*line)
+    assert (waits["kind"], waits["state"]) == ("key", "proposed")
+    assert lost.json(*line)["id"] == waits["id"]
+    lost.run("wallet", "adjustments", "list")  # Which projects what is new.
+    told = [each["message"] for each in findings(lost)]
+    assert any(f"`wallet adjustments reject {waits['id']}` ends it" in each for each in told)
+    reject = ("wallet", "adjustments", "reject")
+    assert boss.json(*reject, waits["id"])["state"] == "rejected", "it has the right `keys`"
+    anna.run("wallet", "adjustments", "approve", lost.json(*line)["id"])
+    boss = boss.having(OPERATOR_KEY=lost.json(*line)["key"])
+    boss.run("operator", "revoke", anna_id)
+    waits = lost.json(*line)
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=23, minutes=59)):
+        assert lost.json(*line)["id"] == waits["id"]
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=24, minutes=1)):
+        key = lost.json(*line)["key"]
+        assert boss.having(OPERATOR_KEY=key).json("audit", "verify")["ok"]
 
 
 def test_two_who_revoke_each_other_at_once_lock_nobody_out(boss: Shell) -> None:

@@ -1,6 +1,7 @@
 """What two operators decide happens once, whoever else does something at the same moment."""
 
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
@@ -10,13 +11,15 @@ from domain.cause import Cause
 from domain.errors import NotPossible
 from projections.audit.auditor import check_log
 from tests.installation import Process
+from tests.operators import as_operator
 from tests.workers.together import together
 
 LIMIT, LARGE = 1_000_000, 1_000_001
 
 
 def by(process: Process) -> Cause:
-    return Cause(process.clock(), f"cli-{uuid4()}", f"operator:{uuid4()}")
+    """What is caused by a new operator, who may do everything with a key of their own."""
+    return as_operator(process, f"o{uuid4().hex[:8]}")
 
 
 @pytest.fixture
@@ -39,11 +42,11 @@ def balance(process: Process, organization: UUID) -> int:
 def test_of_many_who_decide_at_once_one_does(
     process: Process, organization: UUID, waiting: UUID
 ) -> None:
-    won: list[str] = []
+    won, bert = list[str](), by(process)
 
     def decide(how: str) -> None:
         with suppress(NotPossible):
-            getattr(process.accounts, how)(waiting, by(process))
+            getattr(process.accounts, how)(waiting, replace(bert, request_id=str(uuid4())))
             won.append(how)
 
     together(*(lambda how=how: decide(how) for how in ["approve", "reject"] * 4))
@@ -72,8 +75,8 @@ def test_a_reference_that_was_booked_before_the_limit_stays_booked(
 
 
 def test_first_limits_at_once_end_in_one_limit(process: Process) -> None:
-    approvals = process.accounts.approvals
-    together(*(lambda n=n: approvals.set_limit(n, by(process)) for n in range(1, 9)))
+    approvals, cause = process.accounts.approvals, by(process)
+    together(*(lambda n=n: approvals.set_limit(n, cause) for n in range(1, 9)))
     assert approvals.above_micros() in range(1, 9)
     assert check_log(process.log).ok
     with pytest.raises(NotPossible, match="needs operators"):

@@ -7,6 +7,8 @@ import pytest
 from domain.accounts.operators import operator_id
 from tests.installation import Process
 
+FREE = {"permit": lambda *_, **__: []}  # There is no limit.
+
 
 @pytest.mark.any_database
 def test_two_that_register_at_once_are_two_operators(process: Process) -> None:
@@ -15,11 +17,12 @@ def test_two_that_register_at_once_are_two_operators(process: Process) -> None:
 
     def meanwhile(operator: UUID) -> str:
         for name in twins:
-            operators.register(cause, name=name, may=["money"], key_for=lambda _: "b" * 64)
+            facts = {"may": ["money"], "key_for": lambda _: "b" * 64}
+            operators.register(cause, name=name, **facts, **FREE)
         return operator.hex * 2
 
-    operators.register(cause, name="boss", may=["keys"], key_for=lambda _: "a" * 64)
-    late = operators.register(cause, name="late", may=["money"], key_for=meanwhile)
+    operators.register(cause, name="boss", may=["keys"], key_for=lambda _: "a" * 64, **FREE)
+    late = operators.register(cause, name="late", may=["money"], key_for=meanwhile, **FREE)
     assert [each.name for each in operators.all()] == ["boss", "twin", "late"]
     assert late.id == operator_id(3)
     assert late.key.key_hash == late.id.hex * 2

@@ -62,6 +62,22 @@ def test_new_plans_are_disabled_until_they_have_a_price(process: Process) -> Non
     assert now(process, small).enabled
 
 
+def test_a_plan_with_notices_is_enabled_only_on_purpose(process: Process) -> None:
+    noticed = replace(SMALL, notices=("identity_check", "manual_apn"))
+    (small,) = sync(process, noticed).created
+    large = replace(LARGE, notices=("manual_apn",))
+    both = sync(process, noticed, large, rules=PRICED).changed
+    terms = now(process, small).terms
+    assert (terms.notices, terms.unpriced) == (["identity_check", "manual_apn"], False)
+    assert [now(process, each).enabled for each in both] == [False, False]
+    on_purpose = replace(LARGE, provider_plan_id="third", notices=("manual_apn",))
+    rules = SyncRules("far", "USD", MARKUP, with_notices=True)
+    third, *_ = sync(process, noticed, LARGE, on_purpose, rules=rules).created
+    assert now(process, third).enabled
+    sync(process, SMALL, LARGE, on_purpose)
+    assert now(process, small).terms.notices is None
+
+
 def test_a_markup_prices_what_has_no_price_and_nothing_else(process: Process) -> None:
     (small,) = sync(process, SMALL).created
     synced = sync(process, SMALL, LARGE, rules=PRICED)

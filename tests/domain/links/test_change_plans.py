@@ -1,5 +1,6 @@
 """The plans of a link are changed in one request: all of it is checked, then paid, then done."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
@@ -10,8 +11,11 @@ from domain.errors import (
     ProvisioningError,
     Refused,
     ServiceUnavailable,
+    ValidationFailed,
 )
 from domain.links.link import Link
+from domain.links.offers import NOT_TAKEN
+from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate, Patience, WatchedPlaces
 from tests.installation import PATIENCE_S, wait_until
 from tests.plan_files import profile
@@ -141,3 +145,25 @@ def test_what_a_reader_sees_meanwhile_does_not_disturb_a_change(buyer: Buyer, li
     assert names(buyer, link) == ["Europe", "Asia", "Africa"]
     assert buyer.events()["link.status_seen"] == 4
     buyer.check()
+
+
+def test_what_the_network_does_not_take_is_refused_before_it_is_paid(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buyer.hire()
+    link = buyer.own("Europe", sponsor_profiles=[])
+    assert link.sponsor_profile is None
+    mine, other = (buyer.sell(name, "1.00", sponsor_profiles=[]) for name in ("Mine", "Other"))
+
+    def topups(endpoint_id: str, plans: Sequence[str], *, timeout_s: float) -> Sequence[str]:
+        assert (endpoint_id, timeout_s > 0) == (link.endpoint_id, True)
+        return plans[:1]
+
+    monkeypatch.setattr(buyer.simulator, "topups", topups)
+    balance = buyer.balance_micros
+    with pytest.raises(ValidationFailed) as refused:
+        buyer.change(link.id, add=[mine, other])
+    assert (refused.value.details, buyer.balance_micros) == ({"add.1": [NOT_TAKEN]}, balance)
+    buyer.change(link.id, add=[mine])
+    buyer.network.before("topups", Unavailable())
+    buyer.change(link.id, add=[other])

@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import pytest
 
+from domain.accounts.approvals import ALONE_AFTER, Proposal
+from domain.accounts.organization import Organization
 from domain.accounts.paid_price import Repayment
 from domain.links.plan_change import PlanChange
 from domain.log.log import Recorded
@@ -77,6 +79,41 @@ def test_what_operators_do_by_the_rules_is_right(forger: LinkForger) -> None:
     operators.booked(forger, 11, operators.by(forger, 3))
     operators.write(forger, operators.registered(4, ["catalogue"], operators.by(forger, 1)))
     operators.prices_set(forger, operators.by(forger, None), operators.by(forger, 4))
+    assert forger.failures() == []
+
+
+def test_what_two_operators_do_with_people_and_prices_is_right(forger: LinkForger) -> None:
+    by, owner = operators.by, operators.covered(forger).organization_id
+    for kind, facts, made in (
+        ("operator", {"subject": "o5", "may": ["money"]}, ("registered", 5)),
+        ("key", {"subject": str(operators.operator_id(3))}, ("rotated", 3)),
+        ("client", {"may": ["deposits"]}, ("client", 0)),
+    ):
+        proposal = operators.asked(forger, kind, by(forger, 1), **facts)
+        operators.granted(forger, proposal, by(forger, 2))
+        proposal.use(by(forger, 1))
+        operators.write(forger, proposal)
+        if made[0] == "rotated":
+            operators.rotate(forger, made[1], by(forger, 1))
+        elif made[0] == "registered":
+            operators.write(forger, operators.registered(made[1], ["money"], by(forger, 1)))
+        else:
+            operators.write(forger, operators.machine(forger))
+    proposal = operators.asked(
+        forger, "price", by(forger, 2), organization_id=owner, amount_micros=7
+    )
+    its = forger.process.log.get(Organization, owner)
+    operators.rotate(forger, 3, by(forger, 3))
+    proposal.record(Proposal.Approved, by(forger, 3))
+    its.change_price(7, by(forger, 3))
+    operators.write(forger, proposal, its)
+    operators.booked(forger, 10, by(forger, 2))
+    assert forger.failures() == []
+
+
+def test_a_lost_key_is_replaced_after_a_day_where_nobody_can_approve(forger: LinkForger) -> None:
+    operators.without_approvers(forger)
+    operators.lost_key(forger, ALONE_AFTER)
     assert forger.failures() == []
 
 

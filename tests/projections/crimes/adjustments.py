@@ -1,10 +1,11 @@
 """What breaks the invariants of adjustments that need approval."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from domain.accounts.wallet import Adjustment
+from domain.accounts.wallet import Adjustment, adjustment_id
 from domain.cause import Cause
+from domain.ids import derive_id
 from domain.log.aggregate import Event
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger
@@ -13,16 +14,32 @@ ANNA, BERT = f"operator:{uuid4()}", f"operator:{uuid4()}"
 
 
 def decided(forger: LinkForger, **changes: Any) -> tuple[Event, Event, Event]:
-    """A proposal, its approval, in which something may differ, and the entry."""
+    """A proposal of an earlier release, its approval, perhaps changed, and the entry."""
     at, owner = forger.cause.at, forger.organization_id
     anna, bert = Cause(at, "r-1", ANNA), Cause(at, "r-2", BERT)
-    made = Adjustment.make(owner, "c-1", 5, "why", anna, needs_approval=True)
+    made = waiting(owner, "c-1", anna)
     (proposed,) = made.collect_events()
-    made.approve(bert)
+    names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+    made.record(Adjustment.Approved, bert, **{name: getattr(made, name) for name in names})
     (approved,) = made.collect_events()
     forger.wallet.adjust(made, "USD", bert)
     (entry,) = forger.wallet.collect_events()
     return proposed, forged(approved, **changes), entry
+
+
+def waiting(owner: UUID, reference: str, cause: Cause) -> Adjustment:
+    """Let a correction wait on its own stream, as earlier releases did."""
+    stream_id = adjustment_id(owner, reference)
+    return Adjustment.begin(
+        Adjustment.Proposed,
+        cause,
+        stream_id,
+        organization_id=owner,
+        reference=reference,
+        amount_micros=5,
+        reason="why",
+        transaction_id=derive_id("transaction", stream_id),
+    )
 
 
 def crime(forger: LinkForger, **changes: Any) -> int:
@@ -51,5 +68,5 @@ def an_approval_of_nothing(forger: LinkForger) -> int:
 CRIMES: dict[Crime, str] = {
     an_approval_by_who_proposed: "is not approved by another operator",
     an_approval_by_no_operator: "is not approved by another operator",
-    an_approval_of_nothing: "is decided before it is proposed, or twice",
+    an_approval_of_nothing: "decides what nobody has proposed",
 }

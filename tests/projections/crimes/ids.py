@@ -14,14 +14,13 @@ from domain.accounts.organization import ApiClient
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.prices import LookupPrice
 from domain.accounts.providers import Provider
-from domain.accounts.refund_by_hand import HandRefund
-from domain.accounts.wallet import Adjustment, Wallet
+from domain.accounts.wallet import Wallet
 from domain.cause import Cause
 from domain.finance.month import Month
 from domain.log.aggregate import Event, Root
 from domain.log.discontinuity import Discontinuity
 from domain.webhooks.endpoint import WebhookList
-from tests.projections.crimes.adjustments import ANNA
+from tests.projections.crimes.adjustments import ANNA, waiting
 from tests.projections.crimes.links import activates, an_imported_link
 from tests.projections.crimes.orders import failed, lost_by
 from tests.projections.crimes.refunds_by_hand import by_hand, entry, of_job
@@ -36,12 +35,12 @@ FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     "ledger": lambda f: Ledger.open("USD", f.cause),
     "approval_limit": lambda f: ApprovalLimit.open(f.cause),
     "price": lambda f: LookupPrice.open(f.cause),
-    "proposal_of_a_deposit": lambda f: Proposal.of_deposit(f.organization_id, 5, "r-1", f.cause),
-    "proposal_of_a_refund": lambda f: Proposal.of_refund(
-        f.organization_id, uuid4(), HandRefund(uuid4(), "r-1", "why", 5, {}), 5, f.cause
-    ),
-    "proposal_of_an_adjustment": lambda f: Adjustment.make(
-        f.organization_id, "c-9", 5, "why", Cause(f.cause.at, "r-1", ANNA), needs_approval=True
+    **{
+        f"proposal_of_a_{kind}": lambda f, kind=kind: proposed(f, kind)
+        for kind in ("deposit", "adjustment", "refund")
+    },
+    "adjustment_of_before": lambda f: waiting(
+        f.organization_id, "c-9", Cause(f.cause.at, "r-1", ANNA)
     ),
     "adjustment": lambda f: f.adjustment(-5)[0],
     "month": lambda f: Month.close("2026-01", f.cause),
@@ -55,6 +54,14 @@ FIRST: dict[str, Callable[[LinkForger], Root | Event]] = {
     "esim": lambda f: f.reservation(f.requested("0"))[1],
     "operator": lambda f: Operator.register(uuid4(), f.cause, name="e", may=[], key_hash="h"),
 }
+
+
+def proposed(forger: LinkForger, kind: Any) -> Proposal:
+    """Let something wait whose stream follows from its facts; here it does not."""
+    facts: dict[str, Any] = {"reference": "r-1", "amount_micros": 5}
+    if kind == "refund":
+        facts |= {"transaction_id": uuid4(), "charged_for": uuid4(), "metadata": {}}
+    return Proposal.of(forger.cause, kind, organization_id=forger.organization_id, **facts)
 
 
 def elsewhere(name: str, forger: LinkForger) -> int:

@@ -1,18 +1,24 @@
 """What breaks the rights of operators and the rule of two."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
-from domain.accounts.approvals import LIMIT_ID, ApprovalLimit, Proposal
+from domain.accounts.approvals import ALONE_AFTER, LIMIT_ID, ApprovalLimit, Kind, Proposal
 from domain.accounts.operators import Operator, Right, operator_id
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.prices import LookupPrice
-from domain.accounts.wallet import Deposit
+from domain.accounts.refund_by_hand import HandRefund
+from domain.accounts.wallet import Adjustment, Deposit, deposit_id
 from domain.cause import Cause
 from domain.log.aggregate import Event, Root
+from tests.projections.crimes.refunds_by_hand import of_job
 from tests.projections.link_forgery import Crime, LinkForger
 
 LIMIT = 10
+ABOVE, TWO = "is above the approval limit", "it takes another operator"
 
 
 def by(forger: LinkForger, number: int | str | None) -> Cause:
@@ -31,23 +37,50 @@ def write(forger: LinkForger, *aggregates: Root) -> int:
 
 
 def staffed(forger: LinkForger, limit: int | None = LIMIT) -> LinkForger:
-    """Operator 1 has the right keys, 2 and 3 money and approve; there is a limit."""
+    """Operator 1 has the right keys, 2 and 3 money and approve; there is a limit of before."""
     write(forger, registered(1, ["keys"], by(forger, "os:root")))
     for number in (2, 3):
         write(forger, registered(number, ["money", "approve"], by(forger, 1)))
     if limit is not None:
         opened = ApprovalLimit.open(by(forger, 1))
-        opened.set(limit, by(forger, 1))
+        opened.record(ApprovalLimit.Set, by(forger, 1), above_micros=limit)
         write(forger, opened)
     return forger
 
 
-def booked(forger: LinkForger, micros: int, cause: Cause, *before: Root) -> int:
+def covered(forger: LinkForger) -> LinkForger:
+    """All but operator 4, who may approve, have their own key, and the limit covers people."""
+    write(forger, registered(4, ["approve"], by(staffed(forger), 1)))
+    for number in (1, 2, 3):
+        rotate(forger, number, by(forger, number))
+    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
+    limit.set(LIMIT, by(forger, 2))  # It repeats what holds, so it needs no right.
+    write(forger, limit)
+    return forger
+
+
+def rotate(forger: LinkForger, number: int, cause: Cause) -> int:
+    operator = forger.process.log.get(Operator, operator_id(number))
+    operator.rotate_key(f"hash-{uuid4()}", cause)
+    return write(forger, operator)
+
+
+def asked(forger: LinkForger, kind: Kind, cause: Cause, **facts: Any) -> Proposal:
+    """Propose something that is made by who has asked for it, or a price."""
+    proposal = Proposal.of(cause, kind, uuid4(), **facts)
+    write(forger, proposal)
+    return proposal
+
+
+def granted(forger: LinkForger, proposal: Proposal, cause: Cause) -> int:
+    proposal.record(Proposal.Granted, cause)
+    return write(forger, proposal)
+
+
+def booked(forger: LinkForger, micros: int, cause: Cause, reference: str = "bank-9") -> int:
     """Write a deposit with its entry; return the position of the deposit."""
-    made = Deposit.make(forger.organization_id, "bank-9", micros, cause)
+    made = Deposit.make(forger.organization_id, reference, micros, cause)
     forger.wallet.deposit(made, "USD", cause)
-    if before:
-        write(forger, *before)
     position = write(forger, made)
     write(forger, forger.wallet)
     return position
@@ -61,9 +94,11 @@ def approved(proposal: Proposal, cause: Cause) -> Event:
 
 
 def proposed(forger: LinkForger, micros: int, number: int) -> Proposal:
-    proposal = Proposal.of_deposit(forger.organization_id, micros, "bank-9", by(forger, number))
-    made = proposal.pending_events[0]
-    forger.write(made)
+    owner, cause = forger.organization_id, by(forger, number)
+    named = deposit_id(owner, "bank-9")
+    facts = {"organization_id": owner, "amount_micros": micros, "reference": "bank-9"}
+    proposal = Proposal.of(cause, "deposit", named, **facts)
+    forger.write(proposal.pending_events[0])
     return proposal
 
 
@@ -138,16 +173,209 @@ def a_price_in_another_currency(forger: LinkForger) -> int:
     return prices_set(forger, by(forger, None), currency="EUR")
 
 
+# Since a limit covers people and prices.
+
+
+def an_approval_with_a_key_that_is_not_the_approvers_own(forger: LinkForger) -> int:
+    return forger.write(approved(proposed(covered(forger), LIMIT + 1, 2), by(forger, 4)))
+
+
+def an_approval_of_what_a_revoked_operator_wanted(forger: LinkForger) -> int:
+    proposal = proposed(covered(forger), LIMIT + 1, 2)
+    operator = forger.process.log.get(Operator, operator_id(2))
+    operator.revoke(by(forger, 1))
+    write(forger, operator)
+    return forger.write(approved(proposal, by(forger, 3)))
+
+
+def deposits_that_exceed_the_limit_together(forger: LinkForger) -> int:
+    covered(forger)
+    booked(forger, LIMIT, by(forger, 2), reference="bank-7")
+    booked(forger, LIMIT, by(forger, 3), reference="bank-8")
+    return booked(forger, 1, by(forger, 2))
+
+
+def a_deposit_and_an_adjustment_that_exceed_it_together(forger: LinkForger) -> int:
+    covered(forger)
+    booked(forger, LIMIT, by(forger, 2), reference="bank-7")
+    cause = by(forger, 2)
+    made = Adjustment.make(forger.organization_id, "c-9", -1, "why", cause)
+    forger.wallet.adjust(made, "USD", cause)
+    position = write(forger, made)
+    write(forger, forger.wallet)
+    return position
+
+
+def refunds_that_exceed_it_together(forger: LinkForger) -> int:
+    job, _ = of_job(forger)
+    covered(forger)
+    positions = [
+        given_back(forger, job, LIMIT - at, f"t-{at}", by(forger, 2 + at)) for at in (0, 1)
+    ]
+    return positions[1]
+
+
+def given_back(forger: LinkForger, job: Any, micros: int, reference: str, cause: Cause) -> int:
+    charge = job.created.price.transaction_id
+    refund = job.refund_by_hand(HandRefund(charge, reference, "why", micros, {}), cause)
+    position = write(forger, job)
+    forger.wallet.refund(refund, cause)
+    write(forger, forger.wallet)
+    return position
+
+
+def an_operator_made_by_one(forger: LinkForger) -> int:
+    return write(covered(forger), registered(5, ["money"], by(forger, 1)))
+
+
+def an_operator_with_more_than_was_approved(forger: LinkForger) -> int:
+    who = {"subject": "o5", "may": ["money"]}
+    proposal = asked(covered(forger), "operator", by(forger, 1), **who)
+    granted(forger, proposal, by(forger, 2))
+    proposal.use(by(forger, 1))
+    write(forger, proposal)
+    return write(forger, registered(5, ["money", "keys"], by(forger, 1)))
+
+
+def an_operator_made_by_another_than_has_asked(forger: LinkForger) -> int:
+    write(forger, registered(4, ["keys"], by(staffed(forger), 1)))
+    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
+    limit.set(LIMIT, by(forger, 1))
+    write(forger, limit)
+    rotate(forger, 2, by(forger, 2))
+    proposal = asked(forger, "operator", by(forger, 1), subject="o5", may=["money"])
+    granted(forger, proposal, by(forger, 2))
+    proposal.use(by(forger, 4))
+    position = write(forger, proposal)
+    write(forger, registered(5, ["money"], by(forger, 4)))
+    return position
+
+
+def an_operator_made_by_who_has_approved(forger: LinkForger) -> int:
+    proposal = asked(covered(forger), "operator", by(forger, 1), subject="o5", may=["money"])
+    proposal.record(Proposal.Approved, by(forger, 2))
+    position = write(forger, proposal)
+    write(forger, registered(5, ["money"], by(forger, 2)))
+    return position
+
+
+def an_operator_made_twice_of_one_approval(forger: LinkForger) -> int:
+    proposal = asked(covered(forger), "operator", by(forger, 1), subject="o5", may=["money"])
+    granted(forger, proposal, by(forger, 2))
+    proposal.use(by(forger, 1))
+    write(forger, proposal)
+    write(forger, registered(5, ["money"], by(forger, 1)))
+    proposal.use(by(forger, 1))
+    return write(forger, proposal)
+
+
+def a_key_made_for_another_by_one(forger: LinkForger) -> int:
+    return rotate(covered(forger), 2, by(forger, 1))
+
+
+def a_lost_key_that_waits_for_nobody(forger: LinkForger) -> int:
+    """Although two could approve, however long it has waited."""
+    return lost_key(covered(forger), ALONE_AFTER)
+
+
+def a_lost_key_that_waits_too_short(forger: LinkForger) -> int:
+    return lost_key(without_approvers(forger), ALONE_AFTER - timedelta(seconds=1))
+
+
+def without_approvers(forger: LinkForger) -> LinkForger:
+    for number in (2, 3):
+        operator = (covered(forger) if number == 2 else forger).process.log.get(
+            Operator, operator_id(number)
+        )
+        operator.revoke(by(forger, 1))
+        write(forger, operator)
+    return forger
+
+
+def lost_key(forger: LinkForger, waited: timedelta) -> int:
+    """Ask for the key of operator 1 without one; return the position where it is taken."""
+    proposal = asked(forger, "key", by(forger, "os:root"), subject=str(operator_id(1)))
+    later = replace(by(forger, "os:root"), at=forger.cause.at + waited)
+    proposal.use(later)
+    position = write(forger, proposal)
+    rotate(forger, 1, later)
+    return position
+
+
+def a_client_that_deposits_made_by_one(forger: LinkForger) -> int:
+    return write(covered(forger), machine(forger))
+
+
+def machine(forger: LinkForger) -> ApiClient:
+    facts: dict[str, Any] = {"scopes": ["deposits"], "secret_hash": "h", "organization_id": None}
+    return ApiClient.register("cl_1", by(forger, 1), **facts)
+
+
+def a_secret_of_such_a_client_made_by_one(forger: LinkForger) -> int:
+    client = machine(staffed(forger))
+    write(forger, client)
+    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
+    limit.set(LIMIT, by(forger, 1))
+    write(forger, limit)
+    client.rotate_secret("h2", by(forger, 1))
+    return write(forger, client)
+
+
+def a_price_changed_by_one(forger: LinkForger) -> int:
+    its = forger.process.log.get(Organization, covered(forger).organization_id)
+    its.change_price(1, by(forger, 2))
+    return write(forger, its)
+
+
+def a_fee_changed_to_another_than_was_approved(forger: LinkForger) -> int:
+    owner = covered(forger).organization_id
+    proposal = asked(forger, "fee", by(forger, 2), organization_id=owner, amount_micros=2)
+    its = forger.process.log.get(Organization, owner)
+    its.change_monthly_link_fee(1, by(forger, 3))
+    proposal.record(Proposal.Approved, by(forger, 3))
+    write(forger, proposal)
+    return write(forger, its)
+
+
+def an_organization_made_with_a_price_of_its_own(forger: LinkForger) -> int:
+    its = Organization.register(uuid4(), by(covered(forger), 2), name="Acme", price_micros=0)
+    return write(forger, its)
+
+
+def a_price_of_all_set_by_one(forger: LinkForger) -> int:
+    write(forger, registered(5, ["catalogue"], by(covered(forger), 1)))
+    return prices_set(forger, by(forger, None), by(forger, 5))
+
+
 CRIMES: dict[Crime, str] = {
     a_deposit_by_one_who_is_revoked: "without the right money",
     a_deposit_by_a_client_without_the_scope: "without the right money",
     a_deposit_of_more_than_was_approved: "is above the approval limit",
     an_approval_with_a_key_that_the_proposer_made: "is not approved by another operator",
-    a_limit_ended_by_one: "is raised without another operator",
+    a_limit_ended_by_one: ABOVE,
     an_operator_made_without_the_right: "without the right keys",
     a_key_made_for_another_without_the_right: "without the right keys",
     an_organization_made_by_nobody: "without the right money",
     a_second_price_set_by_nobody: "without the right catalogue",
     a_price_set_without_the_right: "without the right catalogue",
+    an_approval_with_a_key_that_is_not_the_approvers_own: "is not approved by another operator",
+    an_approval_of_what_a_revoked_operator_wanted: "is not approved by another operator",
+    deposits_that_exceed_the_limit_together: ABOVE,
+    a_deposit_and_an_adjustment_that_exceed_it_together: ABOVE,
+    refunds_that_exceed_it_together: ABOVE,
+    an_operator_made_by_one: TWO,
+    an_operator_with_more_than_was_approved: TWO,
+    an_operator_made_by_another_than_has_asked: "is not approved by another operator",
+    an_operator_made_by_who_has_approved: "shows a secret to another",
+    an_operator_made_twice_of_one_approval: "decides what nobody has proposed",
+    a_key_made_for_another_by_one: TWO,
+    a_lost_key_that_waits_for_nobody: "is not approved by another operator",
+    a_lost_key_that_waits_too_short: "is not approved by another operator",
+    a_client_that_deposits_made_by_one: TWO,
+    a_secret_of_such_a_client_made_by_one: TWO,
+    a_price_changed_by_one: TWO,
+    a_fee_changed_to_another_than_was_approved: TWO,
+    an_organization_made_with_a_price_of_its_own: TWO,
+    a_price_of_all_set_by_one: TWO,
     a_price_in_another_currency: "is not the currency of this log",
 }

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, select
 
 from app.processes.erasing import erase, find_months, find_stream
 from app.processes.migrate import migrate
+from domain.accounts.approvals import Proposal
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import Adjustment
+from domain.accounts.wallet import adjustment_id
 from domain.finance.month import Month
 from domain.links.link import Link
 from domain.log.log import Recorded
@@ -51,7 +52,10 @@ def end_books(process: Process) -> None:
     process.accounts.change_organization(owner, low)
     look_up(process, owner)
     process.webhooks.register(Draft(owner, "https://a.example/", None, None, None), cause)
-    gift = Adjustment.make(owner, "gift", 2_000_000, "a gift", cause, needs_approval=True)
+    process.accounts.deposit(owner, 1, "by-hand", cause)
+    named = adjustment_id(owner, "gift")
+    names = {"reference": "gift", "reason": "a gift", "organization_id": owner}
+    gift = Proposal.of(cause, "adjustment", named, amount_micros=2_000_000, **names)
     month = month_of(cause.at)
     later = replace(cause, at=first_instant(next_month(month)))
     process.log.append(gift, Month.close(month, later))

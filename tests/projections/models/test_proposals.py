@@ -1,6 +1,8 @@
 """What waits: what is proposed and neither approved nor rejected."""
 
-from uuid import UUID, uuid4
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -8,6 +10,7 @@ from domain.accounts.approvals import WaitsForApproval
 from domain.cause import Cause
 from projections.engine.verify import differences
 from tests.installation import Process
+from tests.operators import as_operator
 from tests.projections.looking import ask
 
 
@@ -20,7 +23,8 @@ def test_what_is_decided_waits_no_more(
     kind: str,
 ) -> None:
     process.accounts.approvals.set_limit(1_000_000, process.cause())
-    owner, (anna, bert) = process.organization("0.50"), (actor(process), actor(process))
+    anna, bert = (as_operator(process, name) for name in ("anna", "bert"))
+    owner = process.organization("0.50")
     made = []
     for name in "abcd":
         made.append(proposed(process, kind, owner, name, anna))
@@ -34,12 +38,39 @@ def test_what_is_decided_waits_no_more(
 
 
 def proposed(process: Process, kind: str, owner: UUID, reference: str, anna: Cause) -> UUID:
-    if kind == "adjustment":
-        return process.accounts.adjust(owner, 2_000_000, "why", anna, reference=reference).id
+    accounts = process.accounts
     with pytest.raises(WaitsForApproval) as waits:
-        process.accounts.deposit(owner, 2_000_000, reference, anna)
+        _ = (
+            accounts.adjust(owner, 2_000_000, "why", anna, reference=reference)
+            if kind == "adjustment"
+            else accounts.deposit(owner, 2_000_000, reference, anna)
+        )
     return waits.value.proposal.id
 
 
-def actor(process: Process) -> Cause:
-    return Cause(process.clock(), "request-1", f"operator:{uuid4()}")
+def test_what_is_moved_alone_counts_by_operator_and_day(process: Process) -> None:
+    owner, accounts = process.organization(), process.accounts
+    accounts.approvals.set_limit(1_000_000, process.cause())
+    anna, bert = (as_operator(process, name) for name in ("anna", "bert"))
+    accounts.deposit(owner, 600_000, "d-1", anna)
+    accounts.adjust(owner, -400_000, "why", anna, reference="a-1")
+    accounts.deposit(owner, 900_000, "d-1b", bert)
+    accounts.book_deposit(owner, 5_000_000, "d-2", replace(anna, actor="client:cl_1"))
+    accounts.approve(proposed(process, "deposit", owner, "d-3", anna), bert)
+    today = anna.at.date()
+    moved = [process.accounts.moved_micros(each.actor, today) for each in (anna, bert)]
+    assert moved == [1_000_000, 900_000]
+    parts = (process.log, process.views, process.positions, process.proposals)
+    assert differences(*parts) == []
+    for kind in ("deposit", "adjustment"):  # One more micro-unit on this day is too much.
+        with pytest.raises(WaitsForApproval):
+            proposed_small(process, kind, owner, anna)
+        accounts_day = replace(anna, at=anna.at + timedelta(days=1))
+        assert proposed_small(process, f"{kind}-later", owner, accounts_day) is None
+
+
+def proposed_small(process: Process, kind: str, owner: UUID, cause: Cause) -> None:
+    if kind.startswith("deposit"):
+        process.accounts.deposit(owner, 1, kind, cause)
+    else:
+        process.accounts.adjust(owner, 1, "why", cause, reference=kind)

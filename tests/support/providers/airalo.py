@@ -5,7 +5,7 @@ Time is `clock`'s, quantities are MB, of which 1 GB has 1024.
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -94,6 +94,9 @@ class AiraloServer(ScriptedServer):
     prefix = "/v2"
     slow = "slow-7days-1gb"
     slow_s = 1.0
+    rechargeable = True
+    foreign = ""  # A package of another operator, which no eSIM takes as a top-up.
+    operator: Mapping[str, Any] = {}  # What the catalogue says of the operator besides.
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -105,6 +108,7 @@ class AiraloServer(ScriptedServer):
         self.refuses: int | None = None
         self.tells: dict[str, Any] = {}
         self.done = 200
+        self.tells_of_esims: dict[str, Any] = {}
         self.by_hand: list[Any] = []
         self.tokens: list[str] = []
         self._numbers = itertools.count(1)
@@ -117,6 +121,7 @@ class AiraloServer(ScriptedServer):
         self._serve("orders", "GET", "/orders", self._orders)
         self._serve("esim", "GET", esim, self._of_esim(self._esim))
         self._serve("packages", "GET", f"{esim}/packages", self._of_esim(self._packages))
+        self._serve("topups", "GET", f"{esim}/topups", self._of_esim(self._topups))
 
     def offer(self, package: str, price: str = "2.30", *, gb: int = 1, day: int = 7) -> None:
         """Put a package and its top-up into the catalogue."""
@@ -180,6 +185,7 @@ class AiraloServer(ScriptedServer):
                         "type": "global",
                         "packages": [packed(each)],
                         "countries": [{"country_code": code} for code in each.countries],
+                        **self.operator,
                     }
                 ],
             }
@@ -209,7 +215,8 @@ class AiraloServer(ScriptedServer):
         if esim.recycled:
             return coded(73)
         offer = self.offered.get(asked["package_id"].removesuffix(TOPUP))
-        if offer is None or not asked["package_id"].endswith(TOPUP):
+        fits = self.rechargeable and offer is not None and offer.id != self.foreign
+        if offer is None or not fits or not asked["package_id"].endswith(TOPUP):
             return wrong("package_id", "invalid topup package")
         return self._sell(offer, esim, asked["description"])
 
@@ -241,7 +248,12 @@ class AiraloServer(ScriptedServer):
         return 200, {"data": shown, "meta": pages(len(listed), page, size)}, {}
 
     def _esim(self, _: Request, esim: Esim) -> Answer:
-        return success(simmed(esim.iccid) | {"recycled": esim.recycled})
+        return success(simmed(esim.iccid) | {"recycled": esim.recycled} | self.tells_of_esims)
+
+    def _topups(self, _: Request, esim: Esim) -> Answer:
+        """List those of the operator; none for an eSIM that cannot be topped up."""
+        offers = [] if esim.recycled or not self.rechargeable else self.offered.values()
+        return success([packed(each, topup=True) for each in offers if each.id != self.foreign])
 
     def _packages(self, _: Request, esim: Esim) -> Answer:
         return success([each.shown(self.clock()) for each in reversed(esim.held)])

@@ -123,6 +123,7 @@ class EsimGoServer(ScriptedServer):
         self.sales: list[Sale] = []
         self.odd_orders: list[Any] = []  # Shown in the list as they are.
         self.keeps = False  # Whether it refuses to revoke any bundle.
+        self.foreign: set[str] = set()  # Bundles that no eSIM takes besides its own.
         self.done_with = 200  # The status of an order that was placed.
         self._numbers = itertools.count(1)
         bundle = "/bundles/(?P<name>[^/]+)/assignments/(?P<id>[^/]+)"
@@ -136,6 +137,7 @@ class EsimGoServer(ScriptedServer):
         self._serve_esim("revoke", "DELETE", bundle, self._revoke)
         self._serve_esim("suspend", "POST", "/suspend", self._suspend)
         self._serve_esim("location", "GET", "/location", self._location)
+        self._serve_esim("compatible", "GET", "/compatible/(?P<name>[^/]+)", self._compatible)
 
     def offer(self, name: str, price: str = "2.28", **more: Any) -> Offer:
         """Put a bundle into the catalogue."""
@@ -202,6 +204,12 @@ class EsimGoServer(ScriptedServer):
             return handler(request, esim)
 
         self._serve(name, method, f"/esims/(?P<iccid>[^/]+){path}", found)
+
+    def _compatible(self, request: Request, _: Esim) -> Answer:
+        name = request.parts["name"]
+        if name not in self.offered:
+            return 400, said("no such bundle"), {}
+        return 200, {"compatible": name not in self.foreign}, {}
 
     def _organisation(self, _: Request) -> Answer:
         told = {

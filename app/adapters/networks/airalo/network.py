@@ -5,7 +5,7 @@ ICCID is the id of the endpoint. Airalo cannot suspend an eSIM, remove a package
 order through its API.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -25,6 +25,7 @@ from domain.links.network import (
     Addon,
     Capability,
     NetworkStatus,
+    NoActivationCode,
     NoSuchEndpoint,
     Order,
     ProviderPlan,
@@ -219,6 +220,17 @@ class Airalo:
         """Raise Rejected: Airalo removes no package."""
         raise Rejected(CANNOT)
 
+    def topups(
+        self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
+    ) -> Collection[str]:
+        """Return the top-ups that Airalo lists for an eSIM, none where it refuses to list any."""
+        path = f"{_path(endpoint_id)}/topups"
+        reply = self._session.read(path, timeout_s, api=self._packages)
+        if reply.status == HTTPStatus.NOT_FOUND or blames_the_request(reply):
+            return ()
+        listed = decode(_answer(reply), wire.Data[list[wire.Named]]).data
+        return {each.id.removesuffix(wire.TOPUP) for each in listed}.intersection(plans)
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return the packages of an eSIM, and whether it was recycled."""
         until = time_left(timeout_s)
@@ -256,7 +268,7 @@ class Airalo:
         code = sim.activation_code
         if code is None:
             message = "an eSIM without activation code, at $.data.qrcode"
-            raise OddRecord(message)
+            raise NoActivationCode(message)
         return ActivationCode(code, sim.confirmation)
 
     def _sim(self, iccid: str, timeout_s: float) -> wire.Sim:

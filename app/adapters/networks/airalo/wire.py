@@ -4,15 +4,32 @@ Times without a zone are UTC. Airalo counts 1 GB as 1024 MB; we count 1000 MB.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from msgspec import Raw, Struct
 
-from app.adapters.networks.wire import Quantity, balance_of, cost_of, entries, moment
+from app.adapters.networks.wire import (
+    Quantity,
+    balance_of,
+    cost_of,
+    entries,
+    moment,
+    operators_by_country,
+)
 from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
-from domain.catalogue.supplied import OddEntry, Supplied, SuppliedCountry, SuppliedPlan
+from domain.catalogue.supplied import (
+    APN,
+    AT_INSTALLATION,
+    IDENTITY,
+    NOTICES,
+    VOICE,
+    OddEntry,
+    Supplied,
+    SuppliedCountry,
+    SuppliedPlan,
+)
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage, Order
 
@@ -158,9 +175,14 @@ class Package(Struct):
     is_unlimited: bool | None = False
     title: str | None = None
     net_price: Decimal | None = None
+    voice: Any = None
+    text: Any = None
 
-    def supplied(self, brand: str, coverage: tuple[SuppliedCountry, ...]) -> SuppliedPlan:
+    def supplied(
+        self, brand: str, coverage: tuple[SuppliedCountry, ...], notices: Collection[str]
+    ) -> SuppliedPlan:
         """Return the package as a plan; its cost is an estimate, because only an order is exact."""
+        talks = self.voice or self.text
         return SuppliedPlan(
             provider_plan_id=self.id,
             name=f"{brand} {self.title or self.id}",
@@ -168,7 +190,14 @@ class Package(Struct):
             validity_days=self.day,
             coverage=coverage,
             cost=cost_of(self.net_price, "USD", None, estimated=True),
+            notices=tuple(each for each in NOTICES if each in notices or (each == VOICE and talks)),
         )
+
+
+class Named(Struct):
+    """A package of a list, by its id."""
+
+    id: str
 
 
 class Content(Struct):
@@ -209,11 +238,34 @@ class Country(Struct):
 
 
 class Operator(Struct):
-    """An operator, or a brand of Airalo over several, with its packages."""
+    """An operator, or a brand of Airalo over several, with its packages and what they ask for."""
 
     title: str
     packages: list[Any]
     countries: list[Any]
+    coverages: list[Any] | None = None
+    is_kyc_verify: Any = None
+    activation_policy: Any = None
+    plan_type: Any = None
+    apn_type: Any = None
+
+    @property
+    def notices(self) -> set[str]:
+        """What a traveller must know of each of its packages."""
+        said = {
+            IDENTITY: str(self.is_kyc_verify).lower() in {"true", "1"},
+            AT_INSTALLATION: self.activation_policy == "installation",
+            VOICE: self.plan_type not in {None, "", "data"},
+            APN: self.apn_type == "manual",
+        }
+        return {notice for notice, applies in said.items() if applies}
+
+    def covered(self, where: str, odd: list[OddEntry]) -> tuple[SuppliedCountry, ...]:
+        """Return its countries, with the networks that it names there."""
+        networks = operators_by_country(self.coverages or [], f"{where}.coverages", odd)
+        named = entries(self.countries, Country, f"{where}.countries", odd)
+        codes = sorted({country.country_code for _, country in named})
+        return tuple(SuppliedCountry(c, networks.get(c, ())) for c in codes if ISO.fullmatch(c))
 
 
 class Area(Struct):
@@ -233,13 +285,11 @@ class CataloguePage(Struct):
         odd: list[OddEntry] = []
         for at, area in entries(self.data, Area, f"page {page} $.data", odd):
             for where, operator in entries(area.operators, Operator, f"{at}.operators", odd):
-                named = entries(operator.countries, Country, f"{where}.countries", odd)
-                codes = sorted({country.country_code for _, country in named})
-                coverage = tuple(SuppliedCountry(each) for each in codes if ISO.fullmatch(each))
+                coverage = operator.covered(where, odd)
                 listed = entries(operator.packages, Package, f"{where}.packages", odd, "id")
                 for _, package in listed:
                     if package.type == "sim":
-                        yield package.supplied(operator.title, coverage)
+                        yield package.supplied(operator.title, coverage, operator.notices)
         yield from odd
 
 

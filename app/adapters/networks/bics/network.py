@@ -37,6 +37,7 @@ from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
 from domain.links.network import (
+    LPA,
     ActivationCode,
     Addon,
     AddonUsage,
@@ -45,6 +46,7 @@ from domain.links.network import (
     Endpoint,
     LinkStatus,
     NetworkStatus,
+    NoActivationCode,
     NoSuchEndpoint,
     ProviderPlan,
     Usage,
@@ -74,7 +76,6 @@ OF_ANOTHER = "the API of bics answers about another eSIM, at $..iccid"
 UNREADABLE = "the API of bics tells what makes no sense, at $..{}"
 # How many days back to look for the last traffic: as long as an unused link can be cancelled.
 SEEN_DAYS = 366
-LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Z-]+(\$.*)?")
 MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
 
 logger = logging.getLogger(__name__)
@@ -314,6 +315,9 @@ class BicsNetwork:
         request = {"endPointId": endpoint_id, "requestParam": what}
         self._session.change("PATCH", "/endpoint", request, deadline, Outcome)
 
+    def topups(self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float) -> None:
+        """Return None: plans run on sponsor profiles here."""
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans and life cycle; the first use is the start of the first plan with usage."""
         deadline, as_of = Deadline(timeout_s), self._clock()
@@ -411,7 +415,10 @@ class BicsNetwork:
         if sim is None:
             message = "bics knows no such eSIM"
             raise Rejected(message)
-        if sim.activation_code is None or not LPA.fullmatch(lpa := sim.activation_code.lpa):
+        if sim.activation_code is None:
+            message = "an eSIM without activation code"
+            raise NoActivationCode(message)
+        if not LPA.fullmatch(lpa := sim.activation_code.lpa):
             raise OddRecord(UNREADABLE.format("activationCode"))
         return ActivationCode(lpa)
 

@@ -5,7 +5,7 @@ for an order in the list of orders, or for a bundle among those of its eSIM. The
 the endpoint.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -26,6 +26,7 @@ from domain.links.network import (
     Addon,
     Capability,
     NetworkStatus,
+    NoActivationCode,
     NoSuchEndpoint,
     Order,
     ProviderPlan,
@@ -53,6 +54,7 @@ ORDER_PAGES_MAX = 20  # 2,000 orders; in the ten minutes of a search we place 1,
 SECONDS = "%Y-%m-%dT%H:%M:%S"
 CATALOGUE_PER_PAGE = 50
 CATALOGUE_PAGES_MAX = 400
+TOPUPS_ASKED_MAX = 10  # As many as one change adds; they take a second of our calls.
 ASSIGNMENTS_MAX = 200  # The most that one reply lists.
 
 DONE = range(200, 300)  # The statuses of a change that was made; its body may still be unreadable.
@@ -210,6 +212,18 @@ class EsimGo:
             message = "eSIM Go keeps the bundle on the eSIM"
             raise Rejected(message)
 
+    def topups(
+        self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
+    ) -> Collection[str]:
+        """Ask for each of the first plans whether an eSIM takes it; there is no list of them."""
+        until, found = time_left(timeout_s), set[str]()
+        for each in plans[:TOPUPS_ASKED_MAX]:
+            path = f"{_path(endpoint_id)}/compatible/{_escaped(each)}"
+            with suppress(NoSuchEndpoint):  # The eSIM is not ours now, or no such bundle is sold.
+                if decode(self._known(path, until()), wire.Compatible).compatible:
+                    found.add(each)
+        return found
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return bundles, usage and state; bundles that are used up or expired are included."""
         until = time_left(timeout_s)
@@ -255,7 +269,7 @@ class EsimGo:
         lpa = self._esim(iccid, timeout_s).lpa
         if lpa is None:
             message = "an eSIM without activation code, at $.matchingId"
-            raise OddRecord(message)
+            raise NoActivationCode(message)
         return ActivationCode(lpa)
 
     def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:

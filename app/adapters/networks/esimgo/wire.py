@@ -22,9 +22,16 @@ from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import decode as decode_json
 from msgspec.structs import replace
 
-from app.adapters.networks.wire import Quantity, cost_of, entries, moment
+from app.adapters.networks.wire import (
+    Operators,
+    Quantity,
+    cost_of,
+    entries,
+    moment,
+    operators_by_country,
+)
 from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
-from domain.catalogue.supplied import OddEntry, SuppliedCountry, SuppliedPlan
+from domain.catalogue.supplied import VOICE, OddEntry, SuppliedCountry, SuppliedPlan
 from domain.links.esim import ICCID
 from domain.links.network import AddonUsage, Forged, LinkStatus, Order, ServingNetwork
 
@@ -268,6 +275,12 @@ class Country(Struct):
 NAMED: Any = Country | str  # How a bundle names a country.
 
 
+class Allowance(Struct):
+    """A kind of use that a bundle allows, such as DATA, VOICE or SMS."""
+
+    type: str = "DATA"
+
+
 class CatalogueBundle(Struct, rename="camel"):
     """A bundle that can be ordered; it works in `countries` and in `roaming_enabled`."""
 
@@ -279,14 +292,17 @@ class CatalogueBundle(Struct, rename="camel"):
     roaming_enabled: list[Any] | None = None
     unlimited: bool | None = False
     price: Decimal | None = None
+    allowances: list[Any] | None = None
 
     def supplied(
-        self, currency: str, operators: "Operators", where: str, odd: list[OddEntry]
+        self, currency: str, operators: Operators, where: str, odd: list[OddEntry]
     ) -> SuppliedPlan:
         """Return the bundle as a plan; its cost is an estimate, because only an order is exact."""
         listed = [*(self.countries or []), *(self.roaming_enabled or [])]
         named = entries(listed, NAMED, f"{where}.countries", odd)
         codes = {each if isinstance(each, str) else each.iso or "" for _, each in named}
+        allowed = entries(self.allowances or [], Allowance, f"{where}.allowances", odd)
+        kinds = {each.type.upper() for _, each in allowed}
         return SuppliedPlan(
             provider_plan_id=self.name,
             name=self.description or self.name,
@@ -298,6 +314,7 @@ class CatalogueBundle(Struct, rename="camel"):
                 if ISO.fullmatch(code)
             ),
             cost=cost_of(self.price, currency, None, estimated=True),
+            notices=(VOICE,) if kinds - {"DATA"} else (),
         )
 
 
@@ -307,31 +324,6 @@ class CataloguePage(Struct, rename="camel"):
     bundles: list[Any]
 
 
-class CountryNetwork(Struct, rename="camel"):
-    """An operator in a country."""
-
-    name: str
-    brand_name: str | None = None
-    speed: list[str] | None = None
-    speeds: list[str] | None = None
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The generations that it offers, such as 4G."""
-        return tuple(self.speed or self.speeds or ())
-
-
-class CountryNetworks(Struct):
-    """The operators of a country; `name` is its code or its name."""
-
-    name: str
-    iso: str | None = None
-    networks: list[Any] | None = None
-
-
-Operators = Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
-
-
 class Coverage(Struct, rename="camel"):
     """The operators of all countries."""
 
@@ -339,16 +331,13 @@ class Coverage(Struct, rename="camel"):
 
     def by_country(self, odd: list[OddEntry]) -> Operators:
         """Return the names and generations of operators, by the code of their country."""
-        where = "$.countryNetworks"
-        return {
-            each.iso or each.name: tuple(
-                (network.brand_name or network.name, network.types)
-                for _, network in entries(
-                    each.networks or [], CountryNetwork, f"{at}.networks", odd
-                )
-            )
-            for at, each in entries(self.country_networks, CountryNetworks, where, odd)
-        }
+        return operators_by_country(self.country_networks, "$.countryNetworks", odd)
+
+
+class Compatible(Struct):
+    """Whether an eSIM takes a bundle."""
+
+    compatible: bool
 
 
 class Status(Struct):

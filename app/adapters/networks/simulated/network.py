@@ -278,6 +278,9 @@ class SimulatedNetwork:
         with suppress(NoSuchEndpoint):
             self.play(endpoint_id, lambda it, now: it.without_addon(addon_id, now), timeout_s)
 
+    def topups(self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float) -> None:
+        """Return None: plans run on sponsor profiles here."""
+
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Compute the usage at this moment; nothing is written."""
         found, now, ahead = self._read(endpoint_id, timeout_s)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -36,8 +35,6 @@ def test_a_session_of_its_own_does_for_everything(
     lock, rival = (each.persistence.lock("projector") for each in (process, other))
     assert lock.hold()
     assert not rival.hold()
-    turns = process.persistence.turns()
-    assert turns.take([uuid4()])
     process.waker.start()
     wait_until(lambda: process.waker.count > 0)
     seen = process.waker.count
@@ -45,7 +42,6 @@ def test_a_session_of_its_own_does_for_everything(
     assert process.waker.wait(seen, PATIENCE_S)
     with process.views.reading() as connection:
         assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "30s"
-    turns.close()
     for each in (lock, rival):
         each.release()
     for each in (process, other):

@@ -296,7 +296,7 @@ def test_links_lead_from_a_reply_to_an_operation(document: dict[str, Any]) -> No
 
 
 FILTERS = {"from", "to", "kind", "reference", "region", "country", "coverage_type"}
-FILTERS |= {"sponsor_profile", "status", "search"}
+FILTERS |= {"changed_since", "sponsor_profile", "status", "search"}
 
 
 def test_a_filter_may_be_empty_and_holds_no_nul(document: dict[str, Any], acme: Tenant) -> None:
@@ -362,3 +362,13 @@ def test_the_three_groups_may_live_at_three_addresses(make_service: MakeService)
     assert "servers" not in paths["/livez"]
     reply = service.tenant().create_job(["+14155552671"])
     assert reply.headers["Location"].startswith("https://n.example/a/number-lookup/bulk/")
+
+
+def test_generators_read_a_file_as_text_whatever_its_format(document: dict[str, Any]) -> None:
+    """They take the first type that they know, and would fail at a table that is no JSON."""
+    results = document["paths"]["/number-lookup/bulk/{job_id}/results"]["get"]
+    types = [*results["responses"]["200"]["content"]]
+    assert types[0] == "text/csv"
+    assert "application/json" in types
+    transactions = document["paths"]["/v1/transactions"]["get"]["responses"]["200"]["content"]
+    assert [*transactions] == ["application/json", "text/csv"]

@@ -1,5 +1,6 @@
 """Links that were issued elsewhere: taken over once, then used as if they had been sold here."""
 
+import json
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -7,13 +8,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from app.cli.import_files import read_link_file
 from domain.catalogue.file_errors import FileRefused
 from domain.links.esim import Esim, esim_id
 from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.network import ProviderPlan
 from tests import plan_files
-from tests.app.http.buying import BASIC, FREE, MORE, PROFILE, Buyer
+from tests.app.http.buying import BASIC, FREE, MISSING, MORE, PROFILE, Buyer
 
 TIMEOUT_S = 5.0
 SOLD, ADDED = "2025-11-01T10:00:00Z", "2025-12-01T10:00:00Z"
@@ -153,6 +155,23 @@ def test_a_purchase_of_the_future_is_refused(shop: Buyer) -> None:
     assert refused(shop, {**entry, "plans": plans}) == [
         "links[0]: plans[0].bought_at: must not be in the future"
     ]
+
+
+def test_what_cannot_be_taken_over_is_left_out_where_that_is_allowed(shop: Buyer) -> None:
+    parts, good = shop.service.container, elsewhere(shop)
+    wrong = [
+        {**good, "iccid": "8988211000000000002", "endpoint_id": "e-2", "organization_id": MISSING},
+        {**good, "iccid": "8988211000000000003", "endpoint_id": "e-3", "lpa": "1$a.b$C"},
+    ]
+    data, skipped = json.dumps({"links": [*wrong, good]}).encode(), list[str]()
+    entries = read_link_file(data, parts.networks.names, skipped)
+    done = parts.link_import.run(entries, shop.service.cause(), dry_run=False, skip=True)
+    assert (done.created, done.unchanged) == (1, 0)
+    assert [*skipped, *done.skipped] == [
+        "links[1]: lpa: lacks LPA: in front",
+        "links[0]: organization_id: is no organization",
+    ]
+    assert [each["iccid"] for each in links_of(shop)] == [good["iccid"]]
 
 
 def test_two_imports_at_once_take_a_link_over_once(shop: Buyer) -> None:

@@ -12,9 +12,9 @@ from app.adapters.networks.airalo import network as adapter
 from app.adapters.networks.airalo.network import Airalo
 from app.adapters.networks.airalo.wire import Placed, Sim, orders_of
 from app.adapters.remote.reply import Reply
-from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.catalogue.supplied import NOTICES, OddEntry, SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
-from domain.links.network import Order
+from domain.links.network import NoActivationCode, Order
 from domain.provider_errors import (
     NotAnswered,
     OutcomeUnknown,
@@ -141,6 +141,54 @@ def test_the_catalogue_is_told_in_our_terms_also_where_its_areas_are_numbered(
     name = "Brand 1 GB - 7 Days"
     assert first == SuppliedPlan(PLAN.provider_plan_id, name, 1_000, 7, where, cost)
     assert (second.provider_plan_id, second.data_mb) == (OTHER_PLAN.provider_plan_id, 3_000)
+
+
+def test_the_catalogue_tells_the_networks_and_what_a_traveller_must_know(
+    network: Airalo, server: AiraloServer
+) -> None:
+    orange = [{"name": "Orange", "types": ["4G", "5G"]}, {"name": "Free", "types": None}]
+    server.operator = {
+        "coverages": [{"name": "France", "code": "FR", "networks": orange}, {"name": "DE"}, 7],
+        "is_kyc_verify": True,
+        "activation_policy": "installation",
+        "plan_type": "data-voice-text",
+        "apn_type": "manual",
+        "rechargeability": True,
+    }
+    first, *_, odd = network.supplied(timeout_s=TIMEOUT_S)
+    assert isinstance(first, SuppliedPlan)
+    assert first.notices == NOTICES
+    germany, france = first.coverage
+    assert (germany.operators, france.operators) == ((), (("Orange", ("4G", "5G")), ("Free", ())))
+    assert isinstance(odd, OddEntry)
+    assert "coverages[2]" in odd.reason
+    kyc = {"is_kyc_verify": "1", "activation_policy": "first-usage", "plan_type": "data"}
+    server.operator = {**kyc, "apn_type": "automatic"}
+    first, *_ = network.supplied(timeout_s=TIMEOUT_S)
+    assert isinstance(first, SuppliedPlan)
+    assert first.notices == ("identity_check",)
+
+
+def test_an_esim_takes_what_its_own_list_has(network: Airalo, server: AiraloServer) -> None:
+    iccid, wanted = buy(network).iccid, [OTHER_PLAN.provider_plan_id, PLAN.provider_plan_id]
+
+    def taken(of: str = iccid) -> set[str]:
+        return {*(network.topups(of, wanted, timeout_s=TIMEOUT_S))}
+
+    assert taken() == {*wanted}
+    server.foreign = OTHER_PLAN.provider_plan_id
+    assert taken() == {PLAN.provider_plan_id}
+    server.rechargeable = False
+    assert taken() == taken("8945000000000009999") == set()
+
+
+def test_an_esim_without_activation_code_is_told_apart(
+    network: Airalo, server: AiraloServer
+) -> None:
+    iccid = buy(network).iccid
+    server.tells_of_esims = {"qrcode": None, "lpa": "rsp.example", "matching_id": None}
+    with pytest.raises(NoActivationCode):
+        network.lpa(iccid, timeout_s=TIMEOUT_S)
 
 
 def test_one_thread_logs_in_for_all_and_again_when_the_token_is_over(
