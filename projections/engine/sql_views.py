@@ -30,6 +30,11 @@ _COLUMNS = text(
     "SELECT string_agg(format('NULL::%s AS %I', format_type(atttypid, atttypmod), attname), ', ' "
     "ORDER BY attnum) FROM pg_attribute WHERE attrelid = :oid AND attnum > 0 AND NOT attisdropped"
 )
+_GRANTS = text(
+    "SELECT format('GRANT %s ON %s TO %s', privilege_type, oid::regclass, "
+    "CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END) "
+    "FROM pg_class, aclexplode(relacl) WHERE oid = to_regclass(:name) AND grantee <> relowner"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +123,16 @@ def _define_on_postgresql(connection: Connection, view: SqlView, body: str) -> N
     told = text("SELECT obj_description(to_regclass(:name), 'pg_class')")
     if connection.execute(told, {"name": view.name}).scalar_one() == mark:
         return
-    _run(connection, f"CREATE OR REPLACE VIEW {view.name} AS {body}")
+    try:
+        with connection.begin_nested():
+            _run(connection, f"CREATE OR REPLACE VIEW {view.name} AS {body}")
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != "42P16":  # A later release had more columns.
+            raise
+        grants = connection.execute(_GRANTS, {"name": view.name}).scalars().all()
+        _run(connection, f"DROP VIEW {view.name}; CREATE VIEW {view.name} AS {body}")
+        for grant in grants:
+            _run(connection, grant)
     for name, each in view.columns.items():
         _run(connection, f'COMMENT ON COLUMN {view.name}."{name}" IS {_quoted(each.meaning)}')
     _run(connection, f"COMMENT ON VIEW {view.name} IS {_quoted(mark)}")

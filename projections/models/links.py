@@ -34,7 +34,7 @@ from domain.links.bought_plan import Activation
 from domain.links.link import LINK_STATES, Link, LinkState, status_after
 from domain.log.log import Recorded
 from domain.personal import Sealed, open_text
-from projections.engine.database import Database, from_micros
+from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel
@@ -62,6 +62,7 @@ class LinkRow(Struct):
     installed_at: datetime | None
     first_used_at: datetime | None
     activations: list[Activation]  # Including removed ones, in order of purchase.
+    changed_at: datetime  # By events; what its network shows of its usage is none.
 
     @property
     def current_activations(self) -> list[Activation]:
@@ -81,6 +82,7 @@ class LinkRow(Struct):
 
     def follow(self, event: Link.Event) -> None:
         """Take over what an event says, but for a name."""
+        self.changed_at = max(self.changed_at, event.timestamp)
         self.status = status_after(event) or self.status
         match event:
             case Link.LpaStored() | Link.Installed() | Link.FirstUsed():
@@ -98,6 +100,7 @@ STORED = Stored(LinkRow)
 # Events that change the row of a link; it is there from its activation on.
 CHANGING = (
     *(Link.LpaStored, Link.Installed, Link.FirstUsed, Link.PlanAdded, Link.PlanRemoved),
+    *(Link.PlanStarted, Link.PlanEnded),
     *(Link.Renamed, Link.Suspended, Link.Reactivated, Link.Ended, Link.StatusSeen, Link.StatusKept),
 )
 
@@ -112,12 +115,14 @@ class LinkFilter:
     """Which links to list.
 
     `search` is a part of the ICCID, name, id or name of a plan, in any case; links in `also` match
-    because of something that is known elsewhere, such as their phone number.
+    because of something that is known elsewhere, such as their phone number. `since`, which goes
+    without `search`: they have changed at that moment or later.
     """
 
     status: LinkState | None = None
     search: str | None = None
     also: Collection[UUID] = ()
+    since: datetime | None = None
 
 
 class ActivatedLink(NamedTuple):
@@ -138,7 +143,7 @@ class Links(ReadModel):
     """
 
     name = "links"
-    version = 6
+    version = 7
     uses = (Link.Event, Erasure.Made)
 
     def build(self) -> Sequence[Table]:
@@ -153,6 +158,7 @@ class Links(ReadModel):
             self.index("links_by_number", "organization_id", "number", unique=True),
             self.index("links_by_organization", "organization_id", "position"),
             self.index("links_by_status", "organization_id", "status", "position"),
+            self.index("links_by_change", "organization_id", "changed_at", "status", "position"),
             self.index_of_texts,
         )
         self.counts = self.table(
@@ -210,6 +216,7 @@ class Links(ReadModel):
             installed_at=None,
             first_used_at=None,
             activations=[Activation(*each) for each in plans],
+            changed_at=event.timestamp,
         )
 
     def _count(
@@ -263,6 +270,7 @@ class Links(ReadModel):
             rows = self._read_rows(connection, gone[start : start + FORGET_AT_ONCE])
             for row in rows.values():
                 row.name = row.name_key = None
+                row.changed_at = max(row.changed_at, erasure.timestamp)
             self._write(connection, rows.values())
 
     def page(
@@ -278,6 +286,8 @@ class Links(ReadModel):
         with database.reading() as connection:
             if wanted.search is not None:
                 return self._searched(connection, organization_id, wanted, offset, limit)
+            if wanted.since is not None:
+                return self._changed(connection, organization_id, wanted, offset, limit)
             total = self._total(connection, organization_id, wanted.status)
             if offset >= total:
                 return [], total
@@ -299,6 +309,24 @@ class Links(ReadModel):
             found = dict(zip(LINK_STATES, counts, strict=True))
             return sum(counts) if status is None else found[status]
         return 0
+
+    def _changed(
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[LinkRow], int]:
+        """Return one page of links that have changed; the index alone says which."""
+        assert wanted.since is not None
+        link, since = self.rows.c, to_micros(wanted.since)
+        mine = [link.organization_id == organization_id, link.changed_at >= since]
+        mine += [] if wanted.status is None else [link.status == wanted.status]
+        total = connection.execute(select(func.count()).select_from(self.rows).where(*mine))
+        found = select(link.position).where(*mine).order_by(link.position.desc())
+        rows = self._newest_first().where(link.position.in_(found.offset(offset).limit(limit)))
+        return self._read(connection, rows), total.scalar_one()
 
     def _searched(
         self,

@@ -368,6 +368,17 @@ class Transactions(ReadModel):
         rows = select(self.rows).where(own, page).order_by(columns.sequence.desc())
         return [*map(STORED.read, connection.execute(rows))], span.matching
 
+    def behind(
+        self, connection: Connection, organization_id: UUID, after: int, *, offset: int, limit: int
+    ) -> tuple[list[Transaction], int]:
+        """Return one page of the transactions behind a sequence, oldest first, and their number."""
+        columns, first = self.rows.c, after + offset + 1
+        page = columns.sequence.between(first, first + limit - 1)
+        rows = select(self.rows).where(columns.organization_id == organization_id, page)
+        found = connection.execute(rows.order_by(columns.sequence))
+        newest = self.span(connection, organization_id, EntryFilter()).last
+        return [*map(STORED.read, found)], max(0, newest - after)
+
     def listed(
         self,
         connection: Connection,

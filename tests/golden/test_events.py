@@ -1,5 +1,6 @@
 """Every event that was ever written decodes, and is written today as it was then."""
 
+import re
 from inspect import get_annotations
 from pathlib import Path
 
@@ -12,7 +13,12 @@ from domain.log.aggregate import Event
 from domain.log.mapper import MsgspecMapper
 from tests.golden.examples import EVENTS
 from tests.golden.files import EVENTS_FOLDER, EXAMPLES, event_classes, events_of, file_name
+from tests.tidy.source import ROOT
 
+# The topics that the release before knows, and its page about the way back to it.
+TOPIC = re.compile(r"`([a-z_]+\.[a-z_]+)`")
+BEFORE = {*(ROOT / "tests/data/topics_514c2a3.txt").read_text("utf-8").split()}
+PAGE = (ROOT / "docs/deployment.md").read_text("utf-8").partition("### Roll back")[2]
 FILES = sorted(EVENTS_FOLDER.iterdir())
 BY_TOPIC = {get_topic(type(event)): event for event in EVENTS}
 
@@ -58,3 +64,10 @@ def test_every_event_ever_written_reads_as_its_example(file: Path) -> None:
     event = MsgspecMapper().to_domain_event(stored)
     assert type(event) is type(expected)
     assert vars(event) == vars(expected)
+
+
+def test_the_page_names_each_topic_that_closes_the_way_back() -> None:
+    """A new topic is a line of that table: what writes it."""
+    rows = [line for line in PAGE.splitlines() if line.startswith("|")]
+    table = {topic for row in rows for topic in TOPIC.findall(row)}
+    assert {get_topic(each) for each in event_classes()} - BEFORE == table

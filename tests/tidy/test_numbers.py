@@ -170,7 +170,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`wait` for events, in seconds": f"{events.WAIT_MAX_S}",
     "deliveries sent again by one request": f"{REDELIVERED_MAX}, the oldest first",
     "groups of `/v1/usage`": f"{finance_routes.ROWS_MAX}",
-    "`page` of any list": f"{PAGE_MAX}",
+    "`page` of any list; `after_sequence`": f"{PAGE_MAX}",
     "single lookups under way, in each process": f"{IN_FLIGHT_MAX}",
     "how long one more waits for a place": f"{IN_FLIGHT_WAIT_S:g} s",
     "requests that wait for their turn, in each process": (

@@ -4,10 +4,10 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import ValidationError, fields, validate
+from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.http.edge.input import NO_NUL, Reads, choice, described
-from app.http.edge.paging import PageQuery
+from app.http.edge.input import NO_NUL, Reads, WholeNumber, choice, described
+from app.http.edge.paging import PAGE_MAX, PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY
 from domain.money import parse_amount
 from projections.engine.shape import NAME
@@ -19,6 +19,8 @@ NOT_AN_AMOUNT = (
     "Must be a string such as 12.50, with at most 12 digits and six decimals, and no needless 0 in "
     "front."
 )
+FILTERS = frozenset({"kind", "since", "until", "reference"})
+NOT_ALONE = "Must be given without kind, from, to and reference."
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
 NOT_A_TIME = (
@@ -27,7 +29,7 @@ NOT_A_TIME = (
 )
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_MOMENT = described(
+MOMENT = described(
     "",
     anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")] + [OR_EMPTY],
     examples=["2026-11-01"],
@@ -89,15 +91,26 @@ class TransactionQuery(PageQuery):
     kind = choice(KINDS, "Only of this kind.", KNOWN + "TransactionKind")
     since = Moment(
         data_key="from",
-        metadata=_MOMENT
+        metadata=MOMENT
         | {"description": "Only at this time or later; a date is its first instant, UTC."},
     )
     until = Moment(
         data_key="to",
-        metadata=_MOMENT
+        metadata=MOMENT
         | {"description": "Only before this time; a date is its first instant, UTC."},
     )
     reference = fields.String(
         validate=[validate.Length(max=REFERENCE_CHARS_MAX), NO_NUL],
         metadata=described("Only for the thing with this id, such as a job."),
     )
+    after_sequence = WholeNumber(
+        PAGE_MAX,
+        lowest=0,
+        metadata=described("Only those behind this `sequence`, the oldest first; stands alone."),
+    )
+
+    @validates_schema
+    def check_alone(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse filters beside a sequence."""
+        if "after_sequence" in data and FILTERS & data.keys():
+            raise ValidationError({"after_sequence": [NOT_ALONE]})

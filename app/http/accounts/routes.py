@@ -67,6 +67,7 @@ def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
 def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     """List transactions, newest first.
 
+    With `after_sequence` they come oldest first, for who follows them.
     A page past the end is an empty list. Write the `+` of an offset as `%2B`. With
     `Accept: text/csv` all that match come as one table, whatever page is asked for: 429 while your
     organization has several such downloads under way.
@@ -76,15 +77,20 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     wanted = EntryFilter(
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
+    after: int | None = query.get("after_sequence")
     if kind == CSV:
         request_context().hold(parts.downloads.slot(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
+        if after is not None:
+            every = _behind(parts, caller.organization_id, after)
         rows = (each.cells(COLUMNS) for each in every)
         return csv_reply(COLUMNS, rows, "transactions.csv")
     with parts.views.reading() as connection:
-        entries, total = parts.transactions.page(
-            connection, caller.organization_id, wanted, **span_of(query)
-        )
+        owner, span = caller.organization_id, span_of(query)
+        if after is None:
+            entries, total = parts.transactions.page(connection, owner, wanted, **span)
+        else:
+            entries, total = parts.transactions.behind(connection, owner, after, **span)
     return Answer(show_page(entries, total, query), headers={"Vary": "Accept"})
 
 
@@ -125,6 +131,18 @@ def _every(parts: Container, organization_id: UUID, wanted: EntryFilter) -> Iter
         if len(found) < READ_AT_ONCE:
             return
         last = found[-1].sequence - 1
+
+
+def _behind(parts: Container, organization_id: UUID, after: int) -> Iterator[Transaction]:
+    """Yield all transactions behind a sequence, oldest first."""
+    found: list[Transaction] | None = None
+    while found is None or len(found) == READ_AT_ONCE:
+        with parts.views.reading() as connection:
+            found, _ = parts.transactions.behind(
+                connection, organization_id, after, offset=0, limit=READ_AT_ONCE
+            )
+        yield from found
+        after = found[-1].sequence if found else after
 
 
 def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:

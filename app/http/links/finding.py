@@ -66,7 +66,7 @@ def find_links(
     """Return one page of links as the log knows them, and how many there are in all."""
     search = query.get("search")
     also = _with_number(parts, organization_id, search) if search else ()
-    wanted = LinkFilter(query.get("status"), search, also)
+    wanted = LinkFilter(query.get("status"), search, also, query.get("changed_since"))
     return parts.links.page(parts.views, organization_id, wanted, **span_of(query))
 
 

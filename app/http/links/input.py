@@ -9,6 +9,7 @@ from uuid import UUID
 from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
 from marshmallow import validates_schema as validates_whole
 
+from app.http.accounts.input import MOMENT, Moment
 from app.http.edge.input import (
     NO_NUL,
     NOT_A_FLAG,
@@ -32,6 +33,7 @@ CHANGES_MAX = 10
 NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
+WITHOUT_SEARCH = "Must be given without search."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
@@ -93,6 +95,16 @@ class LinkQuery(PageQuery):
             "or lower case."
         ),
     )
+    changed_since = Moment(
+        metadata=MOMENT
+        | {"description": "Only those that have changed at this time or later; not with `search`."}
+    )
+
+    @validates_whole
+    def check_alone(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse a moment beside a search."""
+        if data.get("search") and "changed_since" in data:
+            raise ValidationError({"changed_since": [WITHOUT_SEARCH]})
 
 
 def name_field(description: str, *, required: bool = False) -> fields.String:

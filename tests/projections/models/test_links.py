@@ -1,16 +1,18 @@
 """Links as listed: there from their activation on, as their aggregates have them, page by page."""
 
 import re
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from projections.models.links import LinkFilter, LinkRow
-from tests.installation import Process, sqlite_only
+from tests.installation import Process, SetClock, sqlite_only
 from tests.projections.link_steps import LinkSteps
 from tests.projections.looking import plan_of, statements
 
 ALL = LinkFilter()
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def page(
@@ -50,19 +52,42 @@ def test_nobody_sees_the_links_of_others(process: Process, organization_id: UUID
             assert [each.id for each in page(process, owner, wanted)[0]] == [link_id]
 
 
+@pytest.mark.any_database
+def test_who_was_away_finds_what_has_changed_since(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    lives = [LinkSteps(process, organization_id, f"Van {number}").activate() for number in range(4)]
+    clock.forward(hours=1)
+    since = clock.now
+    lives[1].switch("suspended")
+    lives[3].rename("Lorry")
+    LinkSteps(process, process.organization(), "Foreign").activate()
+    changed = LinkFilter(since=since)
+    found, total = page(process, organization_id, changed)
+    assert ([each.id for each in found], total) == ([lives[3].id, lives[1].id], 2)
+    assert [e.id for e in page(process, organization_id, changed, 1, 1)[0]] == [lives[1].id]
+    suspended = LinkFilter(status="suspended", since=since)
+    assert [e.id for e in page(process, organization_id, suspended)[0]] == [lives[1].id]
+    lives[0].tell(10, since)  # Its first plan has begun, and is over.
+    assert page(process, organization_id, changed)[1] == 3
+    clock.forward(seconds=1)
+    assert page(process, organization_id, LinkFilter(since=clock.now)) == ([], 0)
+
+
 @sqlite_only("the plan of a query is told in SQLite's words")
 @pytest.mark.parametrize(
     ("wanted", "indexes"),
     [
         (ALL, ["INDEX links_by_number"]),
         (LinkFilter(status="active"), ["COVERING INDEX links_by_status"]),
+        (LinkFilter(since=START), ["COVERING INDEX links_by_change"]),
         (LinkFilter(search="8988"), ["(organization_id=?)"]),
         (
             LinkFilter(search="no such link", also=[UUID(int=1)]),
             ["sqlite_autoindex_links_1 (id=?)"],
         ),
     ],
-    ids=["all", "status", "text", "also"],
+    ids=["all", "status", "change", "text", "also"],
 )
 def test_a_page_is_found_by_indexes_alone(
     process: Process, organization_id: UUID, wanted: LinkFilter, indexes: list[str]
