@@ -20,7 +20,8 @@ class SharedSettings:
 
     def __init__(self, notes: Notes, settings: Settings, role: str) -> None:
         self._notes = notes
-        self._is_alone = settings.has_own_broker
+        # A projector needs no broker, so one without it is not alone.
+        self._is_alone = settings.has_own_broker and role != "projector"
         self.own = {name: getattr(settings, name.lower()) for name in NAMES}
         self.own["TOKEN_ISSUER"] = settings.iss
         found = (each for each in SOURCES if getattr(settings, each.lower()))

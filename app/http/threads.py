@@ -17,6 +17,10 @@ from domain.errors import Refused
 from domain.limiter import Limiter, Owner, share_of
 
 COMPUTING_MAX = 16
+OF_ONE_MAX = COMPUTING_MAX // 4
+# While nobody else comes. The rest is left to who comes next: calls that wait, but may rest no
+# more, end only when what they wait for comes.
+ALONE_MAX = COMPUTING_MAX - OF_ONE_MAX
 RESTING_MAX = HTTP_THREADS - COMPUTING_MAX  # So each call that has a slot has a thread.
 WAITING_MAX = 1024  # More would wait longer than any client does, so they are refused at once.
 BEYOND_SHARE = "Too many of your requests wait to be answered; try again."
@@ -30,8 +34,8 @@ class Threads:
     def __init__(self) -> None:
         self._computing = Limiter(
             COMPUTING_MAX,
-            COMPUTING_MAX // 4,
-            alone=COMPUTING_MAX,
+            OF_ONE_MAX,
+            alone=ALONE_MAX,
             places=WAITING_MAX,
             beyond_share=BEYOND_SHARE,
         )

@@ -79,8 +79,12 @@ class Lines:
 
     def flush(self) -> None:
         """Wait until all is written, at most WAIT_S."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_idle and not self._texts, WAIT_S)
+        # Python does this at the end of a process, when a thread that it has stopped may have it.
+        if self._changed.acquire(timeout=WAIT_S):
+            try:
+                self._changed.wait_for(lambda: self._is_idle and not self._texts, WAIT_S)
+            finally:
+                self._changed.release()
 
     def _drop(self, count: int) -> None:
         self._dropped += count

@@ -75,6 +75,15 @@ def test_the_address_of_a_web_without_public_url_is_an_issuer_and_that_of_a_work
     )
 
 
+def test_a_projector_without_a_broker_changes_nothing_for_the_others(shell: Shell) -> None:
+    served = shell.having(PATH_PREFIX="/api", TOKEN_AUDIENCE="partners")
+    web = start(served, "web")
+    alone = shell.having(BROKER_URL="")
+    assert refusal(alone, "projector").startswith("TOKEN_AUDIENCE is carrier-links here and ")
+    start(alone.having(PATH_PREFIX="/api", TOKEN_AUDIENCE="partners"), "projector")
+    assert web.shared_settings.own == served.container().shared_settings.recorded()
+
+
 def test_two_processes_that_differ_do_not_both_begin(shell: Shell) -> None:
     one, two = shell.container(), shell.having(PUBLIC_URL=TWO).container()
     assert one.shared_settings.recorded() == two.shared_settings.recorded() == {}

@@ -94,6 +94,13 @@ def test_who_rests_lets_others_begin_and_takes_half_of_the_threads_for_it(calls:
     assert wait_for(lambda: calls.ended == 2 * HTTP_THREADS + 2, PATIENCE_S)
 
 
+def test_who_came_alone_and_waits_everywhere_leaves_slots_to_the_next(calls: Calls) -> None:
+    calls.submit("crowd", HTTP_THREADS, rest=True)
+    calls.until(crowd=share_of(RESTING_MAX) + threads.ALONE_MAX)
+    calls.submit("quiet", QUARTER)
+    calls.until(crowd=share_of(RESTING_MAX) + threads.ALONE_MAX, quiet=QUARTER)
+
+
 def test_more_than_may_wait_are_refused_first_the_one_who_sends_them(calls: Calls) -> None:
     half = share_of(threads.WAITING_MAX)
     calls.submit("other", 1)

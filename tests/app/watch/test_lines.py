@@ -2,6 +2,8 @@
 
 import logging
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +14,24 @@ import pytest
 from app.watch import lines
 from app.watch.lines import LINES_MAX, WAIT_S, Lines
 from tests.installation import wait_until
+
+# A process that ends while a thread of it, which Python then stops, queues a line.
+ENDING = """
+import sys
+from threading import Event, Thread
+from app.watch.lines import Lines
+
+lines, has = Lines(sys.stderr), Event()
+sys.stderr = lines
+
+def run():
+    with lines._changed:
+        has.set()
+        Event().wait()
+
+Thread(target=run, daemon=True).start()
+has.wait()
+"""
 
 
 class Pipe:
@@ -122,3 +142,7 @@ def test_a_file_that_does_not_want_to_wait_gets_every_line(pipe: Pipe) -> None:
 def test_no_line_obeys_or_hides_in_a_terminal(pipe: Pipe) -> None:
     pipe.lines.write("a\x1b[2J\u202e\nb \ud800\n", must=True)
     assert os.read(pipe.reading, 100) == b"a\\x1b[2J\\u202e\nb \\ud800\n"
+
+
+def test_a_process_ends_though_a_thread_of_it_was_stopped_while_it_queued_a_line() -> None:
+    subprocess.run([sys.executable, "-c", ENDING], check=True, timeout=30)
