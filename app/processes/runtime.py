@@ -82,6 +82,7 @@ class Runtime:
         self._threads: list[Thread] = []
         self._workers: list[WaitingWorker] = []
         self._standbys: list[LockedStep] = []
+        self._set_at: object = None  # The `began` of the latest `put_right`.
 
     def start(self) -> None:
         """Start all threads, then ask again for work that was lost with an earlier process."""
@@ -229,6 +230,9 @@ class Runtime:
         container = self._container
         if container.cut_off.is_doubted():  # What lapses only by a wrong clock must not be lost.
             return None
+        if (set_at := container.cut_off.began) != self._set_at:  # Since then no clock was set.
+            container.webhook_deliveries.put_right(container.clock())
+            self._set_at = set_at
         oldest = container.clock() - container.answer_rules().oldest
         container.counters.forget_lapsed()
         told = container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT, PURGE_PARTS)
