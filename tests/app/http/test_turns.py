@@ -258,11 +258,11 @@ def test_of_a_forwarded_chain_only_so_much_is_remembered(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(at_once, "_address_of", address_of)
     loop = object.__new__(at_once.AtOnce)
-    loop._proxies = 2  # noqa: SLF001  # As its settings say.
+    loop._proxies = 2  # As its settings say.
     for chain, address in [
         (b"x" * 60_000 + b", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
         (b"x" * 60_000 + b", " + b"y" * 60_000, "10.0.0.1"),
     ]:
         scope: Any = {"client": ("10.0.0.1", 1), "headers": [(b"x-forwarded-for", chain)]}
-        assert loop._address(scope) == address  # noqa: SLF001  # As above.
+        assert loop._address(scope) == address  # As above.
     assert max(map(len, remembered)) < 300
