@@ -230,15 +230,16 @@ class Runtime:
         container = self._container
         if container.cut_off.is_doubted():  # What lapses only by a wrong clock must not be lost.
             return None
-        if (set_at := container.cut_off.began) != self._set_at:  # Since then no clock was set.
-            container.webhook_deliveries.put_right(container.clock())
-            self._set_at = set_at
         oldest = container.clock() - container.answer_rules().oldest
         container.counters.forget_lapsed()
         told = container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT, PURGE_PARTS)
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
         if forgotten:
             container.stores.wipe()
+        if (set_at := container.cut_off.began) != self._set_at:  # Since then no clock was set.
+            container.webhook_deliveries.put_right(container.clock())
+            container.reading_turns.put_right(container.clock())
+            self._set_at = set_at
         return AGAIN if max(told, forgotten) >= PURGE_PARTS * PART_ROWS else None
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
