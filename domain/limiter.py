@@ -65,9 +65,10 @@ class Limiter:
         """
         with self._lock:
             before, came_s = self._last
-            if owner != before:
-                self._mixed_until_s = came_s + MIXED_S
-            self._last = owner, time.monotonic()
+            if owner is not None:  # A probe each second must not cost everybody his slots.
+                if owner != before:
+                    self._mixed_until_s = came_s + MIXED_S
+                self._last = owner, time.monotonic()
             queue = self._queues.get(owner)
             if queue is None and self._count < self.total and self._has_share(owner):
                 self._count_up(owner, 1)

@@ -72,10 +72,13 @@ class Session:
         """Return the cause of the events that the command appends: now, under a new request id.
 
         Every command that writes comes here, so this refuses a wrong CURRENCY, and an operator
-        without the right. `actor` names who runs the command, if that is found out already.
+        without the right. `actor` names who runs the command, if that is found out already; since
+        then another command may have revoked them.
         """
         container = self.container
         take_turn(container)
+        if actor is not None and container.operators.is_revoked(actor):
+            refuse(f"operator {container.operators.names()[actor]} is revoked")
         container.currency.check()
         container.clock_check.require()
         cause = Cause(container.clock(), f"cli-{uuid4()}", actor or self.authorize())

@@ -738,7 +738,10 @@ class People:
             if (what == "granted") != (made.get("kind") in WITH_SECRET):
                 yield "it shows a secret to another than who has asked for it"
         elif what == "used":
-            others = (each for name, each in self.operators.items() if name != made.get("actor"))
+            but = {str(made.get("actor"))}
+            if not str(made.get("actor")).startswith("operator:"):  # The key to approve with is lost.
+                but.add(f"operator:{made.get('subject')}")
+            others = (each for name, each in self.operators.items() if name not in but)
             is_late = time_of(state["timestamp"]) - time_of(made["timestamp"]) >= ALONE_AFTER
             is_alone = made["kind"] in PEOPLE and is_late
             is_alone = is_alone and not any(each.can_approve() for each in others)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from domain.accounts.operators import Operators
 from domain.accounts.wallet import Metadata
-from domain.cause import Cause, is_operator
+from domain.cause import OPERATOR, Cause, is_operator
 from domain.errors import NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root, fact, itself, sets
@@ -236,14 +236,15 @@ class Approvals:
         """Return what is saved with something that two have to want; raises WaitsForApproval.
 
         People need no approval before the first operator could give one. Later, while nobody else
-        could, they wait for ALONE_AFTER.
+        could, they wait for ALONE_AFTER. Whoever is locked out has lost the key to approve with.
         """
         operators, is_person = self.operators, kind in PEOPLE
         if self.above_micros() is None or (is_person and not operators.had_approver()):
             return []
         proposal = self.ask(kind, cause, **facts)
         is_over = cause.at - proposal.created_on >= ALONE_AFTER
-        is_alone = is_person and is_over and not operators.has_approver_besides(cause.actor)
+        lost = None if is_operator(cause.actor) else f"{OPERATOR}{facts.get('subject')}"
+        is_alone = is_person and is_over and not operators.has_approver_besides((cause.actor, lost))
         if proposal.state != "granted" and not is_alone:
             raise WaitsForApproval(proposal)
         proposal.use(cause)

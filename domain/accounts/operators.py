@@ -5,7 +5,7 @@ register at the same time only one gets the next number.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -172,9 +172,9 @@ class Operators:
         """Tell whether somebody could ever approve: with the right, and a key of their own."""
         return any(APPROVES in each.may and each.has_renewed for each in self._each())
 
-    def has_approver_besides(self, actor: str | None) -> bool:
-        """Tell whether somebody else than an actor can approve now."""
-        others = (each for each in self._each() if each.actor != actor and not each.revoked)
+    def has_approver_besides(self, actors: Collection[str | None]) -> bool:
+        """Tell whether somebody else than these actors can approve now."""
+        others = (each for each in self._each() if each.actor not in actors and not each.revoked)
         return any(APPROVES in each.may and each.has_own_key for each in others)
 
     def is_revoked(self, actor: str | None) -> bool:

@@ -69,6 +69,15 @@ def test_an_owner_has_its_share_while_others_come_and_all_when_it_is_alone(
     assert queue.end("c") == ["a"] * 6, "nobody else is there any more"
 
 
+@pytest.mark.usefixtures("mixed")
+def test_an_owner_is_alone_beside_what_we_do_ourselves() -> None:
+    queue = Queue(Limiter(8, 2, alone=6, places=100))
+    queue.come("a", None)
+    queue.end(None)
+    queue.come(*"aaaa")
+    assert queue.begun == ["a"] * 4
+
+
 def test_while_another_waits_an_owner_is_not_alone_though_nobody_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -193,26 +193,33 @@ class Waiters:
         if until is None:
             return False
         if until > seen:
-            self._tell(self._news(seen, until), seen, until)
-        return until < parts.log.head()
+            with self._lock:
+                of_entries = self._want_entries()
+            news = self._news(seen, until, of_entries=of_entries)
+            self._tell(news, seen, until, of_entries=of_entries)
+        return self._seen < until or until < parts.log.head()
 
-    def _news(self, after: int, until: int) -> News:
-        """Return the news between two positions; of entries only where somebody waits for them."""
+    def _want_entries(self) -> bool:
+        return any(each.wants_any(OF_ENTRIES) for each in self._waiting)
+
+    def _news(self, after: int, until: int, *, of_entries: bool) -> News:
+        """Return the news between two positions, or but for those of entries."""
         parts = self._parts
         news = parts.webhook_messages.news(parts.views, after, until)
-        with self._lock:
-            of_entries = any(each.wants_any(OF_ENTRIES) for each in self._waiting)
         entries = parts.transactions.news(parts.views, after, until) if of_entries else {}
         return {
             owner: {*news.get(owner, ()), *entries.get(owner, ())}
             for owner in news.keys() | entries.keys()
         }
 
-    def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
+    def _tell(
+        self, news: News | None, after: int = 0, until: int = 0, *, of_entries: bool = True
+    ) -> None:
         """Tell those whom it concerns, all if None, of the news between two positions."""
         with self._lock:
             found = [tell for it, tell in self._waiting.items() if news is None or it.wants(news)]
-            if self._seen == after:  # Else somebody has come who has seen less.
+            # Else somebody has come who has seen less, or the first who waits for entries.
+            if self._seen == after and (of_entries or not self._want_entries()):
                 self._seen = until
         for tell in found:
             tell()

@@ -12,6 +12,7 @@ import time_machine
 
 from app.cli.operation import Operation
 from app.cli.root import cli
+from app.cli.session import holder_of_key
 from domain.accounts.operators import RIGHTS
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
@@ -64,6 +65,7 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         "keys rotate": [],
         "keys revoke": ["key"],
         "audit checkpoint": [],
+        "settings adopt": [],
         "installation hold": [],
         "installation release": [],
         "months close": ["2020-01"],
@@ -189,6 +191,43 @@ def test_a_lost_key_waits_for_an_approver_and_else_for_a_day(boss: Shell) -> Non
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=24, minutes=1)):
         key = lost.json(*line)["key"]
         assert boss.having(OPERATOR_KEY=key).json("audit", "verify")["ok"]
+
+
+def test_the_only_approver_who_is_locked_out_waits_for_a_day(boss: Shell) -> None:
+    (its,) = boss.json("operator", "list")["data"]
+    anna_id, anna = created(boss, "anna", "approve,keys")
+    anna.run("operator", "rotate-key", anna_id)  # And the new key is lost.
+    boss.run("operator", "approvals", "10")
+    boss.run("operator", "rotate-key", its["id"])  # This one, too.
+    lost, line = boss.having(OPERATOR_KEY=""), ("operator", "rotate-key", anna_id, "--locked-out")
+    waits = lost.json(*line)
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=23, minutes=59)):
+        assert lost.json(*line)["id"] == waits["id"]
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=24, minutes=1)):
+        found = lost.having(OPERATOR_KEY=lost.json(*line)["key"])
+        assert found.json("audit", "verify")["ok"]
+
+
+def test_who_is_revoked_before_a_command_has_its_turn_does_nothing(
+    boss: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boss.run("operator", "approvals", "10")
+    anna_id, anna = created(boss, "anna", "approve")
+    anna = anna.having(OPERATOR_KEY=anna.json("operator", "rotate-key", anna_id)["key"])
+    create = ("operator", "create", "dora", "--may", "keys")
+    anna.run("wallet", "adjustments", "approve", boss.json(*create)["id"])
+    made = boss.json(*create)
+    waits = boss.json("operator", "create", "carl", "--may", "keys")
+    dora = boss.having(OPERATOR_KEY=made["key"])
+
+    def revoked_meanwhile(container: Any) -> Any:
+        holder = holder_of_key(container)
+        boss.run("operator", "revoke", made["id"])
+        return holder
+
+    monkeypatch.setattr("app.cli.accounts.holder_of_key", revoked_meanwhile)
+    assert "revoked" in dora.refusal("wallet", "adjustments", "reject", waits["id"])
+    assert boss.json("audit", "verify")["ok"]
 
 
 def test_two_who_revoke_each_other_at_once_lock_nobody_out(boss: Shell) -> None:
