@@ -738,10 +738,7 @@ class People:
             if (what == "granted") != (made.get("kind") in WITH_SECRET):
                 yield "it shows a secret to another than who has asked for it"
         elif what == "used":
-            but = {str(made.get("actor"))}
-            if not str(made.get("actor")).startswith("operator:"):  # The key to approve with is lost.
-                but.add(f"operator:{made.get('subject')}")
-            others = (each for name, each in self.operators.items() if name not in but)
+            others = (each for name, each in self.operators.items() if name not in besides(made))
             is_late = time_of(state["timestamp"]) - time_of(made["timestamp"]) >= ALONE_AFTER
             is_alone = made["kind"] in PEOPLE and is_late
             is_alone = is_alone and not any(each.can_approve() for each in others)
@@ -769,6 +766,13 @@ class People:
         """Yield what was approved and never done, with its position."""
         for _, position in self.approved.values():
             yield position, "this was approved and not done"
+
+
+def besides(made: Any) -> set[Any]:
+    """Return who is no other operator: who has proposed it, or is locked out and has no key."""
+    actor = made.get("actor")
+    is_lost = not str(actor).startswith("operator:")
+    return {actor, f"operator:{made.get('subject')}"} if is_lost else {actor}
 
 
 # What is in force: prices, and the fees of links that are active. And whether a month was over.
