@@ -126,6 +126,9 @@ def test_the_dashboard_can_be_imported_anywhere() -> None:
     panels = DASHBOARD["panels"]
     assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
     assert len({panel["id"] for panel in panels}) == len(panels)
+    for panel in panels:
+        references = [target["refId"] for target in panel["targets"]]
+        assert len(set(references)) == len(references), panel["title"]
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
     assert len(places) == len(panels)
 

@@ -68,9 +68,10 @@ def test_a_receiver_shows_when_it_is_gone_and_no_more_when_it_is_back(
 ) -> None:
     """It replays nothing, so it is none of the standbys that are behind."""
     admin.execute("SELECT pg_create_physical_replication_slot('archive', true)")
-    program = newest("usr/lib/postgresql/*/bin/pg_receivewal")
-    command = [str(program), "-D", str(tmp_path), "-S", "archive", "--no-loop", "-d", server.url()]
-    for _ in range(2):
+    program = str(newest("usr/lib/postgresql/*/bin/pg_receivewal"))
+    for directory in (tmp_path / "one", tmp_path / "two"):  # A file that is half made is refused.
+        directory.mkdir()
+        command = [program, "-S", "archive", "--no-loop", "-d", server.url(), "-D", str(directory)]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as receiver:
             try:
                 wait_until(lambda: shown(process) == {})
