@@ -82,6 +82,7 @@ class Runtime:
         self._threads: list[Thread] = []
         self._workers: list[WaitingWorker] = []
         self._standbys: list[LockedStep] = []
+        self._set_at: object = None  # The `began` of the latest `put_right`.
 
     def start(self) -> None:
         """Start all threads, then ask again for work that was lost with an earlier process."""
@@ -235,6 +236,10 @@ class Runtime:
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
         if forgotten:
             container.stores.wipe()
+        if (set_at := container.cut_off.began) != self._set_at:  # Since then no clock was set.
+            container.webhook_deliveries.put_right(container.clock())
+            container.reading_turns.put_right(container.clock())
+            self._set_at = set_at
         return AGAIN if max(told, forgotten) >= PURGE_PARTS * PART_ROWS else None
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:

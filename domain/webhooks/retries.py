@@ -30,7 +30,8 @@ class Health(NamedTuple):
     def after(self, now: datetime, *, is_success: bool) -> "Health":
         if is_success:
             return Health(0, None)
-        return Health(self.failures + 1, self.failing_since or now)
+        # A clock that was ahead and has been set back does not put off the end of the seven days.
+        return Health(self.failures + 1, min(self.failing_since or now, now))
 
     def pause(self) -> timedelta | None:
         """Return how long nothing is sent to the endpoint, if it rests."""

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Uuid,
     and_,
     bindparam,
+    case,
     exists,
     func,
     literal_column,
@@ -35,7 +36,7 @@ from sqlalchemy import (
 from domain.cause import AHEAD_MAX, lies_ahead
 from domain.ids import as_id
 from domain.webhooks.ports import Delivery, Sums
-from domain.webhooks.retries import Health
+from domain.webhooks.retries import DELAYS, Health
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.in_parts import change_in_parts, in_order
@@ -263,6 +264,27 @@ class Deliveries:
             .order_by(columns.next_attempt_at)
             .limit(1)
             .scalar_subquery()
+        )
+
+    def put_right(self, now: datetime) -> int:
+        """Let nothing wait longer than its pause, whatever clock has planned it; return how many.
+
+        Only what lies ahead is read, along the index, but that may be all retries of a day. So call
+        this when a clock may have been set back, not at each tick.
+        """
+        rows, states = self._rows.c, self._states.c
+        pauses = dict(enumerate((timedelta(0), *DELAYS)))
+        latest = case({n: to_micros(now + each) for n, each in pauses.items()}, value=rows.retries)
+        ahead = and_(_is(rows.status, "pending"), rows.next_attempt_at > to_micros(now))
+        some = exists().where(rows.endpoint_id == states.endpoint_id, ahead)
+        with self._database.reading() as connection:
+            found = connection.execute(select(states.endpoint_id).where(some)).scalars().all()
+        change, late = self._rows.update().values(next_attempt_at=latest), rows.next_attempt_at
+        return sum(
+            change_in_parts(
+                self._database, change, late > latest, late, and_(rows.endpoint_id == each, ahead)
+            )
+            for each in found
         )
 
     def release(self) -> None:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Uuid,
     bindparam,
+    case,
     func,
     select,
 )
@@ -122,6 +123,14 @@ class ReadingTurns:
             mine.append(row.organization_id == organization_id)
         asked = self._rows.update().where(in_order(self._rows, *mine))
         connection.execute(asked.values(due_at=ASKED_FOR))
+
+    def put_right(self, now: datetime) -> None:
+        """Let links that a clock which was ahead has read wait for their pause from now on."""
+        row, at = self._rows.c, to_micros(now)
+        later = case((row.due_at == ASKED_FOR, ASKED_FOR), else_=row.due_at - row.answered_at + at)
+        change = self._rows.update().where(in_order(self._rows, row.answered_at > at))
+        with self._database.writing() as connection:
+            connection.execute(change.values(due_at=later, answered_at=at))
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
         """Return links with a plan whose end must be announced now."""

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from msgspec.structs import replace
 
+from app.processes.runtime import Runtime
 from domain.links.link import Link
 from domain.links.network import NetworkReading, NoSuchEndpoint, Usage
 from domain.links.readings import note_plans
@@ -340,6 +341,21 @@ def test_only_the_links_of_one_organization_are_asked_for_when_its_time_has_pass
     assert turns.due("other", lab.clock(), 9) == {}
     hasten(lab.process)
     assert turns.due("simulated", lab.clock(), 9).keys() == {each.link_id for each in links[:2]}
+
+
+def test_turns_by_a_clock_that_was_set_back_come_after_their_pause(lab: Lab) -> None:
+    turns, now, pause = lab.process.reading_turns, lab.clock(), timedelta(hours=1)
+    ahead, asked, right = (NewTurn(uuid4(), uuid4(), "simulated", n, now) for n in (10, 11, 12))
+    turns.enter([ahead, asked], now + timedelta(hours=3))
+    turns.enter([right], now)
+    turns.move(ahead.link_id, now + 4 * pause, None, now + 3 * pause)
+    turns.move(right.link_id, now + 2 * pause, None, now)
+    hasten(lab.process, asked.organization_id)
+    Runtime(lab.process, {"clock"})._purge()  # noqa: SLF001  # Instead of a minute.
+    assert turns.due("simulated", now, 9) == {asked.link_id: True}
+    assert turns.due("simulated", now + pause, 9).keys() == {asked.link_id, ahead.link_id}
+    assert turns.oldest(["simulated"]) == {"simulated": now}
+    assert len(turns.due("simulated", now + 2 * pause, 9)) == 3
 
 
 def test_a_restart_goes_on_where_the_last_life_was(lab: Lab) -> None:

@@ -130,3 +130,22 @@ def test_a_clock_purges_soon_after_its_start_and_goes_on_at_the_next_tick(
         wait_until(lambda: left(process.stores, "lookup_cache") == 1, 10.0)
     finally:
         clock.stop()
+
+
+def test_a_clock_puts_right_what_was_planned_each_time_that_it_was_set(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at its start, because it may have been set while nothing ran."""
+    seen: list[datetime] = []
+    monkeypatch.setattr(process.webhook_deliveries, "put_right", seen.append)
+    process.clock, process.monotonic = (clock := SetClock()), lambda: 0.0
+    role = Runtime(process, {"clock"})
+
+    def purges() -> list[datetime]:
+        role._purge()  # noqa: SLF001  # Instead of a minute.
+        return seen
+
+    began = clock()
+    assert purges() == purges() == [began]
+    set_to = clock.forward(hours=-3)
+    assert purges() == purges() == [began, set_to]

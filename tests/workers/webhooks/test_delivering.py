@@ -9,12 +9,13 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import event
 
+from app.processes.runtime import Runtime
 from domain.errors import IdempotencyKeyReused, WebhookDisabled
 from domain.webhooks import commands as webhook_commands
 from domain.webhooks.commands import Changes, Failed
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sent
-from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX
+from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX, Health
 from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
@@ -443,6 +444,61 @@ def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(
     clock.forward(hours=-1)
     lab.deliver()
     assert one(lab, owner, endpoint).status == "delivered"
+
+
+@pytest.mark.parametrize("failures", [0, on_sqlite(1), 2, 9])
+def test_what_a_clock_that_was_set_back_has_planned_waits_no_longer_than_its_pause(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, failures: int
+) -> None:
+    purge = partial(Runtime._purge, Runtime(lab.process, {"clock"}))  # noqa: SLF001  # Instead of a minute.
+    pause = (timedelta(0), *DELAYS)[failures]
+    clock.forward(hours=3)
+    lab.sender.always = WRONG
+    happen(lab, owner, "a")
+    for count in range(failures):
+        lab.deliver()
+        if count + 1 < failures:
+            clock.now += DELAYS[count]
+    planned = clock() + pause
+    clock.forward(hours=-3)
+    assert one(lab, owner, endpoint).next_attempt_at == planned
+    assert lab.process.webhook_deliveries.due(clock()) == []
+    purge()
+    assert one(lab, owner, endpoint).next_attempt_at == clock() + pause
+    lab.sender.always = OK
+    clock.now += pause
+    lab.deliver()
+    assert one(lab, owner, endpoint).status == "delivered"
+    assert len(lab.sender.attempts) == failures + 1
+
+
+def test_failures_by_a_clock_that_was_set_back_begin_when_that_is_noticed(
+    clock: SetClock,
+) -> None:
+    ahead = Health(0, None).after(clock() + timedelta(hours=3), is_success=False)
+    assert ahead.after(clock(), is_success=False) == Health(2, clock())
+
+
+@sqlite_only("PostgreSQL chooses by the size of tables")
+def test_what_is_planned_is_put_right_along_the_index(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    happen(lab, owner, "a")
+    asked: list[tuple[str, Any]] = []
+
+    @event.listens_for(lab.process.views.engine, "before_cursor_execute")
+    def keep(*facts: Any) -> None:
+        if "webhook_deliveries" in facts[2]:
+            asked.append((facts[2], facts[3]))
+
+    lab.process.webhook_deliveries.put_right(clock() - timedelta(hours=3))
+    event.remove(lab.process.views.engine, "before_cursor_execute", keep)
+    assert one(lab, owner, endpoint).next_attempt_at == clock() - timedelta(hours=3)
+    with lab.process.views.reading() as connection:
+        for told, values in asked:
+            plan = str([*connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {told}", values)])
+            assert "webhook_deliveries_due (endpoint_id=? AND next_attempt_at>" in plan
+    assert len(asked) == 4
 
 
 def fail_all(lab: Lab, owner: UUID, endpoint: UUID) -> list[UUID]:
