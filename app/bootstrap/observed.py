@@ -41,6 +41,11 @@ STANDBYS = """
     max(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)) FROM pg_stat_replication
     WHERE state IN ('streaming', 'catchup') AND replay_lsn IS NOT NULL GROUP BY 1
 """
+# Every role may read these. A slot never used has no status; one that is lost keeps nothing, NULL.
+SLOTS = """
+    SELECT slot_name, coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)
+    FROM pg_replication_slots WHERE NOT active AND wal_status IS NOT NULL
+"""
 
 
 class Observed:
@@ -127,16 +132,18 @@ class Observed:
         }
 
     def database_load(self) -> Values:
-        """Return the connections, how many there may be, and how far each standby is behind."""
-        used, most, behind = nan, nan, dict[str, float]()
+        """Return the connections, their limit, and what standbys and slots are behind."""
+        used, most, behind, kept = nan, nan, dict[str, float](), dict[str, float]()
         with self._opened().views.reading() as connection:
             if connection.dialect.name == "postgresql":
                 used, most = connection.execute(text(CONNECTIONS)).one()
                 behind = {name: int(lag) for name, lag in connection.execute(text(STANDBYS))}
+                kept = {name: int(size) for name, size in connection.execute(text(SLOTS))}
         return {
             "database_connections": used,
             "database_connections_max": most,
             "database_replication_lag_bytes": behind,
+            "database_inactive_slot_bytes": kept,
         }
 
     def webhooks(self) -> Values:

@@ -44,6 +44,10 @@ GAUGES = {
         "How far a standby is behind in replaying the log of the server.",
         "standby",
     ),
+    "database_inactive_slot_bytes": (
+        "WAL that the server keeps for a standby or receiver that is not connected.",
+        "slot",
+    ),
     "oldest_reading_seconds": (
         "Since when the link that has waited longest has no answer of its network.",
         "network",

@@ -22,15 +22,16 @@ HANDBOOK = (ROOT / "docs" / "operations.md").read_text("utf-8")
 PROCFILE = (ROOT / "Procfile").read_text("utf-8")
 PROMETHEUS_OWN = {"up"}
 ELSEWHERE = "amqp://127.0.0.1:1"  # `web` needs no broker, but will not run without one.
+ISSUER = "http://127.0.0.1:1"  # By default it has the port, and both must issue alike.
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names of all metrics of real processes, `serve` and `web`."""
     home = tmp_path_factory.mktemp("shown")
-    with watched(home, "serve") as serve:
+    with watched(home, "serve", PUBLIC_URL=ISSUER) as serve:
         until_ready(serve)
-        with watched(home, "web", BROKER_URL=ELSEWHERE, WEB_WORKERS="1") as web:
+        with watched(home, "web", BROKER_URL=ELSEWHERE, WEB_WORKERS="1", PUBLIC_URL=ISSUER) as web:
             until_ready(web)
             assert web.get("/livez", web.port)[0] == 200
             return names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
@@ -125,6 +126,9 @@ def test_the_dashboard_can_be_imported_anywhere() -> None:
     panels = DASHBOARD["panels"]
     assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
     assert len({panel["id"] for panel in panels}) == len(panels)
+    for panel in panels:
+        references = [target["refId"] for target in panel["targets"]]
+        assert len(set(references)) == len(references), panel["title"]
     places = {(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels}
     assert len(places) == len(panels)
 
