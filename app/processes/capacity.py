@@ -173,7 +173,7 @@ def _connections(container: Container) -> Iterator[Use]:
         return
     with container.views.reading() as connection:
         used, most = connection.execute(text(CONNECTIONS)).one()
-    told = "of all clients; each process takes up to 13"
+    told = "of all clients; each process takes up to 12"
     yield Use("connections", used, most, "connections", told=told)
 
 

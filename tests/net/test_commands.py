@@ -275,6 +275,7 @@ def test_settings_and_doctor(net: Net) -> None:
     net.run("serve", CURRENCY="XXX")
     net.print("projector", DATABASE_URL="mysql://x")
     net.run("finance", DATABASE_URL=f"sqlite:///{net.house.home}/none.db")
+    net.run("settings", "adopt")
 
 
 @sqlite_only("on PostgreSQL there are connections, too")

@@ -107,6 +107,26 @@ def test_what_is_told_of_links(net: Net, receiver: Receiver) -> None:
     net.note("webhooks in all", str(len(receiver.came)))
 
 
+def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> None:
+    acme = net.partner("20.00")
+    link = acme.buy(name="car 7")
+    one = f"/v1/links/{link['id']}"
+    named = ["link.status_changed", "link.renamed", "link.plan_removed"]
+    named += ["wallet.charged", "wallet.refunded", "wallet.adjusted"]
+    made = acme.ask("POST", PATH, {"url": f"{receiver.url}/named", "events": named}).data
+    steps = [
+        ("PATCH", one, {"name": "car 8"}),
+        ("POST", f"{one}/suspend", None),
+        ("PUT", f"{one}/plans", {"remove": [link["activations"][0]["id"]]}),
+        ("POST", "/v1/links", {"plan_id": acme.plan("sandbox-no-endpoint")}),
+    ]
+    for count, (method, path, body) in enumerate(steps, start=1):
+        acme.ask(method, path, body)
+        receiver.wait("/named", count)
+    net.quietly("wallet", "adjust", acme.id, "-1.00", "--reference", "a-1", "--reason", "a trial")
+    receiver.record(net, "/named", 6, made["secret"])
+
+
 def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None:
     acme = net.partner()
     made = acme.ask("POST", PATH, {"url": f"{receiver.url}/two"}).data

@@ -36,6 +36,7 @@ Close = Callable[[RequestContext, str, str, int], list[tuple[str, str]]]
 # nothing, or nothing of its method.
 Find = Callable[[Scope], Operation | None]
 
+ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 _address_of = lru_cache(1024)(caller_address)
 
 
@@ -120,7 +121,10 @@ class AtOnce:
         if not self._proxies:
             return _address_of(peer, "", 0)
         named = (value for name, value in scope["headers"] if name == b"x-forwarded-for")
-        return _address_of(peer, b",".join(named).decode("latin-1"), self._proxies)
+        entries = b",".join(named).decode("latin-1").rsplit(",", self._proxies)[-self._proxies :]
+        # What is remembered must not be as long as a caller likes.
+        last = ",".join(each.strip()[:ADDRESS_CHARS_MAX] for each in entries)
+        return _address_of(peer, last, self._proxies)
 
     def _asked(self, scope: Scope, body: bytes, route: str) -> "_Asked":
         context = self._open(environ_of(scope, body))

@@ -47,6 +47,7 @@ def run_all(shell: Shell, plans: Path) -> None:
         shell.run("plans", change, listed["id"], owner)
     for change in ("drain", "resume"):
         shell.run("providers", change, "simulated")
+    shell.run("prices", "lookup", "0.007")
     shell.run("keys", "rotate", "webhooks")
     shell.run("projections", "rebuild", "audit_tree")
     shell.run("operator", "approvals", "100")

@@ -172,7 +172,6 @@ def test_what_is_wrong_with_an_installation_is_said(
     assert words in " ".join(each.message for each in examine(healthy))
 
 
-@postgresql_only("a file has no clock of its own")
 def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
     installation: Installation,
 ) -> None:
@@ -196,6 +195,7 @@ def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
     assert "way back" not in checks(process)
 
 
+@postgresql_only("a file has no clock of its own")
 def test_a_clock_that_is_off_is_said(healthy: Process) -> None:
     behind = SetClock(utc_now() - timedelta(seconds=28))
     healthy.clock_check = ClockCheck(behind, healthy.views.server_time)

@@ -239,7 +239,8 @@ def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_li
 ) -> None:
     with ExitStack() as stack:
         for number in range(1, COMPUTING_MAX + 1):
-            served.connect(stack, WAIT)
+            # Four owners: one alone leaves slots to the next.
+            served.connect(stack, WAIT.replace(b"wait", b"wait?by=%d" % (number % 4)))
             wait_until(lambda number=number: served.at_work == number)
         monkeypatch.setattr(served.gateway._threads._computing, "places", 6)  # noqa: SLF001  # So few are filled.
         quick = [QUICK.replace(b"quick", b"quick?%d" % number) for number in range(3)]

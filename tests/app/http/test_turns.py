@@ -15,6 +15,7 @@ import pytest
 
 from app.http.application import Bridge, create_server
 from app.http.edge import at_once
+from app.http.edge.request import caller_address
 from app.http.threads import COMPUTING_MAX
 from app.security.tokens import TokenVerifier
 from domain import limiter
@@ -246,3 +247,22 @@ def test_all_callers_of_a_probe_share_what_one_has_asked_for(
     assert len({each.body for each in answers}) <= 2 + (time.monotonic() - began_s)
     assert 1 <= len(heads) <= 2 + (time.monotonic() - began_s)
     assert house.ask(path, method="HEAD").body == b""
+
+
+def test_of_a_forwarded_chain_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = list[str]()
+
+    def address_of(peer: str, forwarded: str, proxies: int) -> str:
+        remembered.append(forwarded)
+        return caller_address(peer, forwarded, proxies)
+
+    monkeypatch.setattr(at_once, "_address_of", address_of)
+    loop = object.__new__(at_once.AtOnce)
+    loop._proxies = 2  # As its settings say.
+    for chain, address in [
+        (b"x" * 60_000 + b", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
+        (b"x" * 60_000 + b", " + b"y" * 60_000, "10.0.0.1"),
+    ]:
+        scope: Any = {"client": ("10.0.0.1", 1), "headers": [(b"x-forwarded-for", chain)]}
+        assert loop._address(scope) == address  # As above.
+    assert max(map(len, remembered)) < 300

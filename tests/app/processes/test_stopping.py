@@ -150,8 +150,15 @@ def test_web_sends_signs_of_life_only_while_the_loops_of_all_its_workers_run(
         wait_until(lambda: len(find(web.process.pid, WORKER)) == 2)
         worker, _ = find(web.process.pid, WORKER)
         systemd.hear_until(ALIVE)
-        os.kill(worker, signal.SIGSTOP)
-        wait_until(systemd.is_left_alone)
+
+        def is_missed() -> bool:
+            os.kill(worker, signal.SIGSTOP)
+            if systemd.is_left_alone():
+                return True
+            os.kill(worker, signal.SIGCONT)  # Its loop had not begun.
+            return False
+
+        wait_until(is_missed)
         os.kill(worker, signal.SIGCONT)
         systemd.hear_until(ALIVE)
         os.kill(worker, signal.SIGKILL)  # It is replaced, and nobody waits for the dead.

@@ -148,6 +148,6 @@ def test_the_documents_say_how_many_connections_a_process_may_have() -> None:
         "keys of personal data": KEYS_MAX,
     }
     counts = ", ".join(f"{count} for the {what}" for what, count in pools.items())
-    alone = 3  # To listen, for the lock, for turns.
+    alone = 2  # To listen, and for the lock.
     assert f"at most {sum(pools.values()) + alone} ({counts}, one to listen" in said
     assert f"lists and other ordinary reads have {VIEWS_MAX - KEPT_FREE} at most" in said

@@ -51,7 +51,7 @@ def test_it_holds_a_place_until_it_is_sent(reader: Tenant, job: str) -> None:
     downloads = reader.service.container.downloads
     with ExitStack() as stack:
         for _ in range(DOWNLOADS_OF_ONE_MAX):
-            stack.enter_context(downloads.place(reader.id))
+            stack.enter_context(downloads.slot(reader.id))
         refused = reader.get(f"{job}/results")
         assert (refused.status_code, code_of(refused)) == (429, "RATE_LIMITED")
     for _ in range(2 * DOWNLOADS_OF_ONE_MAX):

@@ -60,15 +60,18 @@ def test_an_answer_of_the_cache_may_not_be_older_than_asked_for(remote: Tenant) 
     assert remote.balance() == "99.97"
 
 
-def test_a_repeated_request_gets_its_first_answer_whatever_its_age(remote: Tenant) -> None:
+def test_a_repeated_request_gets_its_first_answer_and_one_of_another_age_is_another(
+    remote: Tenant,
+) -> None:
     key = {"Idempotency-Key": "key-1"}
-    first, again = (
+    first, again, other = (
         remote.post(
             "/number-lookup", json={"phone_number": NUMBER, "max_age": age}, headers=key
         ).json
-        for age in (0, 1)
+        for age in (0, 0, 1)
     )
     assert again["meta"]["lookup_id"] == first["meta"]["lookup_id"]
+    assert other["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
 
 
 def test_an_age_that_is_none_is_refused(acme: Tenant) -> None:

@@ -96,7 +96,7 @@ def test_a_cursor_is_of_one_organization_and_nobody_makes_one_up(
     rival = service.tenant()
     cursor = read(tenant)["next"]
     swapped = cursor[:-1] + ("A" if cursor[-1] != "A" else "B")
-    hostile = ("0", "1", "null", "é" * 20, "A" * 20, "A" * 21, "%00", cursor + "=", f" {cursor}")
+    hostile = ("0", "1", "null", "é" * 20, "A" * 20, "A" * 21, "%00", cursor + "=")
     for text in (*hostile, swapped, cursor.lower(), cursor_at(rival.id, 1)):
         reply = tenant.get(EVENTS, query_string={"after": text})
         assert [*fields_of(reply)] == ["after"], text
