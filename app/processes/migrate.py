@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 
 from eventsourcing.persistence import PersistenceError
@@ -68,6 +69,7 @@ def migrate(
                 define(connection, VIEWS[connection.dialect.name])
             if fault := slow_search(container):
                 warn(fault)
+        _delete_former_queues(container, warn)
     except NewerSchema as error:
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error
@@ -119,6 +121,13 @@ def _replace_former_stores(container: Container) -> None:
             for table in FORMER_TABLES:
                 connection.execute(text(f"DROP TABLE IF EXISTS {table}"))
             forget(connection, FORMER_SETS)
+
+
+def _delete_former_queues(container: Container, warn: Callable[[str], object]) -> None:
+    """Delete the queues that were beside ours; a broker that is away is asked next time."""
+    with suppress(ConnectionError):
+        for name, count in container.broker.delete_former_queues().items():
+            warn(f"the queue {name} of an earlier release holds {count} messages: delete it")
 
 
 def _look_for_losses(container: Container, warn: Callable[[str], object]) -> None:

@@ -135,7 +135,7 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
     WORKING: {
         "messages_worked": _counter("Messages worked on.", "actor outcome"),
         "messages_given_up": _counter(
-            "Messages that failed twice, or that no actor of this release can read.",
+            "Messages that no actor of this release can read.",
             "queue",
             QUEUES,
         ),
