@@ -7,6 +7,7 @@ actor raises or not, because the log says what is due and asks for it again.
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from operator import methodcaller
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -180,7 +181,7 @@ class DurableBroker(RabbitmqBroker):
             if found is not None and found.message_count:
                 left[name] = int(found.message_count)
             elif found is not None and not found.consumer_count:
-                self._ask(lambda channel, name=name: channel.queue_delete(name))
+                self._ask(methodcaller("queue_delete", name))
         return left
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
