@@ -237,7 +237,7 @@ class Settings:
     )
     host: str = _setting("the address that serve and web listen on", "127.0.0.1")
     port: int = _whole("the port that serve and web listen on", 8080, 0, 65_535)
-    share_port: bool = _switch("whether several `web` of one machine may listen on PORT")
+    share_port: bool = _switch("whether several `web` share PORT")
     public_url: str = _setting("how clients reach this service", "", _url)
     auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
