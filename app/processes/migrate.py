@@ -62,14 +62,12 @@ def migrate(
             container.readings.mend()
             _note_upgrade(container)
             _replace_former_stores(container)
+            _delete_former_queues(container, warn)
             _look_for_losses(container, warn)
-            built = _build_models(container, progress)
+            built = _build_models(container, progress, warn)
             erase_again(container)
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
-            if fault := slow_search(container):
-                warn(fault)
-        _delete_former_queues(container, warn)
     except NewerSchema as error:
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error
@@ -190,7 +188,9 @@ def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
     return [name for name, version in found.items() if version > known.get(name, 0)]
 
 
-def _build_models(container: Container, progress: Progress) -> list[str]:
+def _build_models(
+    container: Container, progress: Progress, warn: Callable[[str], object]
+) -> list[str]:
     drop_orphans(container.views)
     models = models_to_rebuild(
         container.log, container.views, container.positions, container.models
@@ -202,6 +202,8 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
     if slow_search(container):  # The extensions may have come later than the table.
         with container.views.writing() as connection:
             container.links.index_of_texts.create(connection)
+        if fault := slow_search(container):
+            warn(fault)
     container.projector.catch_up()
     return [model.name for model in models]
 
