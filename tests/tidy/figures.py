@@ -128,7 +128,9 @@ def main() -> None:
     for name, value in sorted(found.items()):
         sys.stdout.write(f"{name} {value} ({value - lines.get(name, 0):+})\n")
     if "--write" in sys.argv:
-        lowered = {name: min(value, lines.get(name, value)) for name, value in found.items()}
+        # What runs beside a request differs from run to run, so its files are lowered by hand.
+        kept = {name for name in found if name.startswith("files of a ")}
+        lowered = {name: min(found[name], lines.get(name, found[name])) for name in found.keys() - kept}
         text = RATCHET.read_text("utf-8")
         for name, value in lowered.items():
             text = re.sub(rf"^{re.escape(name)} \d+$", f"{name} {value}", text, flags=re.MULTILINE)
