@@ -13,7 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from domain.at_once import may_wait
 from domain.errors import ServiceUnavailable
-from projections.engine.hot_reads import HotStatement, ThreadConnections, execute, run
+from projections.engine.hot_reads import HotStatement, ThreadConnections, execute
 
 # Connections that are left to hot reads and writes, since ordinary reads may be slow.
 KEPT_FREE = 2
@@ -55,7 +55,8 @@ class Database:
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._kept = ThreadConnections(self._reading)
         pool: Any = engine.pool
-        self._pool, self._wait_s = pool, pool.timeout()
+        self._wait_s = pool.timeout()
+        self._lent = (self._kept if self._is_sqlite else pool).lent  # Both lend in autocommit.
         self._places = Semaphore(max(1, pool.size() - KEPT_FREE))
 
     @contextmanager
@@ -91,17 +92,12 @@ class Database:
             self._places.release()
 
     def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
-        """Run a hot read. If PostgreSQL's driver fails, run it again through `reading`."""
-        found: Sequence[Sequence[Any]]
-        if self._is_sqlite:
-            with self.reading() as connection:
-                found = run(connection, hot, **values).fetchall()
-            return found
+        """Run a hot read. If the driver fails, run it again through `reading`."""
         may_wait()
         self._require()
         dialect = self.engine.dialect
-        with suppress(dialect.loaded_dbapi.Error), self._pool.lent() as driver:
-            found = execute(driver, dialect, hot, values).fetchall()
+        with suppress(dialect.loaded_dbapi.Error), self._lent() as driver:
+            found: Sequence[Sequence[Any]] = execute(driver, dialect, hot, values).fetchall()
             return found
         with self.reading() as connection:
             return connection.execute(hot.statement, values).all()

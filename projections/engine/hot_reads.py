@@ -3,7 +3,8 @@
 Also `OneOf`, a condition on a list of values whose statement is the same for lists of any length.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from select import POLLIN, poll
 from threading import local
 from typing import Any
@@ -148,6 +149,15 @@ class ThreadConnections:
         if held is None:
             held = self._held.connection = self._engine.connect()
         return held
+
+    @contextmanager
+    def lent(self) -> Iterator[Any]:
+        """Lend the driver's connection of this thread."""
+        try:
+            yield self.connection().connection.driver_connection
+        except BaseException:
+            self.close()  # The connection may be broken, or a result may be half read.
+            raise
 
     def close(self) -> None:
         """Close the connection of this thread; those of other threads close when they end."""
