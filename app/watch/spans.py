@@ -185,7 +185,9 @@ class Spans(Tracing):
 
     def watch(self, app: "Flask") -> None:
         FlaskInstrumentor.instrument_app(  # type: ignore[no-untyped-call]  # Of the library.
-            app, request_hook=_note_request, enable_commenter=False
+            app,
+            request_hook=lambda span, _: span.set_attribute("request_id", request_id_here() or "-"),
+            enable_commenter=False,
         )
         app.wsgi_app = following(app.wsgi_app)  # type: ignore[assignment, method-assign]  # Flask's way.
 
@@ -233,10 +235,6 @@ class Spans(Tracing):
                 context.detach(token)
 
         return carried(there)
-
-
-def _note_request(span: trace.Span, _: object) -> None:
-    span.set_attribute("request_id", request_id_here() or "-")
 
 
 def _note_call(span: trace.Span, pool: Any, _: object) -> None:
