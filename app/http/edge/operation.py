@@ -313,8 +313,8 @@ class Operation:
         """Return an example of each error."""
         if self.group.scope is None:
             said = self.doc.get("responses", {})
-            own = [problem_of(REFUSALS[code].example()) for code in self.codes]
-            return [*own, *(each for each in OF_EVERY_REQUEST if each.status not in said)]
+            its = [problem_of(REFUSALS[code].example()) for code in self.codes]
+            return [*its, *(each for each in OF_EVERY_REQUEST if each.status not in said)]
         wrong = {name: [problem] for name, problem in self.invalid.items()}
         types = [*([JSON] if self.replies else ()), *self.also]
         own = [ValidationFailed(wrong or {"body": [TOO_MANY_MEMBERS]}), NotAcceptable(*types)]
