@@ -88,15 +88,11 @@ def verify(
         parts = (container.log, container.views, container.positions, container.models)
         report = audit_log(*parts, progress, [*container.witnesses(), notes.claims(container)])
     session.ok = report.ok
-    facts = {
-        "ok": report.ok,
-        "events": report.events,
-        "position": report.position,
-        "leaves": report.leaves,
-        "trusted": report.trusted or None,
-        "explained": report.explained,
-    }
     said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
+    figures = {
+        each: said[each] for each in ("events", "position", "leaves", "trusted", "explained")
+    }
+    facts = {"ok": report.ok, **figures, "trusted": report.trusted or None}
     return Said({**facts, **{name: said[name] for name in lists}}, [facts, *_in_words(report)])
 
 
