@@ -328,6 +328,16 @@ class Log(Application[UUID]):
         """
         return [*self.follow(after, limit).events]
 
+    def streams(self, stream_ids: Collection[UUID]) -> list[Recorded]:
+        """Return every event of some streams, in the order of the log."""
+        try:
+            rows: Sequence[LogRow] = self.recorder.select_streams(stream_ids)  # type: ignore[attr-defined]  # Ours have this.
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        return [
+            Recorded(position, decode(as_id(stream), *rest)) for position, stream, *rest in rows
+        ]
+
     def stored(self, after: int, limit: int) -> list[Stored]:
         """Return the next rows after a position, in order, with their bytes as they are.
 
