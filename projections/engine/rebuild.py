@@ -27,7 +27,10 @@ SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)
 KEPT_OUT = {"55P03", "40P01", "25P03"}
 ORPHAN_S = 86_400  # No rebuild lasts so long; older tables were left behind by a killed one.
 # Of earlier releases; on SQLite the first has pieces of the links' names.
-FORMER_TABLES = ("link_texts", "link_activations", "link_plan_names", "link_timelines")
+FORMER_TABLES = (
+    *("link_texts", "link_activations", "link_plan_names", "link_timelines"),
+    "job_counts",
+)
 FORMER_MODELS = ("timelines",)
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
