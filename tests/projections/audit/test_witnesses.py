@@ -85,8 +85,8 @@ CHANGES: dict[str, tuple[list[str], list[Failure]]] = {
     "two that changed places": (
         swapped(5, 270),
         [
-            Failure(5, "the event that stood at position 270 is here"),
-            Failure(270, "the event that stood at position 5 is here"),
+            Failure(5, "the event is not what it was when it was first seen"),
+            Failure(270, "the event is not what it was when it was first seen"),
         ],
     ),
     "one put in where one was taken out": (
