@@ -381,7 +381,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             self.datastore.get_connection() as connection,
             connection.cursor(row_factory=tuple_row) as cursor,
         ):
-            return cursor.execute(statement, values, **how).fetchall()
+            return [*cursor.execute(statement, values, **how).fetchall()]
 
     def select_streams(self, streams: Collection[UUID]) -> Sequence[LogRow]:
         """Return every row of these streams, in the order of the log."""
