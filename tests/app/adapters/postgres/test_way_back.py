@@ -48,10 +48,9 @@ def go_back(process: Process) -> None:
     other = [each for each in process.models if known.get(each.name) != str(each.version)]
     tables = {table.name for model in other for table in model.tables}
     made = {re.search(r"public\.(\w+)", each)[1]: each for each in starting("CREATE TABLE")}  # type: ignore[index]  # Each names its table.
-    with process.views.reading() as connection:
-        kept = inspect(connection).get_table_names()
-    old = [name for name in made if name in tables or name not in kept]
     with process.views.writing() as connection:
+        kept = inspect(connection).get_table_names()
+        old = [name for name in made if name in tables or name not in kept]
         versions = dict(connection.execute(text("SELECT name, version FROM schema_versions")).all())
         for name, version in re.findall(r"schema_versions VALUES \('(\w+)', (\d+)\)", RECORDED):
             assert versions.get(name, 0) <= int(version), f"{name}: it would refuse to touch these"
@@ -63,12 +62,9 @@ def go_back(process: Process) -> None:
             connection.exec_driver_sql(each.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
         for each in starting("COMMENT ON VIEW"):
             connection.exec_driver_sql(each)
-        for name, version in known.items():
-            change = "UPDATE follower_positions SET version = :version WHERE name = :name"
-            connection.execute(text(change), {"version": int(version), "name": name})
-        for name in FORMER_MODELS:
-            (place,) = [each for each in starting("INSERT INTO") if f"VALUES ('{name}'," in each]
-            connection.exec_driver_sql(place)
+        for each in starting("INSERT INTO public.follower_positions"):
+            changed = "ON CONFLICT (name) DO UPDATE SET version = excluded.version"
+            connection.exec_driver_sql(f"{each} {changed}")
 
 
 def columns_of(connection: psycopg.Connection, view: str) -> list[str]:
