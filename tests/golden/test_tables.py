@@ -5,8 +5,7 @@ changes, the version of its set is raised and a new entry is added, so that `mig
 tables of an earlier release from its own; it goes with its set. The entries but for
 `open_slices 1`, `slices_in_hand 1`, `notes 1`, `reading_turns 1`, `simulated_clock 1`,
 `counters 1`, `statements 1`, `usage 1`, `links 5`, `jobs`, `organizations` and `plans` from 2 on,
-`api_clients` and `transactions` from 3 on and those of webhooks were written by release 289da21.
-The order of the columns says nothing.
+`api_clients` and `transactions` from 3 on and those of webhooks are of release 289da21; any order.
 """
 
 import json
