@@ -578,7 +578,6 @@ class Container:
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
             concurrency=max(settings.lookups_at_once.values()),
-            carry=tracing().carried,
             canonical_of=canonical_of,
         )
 
@@ -709,8 +708,7 @@ class Container:
                 on_given_up=partial(self.metrics.count, "messages_given_up"),
             )
         actors.register(broker, self)
-        for each in (*tracing().middleware(), WorkLog(self.metrics.worked)):
-            broker.add_middleware(each)
+        broker.add_middleware(WorkLog(self.metrics.worked, tracing()))
         return broker
 
     publisher = made(Publisher, backlog="broker.backlog")
