@@ -89,10 +89,9 @@ def verify(
         report = audit_log(*parts, progress, [*container.witnesses(), notes.claims(container)])
     session.ok = report.ok
     said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
-    figures = {
-        each: said[each] for each in ("events", "position", "leaves", "trusted", "explained")
-    }
-    facts = {"ok": report.ok, **figures, "trusted": report.trusted or None}
+    names = ("events", "position", "leaves", "trusted", "explained")
+    facts = {"ok": report.ok, **{each: said[each] for each in names}}
+    facts["trusted"] = report.trusted or None
     return Said({**facts, **{name: said[name] for name in lists}}, [facts, *_in_words(report)])
 
 

@@ -137,7 +137,7 @@ class LostOrder(Root):
         return cls.begin(
             cls.Opened,
             cause,
-            derive_id("lost_order", link.id),
+            lost_order_id(link.id),
             organization_id=link.organization_id,
             link_id=link.id,
             network=link.intent.network,
@@ -195,6 +195,10 @@ class LostOrder(Root):
     def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
         owner = {"organization_id": self.organization_id, "link_id": self.link_id}
         self.record(event, cause, **owner, **facts)
+
+
+def lost_order_id(link_id: UUID) -> UUID:
+    return derive_id("lost_order", link_id)
 
 
 def next_step(lost: LostOrder, now: datetime) -> LostStep:
