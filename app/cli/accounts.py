@@ -23,9 +23,9 @@ from app.cli.arguments import (
     org_option,
     organization_argument,
 )
-from app.cli.operation import Subject, misuse
+from app.cli.operation import Given, Subject, misuse
 from app.cli.output import Facts, Named, Said
-from app.cli.session import Session, holder_of_key, take_turn, user
+from app.cli.session import Session, holder_of_key, user
 from app.security.secrets import new_client_id, new_client_secret, new_operator_key
 from app.settings import RATE_LIMIT_MAX
 from domain.accounts.approvals import PEOPLE, Kind, Proposal, WaitsForApproval
@@ -483,19 +483,22 @@ def approve(session: Session, adjustment_id: UUID) -> _Proposal:
     return _proposal(session, accounts.approve(adjustment_id, cause))
 
 
-@adjustments.command("reject", right="approve")
+def _who_refuses(session: Session, given: Given) -> str | None:
+    """Return the actor with the right `keys`, where people are proposed."""
+    log, holder = session.container.log, holder_of_key(session.container)
+    found = log.find(Proposal, given["adjustment_id"])
+    people = found is not None and found.made.kind in PEOPLE
+    return holder.actor if people and holder is not None and holder.manages else None
+
+
+@adjustments.command("reject", right="approve", who=_who_refuses)
 @id_argument("adjustment_id")
 def reject(session: Session, adjustment_id: UUID) -> _Proposal:
     """Refuse what was proposed for ever; its reference cannot be used again.
 
     An operator or a key may also be refused with the right `keys`.
     """
-    container, actor = session.container, None
-    found, holder = container.log.find(Proposal, adjustment_id), holder_of_key(container)
-    if found is not None and found.made.kind in PEOPLE and holder is not None and holder.manages:
-        actor = holder.actor
-    cause = session.new_cause(actor)
-    return _proposal(session, container.accounts.reject(adjustment_id, cause))
+    return _proposal(session, session.container.accounts.reject(adjustment_id, session.cause))
 
 
 def _waiting(session: Session) -> list[Proposal]:
@@ -582,7 +585,13 @@ def _read_rights(value: str) -> list[Right]:
     return [right for right in RIGHTS if right in named]
 
 
-@operator.command("create", right="keys")
+def _who_creates(session: Session, _: Given) -> str | None:
+    """Return the user of the system, while there is no operator whose key would be needed."""
+    parts = session.container
+    return None if parts.settings.operator_key or parts.operators.managed() else user()
+
+
+@operator.command("create", right="keys", who=_who_creates)
 @click.argument("name", metavar="NAME", type=WORDS)
 @click.option(
     "--may",
@@ -599,20 +608,15 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
     `approve` or `keys` waits for another operator: when it is approved, run the same command again.
     """
     container, given = session.container, list[str]()
-    take_turn(container)
     note_pepper(container)
 
     def key_for(operator_id: UUID) -> str:
         given[:] = [new_operator_key(operator_id, urandom)]
         return container.secret_hasher.hash(given[0])
 
-    # While there is none whose key would be needed, it is the user of the system.
-    alone = not container.settings.operator_key and not container.operators.managed()
-    cause = session.new_cause(user() if alone else None)
-    permit = container.accounts.approvals.permit
-    register = container.operators.register
+    permit, register = container.accounts.approvals.permit, container.operators.register
     try:
-        made = register(cause, name=name, may=may, key_for=key_for, permit=permit)
+        made = register(session.cause, name=name, may=may, key_for=key_for, permit=permit)
     except WaitsForApproval as waits:
         return _asked(session, waits)
     return _with_key(made, given[0])
@@ -626,10 +630,22 @@ def list_operators(session: Session) -> list[_Operator]:
     return [_operator(each, Named.by(names, _key_made_by(each))) for each in operators.all()]
 
 
-@operator.command("rotate-key", right="keys")  # Or it is the operator's own key.
+def _who_rotates(session: Session, given: Given) -> str | None:
+    """Return the actor if it replaces its own key or is locked out."""
+    changed = session.container.operators.get(given["operator_id"])
+    if given["locked_out"]:
+        if not changed.manages:
+            refuse(f"--locked-out is for operators with the right {MANAGES}")
+        return user()
+    holder = holder_of_key(session.container)
+    is_own = holder is not None and holder.id == changed.id and not holder.revoked
+    return changed.actor if is_own else None
+
+
+@operator.command("rotate-key", right="keys", who=_who_rotates)
 @id_argument("operator_id")
 @click.option("--locked-out", is_flag=True, help="Without a key, when all are lost.")
-def rotate_key(session: Session, operator_id: UUID, *, locked_out: bool) -> Said:
+def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     """Give an operator a new key; the one before it is refused at once.
 
     Operators may replace their own key, others need the right `keys`. When every key is lost,
@@ -642,10 +658,8 @@ def rotate_key(session: Session, operator_id: UUID, *, locked_out: bool) -> Said
     adjustments`).
     """
     key, container = new_operator_key(operator_id, urandom), session.container
-    take_turn(container)
     note_pepper(container)
-    actor = _who_rotates(container, operator_id, locked_out=locked_out)
-    cause, key_hash = session.new_cause(actor), container.secret_hasher.hash(key)
+    cause, key_hash = session.cause, container.secret_hasher.hash(key)
     permit = container.accounts.approvals.permit
     try:
         rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
@@ -689,7 +703,7 @@ def list_acts(session: Session) -> list[Facts]:
     ]
 
 
-@operator.command("approvals", right="keys")
+@operator.command("approvals", right="keys", when=lambda given: given["above"] is not None)
 @click.argument(
     "above", metavar="[AMOUNT|none]", type=OrWord(AT_LEAST_ZERO, "none"), required=False
 )
@@ -709,17 +723,6 @@ def approvals(session: Session, above: int | str | None) -> Facts:
         "proposal": None if proposal is None else proposal.id,
         "state": "set" if proposal is None else proposal.state,
     }
-
-
-def _who_rotates(container: Container, operator_id: UUID, *, locked_out: bool) -> str | None:
-    """Return the actor if it replaces its own key or is locked out; None: the usual rule holds."""
-    changed = container.operators.get(operator_id)
-    if locked_out:
-        if not changed.manages:
-            refuse(f"--locked-out is for operators with the right {MANAGES}")
-        return user()
-    holder = holder_of_key(container)
-    return holder.actor if holder is not None and holder.id == operator_id else None
 
 
 def _with_key(its: Operator, key: str) -> Said:

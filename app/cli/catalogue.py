@@ -305,7 +305,7 @@ def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> _Supplied:
     return _Supplied.of(terms, plan, cost=cost, price=price, notices=notices, **given)
 
 
-@prices.command("lookup", right="catalogue")
+@prices.command("lookup", right="catalogue", when=lambda given: given["amount_micros"] is not None)
 @click.argument("amount_micros", metavar="[AMOUNT]", type=AT_LEAST_ZERO, required=False)
 def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, Any]:
     """Set what a lookup costs each organization without a price of its own (`org set --price`).

@@ -16,13 +16,12 @@ from app.cli.links import IDENTIFIER, find_link
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, warn
 from app.cli.root import one_line
-from app.cli.session import Session
+from app.cli.session import Session, has_log
 from app.processes import erasing, redo
 from app.processes.backup import back_up, restore
 from app.processes.capacity import Use, capacity, in_mb
 from app.processes.doctor import examine
 from app.processes.erasing import Wanted, erase
-from app.processes.migrate import is_migrated
 from app.processes.readiness import what_is_missing
 from app.processes.redo import Undone
 from app.security.key_file import KINDS, Kind, SigningKeysError
@@ -89,10 +88,7 @@ def rotate(session: Session, kind: Kind) -> Row:
     new one.
     """
     container = session.container
-    has_log = container.persistence.exists() and is_migrated(container)
-    if has_log:
-        container.use_recorded_settings()
-    return _renew(container, kind, session.cause if has_log else None)
+    return _renew(container, kind, session.cause if has_log(container) else None)
 
 
 @keys.command("revoke", right="keys")
@@ -146,8 +142,8 @@ def _renew(container: Container, kind: Kind, cause: Cause | None) -> Row:
 def _key(container: Container, key: ListedKey) -> Row:
     row = {**asdict(key), "verifier": None}
     if key.kind == "checkpoints":  # Its id depends on the name under which it signs.
-        has_log = container.persistence.exists() and is_migrated(container)
-        origin = container.checkpoints.origin() if has_log else container.settings.checkpoint_origin
+        known = has_log(container)
+        origin = container.checkpoints.origin() if known else container.settings.checkpoint_origin
         public_key = bytes.fromhex(key.kid)
         row["kid"] = key_id_of(origin, public_key).hex()
         row["verifier"] = verifier_key(origin, public_key)
@@ -198,7 +194,8 @@ def status(session: Session) -> list[Lag]:
     return lags(parts.log, parts.views, parts.positions)
 
 
-@projections.command("rebuild", right=None)
+# The tree is evidence against a changed log.
+@projections.command("rebuild", right="audit", when=lambda given: given["name"] == TREE)
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--all", "everything", is_flag=True, help="Every read model; the log is read once.")
 def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row]:
@@ -211,8 +208,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
         misuse("give either the NAME of a read model or --all")
     container = session.container
     if name == TREE:
-        actor = session.authorize("audit")  # The tree is evidence against a changed log.
-        session.note_act("tree.rebuilt", f"position {container.log.head()}", actor)
+        session.note_act("tree.rebuilt", f"position {container.log.head()}")
         reached = {TREE: container.tree_keeper.restart(session.watch("Hashing"))}
     else:
         models = _models(container, name)

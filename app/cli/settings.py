@@ -44,7 +44,7 @@ def adopt_settings(session: Session) -> list[dict[str, Any]]:
     an issuer only where PUBLIC_URL, AUTH_URL or TOKEN_ISSUER is set. Processes that differ from
     then on are not ready, and do not start again, until they are set alike.
     """
-    cause, parts, wanted = session.new_cause(), session.container, session.load_settings()
+    cause, parts, wanted = session.cause, session.container, session.load_settings()
     Currency(parts.log, wanted.currency).check()
     before = parts.shared_settings.recorded()
     after = {**before, **SharedSettings(parts.notes, wanted, parts.role).own}

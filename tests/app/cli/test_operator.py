@@ -10,9 +10,9 @@ from uuid import UUID, uuid4
 import pytest
 import time_machine
 
+from app.cli import session
 from app.cli.operation import Operation
 from app.cli.root import cli
-from app.cli.session import holder_of_key
 from domain.accounts.operators import RIGHTS
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
@@ -65,6 +65,7 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         "keys rotate": [],
         "keys revoke": ["key"],
         "audit checkpoint": [],
+        "projections rebuild": ["audit_tree"],
         "settings adopt": [],
         "installation hold": [],
         "installation release": [],
@@ -81,18 +82,23 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
 OTHERS = {"operator rotate-key", "operator revoke"}  # Below, with operators who exist.
 
 
-def test_every_command_is_refused_to_those_who_may_not(boss: Shell, tmp_path: Path) -> None:
+def test_every_command_is_refused_to_those_who_may_not_before_it_runs(
+    boss: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = arguments(tmp_path)
-    needed = {
-        " ".join(path): command.right
+    commands = {
+        " ".join(path): command
         for path, command in leaves(cli)
         if isinstance(command, Operation) and command.right is not None
     }
+    needed = {name: command.right for name, command in commands.items()}
     assert {*given, *OTHERS} == {*needed}
     rest = {right: ",".join(each for each in RIGHTS if each != right) for right in RIGHTS}
     without = {right: created(boss, f"no-{right}", may)[1] for right, may in rest.items()}
     nobody = boss.having(OPERATOR_KEY="")
     before = head(boss)
+    for command in commands.values():
+        monkeypatch.setattr(command, "callback", pytest.fail)
     for name, rest_of_line in given.items():
         right = needed[name]
         words = [*name.split(), *rest_of_line]
@@ -102,13 +108,23 @@ def test_every_command_is_refused_to_those_who_may_not(boss: Shell, tmp_path: Pa
     assert {each["kind"] for each in boss.json("keys", "list")["data"]} == {"pepper"}
 
 
-def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
-    _, anna = created(boss, "anna", "audit")
-    line = ("projections", "rebuild", "audit_tree")
+@pytest.mark.parametrize(
+    ("line", "harmless"),
+    [
+        (("projections", "rebuild", "audit_tree"), ("projections", "rebuild", "usage")),
+        (("operator", "approvals", "10"), ("operator", "approvals")),
+        (("prices", "lookup", "1"), ("prices", "lookup")),
+    ],
+)
+def test_a_right_may_be_needed_with_some_arguments_alone(
+    boss: Shell, line: tuple[str, ...], harmless: tuple[str, ...]
+) -> None:
+    _, anna = created(boss, "anna", "audit,keys,catalogue")
     assert "set OPERATOR_KEY" in boss.having(OPERATOR_KEY="").refusal(*line)
-    assert "it needs the right audit" in boss.refusal(*line)
+    _, bert = created(boss, "bert", "money")
+    assert "it needs the right" in bert.refusal(*line)
+    boss.having(OPERATOR_KEY="").run(*harmless)
     anna.run(*line)
-    boss.having(OPERATOR_KEY="").run("projections", "rebuild", "usage")
 
 
 def test_only_the_newest_key_of_an_operator_who_is_not_revoked_is_good(boss: Shell) -> None:
@@ -220,12 +236,14 @@ def test_who_is_revoked_before_a_command_has_its_turn_does_nothing(
     waits = boss.json("operator", "create", "carl", "--may", "keys")
     dora = boss.having(OPERATOR_KEY=made["key"])
 
-    def revoked_meanwhile(container: Any) -> Any:
-        holder = holder_of_key(container)
-        boss.run("operator", "revoke", made["id"])
-        return holder
+    take_turn = session.take_turn
 
-    monkeypatch.setattr("app.cli.accounts.holder_of_key", revoked_meanwhile)
+    def comes_late(container: Any) -> None:
+        monkeypatch.setattr(session, "take_turn", take_turn)
+        boss.run("operator", "revoke", made["id"])
+        take_turn(container)
+
+    monkeypatch.setattr(session, "take_turn", comes_late)
     assert "revoked" in dora.refusal("wallet", "adjustments", "reject", waits["id"])
     assert boss.json("audit", "verify")["ok"]
 
