@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import urandom
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import click
@@ -58,9 +58,7 @@ KEY_IS_KNOWN = (
     "`operator rotate-key` with it."
 )
 RUN_AGAIN = "It waits for another operator. When it is approved, run this command again."
-NOTHING_TO_SET = (
-    "give at least one of --price, --lookup, --monthly-link-fee, --rate-limit and --spending-limit"
-)
+NOTHING_TO_SET = "give at least one option: there is nothing to change"
 
 subject = Subject()
 org = subject.add("org")
@@ -129,7 +127,7 @@ def _organization_now(
 @click.option(
     "--monthly-link-fee", "fee_micros", type=AT_LEAST_ZERO, default="0", help="Per active link."
 )
-@click.option("--no-wallet", is_flag=True, help="Open none; `wallet open` does so later.")
+@click.option("--no-wallet", is_flag=True, help="Open none; `org set --wallet` does so later.")
 def create_organization(
     session: Session, *, name: str, price: int | str | None, fee_micros: int, no_wallet: bool
 ) -> _Organization:
@@ -160,30 +158,11 @@ def list_organizations(session: Session) -> list[_Organization]:
         return [_organization(row, wallets.get(connection, row.id)) for row in rows]
 
 
-def _add_status(name: str, status: Status, text: str) -> None:
-    @org.command(name, right="money", help=text)
-    @org_argument
-    def switch(session: Session, organization_id: UUID) -> _Organization:
-        cause, accounts = session.cause, session.container.accounts
-        changed = accounts.change_organization(
-            organization_id, lambda its: its.change_status(status, cause)
-        )
-        return _organization_now(session, changed)
-
-
-_add_status(
-    "suspend",
-    "suspended",
-    "Refuse its requests until it is activated; what was accepted is still finished.",
-)
-_add_status("activate", "active", "Accept its requests again.")
-_add_status(
-    "deactivate", "inactive", "Refuse its requests, because it is not a customer at present."
-)
-
-
 @org.command("set", right="money")
 @org_argument
+@click.option(
+    "--status", type=click.Choice(get_args(Status)), help="Whether its requests are accepted."
+)
 @price_option
 @click.option("--lookup", type=click.Choice(["on", "off"]), help="Whether it may look up.")
 @click.option("--monthly-link-fee", "fee_micros", type=AT_LEAST_ZERO, help="Per active link.")
@@ -199,33 +178,43 @@ _add_status(
     type=OrWord(AT_LEAST_ZERO, "none"),
     help="What it may spend in a calendar month (UTC).",
 )
-def change(session: Session, organization_id: UUID, **given: Any) -> _Organization:
-    """Change what an organization pays, whether it may use lookups, and its limits.
+@click.option("--wallet", "with_wallet", is_flag=True, help="Open the wallet that it lacks.")
+def change(
+    session: Session, organization_id: UUID, *, with_wallet: bool, **given: Any
+) -> _Organization:
+    """Change an organization: its status, what it pays, what it may use, and its limits.
 
-    Once there is an approval limit, its price and its fee wait for another operator.
+    `suspended` and `inactive` refuse its requests, the latter because it is not a customer at
+    present; what was accepted is still finished. Once there is an approval limit, its price and its
+    fee wait for another operator.
     """
-    if set(given.values()) == {None}:
+    if set(given.values()) == {None} and not with_wallet:
         misuse(NOTHING_TO_SET)
     accounts, cause = session.container.accounts, session.cause
+    if with_wallet:
+        accounts.open_wallet(organization_id, cause)
     proposed = list[Proposal]()
     if accounts.approvals.above_micros() is not None:
         proposed = accounts.propose_prices(organization_id, _taken_prices(given), cause)
 
-    def apply(its: Organization) -> None:
-        if given["price"] is not None:
-            its.change_price(_or_none(given["price"]), cause)
-        if given["per_minute"] is not None:
-            its.set_rate_limit(_or_none(given["per_minute"]), cause)
-        if given["lookup"] is not None:
-            its.switch_lookup(cause, enabled=given["lookup"] == "on")
-        if given["fee_micros"] is not None:
-            its.change_monthly_link_fee(given["fee_micros"], cause)
-
-    changed = accounts.change_organization(organization_id, apply)
+    changed = accounts.change_organization(organization_id, lambda its: _apply(its, given, cause))
     if given["limit_micros"] is not None:
         limit_micros = _or_none(given["limit_micros"])
         changed = accounts.set_spending_limit(organization_id, limit_micros, cause)
     return _organization_now(session, changed, proposed)
+
+
+def _apply(its: Organization, given: Given, cause: Cause) -> None:
+    if given["status"] is not None:
+        its.change_status(given["status"], cause)
+    if given["price"] is not None:
+        its.change_price(_or_none(given["price"]), cause)
+    if given["per_minute"] is not None:
+        its.set_rate_limit(_or_none(given["per_minute"]), cause)
+    if given["lookup"] is not None:
+        its.switch_lookup(cause, enabled=given["lookup"] == "on")
+    if given["fee_micros"] is not None:
+        its.change_monthly_link_fee(given["fee_micros"], cause)
 
 
 def _taken_prices(given: dict[str, Any]) -> Mapping[Kind, int | None]:
@@ -377,13 +366,6 @@ class _Proposal(Shape):
     proposed_by: Named
     proposed_at: datetime
     state: str  # `void`: whoever has proposed it is revoked.
-
-
-@wallet.command("open", right="money")
-@organization_argument
-def open_wallet(session: Session, organization_id: UUID) -> _Wallet:
-    """Open the wallet of an organization that has none."""
-    return _Wallet.of(session.container.accounts.open_wallet(organization_id, session.cause))
 
 
 @wallet.command("deposit", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -623,8 +605,15 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
 
 
 @operator.command("list", right=None)
-def list_operators(session: Session) -> list[_Operator]:
-    """List all operators, oldest first, with who made each one's present key."""
+@click.option("--acts", "wants_acts", is_flag=True, help="Instead: their acts, oldest first.")
+def list_operators(session: Session, *, wants_acts: bool) -> list[Any]:
+    """List all operators, oldest first, with who made each one's present key.
+
+    With --acts it lists what they did that changed no aggregate: to keys, the tree and copies.
+    Everything else that an operator did stands in the events of what was changed.
+    """
+    if wants_acts:
+        return _acts(session)
     operators = session.container.operators
     names = operators.names()
     return [_operator(each, Named.by(names, _key_made_by(each))) for each in operators.all()]
@@ -680,14 +669,9 @@ def revoke_operator(session: Session, operator_id: UUID) -> _Operator:
     return _operator(revoked, _key_made_by(revoked), void=void or UNSET)
 
 
-@operator.command("acts", right=None)
-def list_acts(session: Session) -> list[Facts]:
-    """List what operators did that changed no aggregate, oldest first: to keys, tree and copies.
-
-    Everything else that an operator did stands in the events of what was changed.
-    """
+def _acts(session: Session) -> list[Facts]:
     container = session.container
-    names = {each.actor: each.name for each in container.operators.all()}
+    names = container.operators.names()
     found = read_events(container.log, (OperatorAct.Done,), session.watch("Reading"))
     return [
         {

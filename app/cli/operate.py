@@ -202,7 +202,7 @@ def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row
     """Rebuild a read model from the log, while the service runs.
 
     `audit_tree` forgets what the auditor has kept of each event and takes the log as it is now;
-    with operators it needs the right `audit`, and `operator acts` tells who did it.
+    with operators it needs the right `audit`, and `operator list --acts` tells it.
     """
     if (name is not None) == everything:
         misuse("give either the NAME of a read model or --all")
@@ -391,7 +391,7 @@ def _in_words(uses: Sequence[Use]) -> list[Row]:
 @subject.command("backup", right=None, on="anything")
 @directory_argument
 def backup(session: Session, directory: Path) -> Said:
-    """Copy everything that cannot be rebuilt into DIR, while the service runs.
+    """Copy all that cannot be rebuilt, while the service runs.
 
     DIR is created, complete or not at all. It holds secrets, and only you can read it. On
     PostgreSQL the server's own program copies the database; this command prints what to run next.
@@ -446,11 +446,12 @@ def _undone(session: Session) -> tuple[Sequence[Undone] | None, list[Any]]:
 @subject.command("restore", right=None, on="anything")
 @directory_argument
 def restore_backup(session: Session, directory: Path) -> Said:
-    """Put the backup in DIR into the empty place that the settings name, and check it.
+    """Put a backup into an empty place, and check it.
 
-    Nothing that exists is overwritten. On PostgreSQL restore the dump first, with the command that
-    `backup` has printed. The copy is held, because the living installation may still be there; see
-    `installation`. Ends as `audit verify` does: with 1 if something is wrong.
+    The place is where the settings say. Nothing that exists is overwritten. On PostgreSQL restore
+    the dump first, with the command that `backup` has printed. The copy is held, because the living
+    installation may still be there; see `installation`. Ends as `audit verify` does: with 1 if
+    something is wrong.
     """
     container = session.container
     done = restore(container, directory, session.watch("Building and checking"))
