@@ -175,14 +175,8 @@ def change(  # noqa: PLR0913  # Each is an option.
             plan.include(each, cause)
 
     plan = session.container.catalogue.change(plan_id, apply)
-    row = PlanRow(
-        id=plan.id,
-        organization_id=plan.organization_id,
-        terms=plan.terms.at(cause.at),
-        enabled=plan.enabled,
-        excluded=plan.excluded,
-    )
-    entry = _entry_of(row)
+    terms = plan.terms.at(cause.at)
+    entry = _entry_of(PlanRow(plan.id, plan.organization_id, terms, plan.enabled, plan.excluded))
     return Said(entry, [_line_of(entry)])
 
 
