@@ -127,10 +127,8 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     it nowhere.
     """
     container = session.container
-    progress = session.watch("Hashing")
-    actor = session.authorize()
-    container.tree_keeper.catch_up(progress=progress)
-    signed = _sign(session, actor).signed
+    container.tree_keeper.catch_up(progress=session.watch("Hashing"))
+    signed = _sign(session).signed
     try:
         if not container.is_resting():
             container.checkpoints.deliver()
@@ -143,14 +141,12 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     return facts_of(signed)
 
 
-def _sign(session: Session, actor: str) -> KeptCheckpoint:
+def _sign(session: Session) -> KeptCheckpoint:
     """Sign a checkpoint for an operator, whom an event names before anything is signed."""
-    container = session.container
-
-    def note() -> None:
-        session.note_act("checkpoint.signed", f"position {container.log.head()}", actor)
-
-    return container.checkpoints.make(note)
+    log = session.container.log
+    return session.container.checkpoints.make(
+        lambda: session.note_act("checkpoint.signed", f"position {log.head()}")
+    )
 
 
 def facts_of(signed: SignedCheckpoint) -> dict[str, Any]:
@@ -333,7 +329,8 @@ def _vouching(session: Session, position: int) -> KeptCheckpoint:
         or kept.signed.checkpoint.position < position
         or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
     ):
-        kept = _sign(session, session.authorize("audit"))
+        session.ask("audit")
+        kept = _sign(session)
     if kept.signed.checkpoint.position < position:
         refuse("the transaction is too new to be signed (CHECKPOINT_LAG_S); try again")
     return kept
