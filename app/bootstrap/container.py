@@ -128,7 +128,6 @@ from projections.models.organizations import Organizations
 from projections.models.plans import Plans
 from projections.models.proposals import Proposals
 from projections.models.statements import Statements
-from projections.models.timelines import Timelines
 from projections.models.transactions import Transactions
 from projections.models.unfinished import Unfinished
 from projections.models.usage import Usage
@@ -368,7 +367,6 @@ class Container:
     plans = made(Plans)
     links = made(Links)
     link_spans = made(LinkSpans)
-    timelines = made(Timelines)
     unfinished = made(Unfinished)
     fee_book = made(FeeBook)
     webhook_endpoints = made(WebhookEndpoints)
