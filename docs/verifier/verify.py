@@ -536,6 +536,7 @@ class Operator:
 
     may: set[str]
     makers: set[Any]
+    at: datetime  # When the present key was made or refused.
     revoked: bool = False
     has_own_key: bool = False
 
@@ -650,11 +651,9 @@ class People:
 
     def _needs_approval(self, event: Event, micros: int) -> bool:
         limit = self.limits[-1] if self.limits else None
-        if limit is None:
-            return False
-        if event.topic == "approval_limit.set":
-            return event["above_micros"] is None or bool(event["above_micros"] > limit)
-        return micros > limit
+        if limit is None or event.topic != "approval_limit.set":
+            return limit is not None and micros > limit
+        return event["above_micros"] is None or bool(event["above_micros"] > limit)
 
     def _takes_two(self, event: Event) -> bool:
         """Tell whether a limit lets another operator approve a person, client or price.
@@ -683,7 +682,7 @@ class People:
         stream, topic, at = event.stream, event.topic, time_of(event["timestamp"])
         noun, _, what = topic.partition(".")
         if noun == "operator":
-            self._note_operator(event)
+            self._note_operator(event, at)
         elif topic == "api_client.registered" and "deposits" in event["scopes"]:
             self.machines[f"client:{event['client_id']}"] = None
         elif topic == "api_client.revoked" and f"client:{event['client_id']}" in self.machines:
@@ -696,18 +695,19 @@ class People:
         elif noun in {"proposal", "adjustment"} and what != "made":
             yield from self._decide(event)
 
-    def _note_operator(self, event: Event) -> None:
+    def _note_operator(self, event: Event, at: datetime) -> None:
         actor, own = event.state.get("actor"), f"operator:{event.stream}"
         maker = self.operators.get(actor)
         makers = {actor, *(maker.makers if maker else ())} if actor != own else set()
         if event.topic == "operator.registered":
-            self.operators[own] = Operator(set(event["may"]), makers)
+            self.operators[own] = Operator(set(event["may"]), makers, at)
         elif event.topic == "operator.key_rotated":
             holder = self.operators[own]
             holder.makers, holder.has_own_key = makers, actor == own
             self.had_approver |= holder.can_approve()
         else:
             self.operators[own].revoked = True
+        self.operators[own].at = at
 
     def _decide(self, event: Event) -> Iterator[str]:
         stream, topic, actor = event.stream, event.topic, event.state.get("actor")
@@ -726,10 +726,10 @@ class People:
             if (what == "granted") != (made.get("kind") in WITH_SECRET):
                 yield "it shows a secret to another than who has asked for it"
         elif what == "used":
-            others = (each for name, each in self.operators.items() if name not in besides(made))
-            is_late = time_of(event["timestamp"]) - time_of(made["timestamp"]) >= ALONE_AFTER
-            is_alone = made["kind"] in PEOPLE and is_late
-            is_alone = is_alone and not any(each.can_approve() for each in others)
+            others = [each for name, each in self.operators.items() if name not in besides(made)]
+            since = [time_of(made["timestamp"]), *(e.at for e in others if "approve" in e.may)]
+            is_alone = time_of(event["timestamp"]) - max(since) >= ALONE_AFTER
+            is_alone &= made["kind"] in PEOPLE and not any(each.can_approve() for each in others)
             if actor != made.get("actor") or not (is_granted or is_alone):
                 yield "it is not approved by another operator, with a key of their own"
         if what == "granted":
