@@ -128,7 +128,6 @@ from projections.models.organizations import Organizations
 from projections.models.plans import Plans
 from projections.models.proposals import Proposals
 from projections.models.statements import Statements
-from projections.models.timelines import Timelines
 from projections.models.transactions import Transactions
 from projections.models.unfinished import Unfinished
 from projections.models.usage import Usage
@@ -368,7 +367,6 @@ class Container:
     plans = made(Plans)
     links = made(Links)
     link_spans = made(LinkSpans)
-    timelines = made(Timelines)
     unfinished = made(Unfinished)
     fee_book = made(FeeBook)
     webhook_endpoints = made(WebhookEndpoints)
@@ -578,7 +576,6 @@ class Container:
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
             concurrency=max(settings.lookups_at_once.values()),
-            carry=tracing().carried,
             canonical_of=canonical_of,
         )
 
@@ -709,8 +706,7 @@ class Container:
                 on_given_up=partial(self.metrics.count, "messages_given_up"),
             )
         actors.register(broker, self)
-        for each in (*tracing().middleware(), WorkLog(self.metrics.worked)):
-            broker.add_middleware(each)
+        broker.add_middleware(WorkLog(self.metrics.worked, tracing()))
         return broker
 
     publisher = made(Publisher, backlog="broker.backlog")

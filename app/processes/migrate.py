@@ -16,13 +16,11 @@ from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.accounts.organization import ENDLESS_ENDS
 from domain.errors import ForOperator
 from projections.engine.positions import belongs, models_to_rebuild
-from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
+from projections.engine.rebuild import Progress, drop_former, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
 from projections.engine.trigrams import EXTENSIONS
 from projections.finance.views import VIEWS
 
-# Read models of earlier releases; on SQLite the first has pieces of the links' names.
-FORMER_MODELS = ("link_texts", "link_activations", "link_plan_names")
 # What earlier releases kept in sets and tables of its own is in `counters` now.
 FORMER_SETS = ("slices_in_hand", "rate_limits", "provider_paces", "simulated_clock")
 FORMER_TABLES = (*FORMER_SETS, "leases", "throttle", "sandbox_attempts")
@@ -108,12 +106,12 @@ def _replace_former_stores(container: Container) -> None:
     if since is None:
         ahead = timedelta(0)
         with stores.reading() as connection:
-            if inspect(connection).has_table("simulated_clock"):
+            if was_there := inspect(connection).has_table("simulated_clock"):
                 found = connection.execute(text("SELECT max(ahead) FROM simulated_clock"))
                 ahead = timedelta(microseconds=found.scalar_one() or 0)
         if missing := ahead - container.counters.simulated_ahead():
             container.counters.advance_simulated(missing)
-        container.notes.add("counters", "", container.clock())
+        container.notes.add("counters", "upgraded" if was_there else "", container.clock())
     elif container.clock() - since.at >= ROLLED_OUT:
         with stores.writing() as connection:
             for table in FORMER_TABLES:
@@ -191,14 +189,11 @@ def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
 def _build_models(
     container: Container, progress: Progress, warn: Callable[[str], object]
 ) -> list[str]:
-    drop_orphans(container.views)
     models = models_to_rebuild(
         container.log, container.views, container.positions, container.models
     )
     rebuild_all(container.log, container.views, container.positions, models, progress)
-    with container.views.writing() as connection:
-        for name in FORMER_MODELS:
-            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
+    drop_former(container.views)
     if slow_search(container):  # The extensions may have come later than the table.
         with container.views.writing() as connection:
             container.links.index_of_texts.create(connection)

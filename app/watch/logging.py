@@ -10,23 +10,19 @@ import re
 import sys
 import threading
 import time
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from inspect import signature
-from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from dramatiq import Broker, Middleware
-from dramatiq.broker import MessageProxy
 
 from app.watch.lines import Lines
-
-A = TypeVar("A")
-R = TypeVar("R")
+from app.watch.tracing import Tracing
 
 # These log each request or message at INFO; our own lines say more.
 QUIET = ["app.adapters.postgres.database", "eventsourcing", "werkzeug"]
@@ -60,104 +56,70 @@ _OTHERS = re.compile(
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def _no_request() -> str | None:
-    return None
+_of_request: Callable[[], str | None] = str  # Set by `configure_logging`; before, no request.
 
 
-_of_request: Callable[[], str | None] = _no_request  # Set by `configure_logging`.
-
-
-class _Work(threading.local):
-    """What this thread works on, and since when on `time.perf_counter`; None between messages."""
-
-    facts: dict[str, Any] | None = None
-    began_s: float | None = None
-
-
-_work = _Work()
+# What this thread works on; None between messages.
+_work: ContextVar[dict[str, Any] | None] = ContextVar("work", default=None)
 
 
 def request_id_here() -> str | None:
     """Return the id of the request for which this thread works, if it is known."""
-    return (_work.facts or {}).get("request_id") or _of_request()
+    return (_work.get() or {}).get("request_id") or _of_request() or None
 
 
-def begin_work(**facts: Any) -> None:
-    """Add these facts to each line of this thread until `end_work`."""
-    _work.facts, _work.began_s = facts, time.perf_counter()
+@contextmanager
+def working(**facts: Any) -> Iterator[None]:
+    """Add these facts to each line of this work."""
+    before = _work.set(facts)
+    try:
+        yield
+    finally:
+        _work.reset(before)
 
 
 def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
     """Add the request to the facts of this thread's work; `read` is called only if it is needed."""
-    facts = _work.facts
+    facts = _work.get()
     if facts is not None and "request_id" not in facts:
         facts.update(read())
-
-
-def carried(run: Callable[[A], R]) -> Callable[[A], R]:
-    """Wrap `run` for other threads, so that its lines and calls there belong to this work."""
-    facts = _work.facts
-
-    def there(argument: A) -> R:
-        if facts is None:
-            return run(argument)
-        begin_work(**facts)
-        try:
-            return run(argument)
-        finally:
-            end_work()
-
-    return there
-
-
-def end_work() -> None:
-    """Stop adding facts to lines."""
-    _work.facts = _work.began_s = None
 
 
 Tell = Callable[[str, str, float], None]  # Actor, outcome, seconds.
 
 
-class EachMessage(Middleware):
-    """Hears when the work on a message ends, however it does."""
+class WorkLog(Middleware):
+    """Logs and traces the work on each message; `tell` is called at its end."""
 
-    @abstractmethod
-    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None: ...
+    def __init__(self, tell: Tell, tracing: Tracing) -> None:
+        self._tell, self._tracing = tell, tracing
+
+    def before_enqueue(self, broker: Broker, message: Any, delay: int | None) -> None:  # noqa: ARG002  # The signature is the library's.
+        self._tracing.carry(message.options)
+
+    def before_process_message(self, broker: Broker, message: Any) -> None:
+        names = signature(broker.get_actor(message.actor_name).fn).parameters
+        ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
+        message.began_s, message.work = time.perf_counter(), ExitStack()
+        message.work.enter_context(working(command=message.actor_name, **ids))
+        message.work.enter_context(self._tracing.working(message))
 
     def after_process_message(
         self,
-        broker: Broker,  # noqa: ARG002  # The signature is the library's.
-        message: MessageProxy,
+        broker: Broker,  # noqa: ARG002  # As above.
+        message: Any,
         *,
         result: Any = None,  # noqa: ARG002  # As above.
         exception: BaseException | None = None,
     ) -> None:
-        self.ended(message, "done" if exception is None else "failed", exception)
-
-    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:  # noqa: ARG002  # As above.
-        self.ended(message, "skipped", None)
-
-
-class WorkLog(EachMessage):
-    """Adds the work to the log lines of its thread; `tell` is called at the end of each message."""
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-
-    def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
-        actor = broker.actors.get(message.actor_name)  # None for an actor of another release.
-        names = () if actor is None else signature(actor.fn).parameters
-        ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
-        begin_work(command=message.actor_name, **ids)
-
-    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:
-        now_s = time.perf_counter()
-        seconds = now_s - (_work.began_s or now_s)  # 0 if the message was skipped before it began.
-        facts = {"outcome": outcome, "duration_ms": round(seconds * 1000, 1)}
-        if error is not None:
-            facts["error"] = type(error).__name__
-        logging.getLogger("app.work").info("worked", extra=facts)
-        end_work()
+        outcome, seconds = "done", time.perf_counter() - message.began_s
+        facts: dict[str, Any] = {"duration_ms": round(seconds * 1000, 1)}
+        if exception is not None:
+            outcome, facts["error"] = "failed", type(exception).__name__
+        logging.getLogger("app.work").info("worked", extra={"outcome": outcome, **facts})
+        with suppress(BaseException), message.work:
+            if exception is not None:  # The span tells of it too.
+                raise exception
         self._tell(message.actor_name, outcome, seconds)
 
 
@@ -189,7 +151,7 @@ def message_of(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001  # A `__str__` may raise anything.
-        return str(record.msg) if isinstance(record.msg, str) else type(record.msg).__name__
+        return _text(record.msg)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -212,13 +174,15 @@ class JsonFormatter(_Formatter):
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": at, "level": record.levelname.lower(), "logger": record.name}
         line["message"] = mask(message_of(record))
-        fields = {_name(name): _clean(value) for name, value in fields_of(record).items()}
+        fields = {mask(_text(name)): _clean(value) for name, value in fields_of(record).items()}
         line = line | fields | line  # No field replaces one of these four.
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             line["stack"] = mask(record.stack_info)
-        return _encode(line)
+        with suppress(UnicodeError):  # It is not in ASCII, which every terminal accepts.
+            return msgspec.json.encode(line).decode("ascii")
+        return json.dumps(line)
 
 
 class TextFormatter(_Formatter):
@@ -229,21 +193,6 @@ class TextFormatter(_Formatter):
         fields = [f"{name}={_clean(value)}" for name, value in fields_of(record).items()]
         text = " ".join([f"{at} {record.levelname:<7} {mask(message_of(record))}", *fields])
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
-
-
-@lru_cache(1024)
-def _name(name: object) -> str:
-    """Return the name of a field; our own are few, so they are remembered."""
-    return mask(_text(name))
-
-
-def _encode(line: dict[str, Any]) -> str:
-    """Return JSON in ASCII, which every terminal and parser accepts."""
-    try:
-        encoded = msgspec.json.encode(line)
-    except UnicodeEncodeError:  # A lone surrogate.
-        return json.dumps(line)
-    return encoded.decode("ascii") if encoded.isascii() else json.dumps(line)
 
 
 def _clean(value: Any, depth: int = 0) -> Any:
@@ -285,16 +234,14 @@ class _Handler(logging.StreamHandler[Any]):
 
 def add_work(record: logging.LogRecord) -> bool:
     """Add to a line the request, actor, job or link that it is about, unless it has them."""
-    if _work.facts is None and hasattr(record, "request_id"):
-        return True
-    request_id = request_id_here()
-    facts = {**(_work.facts or {}), **({"request_id": request_id} if request_id else {})}
+    facts, request_id = _work.get() or {}, request_id_here()
+    facts = {**facts, "request_id": request_id} if request_id else facts
     vars(record).update({name: it for name, it in facts.items() if not hasattr(record, name)})
     return True
 
 
 def configure_logging(
-    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = _no_request
+    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = str
 ) -> None:
     """Send the lines of this process to standard error, each with the request that it is about.
 
@@ -317,16 +264,10 @@ def configure_logging(
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     sys.excepthook = _log_end
-    threading.excepthook = _log_thread_end
+    threading.excepthook = lambda it: _log_end(*it[:3], "a thread fails")
 
 
-def _log_end(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    """Log the error that ends the process, unless it was ended by Ctrl-C."""
-    if not issubclass(kind, KeyboardInterrupt):
-        logging.getLogger("app").critical("the process fails", exc_info=(kind, error, at))
-
-
-def _log_thread_end(args: threading.ExceptHookArgs) -> None:
-    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
-        exc_info = (args.exc_type, args.exc_value, args.exc_traceback)
-        logging.getLogger("app").critical("a thread fails", exc_info=exc_info)
+def _log_end(kind: Any, error: Any, at: Any, what: str = "the process fails") -> None:
+    """Log the error that ends the process or a thread, unless somebody has asked it to end."""
+    if not issubclass(kind, KeyboardInterrupt | SystemExit):
+        logging.getLogger("app").critical(what, exc_info=(kind, error, at))
