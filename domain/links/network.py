@@ -21,7 +21,6 @@ from domain.cost import Cost, ProviderBalance
 from domain.provider_errors import Rejected
 
 LinkStatus = Literal["active", "suspended", "inactive"]
-CANNOT = "the network cannot do it"
 
 
 class NoEndpoint(Rejected):
@@ -204,8 +203,7 @@ class Network(Protocol):
     """What both shapes can do. Thread-safe; every call ends within `timeout_s`.
 
     On a time-out a call that changes something raises OutcomeUnknown, and a read Unavailable.
-    `remote` tells whether calls leave this process. We never call what `capabilities` lacks. What
-    not all networks can do or tell the others inherit: a refusal, or an empty answer.
+    `remote`: calls leave this process. We never call what `capabilities` lacks; here it is refused.
     """
 
     name: str
@@ -248,7 +246,7 @@ class Network(Protocol):
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Take a plan off an endpoint; safe to repeat: a plan that is gone is no error."""
-        raise Rejected(CANNOT)
+        raise Rejected
 
     def topups(
         self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
@@ -270,11 +268,11 @@ class Network(Protocol):
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic of an endpoint; safe to repeat."""
-        raise Rejected(CANNOT)
+        raise Rejected
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Let a suspended or inactive endpoint carry traffic again; safe to repeat."""
-        raise Rejected(CANNOT)
+        raise Rejected
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the activation code of an eSIM. Raises Unavailable, Rejected, NoActivationCode."""
