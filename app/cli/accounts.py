@@ -642,8 +642,8 @@ def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     operating system did so, and `doctor` tells of it for ever.
 
     Once there is an approval limit, and somebody who could approve, a key for somebody else with
-    `money`, `approve` or `keys` waits for another operator, and is made by the same command. Where
-    nobody else could approve, that works after 24 hours, unless it is rejected (`wallet
+    `money`, `approve` or `keys` waits for another operator, and is made by the same command. Once
+    nobody else could approve for 24 hours, that works too, unless it is rejected (`wallet
     adjustments`).
     """
     key, container = new_operator_key(operator_id, urandom), session.container

@@ -106,12 +106,12 @@ def _replace_former_stores(container: Container) -> None:
     if since is None:
         ahead = timedelta(0)
         with stores.reading() as connection:
-            if inspect(connection).has_table("simulated_clock"):
+            if was_there := inspect(connection).has_table("simulated_clock"):
                 found = connection.execute(text("SELECT max(ahead) FROM simulated_clock"))
                 ahead = timedelta(microseconds=found.scalar_one() or 0)
         if missing := ahead - container.counters.simulated_ahead():
             container.counters.advance_simulated(missing)
-        container.notes.add("counters", "", container.clock())
+        container.notes.add("counters", "upgraded" if was_there else "", container.clock())
     elif container.clock() - since.at >= ROLLED_OUT:
         with stores.writing() as connection:
             for table in FORMER_TABLES:

@@ -28,6 +28,7 @@ OF_EVERY_REQUEST = {
     501: "the server refuses the method or encoding before it knows the operation",
 }
 SERVERS_OWN = "it takes no input, so only the server itself says this, as to every request"
+CROWDED = "more than 512 requests of one caller must wait"
 IN_PROGRESS = "a twin waits for the first request as long as that may take, and gets its outcome"
 ONLY_PATHS = "it has no resource in its path, so only a path that is not there is 404"
 UNRECORDED: Mapping[str, str] = {
@@ -43,6 +44,9 @@ UNRECORDED: Mapping[str, str] = {
         for status in (400, 503)
         if (path, status) not in {("/readyz", 503), ("/number-lookup/health", 503)}
     },
+    "GET /.well-known/jwks.json 429": CROWDED,
+    "GET /.well-known/oauth-authorization-server 429": CROWDED,
+    "POST /v1/deposits 429": CROWDED,
     "POST /number-lookup 404": ONLY_PATHS,
     "POST /number-lookup/bulk 404": ONLY_PATHS,
     "POST /number-lookup 409": IN_PROGRESS,

@@ -158,6 +158,21 @@ def test_a_lost_key_waits_for_an_approver_and_else_for_a_day(boss: Shell) -> Non
         assert boss.having(OPERATOR_KEY=key).json("audit", "verify")["ok"]
 
 
+def test_a_day_without_approvers_begins_when_the_last_one_has_gone(boss: Shell) -> None:
+    boss.run("operator", "approvals", "10")
+    anna_id, anna = created(boss, "anna", "approve")
+    anna.run("operator", "rotate-key", anna_id)
+    (its, *_) = boss.json("operator", "list")["data"]
+    lost, line = boss.having(OPERATOR_KEY=""), ("operator", "rotate-key", its["id"], "--locked-out")
+    waits = lost.json(*line)
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=25)):
+        boss.run("operator", "revoke", anna_id)
+        assert lost.json(*line)["id"] == waits["id"]
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=50)):
+        key = lost.json(*line)["key"]
+        assert boss.having(OPERATOR_KEY=key).json("audit", "verify")["ok"]
+
+
 def test_the_only_approver_who_is_locked_out_waits_for_a_day(boss: Shell) -> None:
     (its,) = boss.json("operator", "list")["data"]
     anna_id, anna = created(boss, "anna", "approve,keys")
