@@ -26,9 +26,8 @@ from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
 from domain.log.aggregate import ByOperator, Created, Root, itself, sets
-from domain.personal import Sealed
+from domain.personal import Sealed, in_clear
 
-Name = str | Sealed | None  # In clear only if an earlier release has written it.
 EndKind = Literal["cancel", "end"]
 LinkState = Literal[LinkStatus, "ended"]
 LINK_STATES: Sequence[LinkState] = get_args(LinkState)
@@ -74,8 +73,8 @@ class Link(Refundable):
     class Began(Event, Created):
         """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order.
 
-        Names are sealed; those that earlier releases wrote are in clear, as `name`. `unawaited`:
-        the sender was answered at once, so a failure stays bound to the key.
+        A name is read by `named`. `unawaited`: the sender was answered at once, so a failure stays
+        bound to the key.
         """
 
         TOPIC = "link.began"  # Never triggered itself.
@@ -100,7 +99,7 @@ class Link(Refundable):
             aggregate.activations = {}
             aggregate.open_change = None
             aggregate.changes = ()
-            aggregate.name = self.sealed_name or self.name
+            aggregate.name = named(self)
             aggregate.renames = Daily()
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.left_over = {}
@@ -477,7 +476,7 @@ class Link(Refundable):
         sealed_name: Sealed | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
-            aggregate.name = self.sealed_name or self.name
+            aggregate.name = named(self)
             aggregate.renames = aggregate.renames.again(self.timestamp)
 
     class EndRequested(Event, ByOperator):
@@ -534,7 +533,7 @@ class Link(Refundable):
     activations: dict[UUID, Activation]
     open_change: UUID | None
     changes: tuple[UUID, ...]  # Every change of its plans, in order.
-    name: Name
+    name: Sealed | None
     renames: Daily
     installed_at: datetime | None
     first_used_at: datetime | None
@@ -551,7 +550,7 @@ class Link(Refundable):
         cause: Cause,
         *,
         organization_id: UUID,
-        name: Name,
+        name: Sealed | None,
         plan: BoughtPlan,
         sponsor_profiles: Sequence[SponsorProfile],
         currency: str,
@@ -567,7 +566,8 @@ class Link(Refundable):
             cause,
             link_id,
             organization_id=organization_id,
-            **_named(name),
+            name=None,
+            sealed_name=name,
             plan=plan,
             sponsor_profiles=list(sponsor_profiles),
             price=price,
@@ -582,7 +582,7 @@ class Link(Refundable):
         cause: Cause,
         *,
         organization_id: UUID,
-        name: Name,
+        name: Sealed | None,
         iccid: str,
         endpoint_id: str,
         sponsor_profile: SponsorProfile | None,
@@ -596,7 +596,8 @@ class Link(Refundable):
             cause,
             link_id,
             organization_id=organization_id,
-            **_named(name),
+            name=None,
+            sealed_name=name,
             plan=first.plan,
             sponsor_profiles=[],
             price=None,
@@ -701,7 +702,8 @@ class Link(Refundable):
             **made,
             iccid=self.iccid,
             sponsor_profile=self.sponsor_profile,
-            **_named(self.requested.sealed_name or self.requested.name),
+            name=self.requested.name,
+            sealed_name=self.requested.sealed_name,
             plan=self.requested.plan,
             activation_id=derive_id("activation", self.id, 0),
             lpa=lpa,
@@ -864,7 +866,7 @@ class Link(Refundable):
         if self.is_live and activation_id not in self.plans_ended:
             self._note(Link.PlanEnded, cause, activation_id=activation_id)
 
-    def rename(self, name: Name, cause: Cause) -> None:
+    def rename(self, name: Sealed | None, cause: Cause) -> None:
         """Give it another name, or none; the caller compares a sealed one with the present name.
 
         Raises RateLimited, because every load of the link reads all its events.
@@ -872,12 +874,12 @@ class Link(Refundable):
         assert self.is_visible
         if name != self.name:
             self.renames.require_less(RENAMES_MAX, cause.at, RENAMED)
-            self._note(Link.Renamed, cause, **_named(name))
+            self._note(Link.Renamed, cause, name=None, sealed_name=name)
 
     def forget_name(self, cause: Cause) -> None:
-        """End a name that an earlier release wrote in clear, as if it were renamed to none."""
-        if isinstance(self.name, str):
-            self._note(Link.Renamed, cause, **_named(None))
+        """End a name that stands in the log in clear, as if it were renamed to none."""
+        if self.name is not None and not self.name.month:
+            self._note(Link.Renamed, cause, name=None)
 
     def request_end(self, kind: EndKind, until: datetime, cause: Cause) -> None:
         """State the intent before the network is told to end it; nothing else may be open."""
@@ -929,10 +931,9 @@ class Link(Refundable):
         self.record(event, cause, organization_id=self.organization_id, **facts)
 
 
-def _named(name: Name) -> dict[str, Name]:
-    """Return the facts of an event that are its name."""
-    sealed = name if isinstance(name, Sealed) else None
-    return {"name": None if sealed else name, "sealed_name": sealed}
+def named(event: Link.Began | Link.Activated | Link.Renamed) -> Sealed | None:
+    """Return the name in an event; releases before 1.0.0 did not seal it."""
+    return event.sealed_name or in_clear(event.name)
 
 
 def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:

@@ -11,7 +11,7 @@ from domain.links.link import Link
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
 from domain.links.plan_change import PlanChange, Removal
 from domain.money import parse_amount
-from domain.personal import Sealed
+from domain.personal import Sealed, in_clear
 from tests.domain.build import ORGANIZATION, START, cause
 
 LINK = UUID("3d7a5c1e-4b2f-5e8d-9a6c-0f1e2d3c4b5a")
@@ -44,7 +44,7 @@ def new_link(plan: BoughtPlan | None = None, now: Cause | None = None) -> Link:
         LINK,
         now or cause(),
         organization_id=ORGANIZATION,
-        name="Van 7",
+        name=in_clear("Van 7"),
         plan=plan or bought(),
         sponsor_profiles=[PROFILE],
         currency="EUR",

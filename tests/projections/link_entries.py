@@ -56,9 +56,11 @@ def metadata_of(link_id: UUID, plan: BoughtPlan) -> Metadata:
 def asked_link(
     owner: UUID, plan: BoughtPlan, profile: SponsorProfile, cause: Cause, name: str | None = None
 ) -> Link:
-    """A link that was asked for."""
-    facts = {"organization_id": owner, "name": name, "plan": plan, "sponsor_profiles": [profile]}
-    return Link.request(uuid4(), cause, currency="USD", deadline=cause.at + SOON, **facts)
+    """A link that was asked for; its name is in clear, as releases before 1.0.0 wrote it."""
+    facts = {"organization_id": owner, "name": None, "plan": plan, "sponsor_profiles": [profile]}
+    link = Link.request(uuid4(), cause, currency="USD", deadline=cause.at + SOON, **facts)
+    vars(link.requested)["name"] = name
+    return link
 
 
 def asked_change(

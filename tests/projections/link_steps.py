@@ -16,7 +16,7 @@ from domain.links.network import Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
 from domain.money import parse_amount
 from domain.months import first_instant
-from domain.personal import Sealed
+from domain.personal import Sealed, in_clear
 from tests.installation import Process
 from tests.projections.link_entries import (
     SOON,
@@ -139,7 +139,7 @@ class LinkSteps:
         return self.intend(status).settle(status)
 
     def rename(self, name: str | None) -> "LinkSteps":
-        return self._do(lambda link, cause: link.rename(name, cause))
+        return self._do(lambda link, cause: link.rename(in_clear(name), cause))
 
     def intend_end(self, kind: EndKind) -> "LinkSteps":
         return self._do(lambda link, cause: link.request_end(kind, cause.at + SOON, cause))

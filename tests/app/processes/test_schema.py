@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import inspect
 
 from app.processes.migrate import (
-    FORMER_SETS,
-    FORMER_TABLES,
+    PERSONAL,
+    SETS,
     CannotMigrate,
     is_migrated,
     migrate,
@@ -16,7 +16,7 @@ from app.processes.migrate import (
     table_versions,
 )
 from projections.engine.database import Database
-from tests.installation import Installation, Process, SetClock
+from tests.installation import Installation, Process
 
 OLDER = "UPDATE schema_versions SET version = 0 WHERE name = '{}'"  # One table has all sets.
 AHEAD = timedelta(hours=1)
@@ -39,26 +39,20 @@ def test_stores_of_an_older_shape_are_made_anew(process: Process) -> None:
     assert process.counters.advance_simulated(AHEAD) == AHEAD
 
 
-def test_former_tables_serve_the_earlier_release_for_a_day(installation: Installation) -> None:
-    clock = SetClock()
-    process = installation.process(clock)
-    for table in FORMER_TABLES:
-        run(process.stores, f"CREATE TABLE {table} (ahead BIGINT)")
-    for name in FORMER_SETS:
+def test_what_1_0_0_knew_of_names_and_numbers_goes_and_its_sets_are_no_later_ones(
+    installation: Installation,
+) -> None:
+    process = installation.process()
+    for table in PERSONAL[:-1]:
+        run(process.views, f"CREATE TABLE {table} (part TEXT)")
+    run(process.stores, f"CREATE TABLE {PERSONAL[-1]} (part TEXT)")
+    for name in SETS:
         run(process.stores, FORMER.format(name))
-    run(process.stores, "INSERT INTO simulated_clock VALUES (3600000000)")  # In microseconds.
-    run(process.vault.database, "DELETE FROM installation_notes WHERE subject = 'counters'")
-    for _ in range(2):
-        migrate(installation.process(clock))
-        assert process.counters.simulated_ahead() == AHEAD
-        run(process.stores, "DELETE FROM leases")  # As a process of the earlier release does.
+    migrate(installation.process())
     assert not newer_tables(process, table_versions(process))
-    clock.forward(days=1)
-    migrate(installation.process(clock))
-    with process.stores.reading() as connection:
-        assert not {*FORMER_TABLES} & {*inspect(connection).get_table_names()}
-    assert not {*FORMER_SETS} & table_versions(process).keys()
-    assert process.counters.simulated_ahead() == AHEAD
+    for database in (process.views, process.stores):
+        with database.reading() as connection:
+            assert not {*PERSONAL} & {*inspect(connection).get_table_names()}
 
 
 def test_positions_of_an_older_shape_cost_a_rebuild_only(process: Process) -> None:

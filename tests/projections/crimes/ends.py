@@ -6,6 +6,7 @@ from domain.accounts.wallet import Wallet
 from domain.links.link import EndKind, Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
+from domain.personal import in_clear
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import SOON, Crimes, LinkForger
 
@@ -58,7 +59,7 @@ def right_ends(forger: LinkForger) -> None:
         if ends:
             link.request_end("end", forger.cause.at + SOON, forger.cause)
             link.end([], forger.cause)
-        link.rename("Van 8", forger.cause)
+        link.rename(in_clear("Van 8"), forger.cause)
         forger.write(*link.collect_events())
     ended(forger)
 
