@@ -157,7 +157,7 @@ class Provisioning(Calling[Link]):
         cause = self._cause(link)
         esim = esim or Esim.register(self.network.name, iccid, cause)
         esim.reserve(link.id, cause)
-        link.reserve_esim(iccid, profile, cause)
+        link.record(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=profile)
         self._begin(link, cause)
         charges = _charges_of(link)
         self.committer.commit_entries(link.organization_id, charges, cause, link, esim)
@@ -364,7 +364,8 @@ class Provisioning(Calling[Link]):
                 if endpoint is None or endpoint.reference != str(link.id):
                     step = after_no_endpoint(link, asked_at)
                     return step is not Step.WAIT and self._do(step, link)
-                link.note_endpoint_found(endpoint.endpoint_id, self._cause(link))
+                known_as = {"endpoint_id": endpoint.endpoint_id}
+                link.record(Link.EndpointFound, self._cause(link), **known_as)
                 self.log.append(link)
             assert link.endpoint_id is not None
             network.remove_endpoint(link.endpoint_id, timeout_s=timeout_s)
@@ -376,7 +377,7 @@ class Provisioning(Calling[Link]):
             return False
         except ProviderError:
             return False
-        link.note_endpoint_removed(self._cause(link))
+        link.record(Link.EndpointRemoved, self._cause(link), endpoint_id=link.endpoint_id)
         self.log.append(link)
         return True
 
@@ -390,7 +391,7 @@ class Provisioning(Calling[Link]):
         except ProviderError:
             return False
         esim.release(link.id, self._cause(link))
-        link.note_esim_released(self._cause(link))
+        link.record(Link.EsimReleased, self._cause(link), iccid=link.iccid)
         self.log.append(link, esim)
         return False
 

@@ -88,7 +88,7 @@ def find_stream(
 ) -> Wanted:
     """Return what is sealed of a lookup, a job or a link; raises NotFound."""
     found = container.log.get(KINDS[kind], stream_id, f"{kind} {stream_id}")
-    owner: UUID = found.owner()["organization_id"]
+    owner = found.organization_id
     if organization_id not in {None, owner}:
         refuse(f"there is no {kind} {stream_id}")
     wanted = Wanted(owner)

@@ -7,7 +7,7 @@ decides on those is listed at `RefundReason` in `paid_price`.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 from uuid import UUID
 
 from domain.accounts.paid_price import (
@@ -71,16 +71,13 @@ class Refundable(Root):
 
     KIND: ClassVar[str]  # The type in the references of its charges and refunds.
     RefundedByHand: ClassVar[type[RefundByHand]]
+    OWN: ClassVar[tuple[str, ...]] = ("organization_id",)
 
     by_hand = cast("tuple[RefundByHand, ...]", ())  # No annotation, so that it is not a field.
 
     @abstractmethod
     def paid(self) -> Iterable[Paid]:
         """Return its charges."""
-
-    @abstractmethod
-    def owner(self) -> dict[str, Any]:
-        """Return the fields that each of its events carries, such as the organization."""
 
     def still_open(self) -> str | None:
         """Say why an automatic refund may still come; None when none can."""
@@ -106,7 +103,6 @@ class Refundable(Root):
         self.record(
             self.RefundedByHand,
             cause,
-            **self.owner(),
             transaction_id=asked.transaction_id,
             refund=Repayment(amount_micros, transaction_id),
             reference=asked.reference,

@@ -182,7 +182,7 @@ class LinkPlans:
             currency=self.rules.currency,
             deadline=deadline,
         )
-        link.open_plan_change(change.id, cause)
+        link.record(Link.ChangeOpened, cause, change_id=change.id)
         additions = change.requested.additions
         charges = [_charge_of(change, each, each.price) for each in additions if each.price]
         self.committer.commit_entries(request.organization_id, charges, cause, change, link)

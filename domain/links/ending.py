@@ -92,7 +92,7 @@ class LinkEnding:
         if self._has_ended(link, CALL_S):
             self._finish(link, cause)
         elif settled:
-            link.keep(cause)
+            link.record(Link.EndKept, cause)
             self.log.append(link)
 
     def _settling(self, intent: Link.EndRequested) -> Cause:
@@ -120,7 +120,8 @@ class LinkEnding:
             return link
         if (left_s := _left_s(until_s)) < CALL_S:  # Others have kept changing the link.
             raise LinkBusy
-        link.request_end(kind, self.clock() + timedelta(seconds=left_s), cause)
+        until = self.clock() + timedelta(seconds=left_s)
+        link.record(Link.EndRequested, cause, kind=kind, until=until)
         self.log.claim(link)
         return self._tell(link, until_s)
 
@@ -238,7 +239,7 @@ class LinkEnding:
             if newest.end_intent == intent and ended:
                 self._finish(newest, cause)
             elif newest.end_intent == intent:
-                newest.keep(cause)
+                newest.record(Link.EndKept, cause)
 
         closed = self.log.update(link, close)
         if ended and closed.ended is None:  # Another process has given the intent up.

@@ -272,7 +272,7 @@ class LinkReadings:
         if link.lpa is None and link.ended is None:  # It may have ended meanwhile.
             owner, clear = link.organization_id, code.as_text().encode()
             sealed = self.vault.seal(owner, month_of(cause.at), link.id, clear)
-            link.store_lpa(sealed, cause)
+            link.record(Link.LpaStored, cause, lpa=sealed)
             self.log.append(link)
 
 

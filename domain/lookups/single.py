@@ -296,9 +296,10 @@ class SingleLookup:
         if request.price_micros:
             transaction_id = derive_id("transaction", stream_id)
             price = PaidPrice(request.price_micros, request.currency, transaction_id)
-        return NumberLookup.give(
-            stream_id,
+        return NumberLookup.begin(
+            NumberLookup.Answered,
             cause,
+            stream_id,
             organization_id=organization_id,
             source=answer.source,
             as_of=answer.as_of,

@@ -53,7 +53,7 @@ def new_link(plan: BoughtPlan | None = None, now: Cause | None = None) -> Link:
 
 
 def reserved(link: Link) -> None:
-    link.reserve_esim(ICCID, PROFILE, cause(1))
+    link.record(Link.EsimReserved, cause(1), iccid=ICCID, sponsor_profile=PROFILE)
 
 
 def begun(until: datetime = DEADLINE) -> LinkStep:
@@ -84,20 +84,20 @@ def failed(settled_at: datetime | None = None) -> LinkStep:
 
 
 def endpoint_removed(link: Link) -> None:
-    link.note_endpoint_found(ENDPOINT_ID, cause(5))
-    link.note_endpoint_removed(cause(5))
+    link.record(Link.EndpointFound, cause(5), endpoint_id=ENDPOINT_ID)
+    link.record(Link.EndpointRemoved, cause(5), endpoint_id=link.endpoint_id)
 
 
 def esim_released(link: Link) -> None:
-    link.note_esim_released(cause(6))
+    link.record(Link.EsimReleased, cause(6), iccid=link.iccid)
 
 
 def change_opened(change_id: UUID = CHANGE) -> LinkStep:
-    return lambda link: link.open_plan_change(change_id, cause(7))
+    return lambda link: link.record(Link.ChangeOpened, cause(7), change_id=change_id)
 
 
 def change_closed(link: Link) -> None:
-    link.close_plan_change(cause(9))
+    link.record(Link.ChangeClosed, cause(9), change_id=link.open_change)
 
 
 def plan_added(activation_id: UUID, plan: BoughtPlan, minute: int = 8) -> LinkStep:
@@ -157,11 +157,13 @@ def started(until: datetime = DEADLINE) -> ChangeStep:
 
 
 def removal_done(change: PlanChange) -> None:
-    change.note_removed(cause(2))
+    change.record(PlanChange.PlanRemovalDone, cause(2), index=change.done)
 
 
 def addition_done(change: PlanChange) -> None:
-    change.note_added("addon-2", cause(2), adopted=False)
+    change.record(
+        PlanChange.PlanAdditionDone, cause(2), index=change.done, addon_id="addon-2", adopted=False
+    )
 
 
 def change_failed(settled_at: datetime | None = None) -> ChangeStep:
@@ -169,4 +171,4 @@ def change_failed(settled_at: datetime | None = None) -> ChangeStep:
 
 
 def finished(change: PlanChange) -> None:
-    change.finish(cause(4))
+    change.record(PlanChange.Finished, cause(4))

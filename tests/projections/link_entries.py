@@ -77,10 +77,12 @@ def do_step(change: PlanChange, link: Link, addon_id: str, cause: Cause) -> None
     """Do the present step of a change, on itself and on its link."""
     step = change.next
     if isinstance(step, Removal):
-        change.note_removed(cause)
+        change.record(PlanChange.PlanRemovalDone, cause, index=change.done)
         link.remove_plan(step.activation_id, cause)
     else:
-        change.note_added(addon_id, cause, adopted=False)
+        change.record(
+            PlanChange.PlanAdditionDone, cause, index=change.done, addon_id=addon_id, adopted=False
+        )
         link.add_plan(step.activation_id, step.plan, Addon(addon_id), cause)
 
 

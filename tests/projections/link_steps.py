@@ -71,7 +71,7 @@ class LinkSteps:
         esim = self.process.log.find(Esim, esim_id("simulated", self.iccid))
         esim = esim or Esim.register("simulated", self.iccid, cause)
         esim.reserve(link.id, cause)
-        link.reserve_esim(self.iccid, PROFILE, cause)
+        link.record(Link.EsimReserved, cause, iccid=self.iccid, sponsor_profile=PROFILE)
         price, metadata = link.requested.price, metadata_of(self.id, self.plan)
         charges = [charge_of("activation", self.id, price, metadata)] if price else []
         self._book(charges, link, esim)
@@ -112,12 +112,18 @@ class LinkSteps:
         return self
 
     def remove_endpoint(self) -> "LinkSteps":
-        self._do(lambda link, cause: link.note_endpoint_found("endpoint-late", cause))
-        return self._do(lambda link, cause: link.note_endpoint_removed(cause))
+        self._do(
+            lambda link, cause: link.record(Link.EndpointFound, cause, endpoint_id="endpoint-late")
+        )
+        return self._do(
+            lambda link, cause: link.record(
+                Link.EndpointRemoved, cause, endpoint_id=link.endpoint_id
+            )
+        )
 
     def release(self) -> "LinkSteps":
         link, esim = self.link, self.process.log.get(Esim, esim_id("simulated", self.iccid))
-        link.note_esim_released(self.process.cause())
+        link.record(Link.EsimReleased, self.process.cause(), iccid=link.iccid)
         esim.release(self.id, self.process.cause())
         self.process.log.append(link, esim)
         return self
@@ -142,11 +148,15 @@ class LinkSteps:
         return self._do(lambda link, cause: link.rename(in_clear(name), cause))
 
     def intend_end(self, kind: EndKind) -> "LinkSteps":
-        return self._do(lambda link, cause: link.request_end(kind, cause.at + SOON, cause))
+        return self._do(
+            lambda link, cause: link.record(
+                Link.EndRequested, cause, kind=kind, until=cause.at + SOON
+            )
+        )
 
     def keep(self) -> "LinkSteps":
         """Give its end up."""
-        return self._do(lambda link, cause: link.keep(cause))
+        return self._do(lambda link, cause: link.record(Link.EndKept, cause))
 
     def finish(self) -> "LinkSteps":
         """End it, with what is left of its charges if that was intended."""
@@ -173,7 +183,7 @@ class LinkSteps:
         return self._do(step)
 
     def store_lpa(self, lpa: Sealed = LPA) -> "LinkSteps":
-        return self._do(lambda link, cause: link.store_lpa(lpa, cause))
+        return self._do(lambda link, cause: link.record(Link.LpaStored, cause, lpa=lpa))
 
     def change(self, remove: Sequence[UUID] = (), add: Sequence[BoughtPlan] = ()) -> "ChangeSteps":
         return ChangeSteps(self, remove, add)
@@ -197,7 +207,7 @@ class ChangeSteps:
         self.life, self.process, link = life, life.process, life.link
         change = asked_change(link, remove, add, self.process.cause())
         self.id = change.id
-        link.open_plan_change(change.id, self.process.cause())
+        link.record(Link.ChangeOpened, self.process.cause(), change_id=change.id)
         charges = [
             charge_of("topup", change.id, each.price, metadata_of(life.id, each.plan))
             for each in change.requested.additions
@@ -223,8 +233,8 @@ class ChangeSteps:
         link, cause = self.life.link, self.process.cause()
         do_step(change, link, f"addon-{uuid4()}", cause)
         if change.failure is not None or change.next is None:
-            change.finish(cause)
-            link.close_plan_change(cause)
+            change.record(PlanChange.Finished, cause)
+            link.record(Link.ChangeClosed, cause, change_id=link.open_change)
         self.process.log.append(change, link)
         return self
 
@@ -249,8 +259,8 @@ class ChangeSteps:
 
     def finish(self) -> "ChangeSteps":
         change, link, cause = self.change, self.life.link, self.process.cause()
-        change.finish(cause)
-        link.close_plan_change(cause)
+        change.record(PlanChange.Finished, cause)
+        link.record(Link.ChangeClosed, cause, change_id=link.open_change)
         self.process.log.append(change, link)
         return self
 

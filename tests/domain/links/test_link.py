@@ -109,7 +109,7 @@ ALLOWED: dict[str, tuple[LinkStep, set[str]]] = {
     "fail": (failed(), {"requested", "reserved", "begun"}),
     "remove the endpoint": (endpoint_removed, {"failed"}),
     "release the eSIM": (esim_released, {"failed", "removed"}),
-    "store the code": (lambda link: link.store_lpa(LPA, cause(9)), {"active"}),
+    "store the code": (lambda link: link.record(Link.LpaStored, cause(9), lpa=LPA), {"active"}),
     "open a change": (change_opened(), {"active"}),
     "ask for a status": (status_requested("suspended"), {"active"}),
     "note what is seen": (seen("suspended"), {"active"}),

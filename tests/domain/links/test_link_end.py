@@ -32,7 +32,7 @@ def a_link(*steps: LinkStep, price: str = "4.00") -> Story[Link]:
 
 
 def end_requested(kind: EndKind) -> LinkStep:
-    return lambda link: link.request_end(kind, DEADLINE, cause(10))
+    return lambda link: link.record(Link.EndRequested, cause(10), kind=kind, until=DEADLINE)
 
 
 def ended(link: Link) -> None:
