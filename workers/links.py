@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Committer
-from domain.accounts.wallet import Charge, Reference
+from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause, lies_ahead
 from domain.errors import (
@@ -32,7 +32,7 @@ from domain.links.bought_plan import match_addons
 from domain.links.create import ProvisioningRules
 from domain.links.ending import LinkEnding
 from domain.links.esim import Esim, esim_id
-from domain.links.failing import link_metadata, refusal_of
+from domain.links.failing import purchase, refusal_of
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder, claim, is_claimed, search_span
 from domain.links.network import (
@@ -443,16 +443,6 @@ class Provisioning(Calling[Link]):
 
 
 def _charges_of(link: Link) -> list[Charge]:
-    price = link.requested.price
-    if price is None:
-        return []
-    charge = Charge(
-        transaction_id=price.transaction_id,
-        kind="activation",
-        amount_micros=price.amount_micros,
-        currency=price.currency,
-        reference=Reference("link", str(link.id)),
-        description=f"Activation: {link.requested.plan.name}",
-        metadata=link_metadata(link),
-    )
-    return [charge]
+    price, plan = link.requested.price, link.requested.plan
+    metadata = purchase(link.id, plan)
+    return [link.debit(price, f"Activation: {plan.name}", metadata)] if price else []

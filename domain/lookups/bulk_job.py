@@ -20,7 +20,7 @@ from domain.accounts.paid_price import (
     reasons_of,
 )
 from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
-from domain.accounts.wallet import Reference, Refund
+from domain.accounts.wallet import Refund
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
@@ -321,18 +321,8 @@ def refunds_of(
     if refund is None:
         return []
     assert job.created.price is not None
-    return [
-        Refund(
-            transaction_id=refund.transaction_id,
-            charge_id=job.created.price.transaction_id,
-            amount_micros=refund.amount_micros,
-            currency=job.created.price.currency,
-            reference=Reference("job", str(job.id)),
-            description=DESCRIPTIONS[reason],
-            reason=reason,
-            metadata={"count": count},
-        )
-    ]
+    facts = (reason, DESCRIPTIONS[reason], {"count": count})
+    return [job.credit(job.created.price, refund, *facts)]
 
 
 def slice_count(created: BulkJob.Created) -> int:

@@ -11,7 +11,7 @@ import msgspec
 
 from domain.accounts.committer import Command, Committer, Outcome, expire, fail
 from domain.accounts.paid_price import PaidPrice
-from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
+from domain.accounts.wallet import Charge, Wallet, wallet_id
 from domain.at_once import NeedsThread, resting
 from domain.cause import Cause, Clock
 from domain.errors import (
@@ -312,14 +312,4 @@ class SingleLookup:
 
 def _charges_of(lookup: NumberLookup) -> list[Charge]:
     price = lookup.answer.price
-    if price is None:
-        return []
-    charge = Charge(
-        transaction_id=price.transaction_id,
-        kind="lookup",
-        amount_micros=price.amount_micros,
-        currency=price.currency,
-        reference=Reference("lookup", str(lookup.id)),
-        description="Number lookup",
-    )
-    return [charge]
+    return [lookup.debit(price, "Number lookup", {})] if price is not None else []
