@@ -237,6 +237,7 @@ class Settings:
     )
     host: str = _setting("the address that serve and web listen on", "127.0.0.1")
     port: int = _whole("the port that serve and web listen on", 8080, 0, 65_535)
+    share_port: bool = _switch("whether several `web` share PORT")
     public_url: str = _setting("how clients reach this service", "", _url)
     auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
@@ -383,7 +384,6 @@ class Settings:
     log_format: Literal["text", "json"] = _setting(
         "how log lines look", "text", _one_of("text", "json")
     )
-    web_workers: int = _whole("how many processes of `web` answer", 1, 1, 64)
     metrics_port: int = _whole("the port of /metrics, 0 for none", 0, 0, 65_535)
     otel_exporter_otlp_endpoint: str = _setting(
         "where spans go, the URL of a collector (OTLP over HTTP); empty: nothing is traced",

@@ -1,6 +1,5 @@
 """Dramatiq actors: thin shells that turn a message into a call of a service."""
 
-import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import UUID
@@ -13,19 +12,6 @@ from workers.lookup_turns import LookupTurns
 from workers.routes import Queue
 from workers.saga import SagaWork
 from workers.webhooks import WebhookWork
-
-# The sweep repeats unfinished work, so the broker itself tries only once more, and soon.
-RETRIES_MAX = 1
-RETRY_MS = 500
-
-logger = logging.getLogger(__name__)
-
-
-RETRIES: dict[str, Any] = {
-    "max_retries": RETRIES_MAX,
-    "min_backoff": RETRY_MS,
-    "max_backoff": RETRY_MS,
-}
 
 
 class Services(Protocol):
@@ -54,7 +40,7 @@ def register(broker: Broker, services: Services) -> None:
             if not services.is_resting():
                 work(*arguments)
 
-        actor = dramatiq.actor(actor_name=name, broker=broker, queue_name=queue, **RETRIES)
+        actor = dramatiq.actor(actor_name=name, broker=broker, queue_name=queue)
         actor(run)
 
     def slices(job_id: str, index: int) -> None:

@@ -36,8 +36,8 @@ LEASE = timedelta(seconds=3)
 SETTLED = timedelta(seconds=0.3)
 # The same if it had ended before it was taken: then the read model is far behind, or has stopped.
 STALE = timedelta(seconds=5)
-# The pause after each failed start of a slice. Short trouble is over when the broker tries again,
-# at least a quarter of a second later; longer trouble has minutes before the last start. A provider
+# The pause after each failed start of a slice. Short trouble is over at the next beat, within a
+# second; longer trouble has minutes before the last start. A provider
 # that says "not now" holds back for five minutes at most, less than all rests together.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
 LEFT_MAX = 1_000  # New slices that this process remembers; the sweep finds the others.

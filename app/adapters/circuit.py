@@ -10,7 +10,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
-from app.adapters.remote.reply import Busy, OddRecord
+from app.adapters.remote.exchange import Busy, OddRecord
 from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import (

@@ -7,7 +7,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from app.adapters.remote.request import Origin, Request
+from app.adapters.remote.exchange import Origin, Request
 from workers.checkpoints import NotAccepted, Sink
 
 ANSWER_S = 10.0  # For the name, the connection, for what is sent, and for the answer.

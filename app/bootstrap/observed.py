@@ -12,9 +12,9 @@ from sqlalchemy import func, select, text
 from app.adapters.circuit import GuardedNetwork
 from app.watch.gauges import (
     AUDITING,
+    DECIDING,
     PROVIDER_GAUGES,
     WITH_BROKER,
-    WORKING,
     Asker,
     ProcessName,
     Values,
@@ -66,7 +66,7 @@ class Observed:
         if role in AUDITING:
             parts |= {"audit": self.audit, "database": self.database_load}
             parts |= {"readings": self.readings, "webhooks": self.webhooks}
-        if role in WORKING:
+        if role in DECIDING:
             parts["provider"] = self.providers_up
         return [Asker(name, ask) for name, ask in parts.items()]
 

@@ -67,15 +67,15 @@ def _add(name: str, *more: str) -> None:
         if container.settings.has_own_broker and name != "projector":
             raise WrongSetting(ALONE)
         container.role = name
-        configure_logging(container.settings.log_format)
+        tracing.begin(container.settings, name)
         if name == "web":
-            from app.processes import web  # noqa: PLC0415  # Only this process loads Flask.
+            from app.processes import serve  # noqa: PLC0415  # Only this process loads Flask.
 
-            web.run(container)
+            serve.serve_alone(container)
         else:
             from app.processes import background  # noqa: PLC0415  # As above.
 
-            tracing.begin(container.settings, name)
+            configure_logging(container.settings.log_format)
             background.run(container, name)  # type: ignore[arg-type]  # From the calls below.
 
     text = "\n\n".join((COMMANDS[name], *more, WAITS))
@@ -83,7 +83,7 @@ def _add(name: str, *more: str) -> None:
     subject.add_command(process)
 
 
-_add("web")
+_add("web", "Of several on one PORT each has SHARE_PORT=true and its own METRICS_PORT.")
 _add("worker", "Run any number.")
 _add("dispatcher", STAND_BY)
 _add("projector", STAND_BY)

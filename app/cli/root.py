@@ -31,7 +31,7 @@ SUBJECTS: Mapping[str, Mapping[str, str]] = {
     },
     "processes": {
         "migrate": "Create or upgrade every table.",
-        "web": "Serve HTTP in WEB_WORKERS processes.",
+        "web": "Serve HTTP.",
         "worker": "Run lookups, provisioning and billing from the queues.",
         "dispatcher": "Follow the log and fill the queues.",
         "projector": "Follow the log and keep the read models up.",

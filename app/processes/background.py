@@ -3,7 +3,6 @@
 import logging
 
 from prometheus_client import Gauge
-from prometheus_client.registry import Collector
 
 from app.bootstrap.container import Container
 from app.processes.doctor import announce
@@ -38,13 +37,11 @@ def run(container: Container, role: Role) -> None:
         lives.stop()
 
 
-def listen(
-    lives: Lives, role: ProcessName, counted: Collector | None = None, **others: Need
-) -> MetricsServer | None:
+def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | None:
     """Answer probes and metrics on METRICS_PORT, if it is set.
 
-    `counted` replaces the process's own counters. `/readyz` checks `others` besides the database,
-    the clock and the broker. Raises WrongSetting when the port is taken.
+    `/readyz` checks `others` besides the database, the clock and the broker. Raises WrongSetting
+    when the port is taken.
     """
     container, settings = lives.now, lives.now.settings
     if not settings.metrics_port:
@@ -56,7 +53,7 @@ def listen(
     }
     if role in WITH_BROKER:
         needs["broker"] = lambda: missing_broker(lives.now)
-    registry = container.metrics.registry(role, counted)
+    registry = container.metrics.registry(role)
     about = "How far the clock of the database is ahead of that of this machine."
     offset = Gauge(f"{PREFIX}{CLOCK_OFFSET}", about, registry=registry)
     offset.set_function(lambda: lives.now.clock_check.off_s)

@@ -132,11 +132,10 @@ def _pace(container: Container, whole: int) -> Pace | None:
 
 
 def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int | None) -> Use:
-    seen = _disk_of(container) if disk_bytes is None else (whole, disk_bytes)
-    if seen is None:
+    used, of = _disk_of(container, whole) if disk_bytes is None else (whole, disk_bytes)
+    if of is None:
         told = "the disk of the database cannot be seen from here: add --disk GB"
-        return Use("disk", whole, None, "bytes", told=told)
-    used, of = seen
+        return Use("disk", used, of, "bytes", told=told)
     if used >= of:
         return Use("disk", used, of, "bytes", container.clock(), "is full")
     if pace is None or not pace.bytes_a_day:
@@ -146,26 +145,17 @@ def _disk(container: Container, whole: int, pace: Pace | None, disk_bytes: int |
     return Use("disk", used, of, "bytes", container.clock() + left, told)
 
 
-def _disk_of(container: Container) -> tuple[int, int] | None:
-    """Return how much of the database's disk is used, of what we may use, if it is here."""
-    settings = container.settings
-    own = settings.database_path.absolute().parent if settings.is_on_files else None
-    with suppress(OSError):
-        if place := own or _data_directory(container):
+def _disk_of(container: Container, whole: int) -> tuple[int, int | None]:
+    """Return how much of the database's disk is used, of what we may use, if both can be seen."""
+    with suppress(OSError, DBAPIError):
+        place, address = container.settings.database_path.absolute().parent, None
+        if not container.settings.is_on_files:
+            with container.views.reading() as connection:
+                place, address = connection.execute(text(DATA)).one()
+        if address is None or ip_address(address).is_loopback:  # Then it is on this machine.
             disk = shutil.disk_usage(place)
             return disk.used, disk.used + disk.free
-    return None
-
-
-def _data_directory(container: Container) -> Path | None:
-    """Return where a server on this machine keeps its data, if we may know."""
-    try:
-        with container.views.reading() as connection:
-            directory, address = connection.execute(text(DATA)).one()
-    except DBAPIError:
-        return None
-    is_here = address is None or ip_address(address).is_loopback
-    return Path(directory) if is_here else None
+    return whole, None
 
 
 def _connections(container: Container) -> Iterator[Use]:

@@ -7,8 +7,11 @@ from app.settings import WrongSetting
 BACKLOG = 1024
 
 
-def bind(host: str, port: int) -> list[socket.socket]:
-    """Return sockets for every address of a host; they do not listen yet."""
+def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
+    """Return sockets for every address of a host; they do not listen yet.
+
+    Of processes that all bind a port as `shared`, the kernel gives each connection to one.
+    """
     opened: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(
@@ -16,7 +19,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
         )
         addresses = list(dict.fromkeys((family, address) for family, *_, address in found))
         for family, address in addresses:
-            opened.append(_bound(family, address, alone=len(addresses) == 1))
+            opened.append(_bound(family, address, alone=len(addresses) == 1, shared=shared))
     except (OSError, ValueError) as error:
         for each in opened:
             each.close()
@@ -33,10 +36,11 @@ def listen(bound: list[socket.socket], host: str, port: int) -> None:
         raise _wrong(host, port, error) from error
 
 
-def _bound(family: int, address: tuple[object, ...], *, alone: bool) -> socket.socket:
+def _bound(family: int, address: tuple[object, ...], *, alone: bool, shared: bool) -> socket.socket:
     made = socket.socket(family)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
         if family == socket.AF_INET6 and not alone:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         made.bind(address)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy import text
@@ -55,13 +56,12 @@ def migrate(
                 ensure(own)
             if container.notes.newest("counters") is None:  # The first `migrate` of this release.
                 container.notes.add("counters", "", container.clock())
+            _delete_former_queues(container, warn)
             _look_for_losses(container, warn)
-            built = _build_models(container, progress)
+            built = _build_models(container, progress, warn)
             erase_again(container)
             with container.views.writing() as connection:
                 define(connection, VIEWS[connection.dialect.name])
-            if fault := slow_search(container):
-                warn(fault)
     except NewerSchema as error:
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error
@@ -84,6 +84,13 @@ def slow_search(container: Container) -> str | None:
         "a search for links reads all links of an organization: create the extensions "
         f"{' and '.join(EXTENSIONS)}, then: python -m app migrate"
     )
+
+
+def _delete_former_queues(container: Container, warn: Callable[[str], object]) -> None:
+    """Delete the queues that were beside ours; a broker that is away is asked next time."""
+    with suppress(ConnectionError):
+        for name, count in container.broker.delete_former_queues().items():
+            warn(f"the queue {name} of an earlier release holds {count} messages: delete it")
 
 
 def _look_for_losses(container: Container, warn: Callable[[str], object]) -> None:
@@ -146,7 +153,9 @@ def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
     return [name for name, version in found.items() if version > known.get(name, 0)]
 
 
-def _build_models(container: Container, progress: Progress) -> list[str]:
+def _build_models(
+    container: Container, progress: Progress, warn: Callable[[str], object]
+) -> list[str]:
     drop_orphans(container.views)
     models = models_to_rebuild(
         container.log, container.views, container.positions, container.models
@@ -159,6 +168,8 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
     if slow_search(container):  # The extensions may have come later than the table.
         with container.views.writing() as connection:
             container.links.index_of_texts.create(connection)
+        if fault := slow_search(container):
+            warn(fault)
     container.projector.catch_up()
     return [model.name for model in models]
 

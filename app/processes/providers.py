@@ -3,13 +3,11 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from math import nan
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -39,14 +37,6 @@ class Trial(msgspec.Struct):
     ok: bool
 
 
-class Configured(NamedTuple):
-    """A provider that the settings name, and a call that raises while it is down."""
-
-    kind: Literal["lookups", "network"]
-    provider: LookupProvider | EsimNetwork
-    probe: Callable[[], None]
-
-
 @dataclass(frozen=True, slots=True)
 class Checked:
     """One provider; `balance` is None if the provider tells none, `problem` if all is well."""
@@ -67,14 +57,14 @@ def check(
 ) -> list[Checked]:
     """Ask each configured provider, or only `name`; this changes nothing and costs nothing."""
     container.hold.refuse()
-    asked = [each for each in _configured(container) if name in {None, each.provider.name}]
+    asked = [each for each in _configured(container) if name in {None, each.name}]
     return [_check(container, each, transcripts) for each in asked]
 
 
 def note_balances(container: Container) -> None:
     """Show each balance in the metrics; NaN if it cannot be read, so that no alert fires."""
     metrics = container.metrics
-    for provider in (each.provider for each in _configured(container) if each.provider.remote):
+    for provider in (each for each in _configured(container) if each.remote):
         try:
             told = provider.balance(timeout_s=ANSWER_S)
         except Exception as error:  # noqa: BLE001  # The other providers are still asked.
@@ -96,19 +86,18 @@ def supplied_by(network: EsimNetwork) -> Sequence[Supplied]:
     return supplied
 
 
-def _configured(container: Container) -> Iterator[Configured]:
-    for lookup in container.lookups:
-        yield Configured("lookups", lookup, lookup.probe)
-    for name in container.networks.names:
-        network = container.networks.of(name)
-        yield Configured("network", network, partial(network.probe, timeout_s=ANSWER_S))
+def _configured(container: Container) -> list[LookupProvider | EsimNetwork]:
+    return [*container.lookups, *map(container.networks.of, container.networks.names)]
 
 
-def _check(container: Container, asked: Configured, transcripts: Path) -> Checked:
-    provider, name = asked.provider, asked.provider.name
+def _check(
+    container: Container, provider: LookupProvider | EsimNetwork, transcripts: Path
+) -> Checked:
+    name, is_lookup = provider.name, provider in container.lookups
+    probe: Callable[..., None] = provider.probe
     began_s, problem, balance = time.monotonic(), None, None
     try:
-        asked.probe()
+        probe(**({} if is_lookup else {"timeout_s": ANSWER_S}))
     except Exception as error:  # noqa: BLE001  # A broken provider must not hide the others.
         problem = problem_of(error)
     latency_ms = round((time.monotonic() - began_s) * 1000, 1)
@@ -119,11 +108,11 @@ def _check(container: Container, asked: Configured, transcripts: Path) -> Checke
             problem = f"its balance: {problem_of(error)}"
     tried, unreadable = trials(name, transcripts) if provider.remote else ("in this process", None)
     drained = name in container.drains.look()
-    gauge = "lookup_provider_up" if asked.kind == "lookups" else "network_provider_up"
+    gauge = "lookup_provider_up" if is_lookup else "network_provider_up"
     is_closed = container.observed.providers_up()[gauge][name]
     return Checked(
         provider=name,
-        kind=asked.kind,
+        kind="lookups" if is_lookup else "network",
         up=problem is None,
         latency_ms=latency_ms,
         balance=balance,

@@ -1,20 +1,28 @@
-"""Serves everything in one process: HTTP and the threads of the runtime."""
+"""HTTP in this process: `serve` does all the other work too, `web` only answers."""
 
 import logging
+import socket
 from collections.abc import Callable
 from functools import partial
+from threading import Event, Thread
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
 from app.http.application import Bridge, create_server
+from app.http.edge.request import current_request_id
 from app.processes import background
+from app.processes.doctor import announce
 from app.processes.listening import bind, listen
-from app.processes.lives import Lives
+from app.processes.lives import Begin, Lives
+from app.processes.memory import settle_memory
 from app.processes.readiness import wait_until_ready
 from app.processes.runtime import ROLES, runs
 from app.processes.stopping import ALIVE, READY, call_after, notify, stop_on_signals
+from app.watch.logging import configure_logging
+from workers.schedule import keep_time
 
 FINISH_S = 18.0  # Long enough for the creation of a link; the whole end takes at most 30 s.
+FINISH_ALONE_S = 24.0  # Of `web`, where no other work ends after the requests.
 
 logger = logging.getLogger(__name__)
 
@@ -29,22 +37,76 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     if not wait_until_ready(container, stop):  # For a right clock; the tables are there.
         return
     ensure_keys(container)
-    for line in note_keys(container):
-        logger.warning(line)
     settings, lives = container.settings, Lives(container)
     listeners = bind(settings.host, settings.port)
-    listen(listeners, settings.host, settings.port)
+    listen(listeners, settings.host, settings.port)  # First, or a second one would begin to work.
     background.listen(lives, "serve", keys=partial(missing_keys, container))
+    _answer(lives, listeners, stop, runs(ROLES), on_listening)
+
+
+def serve_alone(container: Container) -> None:
+    """Answer requests until SIGTERM or SIGINT, as `web`, of which several may run."""
+    configure_logging(container.settings.log_format, current_request_id)
+    container.check_settings()  # Before it waits for its servers.
+    ensure_keys(container)  # First, because `/readyz` asks for the keys.
+    stop, serving = stop_on_signals(), Event()
+    settings, lives = container.settings, Lives(container)
+
+    def missing() -> str | None:
+        return None if serving.is_set() and not stop.is_set() else "HTTP is not served"
+
+    background.listen(lives, "web", http=missing, keys=partial(missing_keys, container))
+    listeners = bind(settings.host, settings.port, shared=settings.share_port)
+    announce(container)
+    notify(READY)
+    if wait_until_ready(container, stop):
+        container.hold.look()
+        _answer(lives, listeners, stop, _run_beside, serving.set)
+
+
+def _answer(
+    lives: Lives,
+    listeners: list[socket.socket],
+    stop: Event,
+    work: Begin,
+    on_listening: Callable[[], object],
+) -> None:
+    """Answer requests until told to end, with this work beside."""
+    container, settings = lives.now, lives.now.settings
+    many = container.role == "web"  # Other processes may answer too.
+    finish_s = FINISH_ALONE_S if many else FINISH_S
+    for line in note_keys(container):
+        logger.warning(line)
     try:
         container.complete()
-        bridge = Bridge(container, many=False)
-        server = create_server(bridge, listeners, many=False, finish_s=FINISH_S)
+        bridge = Bridge(container, many=many)
+        server = create_server(bridge, listeners, many=many, finish_s=finish_s)
         server.on_tick = partial(notify, ALIVE)
         call_after(stop, server.stop)
-        lives.start(bridge.begin, runs(ROLES))
+        lives.start(work, bridge.begin)
+        settle_memory()
+        # Only now, because who shares the port with another process would get requests.
+        listen(listeners, settings.host, settings.port)
         logger.info("serving %s", settings.public)
         on_listening()
         server.run()
     finally:
         logger.info("stopping")
         lives.stop()
+
+
+def _run_beside(container: Container) -> Callable[[], None]:
+    """Start the threads that a container needs to answer requests alone."""
+    stop = Event()
+    container.clock_check.check()
+    runs = {
+        "time": lambda: container.clock_check.keep(stop),
+        "drains": lambda: container.drains.keep(stop),
+        "hold": lambda: keep_time(stop, container.hold.look),
+        "prices": lambda: keep_time(stop, container.prices.look),
+        "warm": container.warm,
+    }
+    for name, run in runs.items():
+        Thread(target=run, name=name, daemon=True).start()
+    container.waker.start()
+    return stop.set

@@ -22,7 +22,6 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
 )
-from prometheus_client.registry import Collector
 
 from app.watch.gauges import (
     ANSWERING,
@@ -83,10 +82,8 @@ def _counter(told: str, labels: str = "", begun: Iterable[str] = ()) -> Make:
     return make
 
 
-def gauge(told: str, labels: str = "") -> Make:
-    """Declare a gauge, which is added up over several processes."""
-    more: Any = {"registry": None, "multiprocess_mode": "livesum"}
-    return lambda name: Gauge(name, told, labels.split(), **more)
+def _gauge(told: str, labels: str = "") -> Make:
+    return lambda name: Gauge(name, told, labels.split(), registry=None)
 
 
 def _seconds(told: str, label: str, buckets: Sequence[float] = Histogram.DEFAULT_BUCKETS) -> Make:
@@ -101,12 +98,12 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
     ANSWERING: {
         "http_requests": _counter("Requests answered.", "method route status"),
         "http_request_duration_seconds": _seconds("Time to answer.", "route"),
-        "http_waiting_places_in_use": gauge("Requests that wait for the network."),
-        "http_waiting_places": gauge(
+        "http_waiting_places_in_use": _gauge("Requests that wait for the network."),
+        "http_waiting_places": _gauge(
             "How many requests may wait for the network; beyond it they get 503."
         ),
-        "http_connections": gauge("Open connections."),
-        "http_downloads_in_progress": gauge("Tables that are being sent while they are read."),
+        "http_connections": _gauge("Open connections."),
+        "http_downloads_in_progress": _gauge("Tables that are being sent while they are read."),
     },
     DECIDING: {
         "lookups": _counter("Numbers looked up, by where the answer came from.", "source", SOURCES),
@@ -138,7 +135,7 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
     WORKING: {
         "messages_worked": _counter("Messages worked on.", "actor outcome"),
         "messages_given_up": _counter(
-            "Messages that failed twice, or that no actor of this release can read.",
+            "Messages that no actor of this release can read.",
             "queue",
             QUEUES,
         ),
@@ -150,10 +147,10 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
         ),
     },
     WITH_STANDBY: {
-        "role_active": gauge("1 in the copy that is active, 0 in a standby.", "role"),
+        "role_active": _gauge("1 in the copy that is active, 0 in a standby.", "role"),
     },
     AUDITING: {
-        "provider_balance": gauge("What we have left at a provider, in its currency.", "provider"),
+        "provider_balance": _gauge("What we have left at a provider, in its currency.", "provider"),
     },
 }
 
@@ -282,12 +279,11 @@ class Metrics:
         report: Callable[[bool], None] = self.made["role_active"].labels(role).set
         return report
 
-    def registry(self, role: ProcessName, counted: Collector | None = None) -> CollectorRegistry:
-        """Return what a process shows; `counted` replaces its own counters."""
+    def registry(self, role: ProcessName) -> CollectorRegistry:
+        """Return what a process shows."""
         registry = CollectorRegistry()
-        names = [name for roles, its in METRICS.items() if role in roles for name in its]
-        for each in [counted] if counted is not None else [self.made[name] for name in names]:
-            registry.register(each)
+        for name in (name for roles, its in METRICS.items() if role in roles for name in its):
+            registry.register(self.made[name])
         registry.register(ScrapedGauges(self._askers(role)))
         told = "Always 1; `release` is a digest of the code."
         code = Gauge(f"{PREFIX}build_info", told, ["release", "python"], registry=registry)

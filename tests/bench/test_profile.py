@@ -6,7 +6,6 @@ BENCH = 'process 9:"python -m tests.bench hot_wallet"'
 WORKER = f'{BENCH};process 7:"python -m app worker"'
 WEB = f'{BENCH};process 8:"python -m app web"'
 BARE = f'{BENCH};process 5:"python -m tests.bench.peers.plain_charges"'
-SPAWNED = f'{WEB};process 6:"python -c from multiprocessing import spawn; spawn()"'
 STACKS = [
     f"{WORKER};run ({HERE}workers/lookups.py:3);look_up ({HERE}app/providers/a.py:9) 60",
     f"{WORKER};run ({HERE}workers/lookups.py:3);dumps (json/__init__.py:9) 30",
@@ -14,7 +13,7 @@ STACKS = [
     f"{BENCH};serve ({HERE}tests/bench/peers/bare.py:1);get ({HERE}app/c.py:1) 500",
     f"{BARE};run (threading.py:1);call ({HERE}app/http/edge/request_threads.py:1) 500",
     f"{WEB};idle (threading.py:1) 500",
-    f"{SPAWNED};view ({HERE}app/http/d.py:1) 1",
+    f"{WEB};view ({HERE}app/http/d.py:1) 1",
     f"{WEB};run ({HERE}app/e.py:1);_find_and_load (<frozen>:1);_ ({HERE}app/f.py:1) 500",
 ]
 

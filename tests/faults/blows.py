@@ -1,13 +1,10 @@
 """Faults of processes and servers that come from outside, each with its repair."""
 
-import os
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tests.faults.programme import Programme
 from tests.faults.system import System, until
-from tests.servers.guard import is_running
 
 SERVER_S_MAX = 60.0
 QUIET_S_MAX = 30.0
@@ -15,23 +12,8 @@ FULL_S_MAX = 30.0
 LOST_MESSAGES = 4
 
 
-def kill_web(system: System) -> None:
-    """Kill the process that made the workers, and wait until they have seen it and ended."""
-    [web] = system.of("web")
-    until(lambda: bool(web.children()), SERVER_S_MAX, "workers of web")
-    workers = web.children()
-    web.kill()
-    until(lambda: not any(map(is_running, workers)), SERVER_S_MAX, "the end of the workers of web")
-
-
-def kill_web_worker(system: System) -> None:
-    [web] = system.of("web")
-    until(lambda: bool(web.children()), SERVER_S_MAX, "workers of web")
-    os.kill(web.children()[0], signal.SIGKILL)
-
-
-def kill_worker(system: System) -> None:
-    system.of("worker")[0].kill()
+def kill_one(role: str) -> Callable[[System], None]:
+    return lambda system: system.of(role)[0].kill()
 
 
 def kill_active(role: str) -> Callable[[System], None]:
@@ -52,9 +34,8 @@ def kill_database(system: System) -> None:
 
 
 KILLS: Mapping[str, Callable[[System], None]] = {
-    "kill -9 of web": kill_web,
-    "kill -9 of a worker process of web": kill_web_worker,
-    "kill -9 of a worker": kill_worker,
+    "kill -9 of web": kill_one("web"),
+    "kill -9 of a worker": kill_one("worker"),
     "kill -9 of the active dispatcher": kill_active("dispatcher"),
     "kill -9 of the active projector": kill_active("projector"),
     "kill -9 of the active clock": kill_active("clock"),

@@ -3,7 +3,6 @@
 `python -m tests.faults.process worker` runs what `python -m app worker` runs. The environment says
 where failpoints are armed (FAULTS_DIRECTORY), how long a job is idle before the sweep asks for it
 again (FAULTS_IDLE_S), and the file CLOCK in that directory by how many seconds the clock is wrong.
-`web` starts its workers as new processes, which import this module again: so it acts on import.
 """
 
 import os

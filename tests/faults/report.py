@@ -26,10 +26,10 @@ HEAD = """\
 Written by the fault programme itself (`tests/faults`, {size}) on {day}: {cores} cores, Python
 {python}. `make soak` writes it anew.
 
-PostgreSQL, RabbitMQ, one `web` with two worker processes, and two each of `worker`, `dispatcher`,
-`projector` and `clock` run as they do in production and are started again when they die. Partners
-look up numbers, create jobs and links, change plans, suspend and pay in all the while; they send a
-request again, with its key, until it is answered. Each fault is inflicted in the midst of that.
+PostgreSQL, RabbitMQ, one `web`, and two each of `worker`, `dispatcher`, `projector` and `clock` run
+as they do in production and are started again when they die. Partners look up numbers, create jobs
+and links, change plans, suspend and pay in all the while; they send a request again, with its key,
+until it is answered. Each fault is inflicted in the midst of that.
 The sandbox's own faults (numbers and plans that fail) are part of the load throughout.
 
 - **runs**: how often it was inflicted. A failpoint that no process comes to is an error.

@@ -54,13 +54,6 @@ class Member:
     def pid(self) -> int:
         return self._running.pid
 
-    def children(self) -> list[int]:
-        """Return the processes that this one has made to do its work: the workers of `web`."""
-        with suppress(OSError):
-            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-            return [child for child in map(int, listed) if not _is_tracker(child)]
-        return []
-
     def look(self) -> None:
         """Start it again if it has ended."""
         if self._running.poll() is not None:
@@ -213,8 +206,3 @@ def until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
     except AssertionError as error:
         message = f"within {timeout_s:.0f} s it did not happen: {what} ({error})"
         raise AssertionError(message) from None
-
-
-def _is_tracker(pid: int) -> bool:
-    """Tell whether a process is Python's own tracker of resources."""
-    return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -24,11 +24,8 @@ def follow() -> None:
     signal.signal(signal.SIGUSR1, read)
 
 
-if (
-    __name__ != "tests.net.serve"
-):  # Also in the workers of `web`, which import this by another name.
-    follow()
 if __name__ == "__main__":
+    follow()
     from app.cli.root import main  # By the clock that is set now.
 
     sys.exit(main())

@@ -23,6 +23,7 @@ FUNCTIONS = {
     "rate",
     "absent",
     "histogram_quantile",
+    "increase",
     "group_left",
     "label_replace",
     "predict_linear",

@@ -31,7 +31,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     home = tmp_path_factory.mktemp("shown")
     with watched(home, "serve", PUBLIC_URL=ISSUER) as serve:
         until_ready(serve)
-        with watched(home, "web", BROKER_URL=ELSEWHERE, WEB_WORKERS="1", PUBLIC_URL=ISSUER) as web:
+        with watched(home, "web", BROKER_URL=ELSEWHERE, PUBLIC_URL=ISSUER) as web:
             until_ready(web)
             assert web.get("/livez", web.port)[0] == 200
             return names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])

@@ -2,7 +2,6 @@
 
 import os
 import random
-import re
 import signal
 import socket
 import subprocess
@@ -78,7 +77,6 @@ class System:
             "BROKER_URL": broker_url,
             "SIGNING_KEYS": str(home / "keys"),
             "PORT": str(self.port),
-            "WEB_WORKERS": "1",
             "PRICE_PER_LOOKUP": "0.005",
             "NETWORK_BASE_PLAN": "base-1",
             "SANDBOX": "true",
@@ -198,19 +196,6 @@ def descendants(pid: int) -> Iterator[int]:
     for child in children(pid):
         yield child
         yield from descendants(child)
-
-
-def command_of(pid: int) -> str:
-    """Return the command line of a process; "" for one that is gone."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-    return ""
-
-
-def find(root: int, command: str) -> list[int]:
-    """Return those below a process that run `python` with these arguments, as a pattern."""
-    pattern = re.compile(rf"\S*python\S* {command}")
-    return [pid for pid in descendants(root) if pattern.fullmatch(command_of(pid))]
 
 
 def failures(system: System) -> str:

@@ -1,4 +1,4 @@
-"""`honcho start` runs the whole system on few connections, and survives the loss of a process."""
+"""`honcho start` runs the whole system on few connections."""
 
 import os
 import signal
@@ -21,13 +21,11 @@ from tests.scenarios.system import (
     Running,
     System,
     failures,
-    find,
     unfinished,
 )
 from tests.scenarios.walk import walk
 
 COMES_UP_S = 60.0
-WEB_WORKER = r"(-\S+ )*-c from multiprocessing\.spawn .*"  # With the flags of its parent.
 BACKENDS_MAX = 60  # docs/deployment.md says so of the Procfile at its default settings.
 SOAK = bool(os.environ.get("SOAK"))
 LOOKUPS_AT_ONCE = 64
@@ -65,12 +63,9 @@ def come_up(system: System, running: Running) -> None:
     wait_until(lambda: anyone.ask("GET", "/readyz").status == 200, COMES_UP_S)
 
 
-# When any other is killed, honcho ends all and all start anew. `test_take_over` kills followers,
-# `test_worker_process` a worker, the fault programme all.
-def test_the_procfile_runs_everything_and_outlives_a_kill_of_a_web_worker(
-    system: System, two_roles: dict[str, str]
-) -> None:
-    del system.environment["WEB_WORKERS"]
+# When one is killed, honcho ends all and all start anew. `test_take_over` kills followers,
+# `test_shared_port` a `web`, `test_worker_process` a worker, the fault programme all.
+def test_the_procfile_runs_everything(system: System, two_roles: dict[str, str]) -> None:
     system.environment |= two_roles
     running = system.honcho()
     come_up(system, running)
@@ -78,11 +73,6 @@ def test_the_procfile_runs_everything_and_outlives_a_kill_of_a_web_worker(
     walk(partner)
     check_connections(system, partner)
     with load(partner):
-        wait_until(grown(partner), COMES_UP_S)
-        pid, *_ = find(running.pid, WEB_WORKER)
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: pid not in find(running.pid, WEB_WORKER))
-        wait_until(lambda: len(find(running.pid, WEB_WORKER)) == 1)
         wait_until(grown(partner), COMES_UP_S)
     promised = partner.promised
     assert promised.jobs

@@ -77,7 +77,7 @@ def _installed(home: Path, root: Path) -> str:
 
 @pytest.fixture
 def roll(tmp_path: Path, databases: Databases, broker_url: str, earlier: Release) -> Iterator[Roll]:
-    with two_systems(tmp_path, databases, broker_url, earlier, WEB_WORKERS="2") as made:
+    with two_systems(tmp_path, databases, broker_url, earlier) as made:
         yield made
 
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from msgspec import ValidationError, convert
 
-from app.adapters.remote.reply import (
+from app.adapters.remote.exchange import (
     Malformed,
     OddRecord,
     Reply,

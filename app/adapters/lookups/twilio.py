@@ -25,7 +25,7 @@ from app.adapters.lookups.replies import (
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
-from app.adapters.remote.reply import Busy, Malformed, Reply, decode
+from app.adapters.remote.exchange import Busy, Malformed, Reply, decode
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Found, LineType, NumberFacts, Told
 

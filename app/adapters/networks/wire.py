@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from app.adapters.remote.reply import place_of
+from app.adapters.remote.exchange import place_of
 from domain.catalogue.supplied import OddEntry
 from domain.cost import Cost, ProviderBalance
 from domain.money import AMOUNT_MICROS_MAX, MICROS

@@ -1,41 +1,33 @@
 """The broker of an installation with one process; its queues end with the process."""
 
-from collections import defaultdict, deque
 from queue import Queue
 from typing import Any
 
 from dramatiq import Broker, Consumer, Worker
 from dramatiq.brokers.stub import StubBroker
-from dramatiq.common import dq_name
-from dramatiq.middleware import Middleware, Retries
+from dramatiq.middleware import Middleware
 
-LOOK_MS = 200  # How late a delayed message may be, while there is work.
+LOOK_MS = 200  # How late a consumer notices its end, while there is work.
 
 
 class InProcessBroker(StubBroker):
     """Dramatiq's broker within a process, without middleware that raises inside threads.
 
-    TimeLimit and ShutdownNotifications are left out, because every call has a time-out of its own.
-    Messages that were given up are not kept: the sweep asks again for unfinished work.
+    TimeLimit and ShutdownNotifications are left out, because every call has a time-out of its own,
+    and retries, because the sweep asks again for unfinished work.
     """
 
     def __init__(self) -> None:
-        super().__init__(middleware=[Retries(), _WakeAtEnd()])
+        super().__init__(middleware=[_WakeAtEnd()])
         # Each queue has a worker of its own, and each worker adds the same middleware.
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
-        self.dead_letters_by_queue = defaultdict(_nothing_kept)
 
     def declare_queue(self, queue_name: str) -> None:
-        """Make a queue, and another one for its delayed messages."""
-        if queue_name in self.queues:
-            return
-        self.emit_before("declare_queue", queue_name)
-        self.queues[queue_name] = SleepingQueue()
-        self.emit_after("declare_queue", queue_name)
-        delayed_name = dq_name(queue_name)
-        self.queues[delayed_name] = SleepingQueue()
-        self.delay_queues.add(delayed_name)
-        self.emit_after("declare_delay_queue", delayed_name)
+        """Make a queue, and none for delayed messages, because there are none."""
+        if queue_name not in self.queues:
+            self.emit_before("declare_queue", queue_name)
+            self.queues[queue_name] = SleepingQueue()
+            self.emit_after("declare_queue", queue_name)
 
     def consume(
         self,
@@ -49,10 +41,14 @@ class InProcessBroker(StubBroker):
         """Count the messages that wait for a worker of this process."""
         return int(self.queues[queue].qsize()) if queue in self.queues else 0
 
+    def delete_former_queues(self) -> dict[str, int]:
+        """Return no queue of an earlier release, because queues end with the process."""
+        return {}
+
     def drain(self) -> None:
-        """Wait until all messages are done, including retries."""
-        for queue in set(self.queues) - self.delay_queues:
-            self.join(queue, fail_fast=False)
+        """Wait until all messages are done."""
+        for queue in self.queues.values():
+            queue.join()
 
 
 class SleepingQueue(Queue[Any]):
@@ -80,7 +76,3 @@ class _WakeAtEnd(Middleware):
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:
         for queue in worker.consumers:
             broker.queues[queue].end()
-
-
-def _nothing_kept() -> Any:
-    return deque(maxlen=0)

@@ -1,23 +1,24 @@
 """RabbitMQ: every message is durable, and confirmed before the dispatcher's position moves.
 
-Also the delivery of messages to the threads of a worker. If an actor raises, its message is soon
-tried once more, then it is given up, like one that cannot be read: it is counted and dropped. Its
-work is not lost, because the log says what is due.
+Also the delivery of messages to the threads of a worker. A message is worked on once, whether its
+actor raises or not, because the log says what is due and asks for it again.
 """
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import methodcaller
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import dramatiq.worker
+import msgspec
 import pika
-from dramatiq import Broker, Consumer, Message
+from dramatiq import Consumer, Message
 from dramatiq.brokers.rabbitmq import RabbitmqBroker, _RabbitmqConsumer
-from dramatiq.common import current_millis, dq_name, q_name, xq_name
+from dramatiq.common import dq_name, xq_name
 from dramatiq.errors import ConnectionClosed
-from dramatiq.middleware import Retries
+from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, UnroutableError
 
 from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel, publish
@@ -28,8 +29,23 @@ dramatiq.worker.CONSUMER_RESTART_DELAY_SECS = 1.0
 dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS = 1
 
 SAY_EVERY_S = 15.0
+# Options of a message at which Dramatiq would hold it back, or its thread would die.
+FOREIGN = {"eta", "throws", "pipe_target"}
 
 logger = logging.getLogger(__name__)
+
+
+class _Message(msgspec.Struct, forbid_unknown_fields=True):
+    queue_name: str
+    actor_name: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+    message_id: str
+    message_timestamp: int
+
+
+_decode = msgspec.json.Decoder(_Message).decode
 
 
 class DurableConsumer(_RabbitmqConsumer):
@@ -39,47 +55,35 @@ class DurableConsumer(_RabbitmqConsumer):
     delivery numbers, so a late acknowledgement would be for another message.
     """
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)  # type: ignore[no-untyped-call]  # Of Dramatiq.
+        self.iterator = self._readable(self.iterator)
+
     def ack(self, message: Any) -> None:
         """Acknowledge a message, unless its connection was lost."""
-        self._answer(message, super().ack)
-
-    def nack(self, message: Any) -> None:
-        """Give a message up, unless its connection was lost; nobody gets it again."""
-        self._answer(message, super().nack)
-
-    def _nack(self, tag: int) -> None:
-        super()._nack(tag)  # type: ignore[no-untyped-call]  # Of Dramatiq, which calls it for what it cannot decode too.
-        self.broker.on_given_up(q_name(self.queue_name))
-
-    def _answer(self, message: Any, answer: Any) -> None:
         if message.consumer is not self:
             return
         try:
-            answer(message)
+            super().ack(message)  # type: ignore[no-untyped-call]  # As above.
         except ConnectionClosed:
             logger.info("a connection was lost; its message will be delivered again")
 
     def __next__(self) -> Any:
-        message = super().__next__()  # type: ignore[no-untyped-call]  # Of Dramatiq.
-        if message is None:
-            return None
-        message.consumer = self
-        if not self._is_sound(message):
-            size, queue = len(message.encode()), self.queue_name
-            logger.error("a message of %d bytes in %s is not one of ours: given up", size, queue)
-            self.nack(message)
-            return None
+        message = super().__next__()  # type: ignore[no-untyped-call]  # As above.
+        if message is not None:
+            message.consumer = self
         return message
 
-    def _is_sound(self, message: Any) -> bool:
-        """Tell whether a message has a form that Dramatiq's own threads can handle."""
-        return (
-            message.queue_name == self.queue_name
-            and isinstance(message.actor_name, str)
-            and isinstance(message.options, dict)
-            and isinstance(message.kwargs, dict)
-            and ("eta" in message.options) == (self.queue_name in self.broker.delay_queues)
-        )
+    def _readable(self, delivered: Iterator[Any]) -> Iterator[Any]:
+        """Pass on what Dramatiq's threads can work on, and drop anything else."""
+        for method, properties, body in delivered:
+            if method is None or self.broker.can_read(body, self.queue_name):
+                yield method, properties, body
+                continue
+            logger.error("a message of %d bytes in %s cannot be read", len(body), self.queue_name)
+            self.broker.on_given_up(self.queue_name)
+            self.channel.basic_ack(method.delivery_tag)
+            yield None, None, None
 
 
 class SeldomLost(logging.Filter):
@@ -104,36 +108,6 @@ class SeldomLost(logging.Filter):
         logging.getLogger(f"dramatiq.worker.ConsumerThread({queue})").addFilter(self)
 
 
-class KeepingRetries(Retries):
-    """Dramatiq's retries, for a broker that may refuse them.
-
-    If a retry cannot be published, Dramatiq would acknowledge the message; here it is given up. It
-    keeps only the type of the error, because the text might hold a secret.
-    """
-
-    def after_process_message(
-        self,
-        broker: Broker,
-        message: Any,
-        *,
-        result: Any = None,
-        exception: BaseException | None = None,
-    ) -> None:
-        """Publish the next attempt, or fail the message."""
-        if exception is None:
-            return
-        try:
-            message.options["error"] = type(exception).__name__
-            super().after_process_message(broker, message, result=result, exception=exception)  # type: ignore[no-untyped-call]  # Of Dramatiq.
-        except Exception:
-            message.fail()
-            raise
-
-    def before_enqueue(self, broker: Broker, message: Any, delay: int | None) -> None:  # noqa: ARG002  # The signature is Dramatiq's.
-        """Remove the text of the error from the message."""
-        message.options.pop("traceback", None)
-
-
 # Defaults of parameters that a URL lacks, so that we notice a broker that is gone or blocked.
 DEFAULTS = {
     "heartbeat": "15",
@@ -149,7 +123,7 @@ class DurableBroker(RabbitmqBroker):
     """Dramatiq's RabbitMQ broker with confirmations, and with quorum queues if wanted.
 
     TimeLimit and ShutdownNotifications are left out, because they raise inside threads.
-    `on_given_up` is called with the queue of each message that was given up.
+    So are retries. `on_given_up` is called with the queue of each message that cannot be read.
     """
 
     def __init__(
@@ -162,7 +136,7 @@ class DurableBroker(RabbitmqBroker):
         self._quorum = quorum
         self.on_given_up = on_given_up
         places = [parameters(each) for each in urls]
-        super().__init__(confirm_delivery=True, middleware=[KeepingRetries()])
+        super().__init__(confirm_delivery=True, middleware=[])
         self.parameters = places
         self._shared = SharedChannel(places)
         self._seldom_lost = SeldomLost()
@@ -173,22 +147,50 @@ class DurableBroker(RabbitmqBroker):
 
     def backlog(self, queue: str) -> int:
         """Count the messages that wait for a worker of any process."""
-        return self._count(queue)
+        found = self._look(queue)
+        return 0 if found is None else int(found.message_count)
 
     def drain(self) -> None:
         """Return at once, because the workers of other processes handle waiting messages."""
 
+    def can_read(self, body: bytes, queue: str) -> bool:
+        """Tell whether this is a message for an actor of the queue, as Dramatiq writes them."""
+        try:
+            message = _decode(body)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return False
+        actor = self.actors.get(message.actor_name)
+        is_here = actor is not None and actor.queue_name == message.queue_name == queue
+        return is_here and not FOREIGN & message.options.keys()
+
+    def declare_queue(self, queue_name: str, *, ensure: bool = False) -> None:
+        """Know a queue, and make it if `ensure`. None is made beside it, for nothing is delayed."""
+        if queue_name not in self.queues:
+            self.emit_before("declare_queue", queue_name)
+            self.queues.add(queue_name)
+            self.queues_pending.add(queue_name)
+            self.emit_after("declare_queue", queue_name)
+        if ensure:
+            self._ensure_queue(queue_name)
+
+    def delete_former_queues(self) -> dict[str, int]:
+        """Delete the queues of earlier releases; return those that hold messages, with how many."""
+        left = {}
+        for name in [make(queue) for queue in sorted(self.queues) for make in (dq_name, xq_name)]:
+            found = self._look(name)
+            if found is not None and found.message_count:
+                left[name] = int(found.message_count)
+            elif found is not None and not found.consumer_count:
+                self._ask(methodcaller("queue_delete", name))
+        return left
+
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
         """Publish a message; returns when the broker has confirmed it, else raises BrokerAway."""
-        if delay is not None:
-            message = message.copy(
-                queue_name=dq_name(message.queue_name), options={"eta": current_millis() + delay}
-            )
         self.emit_before("enqueue", message, delay)
         try:
             self._publish(message)
         except UnroutableError:  # Somebody has deleted the queue.
-            self.queues_pending.add(q_name(message.queue_name))
+            self.queues_pending.add(message.queue_name)
             self._publish(message)
         self.emit_after("enqueue", message, delay)
         return message
@@ -201,10 +203,7 @@ class DurableBroker(RabbitmqBroker):
         """
         self._seldom_lost.listen(queue_name)
         self.declare_queue(queue_name, ensure=True)
-        # A consumer of delayed messages only holds them, for half a second.
-        is_delayed = queue_name in self.delay_queues
-        count = prefetch if is_delayed else max(1, prefetch // 2)
-        return DurableConsumer(self, queue_name, count, timeout)  # type: ignore[no-untyped-call]  # Of Dramatiq.
+        return DurableConsumer(self, queue_name, max(1, prefetch // 2), timeout)
 
     def close(self) -> None:
         """Close the publishing connection; consumers close with their workers."""
@@ -221,26 +220,28 @@ class DurableBroker(RabbitmqBroker):
         except (NackError, AMQPChannelError) as error:
             raise BrokerAway(error) from error
 
-    def _count(self, queue: str) -> int:
-        """Count without declaring the queue; one that does not exist holds nothing."""
+    def _look(self, queue: str) -> Any:
+        """Return what RabbitMQ tells of a queue, without declaring it; None if there is none."""
+        asked = self._ask(lambda channel: channel.queue_declare(queue, passive=True))
+        return asked and asked.method
+
+    def _ask(self, operation: Callable[[BlockingChannel], Any]) -> Any:
+        """Run an operation on a queue; return None if there is no such queue."""
         try:
-            asked = self._shared.call(lambda channel: channel.queue_declare(queue, passive=True))
+            return self._shared.call(operation)
         except ChannelClosedByBroker as error:
             if error.reply_code == NOT_FOUND:
-                return 0
+                return None
             raise BrokerAway(error) from error
-        return int(asked.method.message_count)
 
     def _ensure_queue(self, canonical_queue_name: str) -> None:
         name = canonical_queue_name
         if name not in self.queues_pending:
             return
         kind = {"x-queue-type": "quorum"} if self._quorum else {}
-        # RabbitMQ compares these with those of the queues of an earlier release, which also had a
-        # queue of this name. Without one it drops what is given up.
+        # RabbitMQ compares these with those of the queues of an earlier release.
         dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": xq_name(name)}
         self._declare(name, {**dead, **kind})
-        self._declare(dq_name(name), {**dead, **kind})
         self.queues_pending.discard(name)
 
     def _declare(self, queue: str, arguments: dict[str, Any]) -> None:

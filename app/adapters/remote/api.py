@@ -9,7 +9,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import count
 from math import inf
@@ -19,9 +19,17 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
+from app.adapters.remote.exchange import (
+    Busy,
+    Malformed,
+    Origin,
+    Outcome,
+    Query,
+    Reply,
+    Request,
+    Unreachable,
+)
 from app.adapters.remote.limits import Hold
-from app.adapters.remote.reply import Busy, Malformed, Reply, Unreachable
-from app.adapters.remote.request import Origin, Outcome, Query, Request
 from app.watch.logging import request_id_here
 from domain.at_once import resting
 from domain.cause import Clock
@@ -33,10 +41,10 @@ if TYPE_CHECKING:
 # Adapters build a path of escaped parts; any other path could be another operation.
 PATH = re.compile(r"/[A-Za-z0-9/_.~+:@=,;%-]*")
 PAUSE_S = 0.05  # Doubled for each retry of a read, then shortened at random by up to half.
+ATTEMPTS_MAX = 3  # Tries of a read; a change is sent once.
 DEAF_S = 1.0  # A host that fails later than this drops our packets, so no retry would help.
-SERVER_ERROR = 500  # RFC 9110 §15.6: this and above.
 TOO_MANY = 429
-REQUEST_TIMEOUT = 408
+TROUBLE = {408, *range(500, 1000)}  # RFC 9110 §15.5.9, §15.6.
 
 logger = logging.getLogger(__name__)
 
@@ -55,19 +63,14 @@ class RemoteRules:
 
     `calls_per_s` is what it allows all our processes together, None where there is no limit; after
     a pause `burst` calls may come at once. A read waits for its turn at most `read_turn_s`, so that
-    many reads do not delay a change. `silence_s` is how long the server may send nothing while we
-    read. A connection that was idle for `idle_s` is not used again, because a server may close it
-    at any time.
+    many reads do not delay a change.
     """
 
     calls_max: int = 32  # Calls at the same time, per process.
     calls_per_s: float | None = None
     burst: int = 1
     read_turn_s: float = inf
-    attempts_max: int = 3  # Tries of a read; a change is sent once.
     body_bytes_max: int = 1 << 20
-    silence_s: float | None = None
-    idle_s: float = 20.0
 
 
 class Parts(TypedDict, total=False):
@@ -79,32 +82,17 @@ class Parts(TypedDict, total=False):
     headers: Mapping[str, str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """How one try failed, in words, and the error that it becomes.
-
-    `sent`: the provider may have acted on it. `again`: another try may succeed.
-    """
-
-    outcome: Outcome
-    meaning: str
-    kind: type[Unavailable] = Unavailable
-    _: KW_ONLY
-    sent: bool
-    again: bool
-
-
-_FAILURES: Final = (
-    _Failed(
-        "held", "is not asked now, because of its limits or ours", Busy, sent=False, again=False
-    ),
-    _Failed("unreachable", "cannot be reached", Unreachable, sent=False, again=True),
-    _Failed("limited", "limits our calls", Busy, sent=False, again=True),
-    _Failed("failed", "answers with an error of its own", sent=True, again=True),
-    _Failed("lost", "has not answered completely in time", sent=True, again=True),
-    _Failed("malformed", "sends more than is allowed", Malformed, sent=True, again=False),
-)
-FAILURES: Final[Mapping[Outcome, _Failed]] = {each.outcome: each for each in _FAILURES}
+# How a try failed, in words, and the error that it becomes.
+FAILURES: Final[Mapping[Outcome, tuple[type[Unavailable], str]]] = {
+    "held": (Busy, "is not asked now, because of its limits or ours"),
+    "unreachable": (Unreachable, "cannot be reached"),
+    "limited": (Busy, "limits our calls"),
+    "failed": (Unavailable, "answers with an error of its own"),
+    "lost": (Unavailable, "has not answered completely in time"),
+    "malformed": (Malformed, "sends more than is allowed"),
+}
+NOT_SENT: Final = {"held", "unreachable", "limited"}  # After others the provider may have acted.
+FINAL: Final = {"held", "malformed"}  # After others another try may succeed.
 
 
 def _no_pace(calls_per_s: float, burst: int, within_s: float) -> float | None:  # noqa: ARG001  # The shape of a pace.
@@ -130,7 +118,6 @@ class RemoteApi:
         tell: Tell = lambda provider, outcome, seconds: None,  # noqa: ARG005  # The shape of it.
         pace: Pace = _no_pace,
         record: Record | None = None,
-        chance: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
         self._rules = rules = rules or RemoteRules()
@@ -141,7 +128,7 @@ class RemoteApi:
         self._opening = Lock()
         self._places = BoundedSemaphore(rules.calls_max)
         self._hold, self._pace = Hold(clock), pace
-        self._tell, self._chance, self._record = tell, chance, record
+        self._tell, self._record = tell, record
         self._closing = Event()
 
     def read(self, method: str, path: str, *, timeout_s: float, **parts: Unpack[Parts]) -> Reply:
@@ -157,11 +144,11 @@ class RemoteApi:
                 found = self._try(request, ends_s, self._rules.read_turn_s, alone=False)
             if isinstance(found, Reply):
                 return found
-            if found.outcome == "unreachable" and time.monotonic() - began_s > DEAF_S:
+            if found == "unreachable" and time.monotonic() - began_s > DEAF_S:
                 raise self._error(found)
-            pause_s = PAUSE_S * 2**attempt * (0.5 + self._chance() / 2)
-            in_time = attempt < self._rules.attempts_max and time.monotonic() + pause_s < ends_s
-            if not (found.again and in_time) or self._closing.wait(pause_s):
+            pause_s = PAUSE_S * 2**attempt * (0.5 + random.random() / 2)  # noqa: S311  # No secret.
+            in_time = attempt < ATTEMPTS_MAX and time.monotonic() + pause_s < ends_s
+            if found in FINAL or not in_time or self._closing.wait(pause_s):
                 raise self._error(found)
         raise AssertionError  # The loop has no end of its own.
 
@@ -176,10 +163,11 @@ class RemoteApi:
             found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
         if isinstance(found, Reply):
             return found
-        if found.sent:
-            message = f"the API of {self.name} {found.meaning}; it may have acted"
+        error = self._error(found)
+        if found not in NOT_SENT:
+            message = f"{error}; it may have acted"
             raise OutcomeUnknown(message)
-        raise self._error(found)
+        raise error
 
     def close(self) -> None:
         """End pauses and close idle connections; later calls are Unavailable. Safe to repeat."""
@@ -188,8 +176,9 @@ class RemoteApi:
             if self._transport is not None:
                 self._transport.close()
 
-    def _error(self, failed: _Failed) -> ProviderError:
-        return failed.kind(f"the API of {self.name} {failed.meaning}")
+    def _error(self, outcome: Outcome) -> ProviderError:
+        kind, meaning = FAILURES[outcome]
+        return kind(f"the API of {self.name} {meaning}")
 
     def _request(self, method: str, path: str, **parts: Unpack[Parts]) -> Request:
         if not PATH.fullmatch(path) or "/../" in f"{path}/":
@@ -209,23 +198,21 @@ class RemoteApi:
 
     def _try(
         self, request: Request, ends_s: float, turn_s: float, *, alone: bool
-    ) -> Reply | _Failed:
+    ) -> Reply | Outcome:
         """Wait until the limits allow a call, then send once."""
         held = self._closing.is_set() or not self._has_turn(ends_s, turn_s)
         if held or not self._places.acquire(timeout=_left_s(ends_s)):
             self._tell(self.name, "held", 0.0)
-            return FAILURES["held"]
+            return "held"
         began_s = time.monotonic()
         try:
             reply = self._send(request, ends_s, alone=alone)
         finally:
             self._places.release()
-        found = _judged(reply)
+        found, seconds = _judged(reply), time.monotonic() - began_s
         if isinstance(reply, Reply):
             self._hold.note(reply.status, reply.headers)
-        outcome = "answered" if isinstance(found, Reply) else found.outcome
-        seconds = time.monotonic() - began_s
-        self._tell(self.name, outcome, seconds)
+        self._tell(self.name, "answered" if isinstance(found, Reply) else found, seconds)
         if self._record is not None:
             self._record(request, reply, seconds)
         return found
@@ -263,13 +250,11 @@ class RemoteApi:
             return self._transport
 
 
-def _judged(reply: Reply | Outcome) -> Reply | _Failed:
-    if not isinstance(reply, Reply):
-        return FAILURES[reply]
-    if reply.status == TOO_MANY:
-        return FAILURES["limited"]
-    if reply.status >= SERVER_ERROR or reply.status == REQUEST_TIMEOUT:
-        return FAILURES["failed"]
+def _judged(reply: Reply | Outcome) -> Reply | Outcome:
+    if isinstance(reply, Reply) and reply.status == TOO_MANY:
+        return "limited"
+    if isinstance(reply, Reply) and reply.status in TROUBLE:
+        return "failed"
     return reply
 
 

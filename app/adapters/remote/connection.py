@@ -19,12 +19,12 @@ from urllib3.exceptions import ClosedPoolError, HTTPError
 from urllib3.util.connection import create_connection
 
 from app.adapters.remote.api import RemoteRules
+from app.adapters.remote.exchange import Origin, Outcome, Reply, Request
 from app.adapters.remote.names import Resolve, addresses_of
-from app.adapters.remote.reply import Reply
-from app.adapters.remote.request import Origin, Outcome, Request
 
 ADDRESSES_MAX = 4  # Tried one after the other within one time-out.
 CONNECT_S = 2.0  # A lost SYN is sent again after 1 s, so this allows for one.
+IDLE_S = 20.0  # What was idle for longer is not used again: something between may have dropped it.
 CHUNK_BYTES = 65_536
 
 # urllib3 logs URLs with their query, which holds phone numbers.
@@ -42,7 +42,6 @@ class TooLong(OSError):
 class _TimedSocket(socket.socket):
     """A socket whose time-out covers all later operations together."""
 
-    silence_s: float | None = None
     bytes_left = inf
     _ends_s = 0.0
 
@@ -71,7 +70,7 @@ class _TimedSocket(socket.socket):
         left_s = self._ends_s - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
-        super().settimeout(min(left_s, self.silence_s or left_s))
+        super().settimeout(left_s)
 
 
 class _TimedTls(_TimedSocket, ssl.SSLSocket):
@@ -82,8 +81,6 @@ class Plain(HTTPConnection):
     """A connection without TLS, to a server on this machine or where http is allowed."""
 
     resolve: Resolve = addresses_of
-    silence_s: float | None
-    idle_s: float
     bytes_max: float = inf  # Read from one connection, heads included.
     used_s = 0.0
 
@@ -121,16 +118,13 @@ class Plain(HTTPConnection):
             self.close()
             raise NotConnected(failed)
         assert isinstance(self.sock, _TimedSocket)
-        self.sock.silence_s, self.sock.bytes_left = self.silence_s, self.bytes_max
+        self.sock.bytes_left = self.bytes_max
         self.sock.settimeout(cast("float", self.timeout))  # urllib3 may send before it sets one.
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection can be used again.
-
-        The server may close a connection that was idle for long just when we send.
-        """
-        return super().is_connected and time.monotonic() - self.used_s < self.idle_s
+        """Whether the connection can be used again."""
+        return super().is_connected and time.monotonic() - self.used_s < IDLE_S
 
     def getresponse(self) -> Any:
         """Read the head of a reply."""
@@ -156,7 +150,6 @@ def exchange(
     connection = (Plain if context is None else Tls)(origin.host, origin.port, **_secured(context))
     if addresses:
         connection.resolve = lambda *_: addresses
-    connection.silence_s, connection.idle_s = None, 0.0
     connection.bytes_max = 2 * CHUNK_BYTES
     try:
         connection.timeout = _left_s(ends_s)
@@ -181,6 +174,14 @@ def _left_s(ends_s: float) -> float:
     return left_s
 
 
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = Plain
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = Tls
+
+
 class Transport:
     """Connections to one origin; thread-safe. Callers limit how many are in use.
 
@@ -190,16 +191,14 @@ class Transport:
     """
 
     def __init__(self, origin: Origin, rules: RemoteRules) -> None:
-        self._bytes_max = rules.body_bytes_max
-        own = {"silence_s": rules.silence_s}
+        self._origin, self._bytes_max = origin, rules.body_bytes_max
         # Made once: loading the certificates of all authorities takes longer than a handshake.
-        context = ssl.create_default_context() if origin.scheme == "https" else None
-        self._kept = _pool(origin, context, rules.calls_max, {**own, "idle_s": rules.idle_s})
-        self._single = _pool(origin, context, 1, {**own, "idle_s": 0.0})  # None is used again.
+        self._context = ssl.create_default_context() if origin.scheme == "https" else None
+        self._kept = self._pool(rules.calls_max)
 
     def send(self, request: Request, timeout_s: float, *, alone: bool) -> Reply | Outcome:
         """Send once, on a new connection if `alone`; return the complete reply, or the outcome."""
-        pool, last = (self._single, {"Connection": "close"}) if alone else (self._kept, {})
+        pool, last = (self._pool(1), {"Connection": "close"}) if alone else (self._kept, {})
         try:
             answer = pool.urlopen(
                 request.method,
@@ -217,40 +216,29 @@ class Transport:
             return "unreachable"
         except (OSError, HTTPError):
             return "lost"
+        finally:
+            if alone:
+                pool.close()
 
     def close(self) -> None:
         """Close idle connections; those in use are closed when their calls end."""
         self._kept.close()
-        self._single.close()
+
+    def _pool(self, kept: int) -> HTTPConnectionPool:
+        kind = _PlainPool if self._context is None else _TlsPool
+        host, port = self._origin.host, self._origin.port
+        return kind(host, port, maxsize=kept, retries=False, **_secured(self._context))
 
     def _whole(self, answer: BaseHTTPResponse) -> Reply | Outcome:
         """Read a reply to its end, within its limit; only then can the connection be used again."""
         body = bytearray()
-        whole = False
-        try:
+        with answer:  # Closes a connection whose reply was not read to its end.
             while chunk := answer.read(CHUNK_BYTES, decode_content=True):
                 body += chunk
                 if len(body) > self._bytes_max:
                     return "malformed"
-            whole = True
-        finally:
-            if not whole:
-                answer.close()
-            answer.release_conn()
         headers = {name.lower(): value for name, value in answer.headers.items()}
         return Reply(answer.status, headers, bytes(body))
-
-
-def _pool(
-    origin: Origin, context: ssl.SSLContext | None, kept: int, own: dict[str, Any]
-) -> HTTPConnectionPool:
-    kinds: tuple[type[HTTPConnectionPool], type[Plain]] = (HTTPConnectionPool, Plain)
-    if context is not None:
-        kinds = (HTTPSConnectionPool, Tls)
-    secured = _secured(context)
-    made = kinds[0](origin.host, origin.port, maxsize=kept, retries=False, **secured)
-    made.ConnectionCls = type("Connection", kinds[1:], own)
-    return made
 
 
 def _secured(context: ssl.SSLContext | None) -> dict[str, Any]:

@@ -10,13 +10,8 @@ from threading import Lock
 from domain.cause import Clock
 
 HOLD_S_MAX = 300.0  # The longest pause, because a header may be wrong.
-EPOCH_S_MIN = 1_000_000_000  # A number from here on counts seconds since 1970, not from now.
-EPOCH_MS_MIN = EPOCH_S_MIN * 1_000  # A number from here on counts milliseconds since 1970.
-# The headers for how many calls are left, and when there are more; RFC 9110 has no such headers.
-RATES = (
-    ("x-ratelimit-remaining", "x-ratelimit-reset"),
-    ("ratelimit-remaining", "ratelimit-reset"),
-)
+# How many calls are left, and in how many seconds there are more: RFC 9110 has no such headers.
+REMAINING, RESET = "x-ratelimit-remaining", "x-ratelimit-reset"
 
 
 class Hold:
@@ -42,32 +37,19 @@ class Hold:
 
 def _wait_s(status: int, headers: Mapping[str, str], now: datetime) -> float:
     """Return for how many seconds a reply asks us to wait; 0 for none."""
-    told = headers.get("date")
-    sent = moment_of_header(told) if told else None
-    if status in {429, 503} and (after := headers.get("retry-after")):
-        return _seconds(after, sent or now)
-    for remaining, reset in RATES:
-        if headers.get(remaining, "").strip() == "0" and reset in headers:
-            return _seconds(headers[reset], sent or now)
-    return 0.0
-
-
-def _seconds(text: str, now: datetime) -> float:
-    """Read seconds, a moment since 1970, an HTTP date or ISO 8601; 0 for any other text."""
+    told = headers.get("retry-after", "") if status in {429, 503} else ""
+    if not told and headers.get(REMAINING, "").strip() == "0":
+        told = headers.get(RESET, "")
     try:
-        number = float(text)
+        return float(told)
     except ValueError:
-        at = moment_of_header(text)
-        return 0.0 if at is None else (at - now).total_seconds()
-    if number >= EPOCH_MS_MIN:
-        number /= 1_000
-    return number - now.timestamp() if number >= EPOCH_S_MIN else number
+        at, sent = moment_of_header(told), moment_of_header(headers.get("date", ""))
+        return 0.0 if at is None else (at - (sent or now)).total_seconds()
 
 
 def moment_of_header(text: str) -> datetime | None:
-    """Read an HTTP date or ISO 8601; None for any other text, and for a time without a zone."""
-    for read in (parsedate_to_datetime, datetime.fromisoformat):
-        with suppress(ValueError, OverflowError):
-            at = read(text)
-            return at if at.tzinfo is not None else None
+    """Read an HTTP date; None for any other text, and for a time without a zone."""
+    with suppress(ValueError, OverflowError):
+        at = parsedate_to_datetime(text)
+        return at if at.tzinfo is not None else None
     return None

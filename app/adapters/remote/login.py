@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
-from app.adapters.remote.reply import Reply
+from app.adapters.remote.exchange import Reply
 from domain.provider_errors import NotAnswered, Unavailable
 
 # The pause after a refused login, because accounts can get locked.

@@ -7,8 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from app.adapters.remote.reply import Reply
-from app.adapters.remote.request import Outcome, Request
+from app.adapters.remote.exchange import Outcome, Reply, Request
 
 # Values that are words of the provider, such as a state, are kept; all others are replaced.
 WORD = re.compile(r"[A-Za-z][A-Za-z_ -]{0,23}")

@@ -14,8 +14,8 @@ from http.client import HTTPException
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Literal
 
+from app.adapters.remote.exchange import Origin, Request
 from app.adapters.remote.names import Names, Resolve
-from app.adapters.remote.request import Origin, Request
 from domain.webhooks.destination import Destination, NotAllowed, is_public, read_destination
 from domain.webhooks.ports import Sent
 

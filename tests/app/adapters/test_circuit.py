@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
-from app.adapters.remote.reply import Busy, OddRecord
+from app.adapters.remote.exchange import Busy, OddRecord
 from domain.links.network import Forged, NoSuchEndpoint, Notifying
 from domain.lookups.ports import Found, NumberFacts
 from domain.provider_errors import (

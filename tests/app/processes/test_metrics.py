@@ -1,4 +1,4 @@
-"""The metrics port of real processes: it answers from the start on, and adds up what workers do."""
+"""The metrics port of real processes: it answers from the start on."""
 
 import json
 import socket

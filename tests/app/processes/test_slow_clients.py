@@ -100,7 +100,7 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int
     """A server with its port, and the headers of a partner."""
     limit = {"REQUEST_READ_S": str(READ_S), "PRICE_PER_LOOKUP": "0"}  # As many as there can be.
     if request.param == "web":
-        web = Web(tmp_path, WEB_WORKERS="2", **limit)
+        web = Web(tmp_path, **limit)
         yield web.port, web.partner.headers()
         assert web.stop() == 0
     else:

@@ -1,6 +1,5 @@
 """SIGTERM asks a process to end, a second one ends it; systemd hears whether it is alive."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,11 +13,7 @@ import pytest
 
 from app.processes.stopping import ALIVE, ALIVE_S, READY, notify
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
-from tests.app.processes.test_orphans import WORKER
-from tests.app.processes.web_process import Web
-from tests.installation import wait_until
 from tests.ops.processes import until_ready, watched
-from tests.scenarios.system import find
 
 PROGRAM = """
 from app.processes.stopping import stop_on_signals
@@ -142,34 +137,15 @@ def test_a_main_thread_that_hangs_sends_no_sign_of_life(tmp_path: Path, systemd:
         systemd.hear_until(ALIVE)
 
 
-def test_web_sends_signs_of_life_only_while_the_loops_of_all_its_workers_run(
-    tmp_path: Path, systemd: Systemd
-) -> None:
-    web = Web(tmp_path, WEB_WORKERS="2", **systemd.environment)
-    try:
-        wait_until(lambda: len(find(web.process.pid, WORKER)) == 2)
-        worker, _ = find(web.process.pid, WORKER)
-        systemd.hear_until(ALIVE)
-
-        def is_missed() -> bool:
-            os.kill(worker, signal.SIGSTOP)
-            if systemd.is_left_alone():
-                return True
-            os.kill(worker, signal.SIGCONT)  # Its loop had not begun.
-            return False
-
-        wait_until(is_missed)
-        os.kill(worker, signal.SIGCONT)
-        systemd.hear_until(ALIVE)
-        os.kill(worker, signal.SIGKILL)  # It is replaced, and nobody waits for the dead.
-        wait_until(lambda: worker not in find(web.process.pid, WORKER))
-        systemd.hear_until(ALIVE)
-    finally:
-        assert web.stop() == 0
-
-
-def test_serve_sends_signs_of_life_from_its_loop(tmp_path: Path, systemd: Systemd) -> None:
-    with watched(tmp_path, "serve", **systemd.environment) as serve:
+@pytest.mark.parametrize("command", ["serve", "web"])
+def test_http_is_alive_while_its_loop_is(tmp_path: Path, systemd: Systemd, command: str) -> None:
+    Shell(tmp_path).run("migrate")
+    broker = {"web": {"BROKER_URL": "amqp://127.0.0.1:1"}}.get(command, {})
+    with watched(tmp_path, command, **broker, **systemd.environment) as process:
         assert systemd.hear() == READY
-        until_ready(serve)
+        until_ready(process)
+        systemd.hear_until(ALIVE)
+        process.process.send_signal(signal.SIGSTOP)
+        assert systemd.is_left_alone()
+        process.process.send_signal(signal.SIGCONT)
         systemd.hear_until(ALIVE)

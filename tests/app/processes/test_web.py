@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +12,9 @@ import pytest
 from app.bootstrap.known_keys import ensure_keys
 from tests.app.cli.shell import ROOT, Shell
 from tests.app.http.over_http import send
-from tests.app.processes.test_orphans import WORKER
 from tests.app.processes.web_process import COMES_UP_S, END_S, Web
 from tests.installation import wait_until
 from tests.scenarios.partner import Partner
-from tests.scenarios.system import find
 from tests.servers.running import free_port
 
 PROXY = "203.0.113.7"
@@ -47,15 +44,10 @@ def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Web) -> N
     assert code("203.0.113.8") == 401
 
 
-def test_signals_that_come_one_upon_the_other_end_it_once(tmp_path: Path) -> None:
-    started = Web(tmp_path)
-    for _ in range(500):
-        started.process.send_signal(signal.SIGTERM)
-    assert started.stop() == 0
-
-
-def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(web: Web) -> None:
-    second = web.shell.start("web")
+@pytest.mark.parametrize("shared", ["false", "true"])
+def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(web: Web, shared: str) -> None:
+    """Nor is it shared unless both say so."""
+    second = web.shell.having(SHARE_PORT=shared).start("web")
     output, errors = second.communicate(timeout=END_S)
     assert (second.returncode, output) == (1, "")
     port = web.port
@@ -80,23 +72,6 @@ def test_a_setting_that_only_its_part_can_judge_is_one_line(
         each for each in wrong.json("doctor", status=1)["data"] if each["check"] == "settings"
     )
     assert line == f"Error: {found['message']}"
-
-
-def test_of_workers_that_die_one_after_the_other_it_ends(tmp_path: Path) -> None:
-    started = Web(tmp_path, WEB_WORKERS="1")
-    try:
-        wait_until(lambda: "serving http://" in started.log(), END_S)
-        killed: set[int] = set()  # One of them may still be seen for a moment.
-        for _ in range(2):
-            wait_until(lambda: bool({*find(started.process.pid, WORKER)} - killed), END_S)
-            for worker in {*find(started.process.pid, WORKER)} - killed:
-                os.kill(worker, signal.SIGKILL)
-                killed.add(worker)
-        assert started.process.wait(END_S) == 1
-    finally:
-        started.kill()
-    assert started.log().count("a worker has died with status -9") == 2
-    assert started.log().count("serving http://") == 1
 
 
 READ_ONLY = """

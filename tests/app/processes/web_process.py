@@ -23,7 +23,6 @@ class Web:
             PORT=str(self.port),
             BROKER_URL=f"amqp://127.0.0.1:{free_port()}",
             TRUSTED_PROXIES="1",
-            WEB_WORKERS="1",
             PRICE_PER_LOOKUP="0.005",
         )
         self.shell = self.shell.having(**more)

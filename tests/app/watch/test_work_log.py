@@ -1,11 +1,9 @@
 """Each message that is worked on is one line and one count, and names the request behind it."""
 
 import logging
-import re
 from uuid import UUID
 
 import pytest
-from dramatiq import Message as DramatiqMessage
 from dramatiq import Worker
 from prometheus_client import generate_latest
 
@@ -29,7 +27,7 @@ def work_on(process: Process, message: Message) -> None:
     worker = Worker(process.broker, worker_timeout=10, worker_threads=1)
     worker.start()
     for queue in list(process.broker.queues):
-        process.broker.join(queue, fail_fast=False)
+        process.broker.queues[queue].join()
     worker.stop()
 
 
@@ -67,7 +65,7 @@ def test_a_slice_is_a_line_with_its_job_and_the_request_that_asked_for_it(
     assert 'messages_worked_total{actor="work_slice",outcome="done"} 1.0' in text
 
 
-def test_a_message_that_fails_is_a_line_for_each_attempt(
+def test_a_message_that_fails_is_a_line_with_the_kind_of_its_error(
     installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     provider = CountingProvider()
@@ -77,7 +75,7 @@ def test_a_message_that_fails_is_a_line_for_each_attempt(
     work_on(process, Message("work_slice", "lookup", (job_id, 0)))
     assert [(each["outcome"], each["error"]) for each in lines(caplog, job_id)] == [
         ("failed", "ZeroDivisionError")
-    ] * 2
+    ]
 
 
 @sqlite_only("the lines do not depend on the database")
@@ -87,13 +85,9 @@ def test_the_lines_of_a_message_that_is_given_up_are_those_that_its_page_names(
     book = (ROOT / "docs" / "operations.md").read_text("utf-8")
     page = " ".join(book.partition("### MessagesGivenUp\n")[2].partition("\n#")[0].split())
     process = installation.process(provider=CountingProvider())
-    process.broker.enqueue(DramatiqMessage("lookup", "of_another_release", (), {}, {}))
     work_on(process, Message("work_slice", "lookup", (job_of(process, "r"), 0)))
-    written = [record.getMessage() for record in caplog.records]
-    named = re.findall(r"`([^`]+)`", page)
-    for text in ("worked", "Received message for undefined actor"):
-        assert text in named
-        assert any(line.startswith(text) for line in written)
+    assert "`worked`" in page
+    assert "worked" in [record.getMessage() for record in caplog.records]
 
 
 def test_after_its_end_no_line_names_the_work() -> None:

@@ -14,9 +14,15 @@ from urllib.parse import quote
 
 from app.adapters.networks.airalo import wire
 from app.adapters.networks.wire import moment
+from app.adapters.remote.exchange import (
+    Malformed,
+    OddRecord,
+    Reply,
+    blames_the_request,
+    decode,
+    time_left,
+)
 from app.adapters.remote.login import Login, LoginRefused
-from app.adapters.remote.reply import Malformed, OddRecord, Reply, blames_the_request, decode
-from app.adapters.remote.request import time_left
 from domain.catalogue.supplied import Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance

@@ -18,7 +18,7 @@ from app.adapters.networks.wire import (
     moment,
     operators_by_country,
 )
-from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
+from app.adapters.remote.exchange import OddRecord, Reply, decode, decode_entry
 from domain.catalogue.supplied import (
     APN,
     AT_INSTALLATION,

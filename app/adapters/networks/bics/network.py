@@ -32,7 +32,7 @@ from app.adapters.networks.bics.wire import (
     Statistics,
     status_of,
 )
-from app.adapters.remote.reply import OddRecord, decode_entry
+from app.adapters.remote.exchange import OddRecord, decode_entry, time_left
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -111,7 +111,7 @@ class BicsNetwork:
 
     def probe(self, *, timeout_s: float) -> None:
         """Read one eSIM, which also tests the login."""
-        self._rows({"page": "1", "perPage": "1"}, Deadline(timeout_s))
+        self._rows({"page": "1", "perPage": "1"}, time_left(timeout_s))
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:  # noqa: ARG002  # The port's.
         """Return None, because accounts are paid by invoice."""
@@ -139,7 +139,7 @@ class BicsNetwork:
             sponsor_suits = sponsor_profile_id is None or sponsor_profile_id in sim.sponsors
             return self._is_free(sim) and sponsor_suits and product in {"", sim.sim_product}
 
-        deadline = Deadline(timeout_s)
+        deadline = time_left(timeout_s)
         pages = self._pages((sponsor_profile_id, product), suits, deadline)
         found = ([sim for sim in sims if suits(sim)] for sims in pages)
         chosen: list[Sim] = next(islice(filter(None, found), page, None), [])
@@ -178,7 +178,7 @@ class BicsNetwork:
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
     ) -> Endpoint:
         """Create, link and activate in one call, unless the eSIM has its endpoint already."""
-        deadline = Deadline(timeout_s)
+        deadline = time_left(timeout_s)
         sim = self._sim(iccid, deadline)
         if sim is None:
             message = "bics knows no such eSIM"
@@ -227,7 +227,7 @@ class BicsNetwork:
         The activation is the last part of a creation and is safe to repeat. If BICS refuses it, the
         endpoint is returned as it is.
         """
-        return self._find(iccid, Deadline(timeout_s))
+        return self._find(iccid, time_left(timeout_s))
 
     def _find(self, iccid: str, deadline: Deadline) -> Endpoint | None:
         sim = self._sim(iccid, deadline)
@@ -259,7 +259,7 @@ class BicsNetwork:
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Unlink the eSIM, which puts it back into the stock, then delete the endpoint."""
-        deadline, request = Deadline(timeout_s), {"endPointId": endpoint_id}
+        deadline, request = time_left(timeout_s), {"endPointId": endpoint_id}
         with suppress(NoSuchEndpoint):
             self._session.change("POST", "/DeLinkSim", request, deadline, Outcome, done=DELINKED)
             with becoming(ProviderError), suppress(NoSuchEndpoint):  # Half of it is done.
@@ -269,7 +269,7 @@ class BicsNetwork:
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
         """Check that the removal of the endpoint has put the eSIM back into the stock."""
-        sim = self._sim(iccid, Deadline(timeout_s))
+        sim = self._sim(iccid, time_left(timeout_s))
         if sim is not None and sim.endpoint_id is not None:
             message = "the eSIM has an endpoint"
             raise Rejected(message)
@@ -288,7 +288,7 @@ class BicsNetwork:
         timeout_s: float,
     ) -> Addon:
         """Add a plan. The highest id of that plan is the new one; None if it cannot be read."""
-        deadline = Deadline(timeout_s)
+        deadline = time_left(timeout_s)
         self._patch(endpoint_id, {"addAddonPlanIds": [plan.provider_plan_id]}, deadline)
         try:
             addons = self._addons(endpoint_id, self._profile(endpoint_id, deadline), deadline)
@@ -299,7 +299,7 @@ class BicsNetwork:
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Remove a plan; if BICS refuses, look whether it was gone already."""
-        deadline = Deadline(timeout_s)
+        deadline = time_left(timeout_s)
         with suppress(NoSuchEndpoint):
             try:
                 self._patch(endpoint_id, {"removeAddonUniqueIds": [addon_id]}, deadline)
@@ -320,7 +320,7 @@ class BicsNetwork:
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans and life cycle; the first use is the start of the first plan with usage."""
-        deadline, as_of = Deadline(timeout_s), self._clock()
+        deadline, as_of = time_left(timeout_s), self._clock()
         info = self._profile(endpoint_id, deadline)
         addons = self._addons(endpoint_id, info, deadline)
         used = {addon.addon_id for addon in addons if addon.used_mb}
@@ -384,7 +384,7 @@ class BicsNetwork:
 
         BICS does not say whether a device is connected, nor where it is.
         """
-        deadline, as_of = Deadline(timeout_s), self._clock()
+        deadline, as_of = time_left(timeout_s), self._clock()
         status = self._status(self._profile(endpoint_id, deadline), deadline)
         days = self._traffic(endpoint_id, as_of - timedelta(days=SEEN_DAYS), deadline)
         last = min(max(days), as_of) if days else None
@@ -392,11 +392,11 @@ class BicsNetwork:
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic."""
-        self._change_life_cycle(endpoint_id, "S", Deadline(timeout_s))
+        self._change_life_cycle(endpoint_id, "S", time_left(timeout_s))
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Let traffic flow again; activate an endpoint that was never activated."""
-        deadline = Deadline(timeout_s)
+        deadline = time_left(timeout_s)
         info = self._profile(endpoint_id, deadline)
         if self._life_cycle(info, deadline).casefold() in NEVER_ACTIVATED:
             self._activate(endpoint_id, deadline)
@@ -411,7 +411,7 @@ class BicsNetwork:
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the text of the QR code."""
-        sim = self._sim(iccid, Deadline(timeout_s))
+        sim = self._sim(iccid, time_left(timeout_s))
         if sim is None:
             message = "bics knows no such eSIM"
             raise Rejected(message)

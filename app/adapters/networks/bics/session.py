@@ -4,13 +4,12 @@ A 401, also one inside a 200, means that nothing was done.
 """
 
 import re
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.adapters.networks.bics.wire import Answer, LoginReply, Outcome
+from app.adapters.remote.exchange import Malformed, OddRecord, Reply, decode
 from app.adapters.remote.login import Login, LoginRefused
-from app.adapters.remote.reply import Malformed, OddRecord, Reply, decode
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import (
     OutcomeUnknown,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
+Deadline = Callable[[], float]  # How many seconds the calls of one operation have left.
 
 AJAX = {"X-Requested-With": "XMLHttpRequest"}
 UNAUTHORIZED = 401
@@ -37,21 +37,6 @@ GONE = re.compile(
 )
 OF_ONE = {"iccid", "endPointId"}  # A read with one of these is about one eSIM.
 UNSETTLED = re.compile(r"time\s?d?[ -]?out|in progress|pending|internal|system", re.IGNORECASE)
-
-
-class Deadline:
-    """The time limit of one call of the port, which may take several calls to the API."""
-
-    def __init__(self, timeout_s: float) -> None:
-        self._ends_s = time.monotonic() + timeout_s
-
-    def left_s(self) -> float:
-        """Return the seconds that are left; raises Unavailable if there are none."""
-        left_s = self._ends_s - time.monotonic()
-        if left_s <= 0:
-            message = "no time is left to ask the API of bics"
-            raise Unavailable(message)
-        return left_s
 
 
 class Session:
@@ -118,7 +103,7 @@ class Session:
         raise _gone(outcome) or Rejected(_refusal(outcome))
 
     def _authorized(self, send: Send, deadline: Deadline) -> Reply:
-        reply = self._login.call(send, _is_refused_login, deadline.left_s)
+        reply = self._login.call(send, _is_refused_login, deadline)
         if _is_refused_login(reply):
             message = "the API of bics does not take the token that it gave"
             raise Unavailable(message)

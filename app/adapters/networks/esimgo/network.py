@@ -14,9 +14,16 @@ from urllib.parse import quote
 
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.wire import balance_of, entries
+from app.adapters.remote.exchange import (
+    Malformed,
+    OddRecord,
+    Query,
+    Reply,
+    blames_the_request,
+    decode,
+    time_left,
+)
 from app.adapters.remote.limits import moment_of_header
-from app.adapters.remote.reply import Malformed, OddRecord, Reply, blames_the_request, decode
-from app.adapters.remote.request import Query, time_left
 from domain.catalogue.supplied import OddEntry, Supplied
 from domain.cause import Clock
 from domain.cost import ProviderBalance

@@ -30,7 +30,7 @@ from app.adapters.networks.wire import (
     moment,
     operators_by_country,
 )
-from app.adapters.remote.reply import OddRecord, Reply, decode, decode_entry
+from app.adapters.remote.exchange import OddRecord, Reply, decode, decode_entry
 from domain.catalogue.supplied import VOICE, OddEntry, SuppliedCountry, SuppliedPlan
 from domain.links.esim import ICCID
 from domain.links.network import AddonUsage, Forged, LinkStatus, Order, ServingNetwork

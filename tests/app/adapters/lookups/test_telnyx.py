@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.adapters.lookups.telnyx import TelnyxLookup, found_of
-from app.adapters.remote.reply import Reply
+from app.adapters.remote.exchange import Reply
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Portability, Told
 from domain.provider_errors import NotAnswered, Unavailable

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.adapters.lookups.twilio import TwilioLookup, found_of
-from app.adapters.remote.reply import Malformed, Reply
+from app.adapters.remote.exchange import Malformed, Reply
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Told
 from domain.provider_errors import NotAnswered, NotNow, Unavailable

@@ -9,7 +9,6 @@ from dramatiq import Broker, Worker
 
 from app.adapters.queues.rabbitmq import DurableBroker
 from tests.installation import PATIENCE_S
-from workers.actors import RETRIES
 from workers.routes import QUEUES, Message, Publisher, Queue
 
 
@@ -20,7 +19,7 @@ class Bench:
         self.broker = broker
         self.done: list[str] = []
         self.failed: list[str] = []
-        self.given_up: list[str] = []  # The queue of each message, where the broker counts them.
+        self.given_up: list[str] = []  # The queue of each message that RabbitMQ's could not read.
         if isinstance(broker, DurableBroker):
             broker.on_given_up = self.given_up.append
         self.held: list[str] = []
@@ -29,9 +28,7 @@ class Bench:
         self.go_on = Semaphore(0)
         self.publisher = Publisher(broker, broker.backlog)  # type: ignore[attr-defined]  # Of both.
         for queue in QUEUES:
-            dramatiq.actor(
-                self._note, broker=broker, actor_name=f"note_{queue}", queue_name=queue, **RETRIES
-            )
+            dramatiq.actor(self._note, broker=broker, actor_name=f"note_{queue}", queue_name=queue)
 
     def _note(self, text: str) -> None:
         if text in self.holding:

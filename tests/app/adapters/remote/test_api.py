@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from app.adapters.remote.api import RemoteApi, RemoteRules
-from app.adapters.remote.reply import Busy, Malformed, Reply, Unreachable, decode
+from app.adapters.remote.exchange import Busy, Malformed, Reply, Unreachable, decode
 from app.watch.logging import begin_work, end_work
 from domain.cause import utc_now
 from domain.provider_errors import OutcomeUnknown, Unavailable
@@ -138,13 +138,6 @@ def dribble(server: socket.socket) -> None:
                 connection.sendall(b"a")
         except OSError:
             return
-
-
-def test_silence_ends_a_try_before_its_time(make_api: MakeApi, tiny: Tiny) -> None:
-    api = make_api(rules=RemoteRules(silence_s=0.5))
-    tiny.fault(FaultKind.DELAY)
-    assert api.read("GET", READ, timeout_s=15).status == 200
-    assert len(tiny.requests) >= 2
 
 
 def test_nobody_there_is_certain(make_api: MakeApi, calls: Calls) -> None:

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from app.adapters.remote.reply import Reply
-from app.adapters.remote.request import Request
+from app.adapters.remote.exchange import Reply, Request
 from app.adapters.remote.transcript import Transcript
 
 SENT = {"username": "alice", "password": "open sesame", "iccid": "8934000000000000001"}

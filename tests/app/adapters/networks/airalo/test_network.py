@@ -11,7 +11,7 @@ import pytest
 from app.adapters.networks.airalo import network as adapter
 from app.adapters.networks.airalo.network import Airalo
 from app.adapters.networks.airalo.wire import Placed, Sim, orders_of
-from app.adapters.remote.reply import Reply
+from app.adapters.remote.exchange import Reply
 from domain.catalogue.supplied import NOTICES, OddEntry, SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import NoActivationCode, Order

@@ -7,7 +7,7 @@ import pytest
 
 from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.bics.wire import ActivationCode, Answer, Statistics, status_of
-from app.adapters.remote.reply import Reply, decode
+from app.adapters.remote.exchange import Reply, decode
 from domain.links.network import ActivationCode as ActivationCodeOf
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Unavailable

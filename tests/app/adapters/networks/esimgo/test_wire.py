@@ -9,7 +9,7 @@ import pytest
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.esimgo.wire import Notification
 from app.adapters.networks.wire import balance_of, entries
-from app.adapters.remote.reply import Reply, decode
+from app.adapters.remote.exchange import Reply, decode
 from domain.catalogue.supplied import OddEntry
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage

@@ -1,9 +1,11 @@
-"""A reply of a provider's API, and its decoding into types; no error holds any content."""
+"""A request to a provider and its reply, decoded into types; no error holds any content."""
 
 import re
-from collections.abc import Hashable, Mapping
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -38,12 +40,43 @@ class Unreachable(Unavailable):
     """Raised when no connection was made; nothing was sent."""
 
 
+# How a call ended. `failed` is a reply of 408 or 5xx, `limited` one of 429, `answered` any other
+# complete reply. `held`: not sent because of a limit. `unreachable`: not connected. `lost`: sent,
+# but without a complete reply. `malformed`: more bytes than allowed.
+Outcome = Literal["answered", "failed", "limited", "held", "unreachable", "lost", "malformed"]
+Query = Mapping[str, str | Sequence[str]]  # A name with several values is sent once for each.
+
+
+class Origin(NamedTuple):
+    """Where an API is; the scheme is https, or http on this machine."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `url` is the path with its query."""
+
+    method: str
+    url: str
+    body: bytes | None
+    headers: dict[str, str]
+
+
 class Reply(msgspec.Struct, frozen=True):
     """A whole reply; the names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+def time_left(timeout_s: float) -> Callable[[], float]:
+    """Return a function that tells how many seconds are left for the calls of one operation."""
+    ends_s = time.monotonic() + timeout_s
+    return lambda: max(0.0, ends_s - time.monotonic())
 
 
 def decode(reply: Reply, kind: type[T]) -> T:

@@ -1,0 +1,76 @@
+"""Two `web` on one port: the kernel gives each its part, and when one dies the other goes on."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from copy import copy
+from urllib.request import urlopen
+
+import pytest
+
+from tests.installation import wait_until
+from tests.ops.processes import value_of
+from tests.scenarios.conftest import partner_of
+from tests.scenarios.load import grown, load
+from tests.scenarios.partner import Partner, Promised
+from tests.scenarios.system import Running, System, failures, unfinished
+from tests.servers.running import free_port
+
+COMES_UP_S = 60.0
+BUYERS = 3
+LOOKUPS = 'http_requests_total{method="POST",route="/number-lookup",status="200"}'
+
+pytestmark = pytest.mark.timeout(300)  # Two servers and eight processes.
+
+
+def started(system: System) -> tuple[Running, Callable[[], float]]:
+    """Start another `web` on the port; return what tells how many lookups it has answered."""
+    port = free_port()
+    web = system.start("web", SHARE_PORT="true", METRICS_PORT=str(port))
+    web.says("serving", COMES_UP_S)
+
+    def answered() -> float:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as shown:  # Our own URL.
+            return value_of(shown.read().decode(), LOOKUPS) or 0.0
+
+    return web, answered
+
+
+def at_work(partner: Partner, stack: ExitStack) -> list[Partner]:
+    """Let several clients of one partner work at once."""
+    made = []
+    for _ in range(BUYERS):
+        made.append(copy(partner))
+        made[-1].promised = Promised()
+        stack.enter_context(load(made[-1]))
+    return made
+
+
+def go_on(partners: list[Partner]) -> None:
+    """Wait until each has another job and another link."""
+    have = [grown(each) for each in partners]
+    wait_until(lambda: all(has() for has in have), COMES_UP_S)
+
+
+def test_of_two_web_on_one_port_each_answers_and_one_that_dies_takes_no_reply_with_it(
+    system: System,
+) -> None:
+    assert system.run("migrate").returncode == 0
+    for name in ("worker", "dispatcher", "projector", "clock"):
+        system.start(name)
+    (first, by_first), (second, by_second) = started(system), started(system)
+    partner = partner_of(system)
+    wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
+    with ExitStack() as stack:
+        partners = at_work(partner, stack)
+        wait_until(lambda: by_first() > 0 and by_second() > 0, COMES_UP_S)
+        first.kill()
+        go_on(partners)
+        third, by_third = started(system)
+        wait_until(lambda: by_third() > 0, COMES_UP_S)
+        assert second.stop() == 0
+        go_on(partners)
+    for each in partners:
+        each.check()
+    assert third.stop() == 0
+    assert unfinished(system) == []
+    assert failures(system) == ""
