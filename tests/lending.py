@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from app.adapters.postgres.database import FixedPool
 from app.adapters.postgres.log import Datastore
-from app.adapters.postgres.pool import FixedPool
 
 ROOT = Path(__file__).parents[1]
 LENDERS = tuple(
     str(ROOT / each)
     for each in (
         "app/adapters/postgres/log.py",
-        "app/adapters/postgres/pool.py",
+        "app/adapters/postgres/database.py",
         "projections/engine/database.py",
         "projections/engine/hot_reads.py",
         "tests/lending.py",

@@ -29,7 +29,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 # These log each request or message at INFO; our own lines say more.
-QUIET = ["app.adapters.postgres.pool", "eventsourcing", "werkzeug"]
+QUIET = ["app.adapters.postgres.database", "eventsourcing", "werkzeug"]
 QUIET += ["dramatiq", "pika", "psycopg", "sqlalchemy"]
 DEPTH_MAX = 4  # Of lists and objects in a field.
 INTEGER_END = 10**17  # Longer numbers may be an ICCID.

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from threading import Semaphore
 from typing import Any, overload
@@ -13,7 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from domain.at_once import may_wait
 from domain.errors import ServiceUnavailable
-from projections.engine.hot_reads import HotReads, HotStatement, ThreadConnections
+from projections.engine.hot_reads import HotStatement, ThreadConnections, execute
 
 # Connections that are left to hot reads and writes, since ordinary reads may be slow.
 KEPT_FREE = 2
@@ -54,10 +54,10 @@ class Database:
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._kept = ThreadConnections(self._reading)
-        self._hot = HotReads(engine, self._kept)
         pool: Any = engine.pool
-        self._places = Semaphore(max(1, pool.size() - KEPT_FREE))
         self._wait_s = pool.timeout()
+        self._lent = (self._kept if self._is_sqlite else pool).lent  # Both lend in autocommit.
+        self._places = Semaphore(max(1, pool.size() - KEPT_FREE))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -95,11 +95,12 @@ class Database:
         """Run a hot read. If the driver fails, run it again through `reading`."""
         may_wait()
         self._require()
-        found = self._hot.rows(hot, values)
-        if found is None:
-            with self.reading() as connection:
-                return connection.execute(hot.statement, values).all()
-        return found
+        dialect = self.engine.dialect
+        with suppress(dialect.loaded_dbapi.Error), self._lent() as driver:
+            found: Sequence[Sequence[Any]] = execute(driver, dialect, hot, values).fetchall()
+            return found
+        with self.reading() as connection:
+            return connection.execute(hot.statement, values).all()
 
     def server_time(self) -> datetime | None:
         """Return the time of the database server; None for SQLite, which has no clock of its own.

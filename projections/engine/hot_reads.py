@@ -3,7 +3,7 @@
 Also `OneOf`, a condition on a list of values whose statement is the same for lists of any length.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from select import POLLIN, poll
 from threading import local
@@ -120,36 +120,17 @@ class HotStatement:
 def run(connection: Connection, hot: HotStatement, **values: Any) -> Any:
     """Run a statement on a connection, within its transaction if it has one; return a cursor."""
     with driver_of(connection) as driver:
-        return _execute(driver, connection.dialect, hot, values)
+        return execute(driver, connection.dialect, hot, values)
 
 
-def _execute(driver: Any, dialect: Dialect, hot: HotStatement, values: Mapping[str, Any]) -> Any:
+def execute(driver: Any, dialect: Dialect, hot: HotStatement, values: Mapping[str, Any]) -> Any:
+    """Run a statement on a bare connection of the driver; return a cursor."""
     text, fixed = hot.of(dialect)
     if dialect.name == "sqlite":
         bound = {name: _on_sqlite(value) for name, value in values.items()}
         return driver.execute(text, {**fixed, **bound})
     # In text form PostgreSQL would send bytes at twice their length.
     return driver.execute(text, {**fixed, **values}, binary=True)
-
-
-class HotReads:
-    """Runs `HotStatement` statements on one engine."""
-
-    def __init__(self, engine: Engine, kept: "ThreadConnections") -> None:
-        self._dialect = engine.dialect
-        is_sqlite = engine.dialect.name == "sqlite"
-        self._drivers: Any = kept if is_sqlite else engine.pool  # Both lend in autocommit.
-        self._error: type[Exception] = engine.dialect.loaded_dbapi.Error
-
-    def rows(self, hot: HotStatement, values: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
-        """Return all rows, or None if the driver failed: an ordinary read then raises the error."""
-        try:
-            with self._drivers.lent() as driver:
-                cursor = _execute(driver, self._dialect, hot, values)
-                found: Sequence[Sequence[Any]] = cursor.fetchall()
-                return found
-        except self._error:
-            return None
 
 
 class ThreadConnections:

@@ -12,20 +12,11 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Identifier
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import DisconnectionError
-from sqlalchemy.pool import PoolProxiedConnection
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-from app.adapters.databases import (
-    Databases,
-    LogEnd,
-    Persistence,
-    end_of,
-    find_gap,
-    not_empty,
-    not_whole,
-)
+from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_of_sessions
 from app.adapters.postgres.lock import SessionLock, key_of
-from app.adapters.postgres.pool import FixedPool
 from app.adapters.postgres.server import ServerPin
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.errors import NotPossible
@@ -113,8 +104,8 @@ BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off"
 BEGIN = "begin"
 
 
-class PostgresDatabase(Persistence):
-    """Where an installation on PostgreSQL keeps its data."""
+class PostgresDatabase:
+    """Where an installation on PostgreSQL keeps its data; `SqliteFiles` has the same methods."""
 
     error = psycopg.Error
 
@@ -127,6 +118,7 @@ class PostgresDatabase(Persistence):
 
     @property
     def place(self) -> str:
+        """Where the data is, for people to read; holds no secret."""
         parts = conninfo_to_dict(self.url)
         hosts = str(parts.get("host", "localhost")).split(",")
         ports = str(parts.get("port", "5432")).split(",")
@@ -135,6 +127,7 @@ class PostgresDatabase(Persistence):
         return f"{parts.get('dbname', '')} on {', '.join(places)}"
 
     def log_environment(self) -> dict[str, Any]:
+        """Return the settings of the eventsourcing library."""
         return {
             "PERSISTENCE_MODULE": "app.adapters.postgres.log:Factory",
             "LOG_CONNINFO": self._conninfo("log"),
@@ -155,7 +148,7 @@ class PostgresDatabase(Persistence):
         vaults = engine_for(vault, KEYS_MAX, synchronous_commit=True, session=session, pin=pin)
         return Databases(shared, shared, Database(vaults))
 
-    def read_only(self, on_files: Sequence[str] = ()) -> Database:  # noqa: ARG002  # Part of the port.
+    def read_only(self, _on_files: Sequence[str] = ()) -> Database:
         """Return the tables and views through sessions that can only read."""
         return Database(
             engine_for(
@@ -167,13 +160,29 @@ class PostgresDatabase(Persistence):
         )
 
     def waker(self, appended: Signal) -> PostgresWaker:
+        """Return a waker that hears of commits to the log by any process."""
         channel = WORK_CHANNEL if self._role == "dispatcher" else CHANNEL
         return PostgresWaker(appended, self._conninfo("listen"), channel)
 
     def lock(self, name: str) -> SessionLock:
+        """Return a lock that one process holds until it releases it or ends."""
         return SessionLock(self._conninfo(f"lock {name}"), key_of(name))
 
-    def copy_to(self, directory: Path) -> LogEnd:  # noqa: ARG002  # Part of the port.
+    def exists(self) -> bool:
+        """Return True: whether the server has our tables is found out by asking it."""
+        return True
+
+    has_all_files = exists
+
+    def has_lost_its_log(self) -> bool:
+        """Return False, because all tables are in one database."""
+        return False
+
+    def occupied(self) -> str | None:
+        """Return None: `fill_log` and the server's own program find the tables."""
+        return None
+
+    def copy_to(self, _directory: Path) -> LogEnd:
         """Copy nothing; return the end of the log, which a dump that begins later includes."""
         with BoundedConnection.open(self._conninfo("backup")) as connection:
             row = connection.execute(LAST_EVENT).fetchone()
@@ -189,14 +198,18 @@ class PostgresDatabase(Persistence):
             f"pg_restore --no-owner --single-transaction --dbname={database} {dump}",
         ]
 
-    def put_back(self, directory: Path) -> bool:  # noqa: ARG002  # Part of the port.
-        """Tell whether the database has a log."""
+    def topics(self, _directory: Path) -> list[str]:
+        """Return none, because the log of a backup is in the server's own dump."""
+        return []
+
+    def put_back(self, _directory: Path) -> bool:
+        """Put back nothing; tell whether the server has a log already."""
         with BoundedConnection.open(self._conninfo("backup")) as connection:
             row = connection.execute("SELECT to_regclass('log_events') IS NOT NULL").fetchone()
         return bool(row and row[0])
 
     def fill_log(self, rows: Iterable[Stored]) -> None:
-        """Write a whole log into the empty table; its sequence goes on above it."""
+        """Write a whole log, as `SqliteFiles` does."""
         with (
             BoundedConnection.open(self._conninfo("import"), statement_timeout_ms=0) as connection,
             connection.transaction(),
@@ -289,6 +302,31 @@ class PostgresDatabase(Persistence):
     def _conninfo(self, purpose: str) -> str:
         """Return how to connect; the server shows each connection's process and purpose."""
         return conninfo(self.url, f"carrier-links {self._role}: {purpose}")
+
+
+class FixedPool(QueuePool):
+    """SQLAlchemy's pool, which also lends bare connections of the driver to hot reads.
+
+    So ordinary and hot reads share the same few connections.
+    """
+
+    @contextmanager
+    def lent(self) -> Iterator[BoundedConnection]:
+        """Lend a connection in autocommit; it is dropped when the block raises."""
+        record: Any = self._do_get()
+        try:
+            if record.dbapi_connection is not None and has_news(record.dbapi_connection):
+                record.invalidate()
+            driver: BoundedConnection = record.get_connection()
+            driver.require()
+            if not driver.autocommit:  # Nearly always the last user left it in autocommit.
+                driver.autocommit = True
+            yield driver
+        except BaseException:
+            record.invalidate()
+            raise
+        finally:
+            self._do_return_conn(record)
 
 
 def conninfo(url: str, application_name: str = "carrier-links") -> str:

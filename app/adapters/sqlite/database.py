@@ -14,15 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
-from app.adapters.databases import (
-    Databases,
-    LogEnd,
-    Persistence,
-    end_of,
-    find_gap,
-    not_empty,
-    not_whole,
-)
+from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
 from app.adapters.sqlite.file import DatabaseFile
 from app.adapters.sqlite.lock import FileLock
 from app.adapters.sqlite.waker import SqliteWaker
@@ -100,8 +92,8 @@ FILL = (
 )
 
 
-class SqliteFiles(Persistence):
-    """Where an installation on SQLite keeps its data."""
+class SqliteFiles:
+    """Where an installation on SQLite keeps its data; `PostgresDatabase` has the same methods."""
 
     error = sqlite3.Error
 
@@ -111,6 +103,7 @@ class SqliteFiles(Persistence):
 
     @property
     def place(self) -> str:
+        """Where the data is, for people to read."""
         return str(self.path.absolute())
 
     def beside_the_log(self, purpose: str) -> Path:
@@ -118,6 +111,7 @@ class SqliteFiles(Persistence):
         return self.path.with_name(f"{self.path.stem}-{purpose}{self.path.suffix}")
 
     def log_environment(self) -> dict[str, str]:
+        """Return the settings of the eventsourcing library."""
         return {
             "PERSISTENCE_MODULE": "eventsourcing.sqlite",
             "SQLITE_DBNAME": DatabaseFile(self.path).uri,
@@ -136,7 +130,10 @@ class SqliteFiles(Persistence):
         )
 
     def read_only(self, on_files: Sequence[str] = ()) -> Database:
-        """Return the read models through connections that can only read, with the log attached."""
+        """Return the read models through connections that can only read.
+
+        The log's file is attached to each as `log`, and each begins with `on_files`.
+        """
         views, log = (
             f"{each.resolve().as_uri()}?mode=ro"
             for each in (self.beside_the_log("views"), self.path)
@@ -156,9 +153,11 @@ class SqliteFiles(Persistence):
         return Database(_engine(connect))
 
     def waker(self, appended: Signal) -> SqliteWaker:
+        """Return a waker that hears of commits to the log by any process."""
         return SqliteWaker(appended, self.path)
 
     def lock(self, name: str) -> FileLock:
+        """Return a lock that one process holds until it releases it or ends."""
         return FileLock(self._lock_file(name))
 
     def exists(self) -> bool:
@@ -193,6 +192,13 @@ class SqliteFiles(Persistence):
                 file.touch(mode=0o600)  # SQLite keeps the mode.
             yield
 
+    def protect_log(self) -> None:
+        """Do nothing: whoever can write to a file can change it."""
+
+    def may_change_events(self) -> bool:
+        """Return False, because no role could be forbidden to."""
+        return False
+
     def copy_to(self, directory: Path) -> LogEnd:
         """Copy the log with its keys, then the own stores, each as of one moment.
 
@@ -202,6 +208,10 @@ class SqliteFiles(Persistence):
         for file, copy in self._copies(directory):
             _copy_database(file, copy)
         return _end_of(self._copies(directory)[0][1])
+
+    def dump_commands(self, _directory: Path) -> list[str]:
+        """Return none, because `copy_to` has copied the files."""
+        return []
 
     def topics(self, directory: Path) -> list[str]:
         """Return the kinds of events in the log of a backup."""
@@ -233,7 +243,10 @@ class SqliteFiles(Persistence):
         return True
 
     def fill_log(self, rows: Iterable[Stored]) -> None:
-        """Write a whole log into the empty file; AUTOINCREMENT goes on above it."""
+        """Write a whole log at its own positions, in one transaction; later events follow it.
+
+        Raises NotPossible if the log holds an event, or if the rows lack a version of a stream.
+        """
         name = DatabaseFile(self.path).uri
         with closing(sqlite3.connect(name, BUSY_TIMEOUT_S, isolation_level=None, uri=True)) as log:
             log.execute("PRAGMA synchronous = FULL")

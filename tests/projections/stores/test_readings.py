@@ -12,7 +12,7 @@ from sqlalchemy import inspect
 
 from app.processes.migrate import migrate, newer_tables, table_versions
 from domain.links.network import AddonUsage, NetworkReading, NetworkStatus, ServingNetwork, Usage
-from projections.engine.hot_reads import HotReads, HotStatement
+from projections.engine.database import Database
 from tests.installation import Installation, Process
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
@@ -104,15 +104,15 @@ def test_many_links_are_read_in_one_statement(
     links = [uuid4() for _ in range(100)]
     for link_id in links:
         process.readings.keep_status(ORGANIZATION, link_id, status())
-    asked: list[HotStatement] = []
-    ours, read = get_ident(), HotReads.rows
+    asked: list[object] = []
+    ours, read = get_ident(), Database.rows
 
-    def noted(reads: HotReads, hot: HotStatement, values: Any) -> Any:
+    def noted(database: Database, hot: Any, **values: Any) -> Any:
         if get_ident() == ours:  # A process that still ends elsewhere may read as well.
             asked.append(hot)
-        return read(reads, hot, values)
+        return read(database, hot, **values)
 
-    monkeypatch.setattr(HotReads, "rows", noted)
+    monkeypatch.setattr(Database, "rows", noted)
     assert set(process.readings.find(links)) == set(links)
     assert len(asked) == 1
 
