@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -63,14 +62,6 @@ class LookupResult:
     facts: NumberFacts
     replayed: bool
     max_age_s: int | None = None
-
-
-class Decided(NamedTuple):
-    """A lookup to be committed; `cause` has the time of the answer."""
-
-    lookup: NumberLookup
-    facts: NumberFacts
-    cause: Cause
 
 
 @dataclass(eq=False, slots=True)
@@ -164,8 +155,7 @@ class SingleLookup:
         else:
             stream_id = number_lookup_id(request.organization_id, request.key)
         try:
-            decided = self._decide(request, stream_id, cause)
-            lookup, at = decided.lookup, decided.cause
+            lookup, facts, at = self._decide(request, stream_id, cause)
             [charge] = _charges_of(lookup)
             payer = wallet_id(request.organization_id)
             command = self.committer.prepare(
@@ -173,7 +163,7 @@ class SingleLookup:
             )
         except Refused:  # The log may have more money; `run` reads it.
             raise NeedsThread from None
-        return Begun(lookup, decided.facts, command, self.committer, self.answers.count)
+        return Begun(lookup, facts, command, self.committer, self.answers.count)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
@@ -255,24 +245,27 @@ class SingleLookup:
         return found
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
-        decided = self._decide(request, stream_id, cause)
-        lookup, owner = decided.lookup, request.organization_id
+        lookup, facts, at = self._decide(request, stream_id, cause)
+        owner, charges = request.organization_id, _charges_of(lookup)
         try:
-            self.committer.commit_entries(owner, _charges_of(lookup), decided.cause, lookup)
+            self.committer.commit_entries(owner, charges, at, lookup)
         except Conflict:
             replayed = self._replay(request, stream_id)
             if replayed is None:
                 raise
             return replayed
-        return LookupResult(lookup, decided.facts, replayed=False)
+        return LookupResult(lookup, facts, replayed=False)
 
-    def _decide(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> Decided:
+    def _decide(
+        self, request: LookupRequest, stream_id: UUID, cause: Cause
+    ) -> tuple[NumberLookup, NumberFacts, Cause]:
+        """Return a lookup to be committed, its facts, and a cause at the time of the answer."""
         if request.price_micros:
             self._check_balance(request, cause)
         max_age = None if request.max_age_s is None else timedelta(seconds=request.max_age_s)
         answer = self.answers.one(request.organization_id, request.phone_number, max_age)
         at = Cause(self.clock(), cause.request_id)
-        return Decided(self._lookup(request, stream_id, answer, at), answer.facts, at)
+        return self._lookup(request, stream_id, answer, at), answer.facts, at
 
     def _check_balance(self, request: LookupRequest, cause: Cause) -> None:
         """Save the provider a call that cannot be paid; the wallet itself decides later."""

@@ -96,10 +96,6 @@ def change_opened(change_id: UUID = CHANGE) -> LinkStep:
     return lambda link: link.record(Link.ChangeOpened, cause(7), change_id=change_id)
 
 
-def change_closed(link: Link) -> None:
-    link.record(Link.ChangeClosed, cause(9), change_id=link.open_change)
-
-
 def plan_added(activation_id: UUID, plan: BoughtPlan, minute: int = 8) -> LinkStep:
     return lambda link: link.add_plan(activation_id, plan, Addon("addon-2"), cause(minute))
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import count
+from typing import Any
 from uuid import UUID, uuid4
 
 from domain.accounts.monthly_fee import MonthlyFee
@@ -14,6 +15,7 @@ from domain.links.esim import Esim, esim_id
 from domain.links.link import EndKind, Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event
 from domain.money import parse_amount
 from domain.months import first_instant
 from domain.personal import Sealed, in_clear
@@ -112,14 +114,8 @@ class LinkSteps:
         return self
 
     def remove_endpoint(self) -> "LinkSteps":
-        self._do(
-            lambda link, cause: link.record(Link.EndpointFound, cause, endpoint_id="endpoint-late")
-        )
-        return self._do(
-            lambda link, cause: link.record(
-                Link.EndpointRemoved, cause, endpoint_id=link.endpoint_id
-            )
-        )
+        self._record(Link.EndpointFound, endpoint_id="endpoint-late")
+        return self._record(Link.EndpointRemoved, endpoint_id="endpoint-late")
 
     def release(self) -> "LinkSteps":
         link, esim = self.link, self.process.log.get(Esim, esim_id("simulated", self.iccid))
@@ -135,6 +131,9 @@ class LinkSteps:
             self.process.log.append(link)
         return self
 
+    def _record(self, event: type[Event], **facts: Any) -> "LinkSteps":
+        return self._do(lambda link, cause: link.record(event, cause, **facts))
+
     def intend(self, status: LinkStatus) -> "LinkSteps":
         return self._do(lambda link, cause: link.request_status(status, cause.at + CALL, cause))
 
@@ -148,15 +147,11 @@ class LinkSteps:
         return self._do(lambda link, cause: link.rename(in_clear(name), cause))
 
     def intend_end(self, kind: EndKind) -> "LinkSteps":
-        return self._do(
-            lambda link, cause: link.record(
-                Link.EndRequested, cause, kind=kind, until=cause.at + SOON
-            )
-        )
+        return self._record(Link.EndRequested, kind=kind, until=self.process.clock() + SOON)
 
     def keep(self) -> "LinkSteps":
         """Give its end up."""
-        return self._do(lambda link, cause: link.record(Link.EndKept, cause))
+        return self._record(Link.EndKept)
 
     def finish(self) -> "LinkSteps":
         """End it, with what is left of its charges if that was intended."""
@@ -183,7 +178,7 @@ class LinkSteps:
         return self._do(step)
 
     def store_lpa(self, lpa: Sealed = LPA) -> "LinkSteps":
-        return self._do(lambda link, cause: link.record(Link.LpaStored, cause, lpa=lpa))
+        return self._record(Link.LpaStored, lpa=lpa)
 
     def change(self, remove: Sequence[UUID] = (), add: Sequence[BoughtPlan] = ()) -> "ChangeSteps":
         return ChangeSteps(self, remove, add)

@@ -17,10 +17,8 @@ from tests.domain.build_links import (
     LINK,
     LinkStep,
     bought,
-    change_opened,
     new_link,
     seen,
-    status_requested,
 )
 from tests.story import Story
 
@@ -62,24 +60,6 @@ def test_nothing_is_refunded_by_hand_while_an_end_is_open() -> None:
     link = a_link(end_requested("end")).aggregate
     with pytest.raises(NotPossible, match="an end of the link is open"):
         link.refund_by_hand(HandRefund(CHARGE, "t-1", "a complaint", None, {}), cause(11))
-
-
-@pytest.mark.parametrize(
-    "first",
-    [change_opened(), status_requested("suspended"), end_requested("end")],
-    ids=["change", "status", "end"],
-)
-def test_an_end_is_never_begun_beside_something_open(first: LinkStep) -> None:
-    a_link(first).when(end_requested("cancel")).refused(AssertionError)
-
-
-@pytest.mark.parametrize(
-    "later",
-    [change_opened(), status_requested("suspended"), end_requested("end"), ended],
-    ids=["change", "status", "end", "ended"],
-)
-def test_nothing_is_begun_on_an_ended_link(later: LinkStep) -> None:
-    a_link(ended).when(later).refused(AssertionError)
 
 
 def test_an_open_end_hides_a_status_that_it_may_itself_have_caused() -> None:
