@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-import msgspec
 from sqlalchemy import Connection
 
 from domain.cause import Cause, Clock
@@ -124,7 +123,7 @@ class Checkpoints:
     def _is_due(self, newest: Checkpoint) -> bool:
         age = self.clock() - newest.at
         closed_at = self.tree_keeper.closed_at
-        if closed_at > newest.position and self._is_old(closed_at, self._limit()):
+        if closed_at > newest.position and self._is_old(closed_at):
             return True
         return abs(age) >= self.every
 
@@ -166,44 +165,26 @@ class Checkpoints:
             raise NotPossible(message)
 
     def _signable(self, newest: KeptCheckpoint | None) -> int:
-        """Return how many events are old enough; halving works, as times hardly ever fall."""
-        limit = self._limit()
-        with self.database.reading() as connection:
-            high, _ = self.kept_tree.end(connection)
-            closed = self._closed_by(connection, limit)
-        low = min(high, max(closed, newest.signed.checkpoint.size if newest is not None else 0))
-        while low < high:
-            middle = (low + high + 1) // 2
-            with self.database.reading() as connection:
-                position = self.kept_tree.position_of(connection, middle - 1)
-            if self._is_old(position, limit):
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        """Return how many events are old enough, with all that are before them.
 
-    def _closed_by(self, connection: Connection, limit: datetime) -> int:
-        """Return how many events there are up to the newest close of a month, once that is old.
-
-        They are older, even if a clock that was ahead has dated one of them later.
+        Those before a close of a month are older, even if a clock that was ahead has dated one of
+        them later.
         """
-        closed_at = self.tree_keeper.closed_at
-        if not self._is_old(closed_at, limit):
-            return 0
-        index = self.kept_tree.index_of(connection, closed_at)
-        return 0 if index is None else index + 1
+        position, closed_at = self.log.position_before(self._limit()), self.tree_keeper.closed_at
+        if self._is_old(closed_at):
+            position = max(position, closed_at)
+        with self.database.reading() as connection:
+            size = self.kept_tree.size_at(connection, position)
+        return max(size, newest.signed.checkpoint.size if newest is not None else 0)
 
     def _limit(self) -> datetime:
-        return self.clock() - self.lag()
+        """Return the moment before which an event is old enough."""
+        return self.clock() - self.lag() + datetime.resolution
 
-    def _is_old(self, position: int, limit: datetime) -> bool:
+    def _is_old(self, position: int) -> bool:
         rows = self.log.stored(position - 1, 1)
-        if not rows or rows[0].position != position:
-            return False  # It is gone; the audit reports that.
-        try:
-            return rows[0].timestamp <= limit
-        except msgspec.MsgspecError:
-            return True  # An event that cannot be decoded has no time; the tree holds its bytes.
+        is_there = bool(rows) and rows[0].position == position  # Or the audit reports that.
+        return is_there and rows[0].timestamp < self._limit()
 
 
 def name_of(checkpoint: Checkpoint) -> str:

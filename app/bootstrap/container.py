@@ -128,7 +128,6 @@ from projections.models.organizations import Organizations
 from projections.models.plans import Plans
 from projections.models.proposals import Proposals
 from projections.models.statements import Statements
-from projections.models.timelines import Timelines
 from projections.models.transactions import Transactions
 from projections.models.unfinished import Unfinished
 from projections.models.usage import Usage
@@ -159,7 +158,7 @@ from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import PlanChanges
 from workers.reading import BackgroundReading, Lane
 from workers.routes import Publisher
-from workers.saga import SagaWork
+from workers.saga import Saga, SagaWork
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import WebhookPlanner
@@ -368,7 +367,6 @@ class Container:
     plans = made(Plans)
     links = made(Links)
     link_spans = made(LinkSpans)
-    timelines = made(Timelines)
     unfinished = made(Unfinished)
     fee_book = made(FeeBook)
     webhook_endpoints = made(WebhookEndpoints)
@@ -578,7 +576,6 @@ class Container:
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
             concurrency=max(settings.lookups_at_once.values()),
-            carry=tracing().carried,
             canonical_of=canonical_of,
         )
 
@@ -709,8 +706,7 @@ class Container:
                 on_given_up=partial(self.metrics.count, "messages_given_up"),
             )
         actors.register(broker, self)
-        for each in (*tracing().middleware(), WorkLog(self.metrics.worked)):
-            broker.add_middleware(each)
+        broker.add_middleware(WorkLog(self.metrics.worked, tracing()))
         return broker
 
     publisher = made(Publisher, backlog="broker.backlog")
@@ -729,25 +725,20 @@ class Container:
 
     lookup_turns = made(LookupTurns, database="views", threads=lambda _: LOOKUP_THREADS)
     provision_shares = part(lambda c: Shares(PROVISION_THREADS, len(c.settings.networks)))
-    provisioning = made(
-        SagaWork, of=lambda _: Link, shares="provision_shares", saga="_provisioning_of"
-    )
-    plan_changes = made(
-        SagaWork, of=lambda _: PlanChange, shares="provision_shares", saga="_plan_changes_of"
-    )
-    lost_orders = made(
-        SagaWork, of=lambda _: LostOrder, shares="provision_shares", saga="_lost_orders_of"
-    )
 
-    def _provisioning_of(self, network: EsimNetwork) -> Provisioning:
-        given = {"rules": self.provisioning_rules, "ending": self.link_ending}
-        return self.make(Provisioning, network=network, clock=self.checked_clock, **given)
+    def saga_work(self, of: Any, kind: Callable[..., Saga[Any]], **given: Any) -> SagaWork:
+        """Make what works on one kind of saga, with a saga for each network."""
 
-    def _plan_changes_of(self, network: EsimNetwork) -> PlanChanges:
-        return self.make(PlanChanges, network=network, clock=self.checked_clock)
+        def saga_at(network: EsimNetwork) -> Saga[Any]:
+            return self.make(kind, network=network, clock=self.checked_clock, **given)
 
-    def _lost_orders_of(self, network: EsimNetwork) -> LostOrders:
-        return self.make(LostOrders, network=network, clock=self.checked_clock)
+        return SagaWork(self.log, self.networks, self.provision_shares, of, saga_at)
+
+    provisioning = part(
+        lambda c: c.saga_work(Link, Provisioning, rules=c.provisioning_rules, ending=c.link_ending)
+    )
+    plan_changes = part(lambda c: c.saga_work(PlanChange, PlanChanges))
+    lost_orders = part(lambda c: c.saga_work(LostOrder, LostOrders))
 
     # Monthly fees, and the end of a month.
 

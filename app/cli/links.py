@@ -33,9 +33,9 @@ from domain.webhooks.ports import Delivery, Sums
 from projections.engine.shape import Moment, Shape
 from projections.models.jobs import JobCounts, row_of
 from projections.models.links import LinkRow
-from projections.models.timelines import TimelineEntry
 from projections.models.unfinished import UnfinishedWork
 from projections.models.webhook_endpoints import WebhookEndpointRow
+from projections.timeline import TimelineEntry, timeline_of
 from workers.sweep import FOREVER
 
 RETRY_MAX = 10_000  # There cannot be more at once.
@@ -194,12 +194,13 @@ def show_link(session: Session, identifier: UUID | str) -> Said:
     container = session.container
     link = find_link(container, identifier)
     with session.reading() as connection:
-        timeline = container.timelines.of_link(connection, link.id)
+        entries = container.transactions.about(connection, link.id)
+    timeline = timeline_of(container.log, container.vault, link, entries)
     facts, names = _link_facts(container, link), container.operators.names()
     activations = [_activation(each) for each in link.activations.values()]
-    entries = [_entry(each, names) for each in timeline]
+    shown = [_entry(each, names) for each in timeline]
     return Said(
-        {**facts, "activations": activations, "timeline": entries},
+        {**facts, "activations": activations, "timeline": shown},
         [
             facts,
             *(["", activations] if activations else []),
@@ -298,8 +299,7 @@ def _entry(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:
     facts = dict(entry.facts)
     if "actor" in facts:
         facts["actor"] = Named.by(names, facts["actor"])
-    told = {"position": entry.position, "at": entry.at, "what": entry.what}
-    return {**told, "facts": facts_of(facts)}
+    return {**entry._asdict(), "facts": facts_of(facts)}
 
 
 def _told(entry: TimelineEntry, names: Mapping[str, str]) -> Facts:

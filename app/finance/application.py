@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from datetime import date
 
-from flask import Flask, Request, Response, redirect, render_template, request
+from flask import Flask, Response, redirect, render_template, request
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import Forbidden, HTTPException, MisdirectedRequest, ServiceUnavailable
@@ -36,12 +36,7 @@ OLD = f"This release is not at home yet: {NOT_MIGRATED}."
 logger = logging.getLogger(__name__)
 
 
-class _Request(Request):
-    max_content_length = 0  # Nothing here takes a body.
-
-
 class _Application(Flask):
-    request_class = _Request
     jinja_options = JINJA
 
 
@@ -50,6 +45,7 @@ def create_application(
 ) -> Flask:
     """Return the WSGI application; it connects to nothing before a page needs it."""
     app = _Application(__name__)
+    app.config["MAX_CONTENT_LENGTH"] = 0  # Nothing here takes a body.
     for each in (words.money, words.whole, words.kind, words.topic, words.moment):
         app.jinja_env.filters[each.__name__] = each
     for function in (words.decimals_of, words.decimals_in, query):

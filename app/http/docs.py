@@ -63,22 +63,17 @@ def openapi_document() -> Response:
     return _static(document, "application/json", REVALIDATED)
 
 
-@blueprint.get("/")
-def root() -> Response:
-    """Redirect from the bare host to the pages."""
-    return respond(Answer({"docs": "docs"}, 302, {"Location": "docs"}))
-
-
 @blueprint.get("/docs")
 def docs() -> Response:
     """Return the page that leads to all others."""
     return _page(HOME)
 
 
-@blueprint.get("/docs/")
-def docs_below() -> Response:
-    """Redirect to the page without the slash, from which its relative links lead on."""
-    return respond(Answer({"docs": "../docs"}, 302, {"Location": "../docs"}))
+@blueprint.get("/", defaults={"target": "docs"})
+@blueprint.get("/docs/", defaults={"target": "../docs"})
+def redirect(target: str) -> Response:
+    """Redirect to the page whose address has no slash, from which its relative links lead on."""
+    return respond(Answer({"docs": target}, 302, {"Location": target}))
 
 
 @blueprint.get("/docs/<name>")

@@ -9,7 +9,6 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import MsgspecError
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
@@ -125,7 +124,7 @@ def _pace(container: Container, whole: int) -> Pace | None:
         count = container.tree_keeper.events
         whole_events = count(log.head())
         events = whole_events - count(log.position_before(since))
-    except (Poisoned, MsgspecError):  # `doctor` tells of it.
+    except Poisoned:  # `doctor` tells of it.
         return None
     days = (now - since) / timedelta(days=1)
     return Pace(round(days, 2), round(events / days), round(events / days * whole / whole_events))

@@ -14,13 +14,12 @@ from app.processes.erasing import erase_again
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.errors import ForOperator
 from projections.engine.positions import belongs, models_to_rebuild
-from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
+from projections.engine.rebuild import Progress, drop_former, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
 from projections.engine.trigrams import EXTENSIONS
 from projections.finance.views import VIEWS
 
-# Tables of 1.0.0 that hold pieces of names and numbers, and its sets that are of no later release.
-PERSONAL = ("link_texts", "link_activations", "link_plan_names", "network_number_parts")
+# Sets of tables of 1.0.0 that are of no later release.
 SETS = ("network_numbers", "slices_in_hand", "rate_limits", "provider_paces", "simulated_clock")
 RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 
@@ -156,15 +155,13 @@ def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
 def _build_models(
     container: Container, progress: Progress, warn: Callable[[str], object]
 ) -> list[str]:
-    drop_orphans(container.views)
     models = models_to_rebuild(
         container.log, container.views, container.positions, container.models
     )
     rebuild_all(container.log, container.views, container.positions, models, progress)
-    for database in (container.views, container.stores):
-        with database.writing() as connection:
-            for name in PERSONAL:
-                connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
+    drop_former(container.views)
+    with container.stores.writing() as connection:  # 1.0.0 kept pieces of numbers in it.
+        connection.execute(text("DROP TABLE IF EXISTS network_number_parts"))
     if slow_search(container):  # The extensions may have come later than the table.
         with container.views.writing() as connection:
             container.links.index_of_texts.create(connection)

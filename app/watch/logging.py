@@ -10,23 +10,20 @@ import re
 import sys
 import threading
 import time
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from inspect import signature
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from dramatiq import Broker, Middleware
-from dramatiq.broker import MessageProxy
 
 from app.watch.lines import Lines
-
-A = TypeVar("A")
-R = TypeVar("R")
+from app.watch.tracing import Tracing
 
 # These log each request or message at INFO; our own lines say more.
 QUIET = ["app.adapters.postgres.database", "eventsourcing", "werkzeug"]
@@ -67,97 +64,67 @@ def _no_request() -> str | None:
 _of_request: Callable[[], str | None] = _no_request  # Set by `configure_logging`.
 
 
-class _Work(threading.local):
-    """What this thread works on, and since when on `time.perf_counter`; None between messages."""
-
-    facts: dict[str, Any] | None = None
-    began_s: float | None = None
-
-
-_work = _Work()
+# What this thread works on; None between messages.
+_work: ContextVar[dict[str, Any] | None] = ContextVar("work", default=None)
 
 
 def request_id_here() -> str | None:
     """Return the id of the request for which this thread works, if it is known."""
-    return (_work.facts or {}).get("request_id") or _of_request()
+    return (_work.get() or {}).get("request_id") or _of_request()
 
 
-def begin_work(**facts: Any) -> None:
-    """Add these facts to each line of this thread until `end_work`."""
-    _work.facts, _work.began_s = facts, time.perf_counter()
+@contextmanager
+def working(**facts: Any) -> Iterator[None]:
+    """Add these facts to each line of this work."""
+    before = _work.set(facts)
+    try:
+        yield
+    finally:
+        _work.reset(before)
 
 
 def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
     """Add the request to the facts of this thread's work; `read` is called only if it is needed."""
-    facts = _work.facts
+    facts = _work.get()
     if facts is not None and "request_id" not in facts:
         facts.update(read())
-
-
-def carried(run: Callable[[A], R]) -> Callable[[A], R]:
-    """Wrap `run` for other threads, so that its lines and calls there belong to this work."""
-    facts = _work.facts
-
-    def there(argument: A) -> R:
-        if facts is None:
-            return run(argument)
-        begin_work(**facts)
-        try:
-            return run(argument)
-        finally:
-            end_work()
-
-    return there
-
-
-def end_work() -> None:
-    """Stop adding facts to lines."""
-    _work.facts = _work.began_s = None
 
 
 Tell = Callable[[str, str, float], None]  # Actor, outcome, seconds.
 
 
-class EachMessage(Middleware):
-    """Hears when the work on a message ends, however it does."""
+class WorkLog(Middleware):
+    """Logs and traces the work on each message; `tell` is called at its end."""
 
-    @abstractmethod
-    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None: ...
+    def __init__(self, tell: Tell, tracing: Tracing) -> None:
+        self._tell, self._tracing = tell, tracing
+
+    def before_enqueue(self, broker: Broker, message: Any, delay: int | None) -> None:  # noqa: ARG002  # The signature is the library's.
+        self._tracing.carry(message.options)
+
+    def before_process_message(self, broker: Broker, message: Any) -> None:
+        names = signature(broker.get_actor(message.actor_name).fn).parameters
+        ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
+        message.began_s, message.work = time.perf_counter(), ExitStack()
+        message.work.enter_context(working(command=message.actor_name, **ids))
+        message.work.enter_context(self._tracing.working(message))
 
     def after_process_message(
         self,
-        broker: Broker,  # noqa: ARG002  # The signature is the library's.
-        message: MessageProxy,
+        broker: Broker,  # noqa: ARG002  # As above.
+        message: Any,
         *,
         result: Any = None,  # noqa: ARG002  # As above.
         exception: BaseException | None = None,
     ) -> None:
-        self.ended(message, "done" if exception is None else "failed", exception)
-
-    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:  # noqa: ARG002  # As above.
-        self.ended(message, "skipped", None)
-
-
-class WorkLog(EachMessage):
-    """Adds the work to the log lines of its thread; `tell` is called at the end of each message."""
-
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-
-    def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
-        actor = broker.actors.get(message.actor_name)  # None for an actor of another release.
-        names = () if actor is None else signature(actor.fn).parameters
-        ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
-        begin_work(command=message.actor_name, **ids)
-
-    def ended(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:
-        now_s = time.perf_counter()
-        seconds = now_s - (_work.began_s or now_s)  # 0 if the message was skipped before it began.
-        facts = {"outcome": outcome, "duration_ms": round(seconds * 1000, 1)}
-        if error is not None:
-            facts["error"] = type(error).__name__
-        logging.getLogger("app.work").info("worked", extra=facts)
-        end_work()
+        outcome, seconds = "done", time.perf_counter() - message.began_s
+        facts: dict[str, Any] = {"duration_ms": round(seconds * 1000, 1)}
+        if exception is not None:
+            outcome, facts["error"] = "failed", type(exception).__name__
+        logging.getLogger("app.work").info("worked", extra={"outcome": outcome, **facts})
+        with suppress(BaseException), message.work:
+            if exception is not None:  # The span tells of it too.
+                raise exception
         self._tell(message.actor_name, outcome, seconds)
 
 
@@ -285,10 +252,8 @@ class _Handler(logging.StreamHandler[Any]):
 
 def add_work(record: logging.LogRecord) -> bool:
     """Add to a line the request, actor, job or link that it is about, unless it has them."""
-    if _work.facts is None and hasattr(record, "request_id"):
-        return True
-    request_id = request_id_here()
-    facts = {**(_work.facts or {}), **({"request_id": request_id} if request_id else {})}
+    facts, request_id = _work.get() or {}, request_id_here()
+    facts = {**facts, "request_id": request_id} if request_id else facts
     vars(record).update({name: it for name, it in facts.items() if not hasattr(record, name)})
     return True
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from typing import NoReturn
 from uuid import UUID
 
@@ -30,7 +31,7 @@ from domain.accounts.spending import Spending
 from domain.accounts.wallet import DEPOSIT, Adjustment, Deposit, Wallet, deposit_id, wallet_id
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible
-from domain.log.aggregate import Root
+from domain.log.aggregate import Event, Root
 from domain.log.log import Log
 from domain.months import first_instant, month_of
 
@@ -123,14 +124,43 @@ class Accounts:
             wallet = self.log.find(Wallet, wallet_id(organization_id))
             held = wallet and wallet.spending and wallet.spending.limit_micros
             if wallet is not None and held != limit_micros:
-                spent = _Spent(self.log, wallet, cause)
-                self.committer.commit(
-                    wallet.id,
-                    lambda held: held.limit_spending(spent.limited(held, limit_micros), cause),
-                    newest,
-                )
+                spent = None
+                if limit_micros is not None:
+                    spent = Spending(limit_micros, *self._spent(wallet, cause.at))
+                change = partial(self._limit, spent, wallet.version, cause)
+                self.committer.commit(wallet.id, change, newest)
 
         return self.log.update(self._organization(organization_id), limit)
+
+    def _spent(self, wallet: Wallet, at: datetime) -> tuple[str, int]:
+        """Return the newest month of a wallet and what was spent in it.
+
+        A wallet without a limit keeps no total, so its entries are added up, the newest first. As
+        in `Spending.at`, every entry after the first one of a month belongs to that month.
+        """
+        if wallet.spending is not None:
+            return wallet.spending.month, wallet.spending.spent_micros
+        month, spent_micros, passed_micros = month_of(at), 0, 0
+        since = first_instant(month) - COMMIT_LAG_MAX
+        for event in self.log.newest_first(wallet.id, wallet.version):
+            if event.timestamp < since:
+                break
+            passed_micros += _spent_micros(event)
+            if month_of(event.timestamp) >= month:
+                month, spent_micros = month_of(event.timestamp), passed_micros
+        return month, spent_micros
+
+    def _limit(self, spent: Spending | None, version: int, cause: Cause, held: Wallet) -> None:
+        """Set the limit, with what was spent up to a version and by the entries since then."""
+        if spent is not None:
+            newest = self.log.newest_first(held.id, held.version)
+            since = [*takewhile(lambda event: event.originator_version > version, newest)]
+            if len(since) < held.version - version:  # The wallet is ahead of the log.
+                raise Conflict(held.id)
+            for event in reversed(since):
+                spent = spent.after(-_spent_micros(event), event.timestamp)
+            spent = spent.at(cause.at)
+        held.limit_spending(spent, cause)
 
     def register_client(
         self,
@@ -435,53 +465,8 @@ class Accounts:
         return True
 
 
-class _Spent:
-    """What a wallet has spent in the month: its own total, or else the sum of its entries.
-
-    A wallet without a limit keeps no total, so its entries are read, the newest first. As in
-    `Spending.at`, every entry after the first one of a month belongs to that month, even if it is
-    dated earlier. A long month is counted before the committer has its turn at the wallet; in that
-    turn only newer entries are added.
-    """
-
-    def __init__(self, log: Log, wallet: Wallet, cause: Cause) -> None:
-        self._log, self._wallet_id, self._at = log, wallet.id, cause.at
-        self._month, self._has_begun = month_of(cause.at), False
-        self._version = self._micros = 0
-        if wallet.spending is None:
-            self._count(wallet.version)
-
-    def limited(self, wallet: Wallet, limit_micros: int | None) -> Spending | None:
-        """Return the limit with what counts against it as of this version of the wallet."""
-        if limit_micros is None:
-            return None
-        if wallet.spending is not None:
-            now = wallet.spending.at(self._at)
-            return Spending(limit_micros, now.month, now.spent_micros)
-        self._count(wallet.version)
-        return Spending(limit_micros, self._month, self._micros)
-
-    def _count(self, version: int) -> None:
-        """Add the entries since the last count; the first time, all entries of the month."""
-        month, counted, at = self._month, self._version, version
-        since = first_instant(month) - COMMIT_LAG_MAX
-        passed = own = 0  # `own` is the part of `passed` that certainly belongs to `month`.
-        begins = False
-        for event in self._log.newest_first(self._wallet_id, version):
-            if event.originator_version != at:  # The wallet is ahead of the log.
-                raise Conflict(self._wallet_id)
-            if at <= counted or (not counted and event.timestamp < since):
-                break
-            at -= 1
-            if isinstance(event, Wallet.Charged | Wallet.Refunded):
-                sign = 1 if isinstance(event, Wallet.Charged) else -1
-                passed += sign * event.amount_micros
-            dated = isinstance(event, Wallet.Moved | Wallet.SpendingLimited)
-            if dated and month_of(event.timestamp) >= month:
-                month, own, begins = month_of(event.timestamp), passed, True
-        if month > self._month:
-            self._micros = own
-        else:
-            self._micros += passed if self._has_begun else own
-        self._month, self._has_begun = month, self._has_begun or begins
-        self._version = max(version, counted)
+def _spent_micros(event: Event) -> int:
+    """Return what an event of a wallet adds to what was spent in the month."""
+    if not isinstance(event, Wallet.Charged | Wallet.Refunded):
+        return 0
+    return event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from itertools import takewhile
 from typing import Any, NamedTuple, TypeVar
@@ -103,8 +103,11 @@ class Stored(NamedTuple):
 
     @property
     def timestamp(self) -> datetime:
-        """The moment of the event; raises MsgspecError for bytes that nobody can read."""
-        return msgspec.json.decode(self.state, type=_Stamped).timestamp
+        """The moment of the event; that of bytes that nobody can read is before all others."""
+        try:
+            return msgspec.json.decode(self.state, type=_Stamped).timestamp
+        except msgspec.MsgspecError:
+            return datetime.min.replace(tzinfo=UTC)
 
 
 class _Stamped(msgspec.Struct):
@@ -327,6 +330,16 @@ class Log(Application[UUID]):
         Raises Poisoned when the very next event cannot be decoded.
         """
         return [*self.follow(after, limit).events]
+
+    def streams(self, stream_ids: Collection[UUID]) -> list[Recorded]:
+        """Return every event of some streams, in the order of the log."""
+        try:
+            rows: Sequence[LogRow] = self.recorder.select_streams(stream_ids)  # type: ignore[attr-defined]  # Ours have this.
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        return [
+            Recorded(position, decode(as_id(stream), *rest)) for position, stream, *rest in rows
+        ]
 
     def stored(self, after: int, limit: int) -> list[Stored]:
         """Return the next rows after a position, in order, with their bytes as they are.

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -57,11 +58,6 @@ NO_DATA = "The lookup provider has no data for this number."
 # False: the provider works and has no answer, so asking again would not help.
 Outcome = Answer | Literal[False] | Later | None
 Ask = Callable[[str], Outcome]
-Carry = Callable[[Ask], Ask]
-
-
-def _as_it_is(ask: Ask) -> Ask:
-    return ask
 
 
 def _no_other_form(_phone_number: str) -> None:
@@ -76,8 +72,7 @@ class AnswerRules:
     asked each time, because that costs less than the cache. `tell` is called with each source and
     the count of numbers that it answered. `costs` are those of one lookup by the name of the
     provider; they count only if the provider tells none. At most `concurrency` calls of jobs run at
-    once; `carry` passes the context of log lines to their threads. `canonical_of` returns the
-    canonical form of a number that has another one.
+    once. `canonical_of` returns the canonical form of a number that has another one.
     """
 
     cache_ttl: timedelta
@@ -87,7 +82,6 @@ class AnswerRules:
     costs: Mapping[str, Cost] = field(default_factory=dict)
     cache_ttls: Mapping[str, timedelta] = field(default_factory=dict)
     concurrency: int = 32
-    carry: Carry = _as_it_is
     canonical_of: Callable[[str], str | None] = _no_other_form
 
     @property
@@ -223,7 +217,11 @@ class Answers:
         if self._provider.remote and len(numbers) > 1:
             size = self._rules.concurrency
             rounds = (numbers[start : start + size] for start in range(0, len(numbers), size))
-            there = self._rules.carry(ask)
+            here = copy_context()  # Lines and calls of the other threads belong to this work too.
+
+            def there(number: str) -> Outcome:
+                return here.copy().run(ask, number)
+
             return [found for some in rounds for found in self._pool.map(there, some)]
         return [ask(number) for number in numbers]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Annotated, Protocol
 
 import msgspec
@@ -17,7 +18,7 @@ from domain.log.log import Stored
 from projections.audit.checkpoint import Checkpoint
 from projections.audit.kept_tree import TILE, KeptTree, Leaf
 from projections.audit.report import FAILURES_MAX, Failure, Report, Uncovered, Verdict
-from projections.audit.tree import CompactRange, leaf_hash
+from projections.audit.tree import CompactRange
 from projections.engine.database import Database
 
 # A loss is noticed at the next call to the new server. So a loss that was recorded long before or
@@ -50,63 +51,34 @@ class KeptLeaves:
         self._next = next(self._leaves, None)
         self._compared = 0
         self._faults: list[Failure] = []
-        self._strange: list[Stored] = []  # Rows of the log without their kept leaf.
-        self._missed: list[Leaf] = []  # Kept leaves without their row in the log.
 
     def see(self, row: Stored, leaf: bytes) -> None:
         """Compare the next row with the kept leaves, by position."""
         while self._next is not None and self._next[0] < row.position:
             self._miss(self._next)
-            self._next = next(self._leaves, None)
         if self._next is not None and self._next[0] == row.position:
             self._compared += 1
             if self._next[1] != leaf:
-                self._miss(self._next)
-                self._wonder(row)
+                self._note(row.position, "the event is not what it was when it was first seen")
             self._next = next(self._leaves, None)
         elif row.position <= self._end:
-            self._wonder(row)
+            reason = "the event was put in: others had been seen behind it before"
+            self._note(row.position, reason)
 
     def testify(self, report: Report) -> None:
         """Report all differences in the order of positions."""
-        while self._next is not None and len(self._missed) < FAILURES_MAX:
+        while self._next is not None and len(self._faults) < FAILURES_MAX:
             self._miss(self._next)
-            self._next = next(self._leaves, None)
         report.leaves = self._compared
-        found = sorted([*self._faults, *self._strangers()], key=lambda failure: failure.position)
-        report.failures[:0] = found[:FAILURES_MAX]
-
-    def _strangers(self) -> Iterator[Failure]:
-        seen = dict(self._missed)
-        now = {row.position for row in self._strange}
-        for row in self._strange:
-            origin = self._origin(row)
-            if origin is not None:
-                yield Failure(row.position, f"the event that stood at position {origin} is here")
-            elif row.position in seen:
-                reason = "the event is not what it was when it was first seen"
-                yield Failure(row.position, reason)
-            else:
-                reason = "the event was put in: others had been seen behind it before"
-                yield Failure(row.position, reason)
-        for position in seen.keys() - now:
-            yield Failure(position, "the event that was first seen here is gone")
-
-    def _origin(self, row: Stored) -> int | None:
-        """Return the position at which an event was first seen, if it has moved since."""
-        _, *rest = row
-        for position, leaf in self._missed:
-            if position != row.position and leaf_hash(position, *rest) == leaf:  # type: ignore[arg-type]  # All but its position.
-                return position
-        return None
+        report.failures[:0] = sorted(self._faults, key=attrgetter("position"))
 
     def _miss(self, leaf: Leaf) -> None:
-        if len(self._missed) < FAILURES_MAX:
-            self._missed.append(leaf)
+        self._note(leaf[0], "the event that was first seen here is gone")
+        self._next = next(self._leaves, None)
 
-    def _wonder(self, row: Stored) -> None:
-        if len(self._strange) < FAILURES_MAX:
-            self._strange.append(row)
+    def _note(self, position: int, reason: str) -> None:
+        if len(self._faults) < FAILURES_MAX:
+            self._faults.append(Failure(position, reason))
 
     def _read(self, first: int) -> Iterator[Leaf]:
         for number in range(first // TILE, -(-self._size // TILE)):
@@ -117,8 +89,8 @@ class KeptLeaves:
             for index, leaf in enumerate(leaves):
                 if index >= skipped and place + index < self._size:
                     yield leaf
-            if tile is not None and tile.fault is not None and len(self._faults) < FAILURES_MAX:
-                self._faults.append(Failure(leaves[0][0] if leaves else 0, tile.fault))
+            if tile is not None and tile.fault is not None:
+                self._note(leaves[0][0] if leaves else 0, tile.fault)
 
 
 class DamagedCheckpoints:

@@ -26,6 +26,12 @@ SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)
 # long.
 KEPT_OUT = {"55P03", "40P01", "25P03"}
 ORPHAN_S = 86_400  # No rebuild lasts so long; older tables were left behind by a killed one.
+# Of earlier releases; on SQLite the first has pieces of the links' names.
+FORMER_TABLES = (
+    *("link_texts", "link_activations", "link_plan_names", "link_timelines"),
+    "job_counts",
+)
+FORMER_MODELS = ("timelines",)
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
 
@@ -120,6 +126,16 @@ def drop_orphans(database: Database) -> None:
                 connection.execute(text(f'DROP TABLE IF EXISTS "{name}"'))
 
 
+def drop_former(database: Database) -> None:
+    """Drop the read models of earlier releases, with their positions."""
+    with database.writing() as connection:
+        for name in FORMER_TABLES:
+            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
+        for name in FORMER_MODELS:
+            gone = text("DELETE FROM follower_positions WHERE name = :name")
+            connection.execute(gone, {"name": name})
+
+
 def rebuild_all(
     log: Log,
     database: Database,
@@ -131,6 +147,7 @@ def rebuild_all(
 
     A model whose handler raises stays as it was. The others are replaced, then its error is raised.
     """
+    drop_orphans(database)
     filling, reached = Filling(database, models), dict[str, int]()
     _fill_up(filling, log, progress)
     try:

@@ -1,7 +1,6 @@
 """Bulk jobs and their items; personal data stays sealed, so erasing a key erases it here too."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, get_args
@@ -23,6 +22,7 @@ from sqlalchemy import (
     Table,
     Uuid,
     bindparam,
+    func,
     literal,
     null,
     select,
@@ -36,7 +36,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.personal import Sealed
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, run
-from projections.engine.inserting import insert_many, upsert
+from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
 from projections.engine.shape import Stored
 
@@ -52,7 +52,6 @@ class Settlement:
 
 JobStatus = Literal["pending", "processing", "completed", "failed", "cancelled"]
 STATUSES: Sequence[JobStatus] = get_args(JobStatus)
-Tallied = tuple[UUID, str, JobStatus]  # Whose job is counted, for which month, and as what.
 
 
 class JobCounts(Struct):
@@ -154,15 +153,15 @@ _PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
 
 
 class Jobs(ReadModel):
-    """A row per job and a row per settlement; the jobs of an organization are counted by status."""
+    """A row per job and a row per settlement."""
 
     name = "jobs"
-    version = 2
+    version = 3
     uses = (BulkJob.Event, BulkJob.RefundedByHand, Erasure.Made)
 
     def build(self) -> Sequence[Table]:
         """Define the tables and the statements that run often."""
-        self.jobs, self.settlements, self.counted = self._rows(), self._parts(), self._tallies()
+        self.jobs, self.settlements = self._rows(), self._parts()
         columns = self.jobs.c
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
@@ -172,7 +171,7 @@ class Jobs(ReadModel):
         page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
         self._idle = page.where(columns.moved_at <= bindparam("moment"))
         self._build_lists()
-        return [self.jobs, self.settlements, self.counted]
+        return [self.jobs, self.settlements]
 
     def _rows(self) -> Table:
         """Define the table of jobs; unfinished ones have a separate index, which stays small."""
@@ -185,7 +184,7 @@ class Jobs(ReadModel):
             Column("status", String, nullable=False),
             Column("box", LargeBinary, nullable=False),
             self.index("jobs_unfinished", "moved_at", "id", where=finished_at.is_(None)),
-            # A page finds its rows in these indexes alone, so it reads only jobs that it shows.
+            # A page is counted and found in these indexes alone; it reads only jobs that it shows.
             self.index("jobs_listed", "organization_id", "position", "month"),
             self.index("jobs_by_status", "organization_id", "status", "position", "month"),
         )
@@ -201,14 +200,6 @@ class Jobs(ReadModel):
             Column("box", LargeBinary),
         )
 
-    def _tallies(self) -> Table:
-        return self.table(
-            "job_counts",
-            Column("organization_id", Uuid, primary_key=True),
-            Column("month", String, primary_key=True),
-            *(Column(status, BigInteger, nullable=False) for status in STATUSES),
-        )
-
     def _build_lists(self) -> None:
         """Build the statements of batches and of lists once."""
         columns = self.jobs.c
@@ -216,21 +207,21 @@ class Jobs(ReadModel):
         self._known = HotStatement(known.where(OneOf(columns.id, "jobs")))
         change = self.jobs.update().where(columns.id == bindparam("job"))
         self._change = change.values({name: bindparam(f"new_{name}") for name in CHANGING})
-        months = [self.counted.c[name] for name in ("month", *STATUSES)]
-        theirs = self.counted.c.organization_id == bindparam("organization")
-        self._months = HotStatement(select(*months).where(theirs))
-        self._all = self._page_of()
-        self._of_status = self._page_of(columns.status == bindparam("status"))
+        self._all = self._list_of()
+        self._of_status = self._list_of(columns.status == bindparam("status"))
 
-    def _page_of(self, *conditions: ColumnElement[bool]) -> HotStatement:
+    def _list_of(self, *conditions: ColumnElement[bool]) -> tuple[HotStatement, HotStatement]:
+        """Return what counts the jobs of an organization by month, and what reads a page."""
         columns = self.jobs.c
         theirs = columns.organization_id == bindparam("organization")
+        counted = select(columns.month, func.count()).where(theirs, *conditions)
         found = select(columns.position).where(theirs, OneOf(columns.month, "months"), *conditions)
         found = found.order_by(columns.position.desc())
         found = found.limit(bindparam("most")).offset(bindparam("skipped"))
         shown = select(*(columns[name] for name in STORED.names))
         shown = shown.where(theirs, columns.position.in_(found))
-        return HotStatement(shown.order_by(columns.position.desc()))
+        page = HotStatement(shown.order_by(columns.position.desc()))
+        return HotStatement(counted.group_by(columns.month)), page
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the outcome of the batch: a row once, however many of its events move it."""
@@ -241,8 +232,7 @@ class Jobs(ReadModel):
                 self.project(connection, batch[at + 1 :])
                 return
         rows, new = self._read_older(connection, batch), list[dict[str, Any]]()
-        before, settled = [_tallied(each) for each in rows.values()], list[dict[str, Any]]()
-        older = [*rows]
+        older, settled = [*rows], list[dict[str, Any]]()
         for position, event in batch:
             match event:
                 case BulkJob.Created():
@@ -260,8 +250,6 @@ class Jobs(ReadModel):
             {"job": each, **{f"new_{name}": now[each][name] for name in CHANGING}} for each in older
         ]
         execute_many(connection, self._change, changed)
-        moved = _moved_counts(before, map(_tallied, rows.values()))
-        upsert(connection, self.counted, moved, added=frozenset(STATUSES))
 
     def _forget(self, connection: Connection, erasure: Erasure.Made) -> None:
         """Delete the jobs that were erased one by one; those of erased months stay unlisted."""
@@ -269,13 +257,9 @@ class Jobs(ReadModel):
         streams = [each for part in erasure.parts for each in part.streams or ()]
         for start in range(0, len(streams), FORGET_AT_ONCE):
             some = streams[start : start + FORGET_AT_ONCE]
-            counted = (jobs.id, jobs.organization_id, jobs.month, jobs.status)
-            gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(*counted)
-            rows = connection.execute(gone).all()
-            theirs_too = self.settlements.c.job_id.in_([row.id for row in rows])
+            gone = self.jobs.delete().where(theirs, jobs.id.in_(some)).returning(jobs.id)
+            theirs_too = self.settlements.c.job_id.in_(connection.execute(gone).scalars().all())
             connection.execute(self.settlements.delete().where(theirs_too))
-            moved = _moved_counts([(*row[1:],) for row in rows], [])
-            upsert(connection, self.counted, moved, added=frozenset(STATUSES))
 
     def _read_older(
         self, connection: Connection, batch: Sequence[Recorded]
@@ -311,19 +295,15 @@ class Jobs(ReadModel):
 
         `is_kept` tells whether the personal data of a month still exists; other jobs are left out.
         """
-        found = database.rows(self._months, organization=organization_id)
-        kept = [row for row in found if is_kept(row[0])]
-        months = [month for month, *_ in kept]
-        counts = [dict(zip(STATUSES, row[1:], strict=True)) for row in kept]
-        total = sum(sum(each.values()) if status is None else each[status] for each in counts)
+        counted, page = self._all if status is None else self._of_status
+        wanted: dict[str, Any] = {"organization": organization_id}
+        if status is not None:
+            wanted["status"] = status
+        kept = {month: count for month, count in database.rows(counted, **wanted) if is_kept(month)}
+        total = sum(kept.values())
         if offset >= total:
             return [], total
-        wanted = {"organization": organization_id, "months": months}
-        page = {"most": limit, "skipped": offset}
-        if status is None:
-            rows = database.rows(self._all, **wanted, **page)
-        else:
-            rows = database.rows(self._of_status, **wanted, **page, status=status)
+        rows = database.rows(page, **wanted, months=[*kept], most=limit, skipped=offset)
         return [*map(STORED.read, rows)], total
 
     def unfinished(
@@ -384,22 +364,6 @@ def _settlement(
     if isinstance(event, BulkJob.ItemsFailed):
         return row | {"errors": msgspec.json.encode(event.errors).decode()}
     return row | {"month": event.personal.month, "box": event.personal.box}
-
-
-def _tallied(job: JobCounts) -> Tallied:
-    return job.organization_id, job.month, job.status
-
-
-def _moved_counts(before: Iterable[Tallied], after: Iterable[Tallied]) -> list[dict[str, Any]]:
-    """Return what to add to the counts of organizations, by month and status."""
-    moved = Counter(after)
-    moved.subtract(before)
-    keys = sorted({key[:2] for key, count in moved.items() if count})
-    return [
-        {"organization_id": owner, "month": month}
-        | {status: moved[owner, month, status] for status in STATUSES}
-        for owner, month in keys
-    ]
 
 
 def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:

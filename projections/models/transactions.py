@@ -335,6 +335,12 @@ class Transactions(ReadModel):
         row = connection.execute(statement).one_or_none()
         return STORED.read(row) if row else None
 
+    def about(self, connection: Connection, link_id: UUID) -> Sequence[int]:
+        """Return the positions of the entries about a link, whoever owns it."""
+        columns, pair = self.rows.c, self.links.c
+        mine = columns.id.in_(select(pair.transaction_id).where(pair.link_id == link_id))
+        return connection.execute(select(columns.position).where(mine)).scalars().all()
+
     def of_any(self, connection: Connection, transaction_id: UUID) -> Transaction | None:
         """Return a transaction, whoever owns it."""
         statement = select(self.rows).where(self.rows.c.id == transaction_id)

@@ -48,22 +48,22 @@ BUDGETS: Mapping[str, Budget] = {
     # The key's stream.
     "replay of a lookup": Budget("web 1/0", "web 2/0"),
     # Four commits of a worker are one slice: taken in hand, begun, settled, given back.
-    # The projector writes a job once a batch, and counts it by its status; at its end the job's
-    # stream, for what is told of it. What is told is one row more, here and of links.
+    # The projector writes a job once a batch; at its end the job's stream, for what is told of it.
+    # What is told is one row more, here and of links.
     "job of 1": Budget(
-        "web 4/1, projector 25/2, dispatcher 3/1, worker 9/4",
-        "web 6/1, projector 25/2, dispatcher 3/1, worker 12/4",
+        "web 4/1, projector 23/2, dispatcher 3/1, worker 9/4",
+        "web 6/1, projector 23/2, dispatcher 3/1, worker 12/4",
     ),
     # Four slices.
     "job of 1000": Budget(
-        "web 4/1, projector 31/2, dispatcher 3/1, worker 36/16",
-        "web 6/1, projector 25/2, dispatcher 3/1, worker 45/16",
+        "web 4/1, projector 29/2, dispatcher 3/1, worker 36/16",
+        "web 6/1, projector 23/2, dispatcher 3/1, worker 45/16",
     ),
     # The counters of the job, whose bytes are kept.
     "read of a job": Budget("web 1/0", "web 2/0"),
     # Its counters, then all of it.
     "results of a job": Budget("web 2/0", "web 3/0"),
-    # The head and the positions; the counts by month and status, then a page.
+    # The head and the positions; the counts by month, then a page.
     "list of jobs": Budget("web 4/0", "web 5/0"),
     # The head of the log and the positions, for a caller reads what he has written.
     "wallet": Budget("web 3/0", "web 4/0"),
@@ -74,19 +74,19 @@ BUDGETS: Mapping[str, Budget] = {
     # outcome, and at the plan for its reply. The worker: link and eSIM, what is taken with the
     # intent, the first reading, the outcome.
     "link": Budget(
-        "web 6/1, projector 17/1, dispatcher 3/1, worker 6/3, network 6/1",
-        "web 7/1, projector 17/1, dispatcher 3/1, worker 13/3, network 6/1",
+        "web 6/1, projector 16/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 7/1, projector 16/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 7/1, projector 17/1, dispatcher 3/1, worker 6/3, network 6/1",
-        "web 8/1, projector 17/1, dispatcher 3/1, worker 13/3, network 6/1",
+        "web 7/1, projector 16/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 8/1, projector 16/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     # The usage is read from the network, and kept; the plans are read for the reply.
     "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
     "list of links": Budget("web 5/0", "web 6/0"),
     "top-up": Budget(
-        "web 10/2, projector 14/1, dispatcher 3/1, worker 7/2, network 3/1",
-        "web 14/2, projector 14/1, dispatcher 3/1, worker 13/2, network 3/1",
+        "web 10/2, projector 13/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 14/2, projector 13/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
     # The list that bounds them, and the commit.
     "webhook": Budget(
@@ -102,19 +102,19 @@ BUDGETS: Mapping[str, Budget] = {
     "list of deliveries": Budget("web 3/0", "web 4/0"),
     # Its reply reads the network.
     "rename": Budget(
-        "web 4/2, projector 6/1, dispatcher 1/0, network 1/0",
-        "web 6/2, projector 6/1, dispatcher 1/0, network 1/0",
+        "web 4/2, projector 5/1, dispatcher 1/0, network 1/0",
+        "web 6/2, projector 5/1, dispatcher 1/0, network 1/0",
     ),
     # The link, the intent, the end, and what was last seen for the reply. The projector reads the
     # status before.
     "end of a link": Budget(
-        "web 5/2, projector 11/1, dispatcher 1/0, network 2/1",
-        "web 8/2, projector 11/1, dispatcher 1/0, network 2/1",
+        "web 5/2, projector 10/1, dispatcher 1/0, network 2/1",
+        "web 8/2, projector 10/1, dispatcher 1/0, network 2/1",
     ),
     # Its use is read from the network first, and the refund is in the commit of the end.
     "cancellation": Budget(
-        "web 6/2, projector 18/1, dispatcher 1/0, network 3/1",
-        "web 10/2, projector 18/1, dispatcher 1/0, network 3/1",
+        "web 6/2, projector 17/1, dispatcher 1/0, network 3/1",
+        "web 10/2, projector 17/1, dispatcher 1/0, network 3/1",
     ),
     # The link, with its code.
     "QR code": Budget("web 1/0", "web 2/0"),

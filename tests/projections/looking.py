@@ -8,12 +8,14 @@ import pytest
 from sqlalchemy import Connection, event, inspect
 
 from domain.accounts.organization import Organization
+from domain.links.link import Link
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded, Stretch
 from projections.engine.positions import Lag, Position, lags
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.models.wallets import Wallets
+from projections.timeline import TimelineEntry, timeline_of
 from tests.installation import Process
 
 T = TypeVar("T")
@@ -65,6 +67,11 @@ def ask(process: Process, question: Callable[..., T], *arguments: Any, **more: A
     process.projector.catch_up()
     with process.views.reading() as connection:
         return question(connection, *arguments, **more)
+
+
+def timeline(process: Process, link_id: UUID) -> list[TimelineEntry]:
+    entries = ask(process, process.transactions.about, link_id)
+    return timeline_of(process.log, process.vault, process.log.get(Link, link_id), entries)
 
 
 def statements(process: Process, question: Callable[[], object]) -> list[tuple[str, Any]]:

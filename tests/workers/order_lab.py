@@ -14,6 +14,7 @@ from projections.audit.auditor import check_log
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation, Process
 from tests.order_network import Bought, OrderBook, SellingByOrder
+from tests.projections.looking import timeline
 from tests.workers.late_network import LateNetwork
 from tests.workers.link_checks import Books, check_money, is_cancelled
 from tests.workers.link_lab import DEPOSIT, Lab
@@ -50,9 +51,7 @@ class OrderLab(Lab):
 
     def timeline(self, link_id: UUID) -> list[str]:
         """Return what `links show` tells of a link, by topic."""
-        self.process.projector.catch_up()
-        with self.process.views.reading() as connection:
-            return [each.what for each in self.process.timelines.of_link(connection, link_id)]
+        return [each.what for each in timeline(self.process, link_id)]
 
 
 Orders = Callable[..., OrderLab]

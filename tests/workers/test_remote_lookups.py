@@ -17,7 +17,7 @@ from prometheus_client import generate_latest
 from app.adapters.lookups import telnyx, twilio
 from app.books.postings import Work, work_of
 from app.bootstrap import container as bootstrap
-from app.watch.logging import begin_work, end_work
+from app.watch.logging import working
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_commands import SLICE_ITEMS, BulkRequest
@@ -242,9 +242,8 @@ def test_each_call_of_a_job_carries_the_id_of_the_request_that_made_it(
     installation: Installation, servers: dict[str, ScriptedLookups]
 ) -> None:
     buyer = Buyer(installation, servers, "telnyx")
-    begin_work(request_id="request-7")
-    buyer.job(WANTED)
-    end_work()
+    with working(request_id="request-7"):
+        buyer.job(WANTED)
     buyer.job(numbers(2, 100))
     ids = [each.headers.get("x-request-id") for each in servers["telnyx"].requests]
     assert ids == ["request-7"] * len(WANTED) + [None] * 2

@@ -19,12 +19,12 @@ from eventsourcing.persistence import (
     InfrastructureFactory,
     InterfaceError,
     InternalError,
-    Notification,
     OperationalError,
     StoredEvent,
 )
 from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore, PostgresFactory
 from eventsourcing.utils import Environment, EnvType, get_topic
+from psycopg.abc import Query
 from psycopg.pq import Format
 from psycopg.pq.abc import PGresult
 from psycopg.rows import dict_row, tuple_row
@@ -124,6 +124,11 @@ READ = (
     "SELECT notification_id, originator_id, originator_version, topic, "
     "CASE WHEN topic = ANY({unused}::text[]) THEN NULL ELSE state END "
     "FROM {table} WHERE notification_id > %s ORDER BY notification_id LIMIT %s"
+)
+
+OF_STREAMS = (
+    "SELECT notification_id, originator_id, originator_version, topic, state "
+    "FROM {table} WHERE originator_id = ANY(%s) ORDER BY notification_id"
 )
 
 COUNT = (
@@ -247,6 +252,12 @@ def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]
     return Noting
 
 
+def _without_retries(method: Callable[..., T]) -> Callable[..., T]:
+    """Return a method of the library without its retrying decorator, on a sound connection."""
+    read = getattr(method, "__wrapped__", method)
+    return lambda self, *args, **options: self.datastore.again(lambda: read(self, *args, **options))
+
+
 class PostgresLogRecorder(PostgresApplicationRecorder):
     """Assigns positions under an exclusive advisory lock, so their order is that of commits.
 
@@ -334,9 +345,8 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return None if self.datastore.again(self._rises) else self._mend_sequence
 
     def _rises(self) -> bool:
-        with self.datastore.get_connection() as connection:
-            row = connection.execute(self._sequence_statement, prepare=True).fetchone()
-        return bool(row and all(row.values()))
+        rows = self._fetch(self._sequence_statement, (), prepare=True)
+        return bool(rows and all(rows[0]))
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[bytes]:
         before = predecessors(stored_events)
@@ -352,13 +362,9 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             bigints(before.values()),
         ]
 
-    def select_events(self, *args: Any, **options: Any) -> Sequence[StoredEvent]:
-        read = _without_retries(PostgresApplicationRecorder.select_events)
-        return self.datastore.again(lambda: read(self, *args, **options))
-
-    def select_notifications(self, *args: Any, **options: Any) -> Sequence[Notification]:
-        read = _without_retries(PostgresApplicationRecorder.select_notifications)
-        return self.datastore.again(lambda: read(self, *args, **options))
+    select_events = _without_retries(PostgresApplicationRecorder.select_events)
+    select_notifications = _without_retries(PostgresApplicationRecorder.select_notifications)
+    max_notification_id = _without_retries(PostgresApplicationRecorder.max_notification_id)
 
     def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
         """Read the log without the library's objects, which cost more than the rows."""
@@ -366,23 +372,26 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
 
     def _rows(self, unused: frozenset[str], after: int, limit: int) -> Sequence[LogRow]:
         if (statement := self._reads.get(unused)) is None:
-            topics = Literal(sorted(unused))
-            composed = SQL(READ).format(table=self._table, unused=topics)
+            composed = SQL(READ).format(table=self._table, unused=Literal(sorted(unused)))
             statement = self._reads[unused] = composed.as_bytes()
+        return self._fetch(statement, (after, limit), prepare=True)
+
+    def _fetch(self, statement: Query, values: Sequence[Any], **how: bool) -> Sequence[LogRow]:
         with (
             self.datastore.get_connection() as connection,
             connection.cursor(row_factory=tuple_row) as cursor,
         ):
-            cursor.execute(statement, (after, limit), prepare=True)
-            rows: Sequence[LogRow] = cursor.fetchall()
-        return rows
+            return [*cursor.execute(statement, values, **how).fetchall()]
+
+    def select_streams(self, streams: Collection[UUID]) -> Sequence[LogRow]:
+        """Return every row of these streams, in the order of the log."""
+        statement = SQL(OF_STREAMS).format(table=self._table)
+        return self.datastore.again(lambda: self._fetch(statement, [[*streams]]))
 
     def count_rows(self, after: int, until: int, most: int) -> int:
         """Count the events between two positions, up to so many."""
         statement = SQL(COUNT).format(table=self._table)
-        with self.datastore.get_connection() as connection:
-            row = connection.execute(statement, (after, until, most)).fetchone()
-        return int(row["count"])
+        return int(self._fetch(statement, (after, until, most))[0][0])
 
     def wake_followers(self) -> None:
         """Wake the followers of all processes, as no commit of mere steps does."""
@@ -407,18 +416,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             for row in range(found.ntuples)
         ]
 
-    def max_notification_id(self) -> int | None:
-        """Return the newest position."""
-        read: Callable[..., int | None]
-        read = _without_retries(PostgresApplicationRecorder.max_notification_id)
-        return self.datastore.again(lambda: read(self))
-
     def last_position_up_to(self, position: int) -> int:
         """Return the newest position up to this one; 0 for none."""
         statement = self.max_notification_id_statement + SQL(" WHERE notification_id <= %s")
-        with self.datastore.get_connection() as connection:
-            row = connection.execute(statement, [position]).fetchone()
-        return (row and row["max"]) or 0
+        return self._fetch(statement, [position])[0][0] or 0
 
     def server(self) -> str:
         """The server that answers, with the name of its life (see `server`)."""
@@ -454,8 +455,3 @@ def _is_lost(error: Exception) -> bool:
     if isinstance(cause, psycopg.Error) and state is not None:
         return str(state).startswith(("08", "57P"))
     return not type(cause).__name__.startswith("PoolTimeout")
-
-
-def _without_retries(method: Callable[..., T]) -> Callable[..., T]:
-    """Return a method of the library without its retrying decorator."""
-    return getattr(method, "__wrapped__", method)

@@ -21,6 +21,7 @@ from eventsourcing.sqlite import (
 
 from app.adapters.sqlite.file import DatabaseFile
 from domain.log.log import EventsGone, LogRow, NothingInserted, predecessors
+from domain.log.signal import digits_of
 
 
 class ReleasingPool(SQLiteConnectionPool):
@@ -116,7 +117,6 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         self.insert_events_statement = (
             f"INSERT INTO {events_table_name} ({columns}) VALUES (?, ?, ?, ?)"  # noqa: S608  # Our own name.
         )
-
         self._predecessor = (
             f"SELECT 1 FROM {events_table_name} "  # noqa: S608  # Our own name.
             "WHERE originator_id = ? AND originator_version = ?"
@@ -164,15 +164,21 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
         """Read the log without the library's objects, which cost more than the rows."""
         marks = ", ".join("?" * len(unused))
-        statement = (
+        return self._fetch(
             "SELECT rowid, originator_id, originator_version, topic, "  # noqa: S608  # Our own name.
             f"CASE WHEN topic IN ({marks}) THEN NULL ELSE state END "
-            f"FROM {self.events_table_name} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+            f"FROM {self.events_table_name} WHERE rowid > ? ORDER BY rowid LIMIT ?",
+            (*unused, after, limit),
         )
-        with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute(statement, (*unused, after, limit))
-            rows: Sequence[LogRow] = cursor.fetchall()
-        return rows
+
+    def select_streams(self, streams: Collection[UUID]) -> Sequence[LogRow]:
+        """Return every row of these streams, in the order of the log."""
+        marks = ", ".join("?" * len(streams))
+        return self._fetch(
+            "SELECT rowid, originator_id, originator_version, topic, state "  # noqa: S608  # As above.
+            f"FROM {self.events_table_name} WHERE originator_id IN ({marks}) ORDER BY rowid",
+            [stream.hex for stream in streams],
+        )
 
     def count_rows(self, after: int, until: int, most: int) -> int:
         """Count the events between two positions, up to so many."""
@@ -180,9 +186,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             f"SELECT count(*) FROM (SELECT 1 FROM {self.events_table_name} "  # noqa: S608  # Our own name.
             "WHERE rowid > ? AND rowid <= ? LIMIT ?)"
         )
-        with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute(statement, (after, until, most))
-            return int(cursor.fetchone()[0])
+        return int(self._fetch(statement, (after, until, most))[0][0])
 
     def wake_followers(self) -> None:
         """Do nothing: followers of this process have heard, and others ask the file."""
@@ -203,11 +207,14 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
 
     def newest_position_given(self) -> int:
         """Return AUTOINCREMENT's counter, which a rollback resets but deleting events does not."""
+        name = self.events_table_name
+        rows = self._fetch("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,))
+        return int(rows[0][0]) if rows else 0
+
+    def _fetch(self, statement: str, values: Sequence[object]) -> Sequence[LogRow]:
         with self.datastore.transaction(commit=False) as cursor:
-            name = self.events_table_name
-            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,))
-            row = cursor.fetchone()
-        return int(row[0]) if row is not None else 0
+            cursor.execute(statement, values)
+            return [*cursor.fetchall()]
 
     def _insert_events(
         self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any
@@ -218,17 +225,14 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         """
         positions = []
         for event in stored_events:
-            stream = event.originator_id
-            key = stream.hex if isinstance(stream, UUID) else stream
-            row = (key, event.originator_version, event.topic, event.state)
-            c.execute(self.insert_events_statement, row)
+            place = (digits_of(event.originator_id), event.originator_version)
+            c.execute(self.insert_events_statement, (*place, event.topic, event.state))
             positions.append(c.lastrowid)
         if positions and positions[0] <= self._newest:
             raise self._pool.file.gone()  # An older copy was written into the file.
         # Read only now that the write lock is held: a transaction that reads first may not get it.
         for stream, version in predecessors(stored_events).items():
-            key = stream.hex if isinstance(stream, UUID) else stream
-            c.execute(self._predecessor, (key, version))
+            c.execute(self._predecessor, (digits_of(stream), version))
             if c.fetchone() is None:
                 raise EventsGone
         return positions

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import inspect
 
 from app.processes.migrate import (
-    PERSONAL,
     SETS,
     CannotMigrate,
     is_migrated,
@@ -39,20 +38,14 @@ def test_stores_of_an_older_shape_are_made_anew(process: Process) -> None:
     assert process.counters.advance_simulated(AHEAD) == AHEAD
 
 
-def test_what_1_0_0_knew_of_names_and_numbers_goes_and_its_sets_are_no_later_ones(
-    installation: Installation,
-) -> None:
-    process = installation.process()
-    for table in PERSONAL[:-1]:
-        run(process.views, f"CREATE TABLE {table} (part TEXT)")
-    run(process.stores, f"CREATE TABLE {PERSONAL[-1]} (part TEXT)")
+def test_sets_of_1_0_0_are_no_later_ones_and_its_pieces_of_numbers_go(process: Process) -> None:
+    run(process.stores, "CREATE TABLE network_number_parts (part TEXT)")
     for name in SETS:
         run(process.stores, FORMER.format(name))
-    migrate(installation.process())
+    migrate(process)
     assert not newer_tables(process, table_versions(process))
-    for database in (process.views, process.stores):
-        with database.reading() as connection:
-            assert not {*PERSONAL} & {*inspect(connection).get_table_names()}
+    with process.stores.reading() as connection:
+        assert not inspect(connection).has_table("network_number_parts")
 
 
 def test_positions_of_an_older_shape_cost_a_rebuild_only(process: Process) -> None:

@@ -91,12 +91,11 @@ def test_the_lines_of_a_message_that_is_given_up_are_those_that_its_page_names(
 
 
 def test_after_its_end_no_line_names_the_work() -> None:
-    observability.begin_work(command="work_link", link_id="1")
-    observability.note_cause(lambda: {"request_id": "r"})
-    record = logging.makeLogRecord({"msg": "during"})
-    assert observability.add_work(record)
-    assert vars(record)["request_id"] == "r"
-    observability.end_work()
+    with observability.working(command="work_link", link_id="1"):
+        observability.note_cause(lambda: {"request_id": "r"})
+        record = logging.makeLogRecord({"msg": "during"})
+        assert observability.add_work(record)
+        assert vars(record)["request_id"] == "r"
     record = logging.makeLogRecord({"msg": "after"})
     observability.add_work(record)
     assert not hasattr(record, "request_id")

@@ -8,11 +8,12 @@ from domain.accounts.refund_by_hand import NOTHING_LEFT, HandRefund
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, NotPossible
 from domain.money import parse_amount
-from projections.models.timelines import TimelineEntry
+from projections.timeline import TimelineEntry
 from tests.domain.asking import all_at_once
 from tests.installation import Installation, Process
 from tests.projections.forgery import ITEM_MICROS
 from tests.projections.link_forgery import LinkForger, first_of
+from tests.projections.looking import timeline
 
 
 @pytest.fixture
@@ -107,9 +108,7 @@ def test_a_link_and_its_top_ups_are_refunded_while_no_change_is_open(
     assert changes.refusal(second) == NOTHING_LEFT
     assert changes.refund(first) == 20_000
     assert links.refund(link.requested.price.transaction_id, "0.05") == 50_000
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        told = [each for each in process.timelines.of_link(connection, link.id) if by_hand(each)]
+    told = [each for each in timeline(process, link.id) if by_hand(each)]
     assert [each.facts["refunded"] for each in told] == ["0.02", "0.05"]
     assert {each.facts["reason"] for each in told} == {"a complaint"}
     assert forger.failures() == []

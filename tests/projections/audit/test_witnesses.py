@@ -84,10 +84,7 @@ CHANGES: dict[str, tuple[list[str], list[Failure]]] = {
     ),
     "two that changed places": (
         swapped(5, 270),
-        [
-            Failure(5, "the event that stood at position 270 is here"),
-            Failure(270, "the event that stood at position 5 is here"),
-        ],
+        [Failure(at, "the event is not what it was when it was first seen") for at in (5, 270)],
     ),
     "one put in where one was taken out": (
         [f"UPDATE stored_events SET originator_id = {OTHER_ID} WHERE rowid = 1"],  # noqa: S608  # Text of ours.

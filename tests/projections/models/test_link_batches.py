@@ -20,7 +20,7 @@ from tests.projections.forgery import forged
 from tests.projections.histories import Life
 from tests.projections.looking import Rows, rows
 
-MODELS = ("links", "link_spans", "timelines", "unfinished", "transactions", "statements", "usage")
+MODELS = ("links", "link_spans", "unfinished", "transactions", "statements", "usage")
 
 
 @pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.any_database)])

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from app.processes.migrate import migrate
 from app.settings import Settings
 from projections.audit.auditor import verify
+from projections.engine.rebuild import FORMER_MODELS
 from projections.engine.sql_views import define, detached
 from projections.finance.views import VIEWS
 from tests.installation import Process
@@ -47,22 +48,23 @@ def go_back(process: Process) -> None:
     other = [each for each in process.models if known.get(each.name) != str(each.version)]
     tables = {table.name for model in other for table in model.tables}
     made = {re.search(r"public\.(\w+)", each)[1]: each for each in starting("CREATE TABLE")}  # type: ignore[index]  # Each names its table.
-    old = [name for name in made if name in tables]
     with process.views.writing() as connection:
+        kept = inspect(connection).get_table_names()
+        old = [name for name in made if name in tables or name not in kept]
         versions = dict(connection.execute(text("SELECT name, version FROM schema_versions")).all())
         for name, version in re.findall(r"schema_versions VALUES \('(\w+)', (\d+)\)", RECORDED):
             assert versions.get(name, 0) <= int(version), f"{name}: it would refuse to touch these"
         with detached(connection, old):
             for name in old:
-                connection.execute(text(f"DROP TABLE {name}"))
+                connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
                 connection.exec_driver_sql(made[name])
         for each in starting("CREATE VIEW"):
             connection.exec_driver_sql(each.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
         for each in starting("COMMENT ON VIEW"):
             connection.exec_driver_sql(each)
-        for name, version in known.items():
-            change = "UPDATE follower_positions SET version = :version WHERE name = :name"
-            connection.execute(text(change), {"version": int(version), "name": name})
+        for each in starting("INSERT INTO public.follower_positions"):
+            changed = "ON CONFLICT (name) DO UPDATE SET version = excluded.version"
+            connection.exec_driver_sql(f"{each} {changed}")
 
 
 def columns_of(connection: psycopg.Connection, view: str) -> list[str]:
@@ -83,6 +85,7 @@ def test_one_release_back_and_forth(process: Process, database_url: str) -> None
         go_back(process)
         assert columns_of(connection, "finance_events") != columns["finance_events"]
         assert "transactions" in migrate(process)
+        assert not {*FORMER_MODELS} & process.positions.all(process.views).keys()
         assert {name: columns_of(connection, name) for name in views} == columns
         assert connection.execute(TO_READ).fetchall() == sums
         assert sums[0][1] > 0

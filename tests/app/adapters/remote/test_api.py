@@ -14,7 +14,7 @@ import pytest
 
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.adapters.remote.exchange import Busy, Malformed, Reply, Unreachable, decode
-from app.watch.logging import begin_work, end_work
+from app.watch.logging import working
 from domain.cause import utc_now
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.app.adapters.remote.conftest import Calls, MakeApi, Tiny
@@ -278,11 +278,8 @@ def test_a_read_gives_up_its_turn_sooner_than_a_change(make_api: MakeApi) -> Non
 
 
 def test_the_request_id_is_passed_on(api: RemoteApi, tiny: Tiny) -> None:
-    begin_work(request_id="request-7")
-    try:
+    with working(request_id="request-7"):
         api.read("GET", READ, timeout_s=5)
-    finally:
-        end_work()
     api.read("GET", READ, timeout_s=5)
     first, second = tiny.asked("look up")
     assert first.headers["x-request-id"] == "request-7"

@@ -6,14 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from projections.models.timelines import TimelineEntry
 from tests.installation import Process
 from tests.projections.link_steps import CODE, LPA, LinkSteps
-from tests.projections.looking import ask
-
-
-def timeline(process: Process, link_id: UUID) -> list[TimelineEntry]:
-    return ask(process, process.timelines.of_link, link_id)
+from tests.projections.looking import timeline
 
 
 @pytest.mark.any_database
