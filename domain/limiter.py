@@ -81,7 +81,10 @@ class Limiter:
                 raise ServiceUnavailable(self.full)
             self._queues.setdefault(owner, deque()).append(go)
             self._waiting += 1
-            return False
+            due = [*self._due()]  # The share of who waits has grown if the others have gone idle.
+        for each in due:
+            each()
+        return False
 
     def take(self, owner: Owner) -> None:
         """Take a slot even if there is none: for who had one, and gave it back for a while."""

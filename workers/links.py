@@ -52,7 +52,8 @@ from domain.links.provisioning import (
     may_adopt,
     next_step,
 )
-from domain.personal import Sealed, Vault, seal_text
+from domain.months import month_of
+from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError, Rejected, Unavailable
 from workers.saga import CALL, Calling, by_order, stock
 
@@ -84,7 +85,7 @@ class Provisioning(Calling[Link]):
             return self._create_endpoint(*taken)
         return self._refuse(link.id, version, taken)
 
-    def _take_first(self, link: Link) -> tuple[Link, Sealed | None] | Refused:
+    def _take_first(self, link: Link) -> tuple[Link, Sealed] | Refused:
         """Take the first free eSIM of the first sponsor profile that has one, and the price.
 
         Returns the link with its activation code; if it fails, nothing is taken, and why. Raises
@@ -187,11 +188,11 @@ class Provisioning(Calling[Link]):
     def _create(self, link: Link) -> bool:
         """State the intent of another attempt, then call."""
         assert link.iccid is not None
-        lpa = self._lpa(link, link.iccid)
         try:
+            lpa = self._lpa(link, link.iccid)
             self._begin(link, self._cause(link))
-        except Unavailable:
-            return True
+        except ProviderError:
+            return not self._left_s(link.requested.deadline)
         self.log.append(link)
         return self._create_endpoint(link, lpa)
 
@@ -202,7 +203,7 @@ class Provisioning(Calling[Link]):
             raise Unavailable
         link.request_endpoint(until, cause, self.new_id())
 
-    def _create_endpoint(self, link: Link, lpa: Sealed | None) -> bool:
+    def _create_endpoint(self, link: Link, lpa: Sealed) -> bool:
         assert link.iccid is not None
         iccid, plan, reference = link.iccid, link.requested.plan.at_provider, str(link.id)
         endpoint = self._called(
@@ -233,7 +234,9 @@ class Provisioning(Calling[Link]):
             return step is not Step.WAIT and self._do(step, link)
         if endpoint.reference != str(link.id):
             return self._end(link, ProvisioningError(REJECTED), outcome_known=False)
-        return self._activate(link, endpoint, self._lpa(link, link.iccid), adopted=True)
+        with suppress(ProviderError):
+            return self._activate(link, endpoint, self._lpa(link, link.iccid), adopted=True)
+        return False
 
     def _order(self, link: Link) -> bool:
         """State the intent, the first one with the charge, and only then order."""
@@ -290,6 +293,8 @@ class Provisioning(Calling[Link]):
             lpa = self._lpa(link, order.iccid)
         except NoActivationCode:  # Nobody can install it: its `LostOrder` gives it back.
             return self._end(link, IncompleteNetworkAnswer(), outcome_known=False)
+        except ProviderError:
+            return False
         plan, reference = link.requested.plan, str(link.id)
         cost = order.cost or plan.cost_of(order.order_reference)
         endpoint = Endpoint(order.iccid, order.iccid, reference, order.addon_id, cost=cost)
@@ -304,9 +309,7 @@ class Provisioning(Calling[Link]):
         self.log.append(link, esim, *left)
         return False
 
-    def _activate(
-        self, link: Link, endpoint: Endpoint, lpa: Sealed | None, *, adopted: bool
-    ) -> bool:
+    def _activate(self, link: Link, endpoint: Endpoint, lpa: Sealed, *, adopted: bool) -> bool:
         endpoint, usage = self._with_addon(link, endpoint)
         self._keep_first(link, usage)
         link.activate(endpoint, lpa, self._cause(link), adopted=adopted)
@@ -424,22 +427,11 @@ class Provisioning(Calling[Link]):
             self.ending.settle(link, settled=settled)
         return False
 
-    def _lpa(self, link: Link, iccid: str) -> Sealed | None:
-        """Return the sealed activation code; None if the network fails, then a later read asks.
-
-        Raises NoActivationCode for an eSIM that is not adopted yet.
-        """
-        try:
-            code = self.network.lpa(iccid, timeout_s=self._left_s(link.requested.deadline))
-        except NoActivationCode:
-            if link.iccid is None:
-                raise
-            return None  # The endpoint is there, and paid.
-        except ProviderError:
-            return None
-        return seal_text(
-            self.vault, link.organization_id, link.id, code.as_text(), self._cause(link)
-        )
+    def _lpa(self, link: Link, iccid: str) -> Sealed:
+        """Return the sealed activation code, without which no link becomes active."""
+        code = self.network.lpa(iccid, timeout_s=self._left_s(link.requested.deadline))
+        month, clear = month_of(self.clock()), code.as_text().encode()
+        return self.vault.seal(link.organization_id, month, link.id, clear)
 
 
 def _charges_of(link: Link) -> list[Charge]:

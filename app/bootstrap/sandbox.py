@@ -69,8 +69,8 @@ class Sandbox:
         count = self.counters.next_failure
         return lru_cache(PURCHASES_KEPT)(lambda owner, _: count(owner, PURCHASE))
 
-    def advance(self, by: timedelta, owner: UUID | None = None) -> timedelta:
-        """Let time pass for the links of an organization, or for all; return how far it is ahead.
+    def advance(self, by: timedelta, owner: UUID) -> timedelta:
+        """Let time pass for the links of an organization; return how far it is ahead.
 
         All of them are read anew within seconds. Raises NotPossible beyond ten years.
         """

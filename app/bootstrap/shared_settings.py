@@ -58,5 +58,5 @@ class SharedSettings:
             for name, own in self.own.items()
             if known.get(name, own) != own
         ]
-        how = "set it alike in each process, or record the new value: python -m app settings adopt"
+        how = "set it alike in each process, or record it anew: python -m app settings --adopt"
         return f"{'; '.join(wrong)}: {how}" if wrong else None

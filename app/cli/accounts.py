@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import urandom
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import click
@@ -23,9 +23,9 @@ from app.cli.arguments import (
     org_option,
     organization_argument,
 )
-from app.cli.operation import Subject, misuse
+from app.cli.operation import Given, Subject, misuse
 from app.cli.output import Facts, Named, Said
-from app.cli.session import Session, holder_of_key, take_turn, user
+from app.cli.session import Session, holder_of_key, user
 from app.security.secrets import new_client_id, new_client_secret, new_operator_key
 from app.settings import RATE_LIMIT_MAX
 from domain.accounts.approvals import PEOPLE, Kind, Proposal, WaitsForApproval
@@ -57,9 +57,7 @@ KEY_IS_KNOWN = (
     "`operator rotate-key` with it."
 )
 RUN_AGAIN = "It waits for another operator. When it is approved, run this command again."
-NOTHING_TO_SET = (
-    "give at least one of --price, --lookup, --monthly-link-fee, --rate-limit and --spending-limit"
-)
+NOTHING_TO_SET = "give at least one option: there is nothing to change"
 
 subject = Subject()
 org = subject.add("org")
@@ -128,7 +126,7 @@ def _organization_now(
 @click.option(
     "--monthly-link-fee", "fee_micros", type=AT_LEAST_ZERO, default="0", help="Per active link."
 )
-@click.option("--no-wallet", is_flag=True, help="Open none; `wallet open` does so later.")
+@click.option("--no-wallet", is_flag=True, help="Open none; `org set --wallet` does so later.")
 def create_organization(
     session: Session, *, name: str, price: int | str | None, fee_micros: int, no_wallet: bool
 ) -> _Organization:
@@ -159,30 +157,11 @@ def list_organizations(session: Session) -> list[_Organization]:
         return [_organization(row, wallets.get(connection, row.id)) for row in rows]
 
 
-def _add_status(name: str, status: Status, text: str) -> None:
-    @org.command(name, right="money", help=text)
-    @org_argument
-    def switch(session: Session, organization_id: UUID) -> _Organization:
-        cause, accounts = session.cause, session.container.accounts
-        changed = accounts.change_organization(
-            organization_id, lambda its: its.change_status(status, cause)
-        )
-        return _organization_now(session, changed)
-
-
-_add_status(
-    "suspend",
-    "suspended",
-    "Refuse its requests until it is activated; what was accepted is still finished.",
-)
-_add_status("activate", "active", "Accept its requests again.")
-_add_status(
-    "deactivate", "inactive", "Refuse its requests, because it is not a customer at present."
-)
-
-
 @org.command("set", right="money")
 @org_argument
+@click.option(
+    "--status", type=click.Choice(get_args(Status)), help="Whether its requests are accepted."
+)
 @price_option
 @click.option("--lookup", type=click.Choice(["on", "off"]), help="Whether it may look up.")
 @click.option("--monthly-link-fee", "fee_micros", type=AT_LEAST_ZERO, help="Per active link.")
@@ -198,33 +177,43 @@ _add_status(
     type=OrWord(AT_LEAST_ZERO, "none"),
     help="What it may spend in a calendar month (UTC).",
 )
-def change(session: Session, organization_id: UUID, **given: Any) -> _Organization:
-    """Change what an organization pays, whether it may use lookups, and its limits.
+@click.option("--wallet", "with_wallet", is_flag=True, help="Open the wallet that it lacks.")
+def change(
+    session: Session, organization_id: UUID, *, with_wallet: bool, **given: Any
+) -> _Organization:
+    """Change an organization: its status, what it pays, what it may use, and its limits.
 
-    Once there is an approval limit, its price and its fee wait for another operator.
+    `suspended` and `inactive` refuse its requests, the latter because it is not a customer at
+    present; what was accepted is still finished. Once there is an approval limit, its price and its
+    fee wait for another operator.
     """
-    if set(given.values()) == {None}:
+    if set(given.values()) == {None} and not with_wallet:
         misuse(NOTHING_TO_SET)
     accounts, cause = session.container.accounts, session.cause
+    if with_wallet:
+        accounts.open_wallet(organization_id, cause)
     proposed = list[Proposal]()
     if accounts.approvals.above_micros() is not None:
         proposed = accounts.propose_prices(organization_id, _taken_prices(given), cause)
 
-    def apply(its: Organization) -> None:
-        if given["price"] is not None:
-            its.change_price(_or_none(given["price"]), cause)
-        if given["per_minute"] is not None:
-            its.set_rate_limit(_or_none(given["per_minute"]), cause)
-        if given["lookup"] is not None:
-            its.switch_lookup(cause, enabled=given["lookup"] == "on")
-        if given["fee_micros"] is not None:
-            its.change_monthly_link_fee(given["fee_micros"], cause)
-
-    changed = accounts.change_organization(organization_id, apply)
+    changed = accounts.change_organization(organization_id, lambda its: _apply(its, given, cause))
     if given["limit_micros"] is not None:
         limit_micros = _or_none(given["limit_micros"])
         changed = accounts.set_spending_limit(organization_id, limit_micros, cause)
     return _organization_now(session, changed, proposed)
+
+
+def _apply(its: Organization, given: Given, cause: Cause) -> None:
+    if given["status"] is not None:
+        its.change_status(given["status"], cause)
+    if given["price"] is not None:
+        its.change_price(_or_none(given["price"]), cause)
+    if given["per_minute"] is not None:
+        its.set_rate_limit(_or_none(given["per_minute"]), cause)
+    if given["lookup"] is not None:
+        its.switch_lookup(cause, enabled=given["lookup"] == "on")
+    if given["fee_micros"] is not None:
+        its.change_monthly_link_fee(given["fee_micros"], cause)
 
 
 def _taken_prices(given: dict[str, Any]) -> Mapping[Kind, int | None]:
@@ -378,13 +367,6 @@ class _Proposal(Shape):
     state: str  # `void`: whoever has proposed it is revoked.
 
 
-@wallet.command("open", right="money")
-@organization_argument
-def open_wallet(session: Session, organization_id: UUID) -> _Wallet:
-    """Open the wallet of an organization that has none."""
-    return _Wallet.of(session.container.accounts.open_wallet(organization_id, session.cause))
-
-
 @wallet.command("deposit", right="money", context_settings=AMOUNTS_MAY_BE_NEGATIVE)
 @organization_argument
 @click.argument("amount", type=ABOVE_ZERO, metavar="AMOUNT")
@@ -482,19 +464,22 @@ def approve(session: Session, adjustment_id: UUID) -> _Proposal:
     return _proposal(session, accounts.approve(adjustment_id, cause))
 
 
-@adjustments.command("reject", right="approve")
+def _who_refuses(session: Session, given: Given) -> str | None:
+    """Return the actor with the right `keys`, where people are proposed."""
+    log, holder = session.container.log, holder_of_key(session.container)
+    found = log.find(Proposal, given["adjustment_id"])
+    people = found is not None and found.made.kind in PEOPLE
+    return holder.actor if people and holder is not None and holder.manages else None
+
+
+@adjustments.command("reject", right="approve", who=_who_refuses)
 @id_argument("adjustment_id")
 def reject(session: Session, adjustment_id: UUID) -> _Proposal:
     """Refuse what was proposed for ever; its reference cannot be used again.
 
     An operator or a key may also be refused with the right `keys`.
     """
-    container, actor = session.container, None
-    found, holder = container.log.find(Proposal, adjustment_id), holder_of_key(container)
-    if found is not None and found.made.kind in PEOPLE and holder is not None and holder.manages:
-        actor = holder.actor
-    cause = session.new_cause(actor)
-    return _proposal(session, container.accounts.reject(adjustment_id, cause))
+    return _proposal(session, session.container.accounts.reject(adjustment_id, session.cause))
 
 
 def _waiting(session: Session) -> list[Proposal]:
@@ -565,7 +550,13 @@ def _read_rights(value: str) -> list[Right]:
     return [right for right in RIGHTS if right in named]
 
 
-@operator.command("create", right="keys")
+def _who_creates(session: Session, _: Given) -> str | None:
+    """Return the user of the system, while there is no operator whose key would be needed."""
+    parts = session.container
+    return None if parts.settings.operator_key or parts.operators.managed() else user()
+
+
+@operator.command("create", right="keys", who=_who_creates)
 @click.argument("name", metavar="NAME", type=WORDS)
 @click.option(
     "--may",
@@ -582,37 +573,51 @@ def create_operator(session: Session, name: str, may: list[Right]) -> Said:
     `approve` or `keys` waits for another operator: when it is approved, run the same command again.
     """
     container, given = session.container, list[str]()
-    take_turn(container)
     note_pepper(container)
 
     def key_for(operator_id: UUID) -> str:
         given[:] = [new_operator_key(operator_id, urandom)]
         return container.secret_hasher.hash(given[0])
 
-    # While there is none whose key would be needed, it is the user of the system.
-    alone = not container.settings.operator_key and not container.operators.managed()
-    cause = session.new_cause(user() if alone else None)
-    permit = container.accounts.approvals.permit
-    register = container.operators.register
+    permit, register = container.accounts.approvals.permit, container.operators.register
     try:
-        made = register(cause, name=name, may=may, key_for=key_for, permit=permit)
+        made = register(session.cause, name=name, may=may, key_for=key_for, permit=permit)
     except WaitsForApproval as waits:
         return _asked(session, waits)
     return _with_key(made, given[0])
 
 
 @operator.command("list", right=None)
-def list_operators(session: Session) -> list[_Operator]:
-    """List all operators, oldest first, with who made each one's present key."""
+@click.option("--acts", "wants_acts", is_flag=True, help="Instead: their acts, oldest first.")
+def list_operators(session: Session, *, wants_acts: bool) -> list[Any]:
+    """List all operators, oldest first, with who made each one's present key.
+
+    With --acts it lists what they did that changed no aggregate: to keys, the tree and copies.
+    Everything else that an operator did stands in the events of what was changed.
+    """
+    if wants_acts:
+        return _acts(session)
     operators = session.container.operators
     names = operators.names()
     return [_operator(each, Named.by(names, _key_made_by(each))) for each in operators.all()]
 
 
-@operator.command("rotate-key", right="keys")  # Or it is the operator's own key.
+def _who_rotates(session: Session, given: Given) -> str | None:
+    """Return the actor if it replaces its own key or is locked out."""
+    changed = session.container.operators.get(given["operator_id"])
+    if given["locked_out"]:
+        if not changed.manages:
+            refuse(f"--locked-out is for operators with the right {MANAGES}")
+        return user()
+    holder = holder_of_key(session.container)
+    is_own = holder is not None and holder.id == changed.id and not holder.revoked
+    return changed.actor if is_own else None
+
+
+@operator.command("rotate-key", right="keys", who=_who_rotates)
 @id_argument("operator_id")
 @click.option("--locked-out", is_flag=True, help="Without a key, when all are lost.")
-def rotate_key(session: Session, operator_id: UUID, *, locked_out: bool) -> Said:
+def rotate_key(session: Session, operator_id: UUID, **_: bool) -> Said:
     """Give an operator a new key; the one before it is refused at once.
 
     Operators may replace their own key, others need the right `keys`. When every key is lost,
@@ -620,15 +625,13 @@ def rotate_key(session: Session, operator_id: UUID, *, locked_out: bool) -> Said
     operating system did so, and `doctor` tells of it for ever.
 
     Once there is an approval limit, and somebody who could approve, a key for somebody else with
-    `money`, `approve` or `keys` waits for another operator, and is made by the same command. Where
-    nobody else could approve, that works after 24 hours, unless it is rejected (`wallet
+    `money`, `approve` or `keys` waits for another operator, and is made by the same command. Once
+    nobody else could approve for 24 hours, that works too, unless it is rejected (`wallet
     adjustments`).
     """
     key, container = new_operator_key(operator_id, urandom), session.container
-    take_turn(container)
     note_pepper(container)
-    actor = _who_rotates(container, operator_id, locked_out=locked_out)
-    cause, key_hash = session.new_cause(actor), container.secret_hasher.hash(key)
+    cause, key_hash = session.cause, container.secret_hasher.hash(key)
     permit = container.accounts.approvals.permit
     try:
         rotated = container.operators.rotate_key(operator_id, key_hash, cause, permit)
@@ -649,14 +652,9 @@ def revoke_operator(session: Session, operator_id: UUID) -> _Operator:
     return _operator(revoked, _key_made_by(revoked), void=void or UNSET)
 
 
-@operator.command("acts", right=None)
-def list_acts(session: Session) -> list[Facts]:
-    """List what operators did that changed no aggregate, oldest first: to keys, tree and copies.
-
-    Everything else that an operator did stands in the events of what was changed.
-    """
+def _acts(session: Session) -> list[Facts]:
     container = session.container
-    names = {each.actor: each.name for each in container.operators.all()}
+    names = container.operators.names()
     found = read_events(container.log, (OperatorAct.Done,), session.watch("Reading"))
     return [
         {
@@ -672,7 +670,7 @@ def list_acts(session: Session) -> list[Facts]:
     ]
 
 
-@operator.command("approvals", right="keys")
+@operator.command("approvals", right="keys", when=lambda given: given["above"] is not None)
 @click.argument(
     "above", metavar="[AMOUNT|none]", type=OrWord(AT_LEAST_ZERO, "none"), required=False
 )
@@ -692,17 +690,6 @@ def approvals(session: Session, above: int | str | None) -> Facts:
         "proposal": None if proposal is None else proposal.id,
         "state": "set" if proposal is None else proposal.state,
     }
-
-
-def _who_rotates(container: Container, operator_id: UUID, *, locked_out: bool) -> str | None:
-    """Return the actor if it replaces its own key or is locked out; None: the usual rule holds."""
-    changed = container.operators.get(operator_id)
-    if locked_out:
-        if not changed.manages:
-            refuse(f"--locked-out is for operators with the right {MANAGES}")
-        return user()
-    holder = holder_of_key(container)
-    return holder.actor if holder is not None and holder.id == operator_id else None
 
 
 def _with_key(its: Operator, key: str) -> Said:

@@ -76,6 +76,8 @@ def verify(
     """
     if more and not against:
         misuse("checkpoints are given after --against")
+    if key and not (against or trusted):
+        misuse("--key is given with --against or --from")
     notes = Notes.read([*against, *more], key)
     # The audit itself reports a log that was cut short, so `any log` is audited.
     container, progress = session.container, session.watch("Checking")
@@ -86,15 +88,10 @@ def verify(
         parts = (container.log, container.views, container.positions, container.models)
         report = audit_log(*parts, progress, [*container.witnesses(), notes.claims(container)])
     session.ok = report.ok
-    facts = {
-        "ok": report.ok,
-        "events": report.events,
-        "position": report.position,
-        "leaves": report.leaves,
-        "trusted": report.trusted or None,
-        "explained": report.explained,
-    }
     said, lists = asdict(report), ("losses", "failures", "checkpoints", "uncovered")
+    names = ("events", "position", "leaves", "trusted", "explained")
+    facts = {"ok": report.ok, **{each: said[each] for each in names}}
+    facts["trusted"] = report.trusted or None
     return Said({**facts, **{name: said[name] for name in lists}}, [facts, *_in_words(report)])
 
 
@@ -130,10 +127,8 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     it nowhere.
     """
     container = session.container
-    progress = session.watch("Hashing")
-    actor = session.authorize()
-    container.tree_keeper.catch_up(progress=progress)
-    signed = _sign(session, actor).signed
+    container.tree_keeper.catch_up(progress=session.watch("Hashing"))
+    signed = _sign(session).signed
     try:
         if not container.is_resting():
             container.checkpoints.deliver()
@@ -146,14 +141,12 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     return facts_of(signed)
 
 
-def _sign(session: Session, actor: str) -> KeptCheckpoint:
+def _sign(session: Session) -> KeptCheckpoint:
     """Sign a checkpoint for an operator, whom an event names before anything is signed."""
-    container = session.container
-
-    def note() -> None:
-        session.note_act("checkpoint.signed", f"position {container.log.head()}", actor)
-
-    return container.checkpoints.make(note)
+    log = session.container.log
+    return session.container.checkpoints.make(
+        lambda: session.note_act("checkpoint.signed", f"position {log.head()}")
+    )
 
 
 def facts_of(signed: SignedCheckpoint) -> dict[str, Any]:
@@ -303,12 +296,6 @@ def prove(session: Session, transaction_id: UUID) -> Said:
     progress = session.watch("Hashing")
     container.projector.catch_up()
     container.tree_keeper.catch_up(progress=progress)
-    proof = _prove(session, transaction_id)
-    return Said(proof, [in_json(proof)])
-
-
-def _prove(session: Session, transaction_id: UUID) -> Mapping[str, Any]:
-    container = session.container
     with container.views.reading() as connection:
         entry = container.transactions.of_any(connection, transaction_id)
         if entry is None:
@@ -323,13 +310,14 @@ def _prove(session: Session, transaction_id: UUID) -> Mapping[str, Any]:
         path = container.kept_tree.path(connection, index, checkpoint.size)
     if root_from_path(leaf_hash(*row), index, checkpoint.size, path) != checkpoint.root:
         refuse(DENIED)
-    return {
+    proof = {
         "transaction": msgspec.to_builtins(entry),
         "event": msgspec.to_builtins(_Event(*row[:4], row.state.decode())),
         "index": index,
         "path": [node.hex() for node in path],
         "checkpoint": facts_of(kept.signed),
     }
+    return Said(proof, [in_json(proof)])
 
 
 def _vouching(session: Session, position: int) -> KeptCheckpoint:
@@ -341,7 +329,8 @@ def _vouching(session: Session, position: int) -> KeptCheckpoint:
         or kept.signed.checkpoint.position < position
         or container.checkpoint_keys.ended_at(kept.signed.is_by) is not None
     ):
-        kept = _sign(session, session.authorize("audit"))
+        session.ask("audit")
+        kept = _sign(session)
     if kept.signed.checkpoint.position < position:
         refuse("the transaction is too new to be signed (CHECKPOINT_LAG_S); try again")
     return kept
@@ -383,18 +372,13 @@ def _checked(file: Path, keys: Sequence[bytes]) -> str:
     if root != checkpoint.root or row.position > checkpoint.position:
         message = "the event does not lead to the root that was signed"
         raise NoProof(message)
-    if json.loads(json.dumps(_plain(signed))) != told["checkpoint"]:
+    *_, time = checkpoint.text().split()
+    if json.loads(json.dumps({**facts_of(signed), "at": time})) != told["checkpoint"]:
         message = "what is said of the checkpoint is not what its note says"
         raise NoProof(message)
     _compare(row, told["transaction"])
     at = f"{checkpoint.at:%Y-%m-%d %H:%M:%S} UTC"
     return f"position {row.position} of {checkpoint.origin}, signed {at} by key {signed.key_id}"
-
-
-def _plain(signed: SignedCheckpoint) -> Mapping[str, Any]:
-    facts = facts_of(signed)
-    *_, time = signed.checkpoint.text().split()
-    return {**facts, "at": time}
 
 
 def _compare(row: Stored, told: Mapping[str, Any]) -> None:
@@ -435,6 +419,8 @@ def import_file(
     With --checkpoints final statements keep their checkpoint. One that is not of this log is
     refused, and with --key one that no given key has signed.
     """
+    if key and not checkpoints:
+        misuse("--key is given with --checkpoints")
     container, kept = session.container, Notes.read([checkpoints] if checkpoints else [], key)
     report = import_log(container, file, session.watch("Importing"), kept.notes, kept.keys)
     for name, each in kept.notes.items():

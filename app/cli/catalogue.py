@@ -1,9 +1,9 @@
-"""`plans`, `providers` and `sandbox`: what is sold, and those who supply it."""
+"""`plans`, `prices` and `providers`: what is sold, and those who supply it."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
@@ -13,7 +13,6 @@ import click
 import msgspec
 
 from app.bootstrap.providers import LOOKUPS, NETWORKS
-from app.bootstrap.sandbox import HOURS_MAX
 from app.cli.arguments import (
     ABOVE_ZERO,
     AT_LEAST_ZERO,
@@ -21,7 +20,6 @@ from app.cli.arguments import (
     Text,
     id_argument,
     matched,
-    organization_argument,
 )
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_plan_file
 from app.cli.operation import Subject, misuse
@@ -30,11 +28,10 @@ from app.cli.session import Session
 from app.processes import providers as checks
 from app.processes.readiness import wrong_price
 from app.processes.smoke import Smoked, Step, smoke
-from domain.catalogue.commands import Catalogue, Imported
+from domain.catalogue.commands import Imported
 from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
 from domain.catalogue.supplied import Supplied
 from domain.catalogue.syncing import Markup, Synced, SyncRules
-from domain.cause import Cause
 from domain.errors import refuse
 from domain.money import format_amount
 from projections.engine.shape import Shape
@@ -45,13 +42,10 @@ NUMBER = "+14155552671"  # Of the examples of E.164; it belongs to nobody.
 SHARE = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9]{1,4})?)%", re.ASCII)
 RATE = re.compile(r"(?P<currency>[A-Z]{3})=(?P<rate>[0-9]{1,9}(?:\.[0-9]{1,9})?)", re.ASCII)
 
-Change = Callable[[Catalogue, Cause], Plan]
-
 subject = Subject()
 plans = subject.add("plans")
 prices = subject.add("prices")
 providers = subject.add("providers")
-sandbox = subject.add("sandbox")
 
 plan_argument = id_argument("plan_id")
 
@@ -136,70 +130,53 @@ def list_plans(session: Session) -> Said:
     return Said(entries, [[*map(_line_of, entries)]])
 
 
-@plans.command("price", right="catalogue")
+@plans.command("set", right="catalogue")
 @plan_argument
-@click.argument("price_micros", metavar="AMOUNT", type=AT_LEAST_ZERO)
-@click.option("--from", "starts_at", type=MOMENT, help="When it takes effect; default: now.")
-@click.option("--below-cost", is_flag=True, help="Also if the network takes more.")
-def price(
+@click.option("--price", "price_micros", type=AT_LEAST_ZERO, help="What it costs from now on.")
+@click.option("--from", "starts_at", type=MOMENT, help="When the price takes effect instead.")
+@click.option("--below-cost", is_flag=True, help="Also a price below what the network takes.")
+@click.option("--enable/--disable", "enabled", default=None, help="Whether it is offered.")
+@click.option("--exclude", type=click.UUID, multiple=True, metavar="ORG", help="Hide it from ORG.")
+@click.option("--include", type=click.UUID, multiple=True, metavar="ORG", help="Show it again.")
+def change(  # noqa: PLR0913  # Each is an option.
     session: Session,
-    *,
     plan_id: UUID,
-    price_micros: int,
+    *,
+    price_micros: int | None,
     starts_at: datetime | None,
     below_cost: bool,
+    enabled: bool | None,
+    exclude: Sequence[UUID],
+    include: Sequence[UUID],
 ) -> Said:
-    """Set the price of a plan; what was bought keeps its own.
+    """Change a plan: its price, whether it is offered, and to whom; all of it or nothing.
 
-    With --from it takes effect then, by the clock of the database, and prices of other moments
-    stay. Without, it holds from now on, prices that were to come are dropped, and a plan that had
-    no price yet is enabled.
+    What was bought keeps its price, and links that have a disabled plan keep it. With --from a
+    price takes effect then, by the clock of the database, and prices of other moments stay.
+    Without, it holds from now on, prices that were to come are dropped, and a plan that had no
+    price yet is enabled. Only a global plan can be hidden.
     """
-    how: Mapping[str, Any] = {"starts_at": starts_at, "below_cost": below_cost}
-    return _changed(session, lambda its, cause: its.price(plan_id, price_micros, cause, **how))
-
-
-@plans.command("enable", right="catalogue")
-@plan_argument
-def enable(session: Session, plan_id: UUID) -> Said:
-    """Offer a plan to the organizations that may see it."""
-    return _changed(session, lambda its, cause: its.switch(plan_id, cause, enabled=True))
-
-
-@plans.command("disable", right="catalogue")
-@plan_argument
-def disable(session: Session, plan_id: UUID) -> Said:
-    """Stop offering a plan; links that have it keep it."""
-    return _changed(session, lambda its, cause: its.switch(plan_id, cause, enabled=False))
-
-
-@plans.command("exclude", right="catalogue")
-@plan_argument
-@organization_argument
-def exclude(session: Session, plan_id: UUID, organization_id: UUID) -> Said:
-    """Hide a global plan from an organization."""
-    return _changed(session, lambda its, cause: its.exclude(plan_id, organization_id, cause))
-
-
-@plans.command("include", right="catalogue")
-@plan_argument
-@organization_argument
-def include(session: Session, plan_id: UUID, organization_id: UUID) -> Said:
-    """Show a global plan to an organization again."""
-    return _changed(session, lambda its, cause: its.include(plan_id, organization_id, cause))
-
-
-def _changed(session: Session, change: Change) -> Said:
+    if price_micros is None and (starts_at is not None or below_cost):
+        misuse("--from and --below-cost are for a --price")
+    if price_micros is None and enabled is None and not (exclude or include):
+        misuse("give at least one option: there is nothing to change")
+    for organization_id in (*exclude, *include):
+        session.require_organization(organization_id)
     cause = session.cause
-    plan = change(session.container.catalogue, cause)
-    row = PlanRow(
-        id=plan.id,
-        organization_id=plan.organization_id,
-        terms=plan.terms.at(cause.at),
-        enabled=plan.enabled,
-        excluded=plan.excluded,
-    )
-    entry = _entry_of(row)
+
+    def apply(plan: Plan) -> None:
+        if price_micros is not None:
+            plan.price(price_micros, cause, starts_at=starts_at, below_cost=below_cost)
+        if enabled is not None:
+            plan.switch(cause, enabled=enabled)
+        for each in exclude:
+            plan.exclude(each, cause)
+        for each in include:
+            plan.include(each, cause)
+
+    plan = session.container.catalogue.change(plan_id, apply)
+    terms = plan.terms.at(cause.at)
+    entry = _entry_of(PlanRow(plan.id, plan.organization_id, terms, plan.enabled, plan.excluded))
     return Said(entry, [_line_of(entry)])
 
 
@@ -255,8 +232,8 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     """Bring the plans of a network, with their coverage and cost, in one commit.
 
     What cannot be read or sold is skipped, with the reason. New plans are disabled until they have
-    a price, by `plans price` or by --markup; those whose traveller must know something, such as an
-    identity check (`notices`), only by --with-conditions or `plans enable`. Prices that there are
+    a price, by `plans set` or by --markup; those whose traveller must know something, such as an
+    identity check (`notices`), only by --with-conditions or `plans set`. Prices that there are
     never change here. Plans that the network no longer has are told, and stay.
     """
     if markup is None and (step_micros is not None or rates):
@@ -305,7 +282,7 @@ def _supplied_plan(plan: Plan, now: datetime, **given: str | None) -> _Supplied:
     return _Supplied.of(terms, plan, cost=cost, price=price, notices=notices, **given)
 
 
-@prices.command("lookup", right="catalogue")
+@prices.command("lookup", right="catalogue", when=lambda given: given["amount_micros"] is not None)
 @click.argument("amount_micros", metavar="[AMOUNT]", type=AT_LEAST_ZERO, required=False)
 def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, Any]:
     """Set what a lookup costs each organization without a price of its own (`org set --price`).
@@ -328,7 +305,6 @@ def price_lookups(session: Session, amount_micros: int | None) -> Mapping[str, A
     }
 
 
-name_argument = click.argument("name", metavar="NAME", type=click.Choice([*LOOKUPS, *NETWORKS]))
 transcripts_option = click.option(
     "--transcripts",
     type=click.Path(file_okay=False, path_type=Path),
@@ -394,26 +370,16 @@ def smoke_one(  # noqa: PLR0913  # Each is an option.
 
 
 @providers.command("drain", right="catalogue")
-@name_argument
-def drain(session: Session, name: str) -> Mapping[str, Any]:
-    """Give a provider no new work; what is open is finished.
+@click.argument("name", metavar="NAME", type=click.Choice([*LOOKUPS, *NETWORKS]))
+@click.option("--end", is_flag=True, help="Give it new work again.")
+def drain(session: Session, name: str, *, end: bool) -> Mapping[str, Any]:
+    """Give a provider no new work, until --end; what is open is finished.
 
     Lookups go to the next provider of LOOKUP_PROVIDER; without one they are answered 503. Plans of
     a network cannot be bought, and its links are read and switched as ever. Every process knows
     within a second or two.
     """
-    return _drain(session, name, drained=True)
-
-
-@providers.command("resume", right="catalogue")
-@name_argument
-def resume(session: Session, name: str) -> Mapping[str, Any]:
-    """Give a provider new work again."""
-    return _drain(session, name, drained=False)
-
-
-def _drain(session: Session, name: str, *, drained: bool) -> Mapping[str, Any]:
-    by = session.container.drains.switch(name, session.cause, drained=drained).drained
+    by = session.container.drains.switch(name, session.cause, drained=not end).drained
     who = by and (by.actor if session.as_json else session.named(by.actor).name)
     return {"provider": name, "drained": by is not None, "since": by and by.timestamp, "by": who}
 
@@ -438,18 +404,3 @@ def _keep(
         done.steps.append(Step("keep the transcript", ok=False, ms=0, told=error.strerror))
         return None
     return path
-
-
-@sandbox.command("advance", right=None)  # Nothing of it is real.
-@click.argument("hours", type=click.IntRange(1, HOURS_MAX))
-def advance(session: Session, hours: int) -> Mapping[str, Any]:
-    """Let HOURS pass at the simulated network, in all processes at once, for every organization.
-
-    Data are used up and plans expire; all links are read anew within seconds, so that partners are
-    told. Only the network's time moves: what it tells lies as much further in the past, and the log
-    knows nothing of it. It cannot be taken back. Refused unless SANDBOX is on.
-    """
-    if not session.container.settings.sandbox:
-        refuse("SANDBOX is off, and the time of a real network cannot be moved")
-    ahead = session.container.sandbox.advance(timedelta(hours=hours))
-    return {"hours": hours, "ahead_hours": ahead // timedelta(hours=1)}

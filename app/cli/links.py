@@ -1,9 +1,9 @@
-"""`links`, `jobs` and `webhooks`: the eSIMs and lookups of partners, and what partners are told."""
+"""`links`, `jobs`, `work` and `webhooks`: what partners have bought, and what they are told."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import IO, Any
+from typing import IO, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -45,11 +45,13 @@ WORKER_THREADS = 4
 WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.
 STOP_MS = 25_000  # A clean end takes at most 30 s in all; unfinished work is swept again later.
 
+ENDED: Final = "ended"
 SIGNS = {Wallet.Charged.TOPIC: "-", Wallet.Refunded.TOPIC: "+"}
 
 subject = Subject()
 links = subject.add("links")
 jobs = subject.add("jobs")
+work = subject.add("work")
 webhooks = subject.add("webhooks")
 
 
@@ -96,23 +98,6 @@ def _working(container: Container) -> Iterator[Callable[[], None]]:
         worker.stop(STOP_MS)
 
 
-@links.command("retry", right=None)
-def retry_links(session: Session) -> Mapping[str, int]:
-    """Work on all unfinished links and plan changes now, as the clock would do later.
-
-    What must wait for the network, such as a late endpoint, stays unfinished. A running service may
-    work on the same links: nothing is charged or refunded twice.
-    """
-    container = session.container
-    session.catch_up()
-    with _working(container) as drain:
-        sent = container.provisioning_sweep.run(everything=True, work_max=RETRY_MAX)
-        drain()
-    with session.reading() as connection:
-        left = len(container.unfinished.due(connection, FOREVER, RETRY_MAX))
-    return {"sent": sent, "unfinished": left}
-
-
 @links.command("import", right="money")  # A fee falls due for each of them.
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
@@ -155,32 +140,23 @@ def list_links(session: Session, *, organization_id: UUID | None, unfinished: bo
     return [each for each in found if organization_id in {None, each["organization"]}]
 
 
-def _add_status(name: str, target: Target, text: str) -> None:
-    """Make a command that brings a link to a status."""
-
-    @links.command(name, right="money", help=text)
-    @link_argument
-    def switch(session: Session, identifier: UUID | str) -> Facts:
-        container, cause = session.container, session.cause
-        link = find_link(container, identifier)
-        container.refuse_at_rest()  # It would only be asked for, and done after a release.
-        changed = container.link_status.run(link, target, cause)
-        return {"id": changed.id, "status": changed.state}
-
-
-_add_status("suspend", "suspended", "Stop the traffic of a link; its plans go on to expire.")
-_add_status("reactivate", "active", "Let a link carry traffic again.")
-
-
-@links.command("end", right="money")
+@links.command("set", right="money")
 @link_argument
-def end(session: Session, identifier: UUID | str) -> Facts:
-    """End a link for good, at its network too as far as that can; no money goes back."""
+@click.option("--status", required=True, type=click.Choice([*get_args(Target), ENDED]))
+def change(session: Session, identifier: UUID | str, status: Target | Literal["ended"]) -> Facts:
+    """Suspend a link, let it carry traffic again, or end it.
+
+    The plans of a `suspended` link go on to expire; `active` lets it carry traffic again. `ended`
+    is for good, at its network too as far as that can; no money goes back.
+    """
     container, cause = session.container, session.cause
     link = find_link(container, identifier)
     container.refuse_at_rest()  # It would only be asked for, and done after a release.
-    ended = container.link_ending.end(link, cause)
-    return {"id": ended.id, "status": ended.state}
+    if status == ENDED:
+        changed = container.link_ending.end(link, cause)
+    else:
+        changed = container.link_status.run(link, status, cause)
+    return {"id": changed.id, "status": changed.state}
 
 
 @links.command("show", right=None)
@@ -329,17 +305,21 @@ def _words(value: object) -> str:
             return str(value)
 
 
-@jobs.command("retry", right=None)
-def retry_jobs(session: Session) -> Mapping[str, int]:
-    """Work on all unfinished jobs now, as the clock would do later.
+@work.command("retry", right=None)
+def retry(session: Session) -> Mapping[str, int]:
+    """Work on all unfinished jobs, links and plan changes now, as the clock would do later.
 
     Without RabbitMQ the queue of a running service is inside its process, so this command does the
-    work itself; with RabbitMQ it only asks, and the workers do it. A running service may work on
-    the same jobs: nothing is charged or refunded twice.
+    work itself; with RabbitMQ it only asks, and the workers do it. What must wait for the network,
+    such as a late endpoint, stays unfinished. A running service may work on the same: nothing is
+    charged or refunded twice.
     """
-    container, sent, swept = session.container, 0, set[UUID]()
+    container, swept = session.container, set[UUID]()
+    session.catch_up()
     container.slices_in_hand.end_rests()
     with _working(container) as drain:
+        sent = container.provisioning_sweep.run(everything=True, work_max=RETRY_MAX)
+        drain()
         while True:
             with session.reading() as connection:
                 now = container.clock()
@@ -352,9 +332,11 @@ def retry_jobs(session: Session) -> Mapping[str, int]:
             drain()
             if not container.settings.has_own_broker:
                 break
+    with session.reading() as connection:
+        left = len(container.unfinished.due(connection, FOREVER, RETRY_MAX))
     found = [container.log.find(BulkJob, job_id) for job_id in swept]
     finished = sum(job is not None and job.finished_at is not None for job in found)
-    return {"sent": sent, "finished": finished}
+    return {"sent": sent, "jobs_finished": finished, "links_unfinished": left}
 
 
 @jobs.command("list", right=None)

@@ -16,13 +16,12 @@ from app.cli.links import IDENTIFIER, find_link
 from app.cli.operation import Subject, misuse
 from app.cli.output import Said, warn
 from app.cli.root import one_line
-from app.cli.session import Session
+from app.cli.session import Session, has_log
 from app.processes import erasing, redo
 from app.processes.backup import back_up, restore
 from app.processes.capacity import Use, capacity, in_mb
 from app.processes.doctor import examine
 from app.processes.erasing import Wanted, erase
-from app.processes.migrate import is_migrated
 from app.processes.readiness import what_is_missing
 from app.processes.redo import Undone
 from app.security.key_file import KINDS, Kind, SigningKeysError
@@ -89,10 +88,7 @@ def rotate(session: Session, kind: Kind) -> Row:
     new one.
     """
     container = session.container
-    has_log = container.persistence.exists() and is_migrated(container)
-    if has_log:
-        container.use_recorded_settings()
-    return _renew(container, kind, session.cause if has_log else None)
+    return _renew(container, kind, session.cause if has_log(container) else None)
 
 
 @keys.command("revoke", right="keys")
@@ -146,8 +142,8 @@ def _renew(container: Container, kind: Kind, cause: Cause | None) -> Row:
 def _key(container: Container, key: ListedKey) -> Row:
     row = {**asdict(key), "verifier": None}
     if key.kind == "checkpoints":  # Its id depends on the name under which it signs.
-        has_log = container.persistence.exists() and is_migrated(container)
-        origin = container.checkpoints.origin() if has_log else container.settings.checkpoint_origin
+        known = has_log(container)
+        origin = container.checkpoints.origin() if known else container.settings.checkpoint_origin
         public_key = bytes.fromhex(key.kid)
         row["kid"] = key_id_of(origin, public_key).hex()
         row["verifier"] = verifier_key(origin, public_key)
@@ -197,21 +193,21 @@ def status(session: Session) -> list[Lag]:
     return lags(parts.log, parts.views, parts.positions)
 
 
-@projections.command("rebuild", right=None)
+# The tree is evidence against a changed log.
+@projections.command("rebuild", right="audit", when=lambda given: given["name"] == TREE)
 @click.argument("name", required=False, metavar="[NAME]")
 @click.option("--all", "everything", is_flag=True, help="Every read model; the log is read once.")
 def rebuild(session: Session, name: str | None, *, everything: bool) -> list[Row]:
     """Rebuild a read model from the log, while the service runs.
 
     `audit_tree` forgets what the auditor has kept of each event and takes the log as it is now;
-    with operators it needs the right `audit`, and `operator acts` tells who did it.
+    with operators it needs the right `audit`, and `operator list --acts` tells it.
     """
     if (name is not None) == everything:
         misuse("give either the NAME of a read model or --all")
     container = session.container
     if name == TREE:
-        actor = session.authorize("audit")  # The tree is evidence against a changed log.
-        session.note_act("tree.rebuilt", f"position {container.log.head()}", actor)
+        session.note_act("tree.rebuilt", f"position {container.log.head()}")
         reached = {TREE: container.tree_keeper.restart(session.watch("Hashing"))}
     else:
         models = _models(container, name)
@@ -394,7 +390,7 @@ def _in_words(uses: Sequence[Use]) -> list[Row]:
 @subject.command("backup", right=None, on="anything")
 @directory_argument
 def backup(session: Session, directory: Path) -> Said:
-    """Copy everything that cannot be rebuilt into DIR, while the service runs.
+    """Copy all that cannot be rebuilt, while the service runs.
 
     DIR is created, complete or not at all. It holds secrets, and only you can read it. On
     PostgreSQL the server's own program copies the database; this command prints what to run next.
@@ -449,11 +445,12 @@ def _undone(session: Session) -> tuple[Sequence[Undone] | None, list[Any]]:
 @subject.command("restore", right=None, on="anything")
 @directory_argument
 def restore_backup(session: Session, directory: Path) -> Said:
-    """Put the backup in DIR into the empty place that the settings name, and check it.
+    """Put a backup into an empty place, and check it.
 
-    Nothing that exists is overwritten. On PostgreSQL restore the dump first, with the command that
-    `backup` has printed. The copy is held, because the living installation may still be there; see
-    `installation`. Ends as `audit verify` does: with 1 if something is wrong.
+    The place is where the settings say. Nothing that exists is overwritten. On PostgreSQL restore
+    the dump first, with the command that `backup` has printed. The copy is held, because the living
+    installation may still be there; see `installation`. Ends as `audit verify` does: with 1 if
+    something is wrong.
     """
     container = session.container
     done = restore(container, directory, session.watch("Building and checking"))

@@ -1,6 +1,8 @@
 """A command, and how its answer gets printed; what commands do is imported when one is called."""
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from inspect import cleandoc
 from typing import Any, Literal, NoReturn
 
@@ -12,26 +14,31 @@ from domain.accounts.operators import Right
 
 # What must be there: all tables up to date, or perhaps of another log, or nothing at all.
 State = Literal["migrated", "any log", "anything"]
+Given = Mapping[str, Any]  # The arguments of a command, by name.
 
 
 class Operation(click.Command):
     """A command: its function gets a Session and returns what is to be printed.
 
-    `right`: the one that it needs where there are operators; None: it only reads, only does what
-    the service does by itself anyway, or works on a new installation.
-    `on`: the state that the installation must have; None: it works on none and gets no Session.
+    `right`: the one that it needs where there are operators, asked for before its function runs;
+    None: it only reads, only does what the service does by itself anyway, or works on a new
+    installation. `when`: with which arguments it needs the right; None: with any.
+    `who`: says who may run it without the right, as events name them; None: the right is asked for.
+    `on`: the state that the installation must have.
     """
 
     def __init__(
         self,
         *args: Any,
         right: Right | None,
-        on: State | None = "migrated",
+        when: Callable[[Given], bool] | None = None,
+        who: Callable[[Any, Given], str | None] | None = None,
+        on: State = "migrated",
         prints: bool = True,
         **options: Any,
     ) -> None:
         super().__init__(*args, **options)
-        self.right, self.on = right, on
+        self.right, self.on, self.when, self.who = right, on, when, who
         if prints:
             text = "Print one JSON object and nothing else."
             self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
@@ -48,12 +55,13 @@ class Operation(click.Command):
 
     def _run(self, ctx: click.Context, *, as_json: bool) -> tuple[Any, bool]:
         assert self.callback is not None
-        if self.on is None:
-            return ctx.invoke(self.callback, **ctx.params), True
         from app.cli.session import Session  # noqa: PLC0415  # All of the service.
 
         with ExitStack() as opened:
-            session = Session(self.right, self.on, opened, as_json=as_json)
+            needed = self.right if self.when is None or self.when(ctx.params) else None
+            session = Session(needed, self.on, opened, as_json=as_json)
+            session.who = self.who and partial(self.who, session, ctx.params)
+            session.admit()
             answer = ctx.invoke(self.callback, session, **ctx.params)
             session.note_redo()
             return answer, session.ok

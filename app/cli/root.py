@@ -21,57 +21,52 @@ PROGRAM = "python -m app"
 FAILED = 1
 INTERRUPTED = 130  # The status that shells report for a process ended by SIGINT.
 
-# The module of each command, and the first line of its help, which is said here so that the list
-# of commands can be shown before anything heavy is imported.
-SUBJECTS: Mapping[str, Mapping[str, str]] = {
-    "serving": {
-        "serve": "Serve HTTP and do all the work in this one process.",
-        "openapi": "Print the OpenAPI document.",
-        "finance": "Show wallets, transactions and sums in the browser, read-only.",
+# What the help shows of each command, and its module: said here, so that the help can be shown
+# before anything heavy is imported. It is the first line of the command's own help, too.
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Run the service": {
+        "serve": ("serving", "Serve HTTP and do all the work in this one process."),
+        "migrate": ("processes", "Create or upgrade every table."),
+        "web": ("processes", "Serve HTTP."),
+        "worker": ("processes", "Run lookups, provisioning and billing from the queues."),
+        "dispatcher": ("processes", "Follow the log and fill the queues."),
+        "projector": ("processes", "Follow the log and keep the read models up."),
+        "clock": ("processes", "Sweep idle work, ask for fees, purge what has lapsed."),
     },
-    "processes": {
-        "migrate": "Create or upgrade every table.",
-        "web": "Serve HTTP.",
-        "worker": "Run lookups, provisioning and billing from the queues.",
-        "dispatcher": "Follow the log and fill the queues.",
-        "projector": "Follow the log and keep the read models up.",
-        "clock": "Sweep idle work, ask for monthly fees, purge what has lapsed.",
+    "Customers and their money": {
+        "org": ("accounts", "Organizations: who may call, and for how much."),
+        "client": ("accounts", "API clients and their secrets."),
+        "wallet": ("accounts", "Wallets: what organizations have paid in."),
     },
-    "accounts": {
-        "org": "Organizations: who may call, and for how much.",
-        "client": "API clients and their secrets.",
-        "wallet": "Wallets: what organizations have paid in.",
-        "operator": "Operators: people with keys of their own, and what each may do.",
+    "What is sold, and the work on it": {
+        "plans": ("catalogue", "The catalogue: data plans, and who may see them."),
+        "prices": ("catalogue", "What costs all organizations the same."),
+        "providers": ("catalogue", "Lookup providers and networks, and which get new work."),
+        "links": ("links", "Links: the eSIMs that partners have bought."),
+        "jobs": ("links", "Bulk lookup jobs."),
+        "work": ("links", "What has not ended: jobs, links and changes of plans."),
+        "webhooks": ("links", "Webhooks: where partners are told what happens."),
     },
-    "catalogue": {
-        "plans": "The catalogue: data plans, and who may see them.",
-        "prices": "What costs all organizations the same.",
-        "providers": "Lookup providers and networks: what works there, and which of them get new "
-        "work.",
-        "sandbox": "The simulated network of a sandbox.",
+    "Books and proofs": {
+        "finance": ("serving", "Show wallets and sums in the browser, read-only."),
+        "audit": ("audit", "Checks of the log, and what finance reads from it."),
+        "months": ("audit", "The months of the books."),
     },
-    "links": {
-        "links": "Links: the eSIMs that partners have bought.",
-        "jobs": "Bulk lookup jobs.",
-        "webhooks": "Webhooks: where partners are told what happens, and what they were told.",
-    },
-    "audit": {
-        "audit": "Checks of the log and of all that is built from it.",
-        "months": "The months of the books.",
-    },
-    "settings": {"settings": "Print every setting with its value, default and meaning."},
-    "operate": {
-        "keys": "The keys that sign tokens and checkpoints, peppers, and keys of webhooks.",
-        "projections": "The read models that are built from the log.",
-        "privacy": "Personal data and its end.",
-        "doctor": "Say in words what is not ready for production.",
-        "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",
-        "installation": "Hold a copy of an installation, and release it.",
-        "restore": "Put the backup in DIR into the empty place that the settings name, and check "
-        "it.",
+    "The installation": {
+        "doctor": ("operate", "Say in words what is not ready for production."),
+        "settings": ("settings", "Print every setting with its value, default and meaning."),
+        "operator": ("accounts", "People with keys of their own, and what each may do."),
+        "keys": ("operate", "Keys of tokens, checkpoints and webhooks, and peppers."),
+        "privacy": ("operate", "Personal data and its end."),
+        "projections": ("operate", "The read models that are built from the log."),
+        "backup": ("operate", "Copy all that cannot be rebuilt, while the service runs."),
+        "restore": ("operate", "Put a backup into an empty place, and check it."),
+        "installation": ("operate", "Hold a copy of an installation, and release it."),
     },
 }
-COMMANDS = {name: line for each in SUBJECTS.values() for name, line in each.items()}
+COMMANDS = {name: line for each in GROUPS.values() for name, (_, line) in each.items()}
+WIDTH = max(map(len, COMMANDS))
+MODULES = {name: module for each in GROUPS.values() for name, (module, _) in each.items()}
 PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
 
 
@@ -116,34 +111,25 @@ def defused() -> Iterator[None]:
             sys.stdout, sys.stderr = out, err
 
 
-class Deferred(click.Command):
-    """A command whose module is imported when it is called."""
-
-    def __init__(self, name: str, first_line: str) -> None:
-        super().__init__(name, help=first_line, short_help=first_line)
-
-    def load(self) -> click.Command:
-        """Import the command itself."""
-        module = next(each for each, lines in SUBJECTS.items() if self.name in lines)
-        command: click.Command = import_module(f"app.cli.{module}").subject.commands[self.name]
-        return command
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        return self.load().make_context(info_name, args, parent, **extra)
-
-
 class Program(click.Group):
-    """The program; whatever it prints is harmless to a terminal."""
+    """The program: imports what it is asked for, and prints nothing that a terminal obeys."""
+
+    def get_command(self, _: click.Context | None, cmd_name: str) -> click.Command | None:
+        if cmd_name not in MODULES:
+            return None
+        subject = import_module(f"app.cli.{MODULES[cmd_name]}").subject
+        command: click.Command = subject.commands[cmd_name]
+        return command
 
     def main(self, *args: Any, **extra: Any) -> Any:
         with defused():
             return super().main(*args, **extra)
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show all commands on one page, in groups, each with one line."""
+        for title, lines in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{it:<{WIDTH}}", line) for it, (_, line) in lines.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -153,9 +139,12 @@ class Program(click.Group):
             raise
 
 
-@click.group(cls=Program, commands={name: Deferred(name, line) for name, line in COMMANDS.items()})
+@click.group(cls=Program, commands={name: click.Command(name) for name in COMMANDS})
 def cli() -> None:
-    """Run and operate the service. Settings come from the environment; see `settings`."""
+    """Run and operate the service. Settings come from the environment; see `settings`.
+
+    COMMAND --help says more, and which commands follow it, such as `wallet deposit`.
+    """
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""`serve`, `openapi` and `finance`: what needs the web framework, which other commands spare."""
+"""`serve` and `finance`: what needs the web framework, which other commands spare."""
 
 import json
 from dataclasses import replace
@@ -12,8 +12,6 @@ from app.cli.import_files import read_plan_file
 from app.cli.operation import Subject
 from app.cli.output import Said, show, watched
 from app.cli.session import Session
-from app.http.application import create_app
-from app.http.docs import DOCUMENT
 from app.http.edge.request import current_request_id
 from app.processes.demo import PLANS, Demo, prepare_demo
 from app.processes.doctor import announce
@@ -32,17 +30,6 @@ PORT_MAX = 65_535
 subject = Subject()
 
 
-@subject.command("openapi", right=None, on="anything")
-def print_openapi(session: Session) -> str:
-    """Print the OpenAPI document.
-
-    It is the one at /openapi.json, with the URLs of the settings; `--json` prints it on one line.
-    """
-    document = json.loads(create_app(session.container).extensions[DOCUMENT][""])
-    indent = None if session.as_json else 2
-    return json.dumps(document, ensure_ascii=False, indent=indent)
-
-
 @subject.command("finance", right=None, on="anything")
 @click.option(
     "--port",
@@ -52,7 +39,7 @@ def print_openapi(session: Session) -> str:
     help="The port on 127.0.0.1; 0 for any.",
 )
 def show_finance(session: Session, port: int) -> None:
-    """Show wallets, transactions and sums in the browser, read-only.
+    """Show wallets and sums in the browser, read-only.
 
     Prints an address that opens the pages once, in one browser, and serves on 127.0.0.1 until
     Ctrl-C. From another machine: ssh -L 8090:127.0.0.1:8090 HOST, then open the address there.

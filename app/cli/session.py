@@ -1,6 +1,7 @@
 """One run of a command: who runs it, the installation it works on, and why it could not.
 
 As soon as there is one operator, a command with a right needs the key of an operator who has it.
+It is asked for before the command runs, so no command can forget to.
 """
 
 import os
@@ -50,6 +51,7 @@ class Session:
     def __init__(self, right: Right | None, on: State, opened: ExitStack, *, as_json: bool) -> None:
         self.load_settings: Callable[[], Settings] = Settings.load
         self.as_json, self.ok = as_json, True
+        self.who: Callable[[], str | None] | None = None  # May run it without the right.
         self._right, self._on, self._opened = right, on, opened
 
     @cached_property
@@ -64,50 +66,60 @@ class Session:
         """Draw a progress line from now on."""
         return self._opened.enter_context(watched(what))
 
+    def admit(self) -> None:
+        """Ask for the right that the command needs; without a log nobody keeps who ran it."""
+        if self._right is None or (self._on == "anything" and not has_log(self.container)):
+            return
+        if self._on == "anything":
+            self.container.use_recorded_settings()
+        self.cause  # noqa: B018  # To make it is to ask.
+
+    def ask(self, right: Right) -> None:
+        """Ask for a right that the command turns out to need."""
+        self._right = right
+        self.new_cause()
+
     @cached_property
     def cause(self) -> Cause:
         return self.new_cause()
 
-    def new_cause(self, actor: str | None = None) -> Cause:
+    def new_cause(self) -> Cause:
         """Return the cause of the events that the command appends: now, under a new request id.
 
-        Every command that writes comes here, so this refuses a wrong CURRENCY, and an operator
-        without the right. `actor` names who runs the command, if that is found out already; since
-        then another command may have revoked them.
+        Every command that writes comes here, so this refuses a wrong CURRENCY, and whoever may not
+        run the command.
         """
         container = self.container
         take_turn(container)
-        if actor is not None and container.operators.is_revoked(actor):
-            refuse(f"operator {container.operators.names()[actor]} is revoked")
         container.currency.check()
         container.clock_check.require()
-        cause = Cause(container.clock(), f"cli-{uuid4()}", actor or self.authorize())
+        cause = Cause(container.clock(), f"cli-{uuid4()}", self._actor())
         container.accounts.approvals.renew_limit(cause)
         return cause
 
-    def authorize(self, right: Right | None = None) -> str:
+    def _actor(self) -> str:
         """Return who runs the command, as its events name them.
 
-        It needs its own right, or the one that is given. Raises NotPossible when there are
-        operators and no key of one with this right was given.
+        Raises NotPossible when there are operators and no key of one who may run it was given.
         """
-        right = right or self._right
+        if self.who is not None and (actor := self.who()) is not None:
+            return actor
         holder = holder_of_key(self.container)
-        if holder is None or right is None:
+        if holder is None or self._right is None:
             return user()
-        holder.require(right)
+        holder.require(self._right)
         return holder.actor
 
-    def note_act(self, act: Act, subject: str, actor: str | None = None) -> None:
+    def note_act(self, act: Act, subject: str) -> None:
         """Record what an operator does beside the aggregates; refuses as `new_cause` does."""
-        self.container.log.append(OperatorAct.note(act, subject, self.new_cause(actor)))
+        self.container.log.append(OperatorAct.note(act, subject, self.new_cause()))
 
     def note_redo(self) -> None:
         """Add what the command has erased, revoked or rotated to the list of REDO_DIR."""
         container = vars(self).get("container")
         if self._right != "keys" or container is None or not container.settings.redo_dir:
             return
-        if container.persistence.exists() and missing_tables(container) is None:
+        if has_log(container):
             try:
                 redo.take(container)
             except OSError as error:
@@ -191,6 +203,11 @@ def user() -> str:
         return f"os:{pwd.getpwuid(number).pw_name}"
     except KeyError:  # In a container the user's number may have no name.
         return f"os:{number}"
+
+
+def has_log(container: Container) -> bool:
+    """Tell whether there is a log that this release can write."""
+    return missing_tables(container) is None
 
 
 def take_turn(container: Container) -> None:

@@ -309,7 +309,9 @@ def issue_token() -> Response:
     return json_response(token, headers=NO_STORE)
 
 
-@blueprint.operation(f"GET {KEYS_PATH}", reply=Shown(KEY_SET, description="The keys."))
+@blueprint.operation(
+    f"GET {KEYS_PATH}", reply=Shown(KEY_SET, description="The keys."), errors="RATE_LIMITED"
+)
 def key_set() -> Response:
     """Read the public keys that verify access tokens.
 
@@ -334,6 +336,7 @@ def _metadata(issuer: str, auth: str, public: str) -> ServerMetadata:
 @blueprint.operation(
     f"GET {METADATA_PATH}",
     reply=Shown(_metadata(*["https://api.partner.test"] * 3), description="The metadata."),
+    errors="RATE_LIMITED",
 )
 def server_metadata() -> Response:
     """Read the metadata of the authorization server.

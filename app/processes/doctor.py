@@ -316,10 +316,9 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
 def _way_back(container: Container) -> Iterator[Finding]:
     """Tell of an installation that was upgraded lately whether the release before can return."""
     since = container.notes.newest("counters")  # Of the first `migrate` of this release.
-    if since is None or container.clock() - since.at > UPGRADED:
+    if since is None or not since.value or container.clock() - since.at > UPGRADED:
         return
-    if not (before := container.log.position_before(since.at)):
-        return
+    before = container.log.position_before(since.at)
     writers = {topic: who for who, topics in UNKNOWN_BEFORE.items() for topic in topics.split()}
     found = container.log.first(*map(resolve_topic, writers), after=before)
     told = f"release {RELEASE_BEFORE} can still return"

@@ -24,7 +24,7 @@ from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient
 from domain.aggregates import topics_but
 from domain.log.aggregate import Event
-from domain.log.log import Place, Recorded
+from domain.log.log import Place
 from domain.months import next_month
 from domain.webhooks.endpoint import WebhookEndpoint
 from projections.engine.read_model import BATCH_EVENTS_MAX
@@ -76,7 +76,8 @@ def take(container: Container) -> bool:
             stretch = container.log.follow(after, BATCH_EVENTS_MAX, unused, until=head)
             if stretch.last is None:
                 return False
-            acts += [_act(container, each) for each in stretch.events if each.place not in known]
+            new = [each for each in stretch.events if each.place not in known]
+            acts += [Act(e.place, e.event.timestamp, [*_again(container, e.event)]) for e in new]
             _write(directory, acts, known)
             reached = stretch.last
             write_file(directory / REACHED, msgspec.json.encode(reached))
@@ -100,11 +101,6 @@ def undone(container: Container) -> list[Undone] | None:
             if not is_held:
                 left[text] = act.at
     return [Undone(at, text) for text, at in left.items()]
-
-
-def _act(container: Container, recorded: Recorded) -> Act:
-    event = recorded.event
-    return Act(recorded.place, event.timestamp, [*_again(container, event)])
 
 
 def _again(container: Container, event: Event) -> Iterator[str]:

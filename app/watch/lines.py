@@ -10,10 +10,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from select import PIPE_BUF
+from sys import getsizeof
 from threading import Condition, Thread
 from typing import IO, Any
 
-LINES_MAX = 10_000
+BYTES_MAX = 4 * 1024**2  # Of memory: some 10,000 lines.
 WAIT_S = 1.0  # Of the start line of a process, of fatal ones, and of its end.
 PACE_S = 0.01  # Lines are written together, because waking the thread for each one is expensive.
 
@@ -34,11 +35,7 @@ def printable(text: str) -> str:
     """Escape control characters, bidirectional marks and the like; line ends stay."""
     if text.replace("\n", "").isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 class Lines:
@@ -49,6 +46,7 @@ class Lines:
         # Written past Python's buffer, whose lock a thread that hangs would hold at the end.
         self._file = inner.fileno()
         self._texts: deque[str] = deque()
+        self._bytes = 0
         self._changed = Condition()
         self._is_idle = True
         self._dropped = 0
@@ -64,13 +62,15 @@ class Lines:
         """
         if isinstance(text, bytes):  # So click finds out that this is no binary stream.
             raise TypeError
+        size = getsizeof(text)
         with self._changed:
-            if len(self._texts) >= LINES_MAX:
+            while self._bytes + size > BYTES_MAX and (self._texts or not must):
                 self._drop(1)
                 if not must:
                     return len(text)
-                self._texts.popleft()
+                self._bytes -= getsizeof(self._texts.popleft())
             self._texts.append(text)
+            self._bytes += size
             if self._is_idle:
                 self._changed.notify_all()
         if must:
@@ -125,7 +125,7 @@ class Lines:
                 if data and len(data) + len(text) > PIPE_BUF:
                     break
                 data += text
-                self._texts.popleft()
+                self._bytes -= getsizeof(self._texts.popleft())
         return data
 
     def _write(self, data: bytes) -> None:

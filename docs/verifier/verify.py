@@ -544,6 +544,7 @@ class Operator:
 
     may: set[str]
     makers: set[Any]
+    at: datetime  # When the present key was made or refused.
     revoked: bool = False
     has_own_key: bool = False
 
@@ -662,11 +663,9 @@ class People:
 
     def _needs_approval(self, topic: str, state: Any, micros: int) -> bool:
         limit = self.limits[-1] if self.limits else None
-        if limit is None:
-            return False
-        if topic == "approval_limit.set":
-            return state["above_micros"] is None or bool(state["above_micros"] > limit)
-        return micros > limit
+        if limit is None or topic != "approval_limit.set":
+            return limit is not None and micros > limit
+        return state["above_micros"] is None or bool(state["above_micros"] > limit)
 
     def _takes_two(self, line: dict[str, Any], state: Any) -> bool:
         """Tell whether a limit lets another operator approve a person, client or price.
@@ -695,7 +694,7 @@ class People:
         stream, topic, at = line["stream"], line["topic"], time_of(state["timestamp"])
         noun, _, what = topic.partition(".")
         if noun == "operator":
-            self._note_operator(f"operator:{stream}", what, state)
+            self._note_operator(f"operator:{stream}", what, state, at)
         elif topic == "api_client.registered" and "deposits" in state["scopes"]:
             self.machines[f"client:{state['client_id']}"] = None
         elif topic == "api_client.revoked" and f"client:{state['client_id']}" in self.machines:
@@ -708,18 +707,19 @@ class People:
         elif noun in {"proposal", "adjustment"} and what != "made":
             yield from self._decide(line, state)
 
-    def _note_operator(self, own: str, what: str, state: Any) -> None:
+    def _note_operator(self, own: str, what: str, state: Any, at: datetime) -> None:
         actor = state.get("actor")
         maker = self.operators.get(actor)
         makers = {actor, *(maker.makers if maker else ())} if actor != own else set()
         if what == "registered":
-            self.operators[own] = Operator(set(state["may"]), makers)
+            self.operators[own] = Operator(set(state["may"]), makers, at)
         elif what == "key_rotated":
             holder = self.operators[own]
             holder.makers, holder.has_own_key = makers, actor == own
             self.had_approver |= holder.can_approve()
         else:
             self.operators[own].revoked = True
+        self.operators[own].at = at
 
     def _decide(self, line: dict[str, Any], state: Any) -> Iterator[str]:
         stream, topic, actor = line["stream"], line["topic"], state.get("actor")
@@ -738,10 +738,10 @@ class People:
             if (what == "granted") != (made.get("kind") in WITH_SECRET):
                 yield "it shows a secret to another than who has asked for it"
         elif what == "used":
-            others = (each for name, each in self.operators.items() if name not in besides(made))
-            is_late = time_of(state["timestamp"]) - time_of(made["timestamp"]) >= ALONE_AFTER
-            is_alone = made["kind"] in PEOPLE and is_late
-            is_alone = is_alone and not any(each.can_approve() for each in others)
+            others = [each for name, each in self.operators.items() if name not in besides(made)]
+            since = [time_of(made["timestamp"]), *(e.at for e in others if "approve" in e.may)]
+            is_alone = time_of(state["timestamp"]) - max(since) >= ALONE_AFTER
+            is_alone &= made["kind"] in PEOPLE and not any(each.can_approve() for each in others)
             if actor != made.get("actor") or not (is_granted or is_alone):
                 yield "it is not approved by another operator, with a key of their own"
         if what == "granted":

@@ -235,16 +235,16 @@ class Approvals:
     def permit(self, kind: Kind, cause: Cause, **facts: Any) -> list[Proposal]:
         """Return what is saved with something that two have to want; raises WaitsForApproval.
 
-        People need no approval before the first operator could give one. Later, while nobody else
-        could, they wait for ALONE_AFTER. Whoever is locked out has lost the key to approve with.
+        People need no approval before the first operator could give one. Later they wait until
+        nobody else could for ALONE_AFTER. Whoever is locked out has lost the key to approve with.
         """
         operators, is_person = self.operators, kind in PEOPLE
         if self.above_micros() is None or (is_person and not operators.had_approver()):
             return []
         proposal = self.ask(kind, cause, **facts)
-        is_over = cause.at - proposal.created_on >= ALONE_AFTER
         lost = None if is_operator(cause.actor) else f"{OPERATOR}{facts.get('subject')}"
-        is_alone = is_person and is_over and not operators.has_approver_besides((cause.actor, lost))
+        since = operators.idle_since((cause.actor, lost), proposal.created_on)
+        is_alone = is_person and since is not None and cause.at - since >= ALONE_AFTER
         if proposal.state != "granted" and not is_alone:
             raise WaitsForApproval(proposal)
         proposal.use(cause)

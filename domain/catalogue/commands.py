@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from msgspec.structs import replace
 
-from domain.accounts.organization import Organization
 from domain.catalogue.matching import Match, PlanEntry, PlansByKey, match
 from domain.catalogue.plan import Plan
 from domain.catalogue.supplied import OddEntry, Supplied, SuppliedPlan
@@ -55,35 +53,9 @@ class Catalogue:
             raise NotPossible("; ".join([message, *odd[:1]]))
         return retry_on_conflict(lambda: self._sync(supplied, rules, cause, dry_run=dry_run))
 
-    def switch(self, plan_id: UUID, cause: Cause, *, enabled: bool) -> Plan:
-        """Offer a plan, or stop offering it."""
-        return self._change(plan_id, lambda plan: plan.switch(cause, enabled=enabled))
-
-    def price(
-        self,
-        plan_id: UUID,
-        price_micros: int,
-        cause: Cause,
-        *,
-        starts_at: datetime | None,
-        below_cost: bool,
-    ) -> Plan:
-        """Set the price of a plan from a moment on, None: from now on. See `Plan.price`."""
-
-        def price(plan: Plan) -> None:
-            plan.price(price_micros, cause, starts_at=starts_at, below_cost=below_cost)
-
-        return self._change(plan_id, price)
-
-    def exclude(self, plan_id: UUID, organization_id: UUID, cause: Cause) -> Plan:
-        """Hide a global plan from an organization; NotPossible for a plan that has an owner."""
-        self._require_organization(organization_id)
-        return self._change(plan_id, lambda plan: plan.exclude(organization_id, cause))
-
-    def include(self, plan_id: UUID, organization_id: UUID, cause: Cause) -> Plan:
-        """Show a plan to an organization again."""
-        self._require_organization(organization_id)
-        return self._change(plan_id, lambda plan: plan.include(organization_id, cause))
+    def change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
+        """Change a plan in one commit, decided anew when another has changed it meanwhile."""
+        return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
 
     def _import(self, entries: Sequence[PlanEntry], cause: Cause) -> Imported:
         matches = match(self.log, self.known(), entries)
@@ -103,12 +75,6 @@ class Catalogue:
         if synced.changed and not dry_run:
             self.log.append(*synced.changed)
         return synced
-
-    def _change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
-        return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
-
-    def _require_organization(self, organization_id: UUID) -> None:
-        self.log.get(Organization, organization_id, f"organization {organization_id}")
 
 
 def _apply(match: Match, cause: Cause) -> Plan:

@@ -251,7 +251,7 @@ class Plan(Root):
     def switch(self, cause: Cause, *, enabled: bool) -> None:
         """Offer the plan, or stop offering it; NotPossible for one that has no price yet."""
         if enabled and self.terms.unpriced:
-            message = f"plan {self.id} has no price yet: see plans price"
+            message = f"plan {self.id} has no price yet: see plans set --price"
             raise NotPossible(message)
         if enabled != self.enabled:
             self.record(self.Enabled if enabled else self.Disabled, cause)

@@ -138,7 +138,7 @@ class Log(Application[UUID]):
         super().__init__(env)
         self.aggregates = aggregates
         self.appended = Signal()
-        self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
+        self.observer: Callable[[Sequence[StoredEvent]], None] = lambda _: None  # Must not raise.
         # Entered around each insert; must not raise.
         self.around: Callable[[Sequence[StoredEvent]], AbstractContextManager[object]] = nullcontext
         self.seen = 0  # The highest position that this process has seen.
@@ -515,10 +515,6 @@ class Log(Application[UUID]):
 def _bytes(state: object) -> bytes:
     """Return stored bytes; SQLite gives text if somebody changed the row with its functions."""
     return state if isinstance(state, bytes) else str(state).encode()
-
-
-def _unobserved(_: Sequence[StoredEvent]) -> None:
-    """Count nothing."""
 
 
 def _never() -> bool:

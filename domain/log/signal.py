@@ -24,7 +24,7 @@ class Signal:
         # Whether this process hears at once of other processes' commits, with their streams.
         self.hears_others = False
         # Called before anybody is woken; must be quick and must not raise.
-        self.observer: Callable[[Streams | None], None] = _unheard
+        self.observer: Callable[[Streams | None], None] = lambda _: None
 
     @property
     def count(self) -> int:
@@ -64,7 +64,3 @@ class Signal:
 def digits_of(stream: UUID | str) -> str:
     """Return the digits of a stream's id."""
     return stream.hex if isinstance(stream, UUID) else stream
-
-
-def _unheard(_: Streams | None) -> None:
-    """Remember nothing."""

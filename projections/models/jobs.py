@@ -25,11 +25,13 @@ from sqlalchemy import (
     func,
     literal,
     null,
+    or_,
     select,
     union_all,
 )
 
 from domain.accounts.erasure import Erasure
+from domain.cause import AHEAD_MAX
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
@@ -169,7 +171,8 @@ class Jobs(ReadModel):
         # Built once, because the sweep runs this each second.
         open_jobs = select(columns.id, columns.moved_at).where(columns.finished_at.is_(None))
         page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
-        self._idle = page.where(columns.moved_at <= bindparam("moment"))
+        is_ahead = columns.moved_at > bindparam("ahead")  # By a clock that was.
+        self._idle = page.where(or_(columns.moved_at <= bindparam("moment"), is_ahead))
         self._build_lists()
         return [self.jobs, self.settlements]
 
@@ -310,8 +313,8 @@ class Jobs(ReadModel):
         self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
     ) -> list[UnfinishedJob]:
         """Return unfinished jobs that have not moved for `idle`, the longest idle first."""
-        values = {"moment": to_micros(now - idle), "most": limit}
-        rows = connection.execute(self._idle, values)
+        moments = {"moment": to_micros(now - idle), "ahead": to_micros(now - idle + AHEAD_MAX)}
+        rows = connection.execute(self._idle, {**moments, "most": limit})
         return [UnfinishedJob(row.id, from_micros(row.moved_at)) for row in rows]
 
     def all(

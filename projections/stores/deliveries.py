@@ -124,7 +124,8 @@ class Deliveries:
         with self._database.writing() as connection:
             # The lock lets one worker at a time choose among the deliveries of an endpoint.
             state = connection.execute(select(states).where(whose).with_for_update()).first()
-            if state is None or _is_ahead(state.paused_until, now):
+            paused_until = state and state.paused_until
+            if state is None or (paused_until and lies_ahead(from_micros(paused_until), now)):
                 return None
             in_hand, repeats = self._in_hand(connection, endpoint_id, now)
             if in_hand >= places:
@@ -416,7 +417,3 @@ def _is(column: ColumnElement[Any], value: str | int) -> ColumnElement[bool]:
     that was kept while there were few deliveries took 14 s to choose among 3,000.
     """
     return column == literal_column(repr(value), column.type)
-
-
-def _is_ahead(micros: int | None, now: datetime) -> bool:
-    return micros is not None and lies_ahead(from_micros(micros), now)

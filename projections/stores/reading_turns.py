@@ -113,14 +113,11 @@ class ReadingTurns:
         values = {"network": network, "now": to_micros(now), "most": limit}
         return {as_id(row[0]): bool(row[1]) for row in self._database.rows(self._due, **values)}
 
-    def hasten(
-        self, connection: Connection, network: str, organization_id: UUID | None = None
-    ) -> None:
-        """Ask for all links of a network now, or for those of an organization."""
+    def hasten(self, connection: Connection, network: str, organization_id: UUID) -> None:
+        """Ask for all links that an organization has at a network now."""
         row = self._rows.c
-        mine = [row.network == network, row.due_at != ASKED_FOR]
-        if organization_id is not None:
-            mine.append(row.organization_id == organization_id)
+        mine = [row.organization_id == organization_id, row.network == network]
+        mine.append(row.due_at != ASKED_FOR)
         asked = self._rows.update().where(in_order(self._rows, *mine))
         connection.execute(asked.values(due_at=ASKED_FOR))
 

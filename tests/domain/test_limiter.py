@@ -2,6 +2,7 @@
 
 from functools import partial
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,6 +68,19 @@ def test_an_owner_has_its_share_while_others_come_and_all_when_it_is_alone(
     queue.end("b")
     queue.come("c")
     assert queue.end("c") == ["a"] * 6, "nobody else is there any more"
+
+
+@pytest.mark.usefixtures("mixed")
+def test_who_waits_goes_on_when_he_comes_again_and_the_others_have_gone_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue = Queue(Limiter(8, 2, alone=6, places=100))
+    queue.come(*"baaaaa")
+    assert queue.end("b") == []
+    later_s = limiter.time.monotonic() + 2 * limiter.MIXED_S
+    monkeypatch.setattr(limiter, "time", SimpleNamespace(monotonic=lambda: later_s))
+    queue.come("a")
+    assert queue.begun == ["a"] * 4
 
 
 @pytest.mark.usefixtures("mixed")

@@ -29,12 +29,13 @@ def test_organizations_and_clients(net: Net) -> None:
     net.run("org", "create", "--name", "Walletless", "--no-wallet")
     net.run("org", "list")
     net.print("org", "list")
-    net.run("org", "suspend", made["id"])
-    net.run("org", "deactivate", made["id"])
-    net.run("org", "activate", made["id"])
-    net.run("org", "suspend", MISSING)
-    net.run("org", "activate", "nonsense")
+    net.run("org", "set", made["id"], "--status", "suspended")
+    net.run("org", "set", made["id"], "--status", "inactive")
+    net.run("org", "set", made["id"], "--status", "active")
+    net.run("org", "set", MISSING, "--status", "suspended")
+    net.run("org", "set", "nonsense", "--status", "active")
     net.run("org", "set", made["id"], "--price", "default", "--rate-limit", "60", "--lookup", "off")
+    net.run("org", "set", made["id"])
     net.run("org", "create")
     net.run("org", "create", "--name", "Bad", "--price", "-1")
     client = net.run("client", "create", "--org", made["id"], "--scope", "wallet")
@@ -50,7 +51,7 @@ def test_organizations_and_clients(net: Net) -> None:
     net.run("client", "revoke", "cl_nobody")
     net.print("client", "list")
     net.run("wallet", "show", made["id"])
-    net.run("wallet", "open", made["id"])
+    net.run("org", "set", made["id"], "--wallet")
     net.run("nonsense")
     net.print("org", "--help")
     net.print("--help")
@@ -89,7 +90,7 @@ def test_operators_and_what_another_must_approve(net: Net) -> None:
     net.run("operator", "revoke", bob["id"], **key)
     net.run("operator", "revoke", bob["id"], **key)
     net.run("operator", "list", OPERATOR_KEY=newer["key"])
-    net.run("operator", "acts")
+    net.run("operator", "list", "--acts")
     net.run("audit", "replay", "--org", acme)
     net.run("audit", "verify")
     net.run("operator", "create", "", "--may", "fly", **key)
@@ -133,7 +134,7 @@ def test_keys(net: Net) -> None:
     net.run("keys", "revoke", name)
     net.run("keys", "revoke", name, "--yes")
     net.run("keys", "revoke", "nonsense", "--yes")
-    net.run("operator", "acts")
+    net.run("operator", "list", "--acts")
 
 
 def test_the_catalogue(net: Net) -> None:
@@ -145,17 +146,17 @@ def test_the_catalogue(net: Net) -> None:
     listed = net.run("plans", "list")
     net.print("plans", "list")
     one = listed["data"][0]["id"]
-    net.run("plans", "disable", one)
-    net.run("plans", "disable", one)
-    net.run("plans", "enable", one)
-    net.run("plans", "exclude", one, acme)
-    net.run("plans", "exclude", one, MISSING)
-    net.run("plans", "include", one, acme)
-    net.run("plans", "price", one, "5.00", "--from", "2026-04-01")
-    net.run("plans", "price", one, "5.00", "--from", "2026-01-01")
-    net.run("plans", "price", one, "free")
-    net.run("plans", "price", MISSING, "1.00")
-    net.run("plans", "disable", MISSING)
+    net.run("plans", "set", one, "--disable")
+    net.run("plans", "set", one, "--disable")
+    net.run("plans", "set", one, "--enable", "--exclude", acme, "--price", "6.00")
+    net.run("plans", "set", one, "--price", "7.00", "--exclude", MISSING)
+    net.run("plans", "set", one, "--include", acme, "--price", "5.00", "--from", "2026-04-01")
+    net.run("plans", "set", one, "--price", "5.00", "--from", "2026-01-01")
+    net.run("plans", "set", one, "--price", "free")
+    net.run("plans", "set", MISSING, "--price", "1.00")
+    net.run("plans", "set", MISSING, "--disable")
+    net.run("plans", "set", one, "--from", "2026-04-01")
+    net.run("plans", "set", one)
     net.run("plans", "sync", "simulated", "--dry-run")
     net.run("plans", "sync", "esimgo")
     net.run("prices", "lookup")
@@ -169,15 +170,14 @@ def test_work_that_waits(net: Net) -> None:
     for command in (
         ("jobs", "list"),
         ("jobs", "list", "--unfinished"),
-        ("jobs", "retry"),
+        ("work", "retry"),
         ("jobs", "cancel", MISSING),
         ("links", "list"),
-        ("links", "retry"),
         ("links", "show", MISSING),
         ("links", "show", "nonsense"),
-        ("links", "suspend", MISSING),
-        ("links", "reactivate", MISSING),
-        ("links", "end", MISSING),
+        ("links", "set", MISSING, "--status", "suspended"),
+        ("links", "set", MISSING, "--status", "active"),
+        ("links", "set", MISSING, "--status", "ended"),
         ("webhooks", "list"),
         ("webhooks", "redeliver", MISSING, MISSING),
         ("webhooks", "disable", MISSING),
@@ -185,14 +185,11 @@ def test_work_that_waits(net: Net) -> None:
         ("projections", "rebuild", "wallets"),
         ("projections", "rebuild", "nonsense"),
         ("projections", "rebuild", "--all"),
-        ("sandbox", "advance", "24"),
-        ("sandbox", "advance", "0"),
         ("months", "close", "2026-02"),
         ("months", "close", "2026-03"),
         ("migrate",),
     ):
         net.run(*command)
-    net.run("sandbox", "advance", "24", SANDBOX="false")
 
 
 def test_links_that_were_issued_elsewhere(net: Net) -> None:
@@ -223,8 +220,8 @@ def test_providers(net: Net) -> None:
     net.run("providers", "drain", "simulated")
     net.run("providers", "drain", "simulated")
     net.run("providers", "check", "simulated")
-    net.run("providers", "resume", "simulated")
-    net.run("providers", "resume", "nobody")
+    net.run("providers", "drain", "simulated", "--end")
+    net.run("providers", "drain", "nobody", "--end")
     net.run("providers", "smoke", "simulated", "--spend-max", "1.00")
     net.run("providers", "smoke", "offline", "--spend-max", "1.00", "--number", "+14155552671")
 
@@ -275,7 +272,7 @@ def test_settings_and_doctor(net: Net) -> None:
     net.run("serve", CURRENCY="XXX")
     net.print("projector", DATABASE_URL="mysql://x")
     net.run("finance", DATABASE_URL=f"sqlite:///{net.house.home}/none.db")
-    net.run("settings", "adopt")
+    net.run("settings", "--adopt")
 
 
 @sqlite_only("on PostgreSQL there are connections, too")
@@ -325,4 +322,4 @@ def test_a_copy_is_held_and_released(net: Net) -> None:
     net.run("installation", "release")
     net.run("installation", "release")
     net.run("wallet", "deposit", acme, "1", "--reference", "bank-1")
-    net.run("operator", "acts")
+    net.run("operator", "list", "--acts")

@@ -244,8 +244,8 @@ def test_a_link_is_suspended_and_comes_back(net: Net) -> None:
     acme.post(f"{one}/suspend", body="x", Content_Type="text/plain")
     acme.post(f"{PATH}/{MISSING}/suspend")
     acme.post(f"{PATH}/nonsense/reactivate")
-    net.run("links", "suspend", one.rpartition("/")[2])
-    net.run("links", "reactivate", one.rpartition("/")[2])
+    net.run("links", "set", one.rpartition("/")[2], "--status", "suspended")
+    net.run("links", "set", one.rpartition("/")[2], "--status", "active")
     acme.get(one)
 
 
@@ -280,8 +280,8 @@ def test_a_link_ends(net: Net) -> None:
     acme.get("/v1/wallet")
     acme.call("DELETE", f"{PATH}/{MISSING}")
     second = acme.buy()
-    net.run("links", "end", second["id"])
-    net.run("links", "end", second["id"])
+    net.run("links", "set", second["id"], "--status", "ended")
+    net.run("links", "set", second["id"], "--status", "ended")
     net.run("links", "show", second["id"])
 
 

@@ -116,7 +116,7 @@ def test_providers_are_checked_and_drained(net: Net) -> None:
     anew = "/number-lookup?max_age=0&phone_number=%2B4915112345678"
     net.until(lambda: acme.ask("POST", anew).status == 503)
     acme.post(anew)
-    net.run("providers", "resume", "telnyx")
+    net.run("providers", "drain", "telnyx", "--end")
     net.run("plans", "sync", "esimgo", "--dry-run")
 
 

@@ -120,9 +120,9 @@ def test_a_secret_is_rotated(net: Net) -> None:
 
 def test_an_organization_is_suspended_and_comes_back(net: Net) -> None:
     acme = net.partner()
-    for command, status in (("suspend", 403), ("activate", 200), ("deactivate", 403)):
-        net.run("org", command, acme.id)
-        net.until(lambda status=status: acme.ask("GET", "/v1/wallet").status == status)
+    for status, answer in (("suspended", 403), ("active", 200), ("inactive", 403)):
+        net.run("org", "set", acme.id, "--status", status)
+        net.until(lambda answer=answer: acme.ask("GET", "/v1/wallet").status == answer)
         acme.get("/v1/wallet")
         ask(acme, **credentials(acme))
 

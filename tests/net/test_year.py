@@ -180,7 +180,7 @@ class Story:
         net.quietly(
             "wallet", "adjust", west.id, "-7.50", "--reference", "a-1", "--reason", "a fine"
         )
-        net.quietly("plans", "price", north.plan("Germany"), "4.75")
+        net.quietly("plans", "set", north.plan("Germany"), "--price", "4.75")
 
     def summer(self) -> None:
         net, north, south, west = self.net, self.north, self.south, self.west
@@ -189,13 +189,13 @@ class Story:
         self.until_charged(north, 5)
         self.until_charged(south, 4)
         self.deposit(south, "15.00", "bank-south-2")  # It had not enough for all of its fees.
-        net.quietly("org", "suspend", west.id)
+        net.quietly("org", "set", west.id, "--status", "suspended")
 
         self.at("2025-07-02 08:00")
         self.close("2025-06")
         self.until_charged(north, 6)
         self.until_charged(south, 6)
-        net.quietly("org", "activate", west.id)
+        net.quietly("org", "set", west.id, "--status", "active")
         net.until(lambda: west.ask("GET", "/v1/wallet").status == 200)
         west.job("+14155552671", "+14155552672", "+14155552673", "+14155552674")
         # From now on it owes no fee: its other link has ended.

@@ -12,6 +12,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 from threading import Event
@@ -139,7 +140,8 @@ def test_an_old_web_reads_no_link_that_the_new_release_tells_of_unless_it_tells_
     roll.command(roll.new, "migrate")
     for name in FOLLOWERS:
         roll.restart(name)
-    roll.command(roll.new, "sandbox", "advance", "160")  # A day before its plan ends.
+    to_its_last_day = timedelta(hours=160)
+    roll.new.container.sandbox.advance(to_its_last_day, UUID(roll.organization))
     if told != HTTPStatus.OK:
         wait_until(lambda: TELLS & topics(roll, had), GOES_ON_S)
     key, add = {"Idempotency-Key": "once"}, {"add": [plan_id]}

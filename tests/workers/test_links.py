@@ -24,10 +24,14 @@ pytestmark = pytest.mark.any_database
 
 ERROR, FAILED = ProvisioningError.code, IncompleteNetworkAnswer.code
 
+LOOKS: Mapping[str, str | None] = {
+    **dict.fromkeys([*REFUSALS, *UNKNOWN], ERROR),
+    **dict.fromkeys(KILLS),
+}
 # What a request comes to when one call meets a fault; None: it becomes a link.
 OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
-    "available_esims": {**dict.fromkeys([*REFUSALS, *UNKNOWN], ERROR), **dict.fromkeys(KILLS)},
-    "lpa": dict.fromkeys([*REFUSALS, *UNKNOWN, *KILLS]),
+    "available_esims": LOOKS,
+    "lpa": LOOKS,
     "create_endpoint": {
         **dict.fromkeys(REFUSALS, ERROR),
         **dict.fromkeys(NO_ENDPOINT, FAILED),
@@ -71,9 +75,18 @@ def test_a_call_that_never_ends_well_ends_at_the_deadline_with_the_money_back(
     link = lab.create()
     lab.settle()
     link = lab.link(link.id)
-    does_no_harm = call == "lpa" and fault in UNKNOWN  # A link can do without for a while.
     was_done = call == "create_endpoint" and FAULTS[fault].when == "after"
-    assert (link.stage is Stage.ACTIVE) == (does_no_harm or was_done)
+    assert (link.stage is Stage.ACTIVE) == was_done
+    check(lab)
+
+
+@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
+def test_a_link_whose_reply_was_lost_is_active_only_with_its_code(lab: Lab, fault: str) -> None:
+    arm(lab.network, "lpa", FAULTS[fault], after_calls=1)
+    link = lab.create("sandbox-lost-reply")
+    assert lab.link(link.id).stage is Stage.ENDPOINT_REQUESTED
+    lab.settle()
+    assert lab.link(link.id).stage is Stage.ACTIVE
     check(lab)
 
 

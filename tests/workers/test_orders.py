@@ -9,7 +9,7 @@ from domain.cost import Cost
 from domain.errors import InsufficientBalance, Refused
 from domain.links.link import Link, Stage
 from domain.links.network import NoActivationCode
-from domain.provider_errors import OutcomeUnknown
+from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
 from tests.workers.network_faults import UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders, check_order_lab
@@ -230,4 +230,14 @@ def test_an_esim_without_activation_code_is_a_failed_order(orders: Orders, *, lo
     lab.settle()
     assert lab.link(link.id).stage is Stage.ENDED
     assert [each.taken_back for each in lab.book.orders] == [True]
+    check_order_lab(lab)
+
+
+def test_an_order_waits_for_the_activation_code_of_its_esim(orders: Orders) -> None:
+    lab = orders()
+    lab.network.before("lpa", Unavailable("down"))
+    link = lab.create()
+    assert lab.link(link.id).stage is Stage.ORDERING
+    lab.settle()
+    assert lab.link(link.id).lpa is not None
     check_order_lab(lab)

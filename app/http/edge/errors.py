@@ -98,11 +98,6 @@ def unavailable(error: Exception) -> Told:
     return UNAVAILABLE, {}
 
 
-def without_keys(_: SigningKeysError) -> Told:
-    """Tell that the signing keys cannot be read; their reader has logged it."""
-    return UNAVAILABLE, {}
-
-
 def unexpected(error: Exception) -> Told:
     log_place(logger, error)
     return INTERNAL, {}
@@ -115,7 +110,7 @@ PROBLEMS: Mapping[type, Callable[[Any], Told]] = {
     SQLAlchemyError: unavailable,
     PersistenceError: unavailable,
     Conflict: unavailable,
-    SigningKeysError: without_keys,
+    SigningKeysError: lambda _: (UNAVAILABLE, {}),  # Their reader has logged it.
     Exception: unexpected,
 }
 

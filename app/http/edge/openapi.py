@@ -219,10 +219,10 @@ def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
     return found
 
 
-def _shared(paths: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+def _shared(paths: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Replace error replies that operations share by references; return them by error code."""
     shared: dict[str, Any] = {}
-    for operations in paths.values():
+    for operations in reversed(paths.values()):  # Those of organizations, which are most, first.
         for method in sorted(HTTP_METHODS & operations.keys()):
             responses = operations[method]["responses"]
             for status, response in responses.items():

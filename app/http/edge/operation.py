@@ -54,12 +54,9 @@ MADE = {201, 202}  # The statuses whose replies have a `Location`.
 GIVEN: Mapping[Location, str] = {"query": "query", "json": "body", "headers": "headers"}
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
 UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
-# A caller that acts for no organization gets none of its refusals and no rate limit.
-OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE"
-OF_EVERY_ORGANIZATION = (
-    "UNAUTHORIZED ORGANIZATION_NOT_FOUND ORGANIZATION_SUSPENDED ORGANIZATION_INACTIVE "
-    "INSUFFICIENT_SCOPE RATE_LIMITED"
-)
+OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
+# A caller that acts for no organization gets none of its refusals.
+OF_ORGANIZATION = "ORGANIZATION_NOT_FOUND ORGANIZATION_SUSPENDED ORGANIZATION_INACTIVE"
 OF_MONEY = "SPENDING_LIMIT BILLING_NOT_CONFIGURED INSUFFICIENT_BALANCE"
 
 
@@ -252,7 +249,8 @@ class Operation:
     def codes(self) -> list[str]:
         """The codes of all its refusals."""
         said = {
-            OF_EVERY_ORGANIZATION if self.who is authenticate else OF_EVERY_CALLER: True,
+            OF_ORGANIZATION: self.group.scope and self.who is authenticate,
+            OF_EVERY_CALLER: self.group.scope,
             "VALIDATION_ERROR": self.query or self.body,
             "NOT_FOUND": self.resource,
             "IDEMPOTENCY_KEY_REUSED": self.key,
@@ -315,7 +313,8 @@ class Operation:
         """Return an example of each error."""
         if self.group.scope is None:
             said = self.doc.get("responses", {})
-            return [each for each in OF_EVERY_REQUEST if each.status not in said]
+            its = [problem_of(REFUSALS[code].example()) for code in self.codes]
+            return [*its, *(each for each in OF_EVERY_REQUEST if each.status not in said)]
         wrong = {name: [problem] for name, problem in self.invalid.items()}
         types = [*([JSON] if self.replies else ()), *self.also]
         own = [ValidationFailed(wrong or {"body": [TOO_MANY_MEMBERS]}), NotAcceptable(*types)]

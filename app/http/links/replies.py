@@ -202,6 +202,10 @@ class PlayedLink(LinkDetail, kw_only=True):
 class NewLink(LinkDetail, kw_only=True):
     """A link that has just been created, and what it cost."""
 
+    lpa_profile: Annotated[
+        str,
+        means("Its activation code (GSMA SGP.22 §4.1); empty: erased since.", example=LPA),
+    ]
     activation_url: Annotated[
         str | None,
         means("The same as `apple_activation_url`.", example=APPLE + quote(LPA, safe="")),
@@ -346,19 +350,15 @@ def show_status(
     """Return whether and where a link is connected."""
     assert link.iccid is not None
     serving = status.network
+    known = {} if serving is None else {k: v for k, v in asdict(serving).items() if v is not None}
     return NetworkStatus.of(
         status,
         link_id=link.id,
         iccid=link.iccid,
         status=status.status if link.ended is None else "ended",
-        network=None if serving is None else _serving(serving),
+        network=serving and ServingNetwork(**known),
         cached=cached,
     )
-
-
-def _serving(serving: network.ServingNetwork) -> ServingNetwork:
-    known = {name: told for name, told in asdict(serving).items() if told is not None}
-    return ServingNetwork(**known)
 
 
 def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:

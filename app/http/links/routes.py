@@ -189,7 +189,7 @@ def _new(link: Link) -> replies.NewLink:
     price, parts = link.requested.price, container()
     shown = link_data(parts.link_readings.read(link, current_cause(), live=False))
     return replies.NewLink(
-        **asdict(shown),
+        **asdict(shown) | {"lpa_profile": shown.lpa_profile or ""},
         activation_url=shown.apple_activation_url,
         amount_charged=format_amount(price.amount_micros if price is not None else 0),
         currency=parts.settings.currency,

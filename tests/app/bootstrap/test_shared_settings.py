@@ -104,7 +104,7 @@ def test_who_adopts_other_values_makes_those_that_run_unready(shell: Shell) -> N
     ready = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"
     assert send(port, ready).status == 200
     wanted = shell.having(PUBLIC_URL=TWO, TOKEN_AUDIENCE="other")
-    changed = {row["setting"]: row for row in wanted.json("settings", "adopt")["data"]}
+    changed = {row["setting"]: row for row in wanted.json("settings", "--adopt")["data"]}
     assert changed["TOKEN_ISSUER"] == {"setting": "TOKEN_ISSUER", "before": ONE, "recorded": TWO}
     assert changed["CURRENCY"]["before"] == changed["CURRENCY"]["recorded"] == "USD"
     reply = send(port, ready)
@@ -114,7 +114,7 @@ def test_who_adopts_other_values_makes_those_that_run_unready(shell: Shell) -> N
     server.close()
     running.close()
     start(wanted, "web")
-    assert "settings adopt" in refusal(shell, "worker")
+    assert "settings --adopt" in refusal(shell, "worker")
     faults = [
         each for each in shell.json("doctor", status=1)["data"] if "for all" in each["message"]
     ]
@@ -125,10 +125,10 @@ def test_an_issuer_that_is_not_set_is_not_adopted_and_no_currency_but_that_of_th
     shell: Shell,
 ) -> None:
     start(shell, "web")
-    shell.run("wallet", "open", shell.new_organization("--no-wallet"))
-    shell.having(PUBLIC_URL="", PATH_PREFIX="/api").run("settings", "adopt")
+    shell.run("org", "set", shell.new_organization("--no-wallet"), "--wallet")
+    shell.having(PUBLIC_URL="", PATH_PREFIX="/api").run("settings", "--adopt")
     start(shell.having(PATH_PREFIX="/api"), "web")
-    assert "USD" in shell.having(CURRENCY="EUR").refusal("settings", "adopt")
+    assert "USD" in shell.having(CURRENCY="EUR").refusal("settings", "--adopt")
 
 
 def test_commands_use_what_is_recorded(shell: Shell) -> None:

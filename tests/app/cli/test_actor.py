@@ -27,11 +27,11 @@ def run_all(shell: Shell, plans: Path) -> None:
     """Run every command that appends to the log."""
     organization = shell.new_organization("--no-wallet")
     owner = str(organization)
-    for change in ("suspend", "deactivate", "activate"):
-        shell.run("org", change, owner)
+    for status in ("suspended", "inactive", "active"):
+        shell.run("org", "set", owner, "--status", status)
     shell.run("org", "set", owner, "--price", "1", "--lookup", "off", "--monthly-link-fee", "1")
     shell.run("org", "set", owner, "--rate-limit", "60", "--spending-limit", "9")
-    shell.run("wallet", "open", owner)
+    shell.run("org", "set", owner, "--wallet")
     shell.run("wallet", "deposit", owner, "5", "--reference", "bank-1")
     shell.run("wallet", "adjust", owner, "-1", "--reference", "c-1", "--reason", "a mistake")
     client = shell.json("client", "create", "--org", owner)["client_id"]
@@ -41,12 +41,10 @@ def run_all(shell: Shell, plans: Path) -> None:
         plans.write_bytes(written(plan(retail_price=price)))
         shell.run("plans", "import", plans)
     (listed,) = shell.json("plans", "list")["data"]
-    for change in ("disable", "enable"):
-        shell.run("plans", change, listed["id"])
-    for change in ("exclude", "include"):
-        shell.run("plans", change, listed["id"], owner)
-    for change in ("drain", "resume"):
-        shell.run("providers", change, "simulated")
+    for change in (["--disable"], ["--enable"], ["--exclude", owner], ["--include", owner]):
+        shell.run("plans", "set", listed["id"], *change)
+    for end in ([], ["--end"]):
+        shell.run("providers", "drain", "simulated", *end)
     shell.run("prices", "lookup", "0.007")
     shell.run("keys", "rotate", "webhooks")
     shell.run("projections", "rebuild", "audit_tree")

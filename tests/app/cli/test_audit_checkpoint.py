@@ -83,9 +83,9 @@ def test_whoever_signs_or_makes_the_tree_anew_is_in_the_log_before_it_is_done(
         ours.run(*command)
         with sqlite3.connect(shell.database) as database:
             (covered,) = database.execute("SELECT max(position) FROM checkpoints").fetchone()
-        assert covered == ours.json("operator", "acts")["data"][-1]["position"], command
+        assert covered == ours.json("operator", "list", "--acts")["data"][-1]["position"], command
     ours.run("projections", "rebuild", "audit_tree")
-    told = ours.json("operator", "acts")["data"]
+    told = ours.json("operator", "list", "--acts")["data"]
     signed, rebuilt = "checkpoint.signed", "tree.rebuilt"
     assert [each["act"] for each in told] == [signed, signed, rebuilt]
     assert [*told[0]] == ["at", "who", "act", "subject", "position", "actor"]

@@ -181,6 +181,8 @@ def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
     process.organization()
     clock.forward(hours=1)
     process.notes.replace("counters", "", clock())
+    assert "way back" not in checks(process), "it is a copy"
+    process.notes.replace("counters", "upgraded", clock())
 
     def way_back() -> str:
         return next(each.message for each in examine(process) if each.check == "way back")

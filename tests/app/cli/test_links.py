@@ -11,7 +11,7 @@ from tests.app.cli.shell import Shell
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import CODE, LinkSteps
 
-SWITCHES = ("suspend", "reactivate", "end")
+STATUSES = ("suspended", "active", "ended")
 
 
 @pytest.fixture
@@ -59,5 +59,6 @@ def test_a_held_installation_asks_no_network(
     link = LinkSteps(process, organization_id).activate()
     shell.run("installation", "hold")
     others = (("providers", "check"), ("plans", "sync", "simulated"))
-    for command in (*(("links", each, link.id) for each in SWITCHES), *others):
+    changes = [("links", "set", link.id, "--status", each) for each in STATUSES]
+    for command in (*changes, *others):
         assert "is a held copy" in shell.refusal(*command)

@@ -1,23 +1,20 @@
 """`operator`: once there are operators, whoever writes has a key, the right, and a name."""
 
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 import time_machine
 
+from app.cli import session
 from app.cli.operation import Operation
 from app.cli.root import cli
-from app.cli.session import holder_of_key
 from domain.accounts.operators import RIGHTS
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_root import leaves
-from tests.plan_files import plan, written
 
 
 def created(shell: Shell, name: str, may: str) -> tuple[UUID, Shell]:
@@ -38,77 +35,45 @@ def head(shell: Shell) -> int:
         return container.log.head()
 
 
-def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
-    """Return arguments for every command that needs a right."""
-    file, one = directory / "plans.json", uuid4()
-    file.write_bytes(written(plan()))
-    wallet = {"deposit": [one, "1", "--reference", "r"], "open": [one]}
-    wallet["adjust"] = [one, "1", "--reference", "r", "--reason", "why"]
-    wallet["refund"] = wallet["adjust"][:1] + wallet["adjust"][2:]
-    return {
-        "org create": ["--name", "Acme"],
-        "org set": [one, "--price", "1"],
-        **{f"org {each}": [one] for each in ("suspend", "activate", "deactivate")},
-        **{f"wallet adjustments {each}": [one] for each in ("approve", "reject")},
-        **{f"wallet {name}": given for name, given in wallet.items()},
-        "plans import": [file],
-        "links import": [file],
-        "plans sync": ["simulated"],
-        "plans price": [one, "1"],
-        "prices lookup": ["1"],
-        **{f"plans {each}": [one] for each in ("enable", "disable")},
-        **{f"plans {each}": [one, one] for each in ("exclude", "include")},
-        **{f"providers {each}": ["simulated"] for each in ("drain", "resume")},
-        "providers smoke": ["offline", "--spend-max", "1"],
-        "client create": ["--m2m"],
-        **{f"client {each}": ["cl_1"] for each in ("revoke", "rotate-secret")},
-        "keys rotate": [],
-        "keys revoke": ["key"],
-        "audit checkpoint": [],
-        "settings adopt": [],
-        "installation hold": [],
-        "installation release": [],
-        "months close": ["2020-01"],
-        "privacy erase": ["--before", "2020-01"],
-        "operator create": ["carl", "--may", "money"],
-        "operator approvals": ["10"],
-        "jobs cancel": [one],
-        **{f"links {each}": [one] for each in ("suspend", "reactivate", "end")},
-        "webhooks disable": [one],
-    }
-
-
-OTHERS = {"operator rotate-key", "operator revoke"}  # Below, with operators who exist.
-
-
-def test_every_command_is_refused_to_those_who_may_not(boss: Shell, tmp_path: Path) -> None:
-    given = arguments(tmp_path)
-    needed = {
-        " ".join(path): command.right
-        for path, command in leaves(cli)
-        if isinstance(command, Operation) and command.right is not None
-    }
-    assert {*given, *OTHERS} == {*needed}
+def test_every_command_is_refused_to_those_who_may_not_before_it_runs(
+    boss: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rest = {right: ",".join(each for each in RIGHTS if each != right) for right in RIGHTS}
     without = {right: created(boss, f"no-{right}", may)[1] for right, may in rest.items()}
-    nobody = boss.having(OPERATOR_KEY="")
-    before = head(boss)
-    for name, rest_of_line in given.items():
-        right = needed[name]
-        words = [*name.split(), *rest_of_line]
-        assert "set OPERATOR_KEY" in nobody.refusal(*words), name
-        assert f"it needs the right {right}" in without[right].refusal(*words), name
+    nobody, before, asked = boss.having(OPERATOR_KEY=""), head(boss), set[str]()
+    for path, command in leaves(cli):
+        assert isinstance(command, Operation)
+        if command.right is not None:
+            # Whatever it is given, and whoever else may.
+            without_more = {"callback": pytest.fail, "params": [], "when": None, "who": None}
+            for name, value in without_more.items():
+                monkeypatch.setattr(command, name, value)
+            assert "set OPERATOR_KEY" in nobody.refusal(*path), path
+            told = without[command.right].refusal(*path)
+            assert f"it needs the right {command.right}" in told, path
+            asked.add(command.right)
+    assert asked == set(RIGHTS)
     assert head(boss) == before
     assert {each["kind"] for each in boss.json("keys", "list")["data"]} == {"pepper"}
 
 
-def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
-    _, anna = created(boss, "anna", "audit")
-    line = ("projections", "rebuild", "audit_tree")
+@pytest.mark.parametrize(
+    ("line", "harmless"),
+    [
+        (("projections", "rebuild", "audit_tree"), ("projections", "rebuild", "usage")),
+        (("operator", "approvals", "10"), ("operator", "approvals")),
+        (("prices", "lookup", "1"), ("prices", "lookup")),
+    ],
+)
+def test_a_right_may_be_needed_with_some_arguments_alone(
+    boss: Shell, line: tuple[str, ...], harmless: tuple[str, ...]
+) -> None:
+    _, anna = created(boss, "anna", "catalogue,keys,audit")
     assert "set OPERATOR_KEY" in boss.having(OPERATOR_KEY="").refusal(*line)
-    assert "it needs the right audit" in boss.refusal(*line)
+    _, bert = created(boss, "bert", "money")
+    assert "it needs the right" in bert.refusal(*line)
+    boss.having(OPERATOR_KEY="").run(*harmless)
     anna.run(*line)
-    boss.having(OPERATOR_KEY="").run("projections", "rebuild", "usage")
 
 
 def test_only_the_newest_key_of_an_operator_who_is_not_revoked_is_good(boss: Shell) -> None:
@@ -193,6 +158,21 @@ def test_a_lost_key_waits_for_an_approver_and_else_for_a_day(boss: Shell) -> Non
         assert boss.having(OPERATOR_KEY=key).json("audit", "verify")["ok"]
 
 
+def test_a_day_without_approvers_begins_when_the_last_one_has_gone(boss: Shell) -> None:
+    boss.run("operator", "approvals", "10")
+    anna_id, anna = created(boss, "anna", "approve")
+    anna.run("operator", "rotate-key", anna_id)
+    (its, *_) = boss.json("operator", "list")["data"]
+    lost, line = boss.having(OPERATOR_KEY=""), ("operator", "rotate-key", its["id"], "--locked-out")
+    waits = lost.json(*line)
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=25)):
+        boss.run("operator", "revoke", anna_id)
+        assert lost.json(*line)["id"] == waits["id"]
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=50)):
+        key = lost.json(*line)["key"]
+        assert boss.having(OPERATOR_KEY=key).json("audit", "verify")["ok"]
+
+
 def test_the_only_approver_who_is_locked_out_waits_for_a_day(boss: Shell) -> None:
     (its,) = boss.json("operator", "list")["data"]
     anna_id, anna = created(boss, "anna", "approve,keys")
@@ -220,12 +200,14 @@ def test_who_is_revoked_before_a_command_has_its_turn_does_nothing(
     waits = boss.json("operator", "create", "carl", "--may", "keys")
     dora = boss.having(OPERATOR_KEY=made["key"])
 
-    def revoked_meanwhile(container: Any) -> Any:
-        holder = holder_of_key(container)
-        boss.run("operator", "revoke", made["id"])
-        return holder
+    take_turn = session.take_turn
 
-    monkeypatch.setattr("app.cli.accounts.holder_of_key", revoked_meanwhile)
+    def comes_late(container: Any) -> None:
+        monkeypatch.setattr(session, "take_turn", take_turn)
+        boss.run("operator", "revoke", made["id"])
+        take_turn(container)
+
+    monkeypatch.setattr(session, "take_turn", comes_late)
     assert "revoked" in dora.refusal("wallet", "adjustments", "reject", waits["id"])
     assert boss.json("audit", "verify")["ok"]
 

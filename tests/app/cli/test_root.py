@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from app.cli.root import COMMANDS, PROCESSES, PROGRAM, Deferred, cli
+from app.cli.root import COMMANDS, GROUPS, PROCESSES, PROGRAM, cli
 from domain.cause import Cause, utc_now
 from domain.lookups.bulk_commands import BulkRequest
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
@@ -23,6 +23,7 @@ HEAVY = [
     "flask",
     "sqlalchemy",
 ]
+PAGE_LINES_MAX, PAGE_COLUMNS = 60, 80
 ANSWERS_AFTER_3_S = "+15005550002"
 
 
@@ -30,11 +31,12 @@ def leaves(
     command: click.Command, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Walk all commands that do something, each with its words."""
-    command = command.load() if isinstance(command, Deferred) else command
     if not isinstance(command, click.Group):
         yield path, command
         return
-    for name, child in command.commands.items():
+    for name in command.commands:
+        child = command.get_command(click.Context(command), name)
+        assert child is not None, name
         yield from leaves(child, (*path, name))
 
 
@@ -42,13 +44,20 @@ ALL = [path for path, _ in leaves(cli)]
 
 
 def test_the_table_tells_the_first_line_of_each_help() -> None:
-    told = {}
-    for name, command in cli.commands.items():
-        assert isinstance(command, Deferred)
-        loaded = command.load()
-        told[loaded.name] = (loaded.help or "").partition("\n")[0]
-        assert loaded.name == name
+    context = click.Context(cli)
+    found = [cli.get_command(context, name) for name in COMMANDS]
+    told = {each.name: (each.help or "").partition("\n")[0] for each in found if each is not None}
     assert told == COMMANDS
+
+
+def test_all_commands_fit_on_a_page_in_five_groups(nowhere: Shell) -> None:
+    lines = nowhere.run("--help").stdout.splitlines()
+    assert len(lines) <= PAGE_LINES_MAX
+    assert all(len(line) < PAGE_COLUMNS for line in lines)
+    assert [line[:-1] for line in lines if line[:-1] in GROUPS] == [*GROUPS]
+    assert len(GROUPS) == 5
+    for name, text in COMMANDS.items():
+        assert sum(line.split() == [name, *text.split()] for line in lines) == 1, name
 
 
 def test_every_command_has_help_and_json_unless_it_is_a_process(nowhere: Shell) -> None:
@@ -117,11 +126,11 @@ def test_an_interrupt_is_quiet_and_loses_nothing(shell: Shell) -> None:
     request = BulkRequest(organization, [ANSWERS_AFTER_3_S], 0, "USD", None)
     container.bulk_create.run(request, Cause(utc_now(), "r"))
     head = container.log.head()
-    with sandbox.start("jobs", "retry", "--json") as process:
+    with sandbox.start("work", "retry", "--json") as process:
         wait_until(lambda: container.log.head() > head)  # The work has begun.
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, out, errors.strip()) == (130, "", "")
-    sandbox.run("jobs", "retry")
+    sandbox.run("work", "retry")
     assert sandbox.json("audit", "verify")["ok"] is True
     container.close()

@@ -1,4 +1,4 @@
-"""`sandbox advance`: time passes at the simulated network, and nowhere else. And play money."""
+"""Play money: it needs no right, and both audits accept it."""
 
 from contextlib import redirect_stdout
 from io import StringIO

@@ -52,7 +52,7 @@ def test_jobs_that_both_work_on_are_settled_once(
     numbers = ["+14155552671", "+15005550001", "+15005550002"]
     made = partner.ask("POST", "/number-lookup/bulk", {"phone_numbers": numbers})
     assert made.status == 202, made
-    serving.shell.run("jobs", "retry")
+    serving.shell.run("work", "retry")
     wait_until(lambda: partner.has_ended(made.data["job_id"]))
     assert serving.shell.json("wallet", "show", organization)["balance"] == "0.99"
     assert serving.shell.json("audit", "verify")["ok"] is True

@@ -14,7 +14,7 @@ LINE = "the clock of this machine is 3600.0 s behind the database's"
 
 @pytest.mark.parametrize(
     "command",
-    [("org", "create", "--name", "Acme"), ("links", "retry"), ("migrate",), ("backup", "copy")],
+    [("org", "create", "--name", "Acme"), ("work", "retry"), ("migrate",), ("backup", "copy")],
     ids=" ".join,
 )
 def test_nothing_is_written(

@@ -82,6 +82,6 @@ def test_a_file_without_a_secret_is_named(process: Process, text: str) -> None:
 def test_a_second_start_is_the_same_and_switches_nothing_on_again(process: Process) -> None:
     demo = make_demo(process)
     plan_id = next(iter(catalogue(process)))
-    process.catalogue.switch(plan_id, process.cause(), enabled=False)
+    process.catalogue.change(plan_id, lambda it: it.switch(process.cause(), enabled=False))
     assert make_demo(process) == demo
     assert not process.log.get(Plan, plan_id).enabled

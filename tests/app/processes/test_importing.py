@@ -310,6 +310,10 @@ def test_a_checkpoint_of_another_log_or_key_is_refused_and_nothing_is_written(
     command = ("audit", "import", file, "--checkpoints", notes)
     other = verifier_key("a", Ed25519PrivateKey.generate().public_key().public_bytes_raw())
     assert "which signed it, is not known here" in shell.refusal(*command, "--key", other)
+    without = shell.refusal(*command[:3], "--key", other, status=2)
+    assert without == "--key is given with --checkpoints"
+    without = shell.refusal("audit", "verify", "--key", other, status=2)
+    assert without == "--key is given with --against or --from"
     text = one.read_text()
     root = text.splitlines()[2]
     one.write_text(text.replace(root, b64encode(bytes(32)).decode()))

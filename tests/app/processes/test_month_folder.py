@@ -395,6 +395,7 @@ def test_a_kept_folder_that_says_something_else_is_a_matter_of_money(
         edit(kept, name, before, after)
         for name, before, after in (
             (f"statements/{MONTH}-000001.json", r'"debit":"', '"debit":"1'),
+            (f"statements/{MONTH}-000002.json", r'"opening_balance":"[^"]*",', ""),
             (f"statements/{MONTH}-000001.csv", r"(?<=\d)\r?\n", r"1\n"),
             (f"statements/{MONTH}-000001.html", r"<td>(?=[0-9])", "<td>1"),
             (f"statements/{MONTH}-000002.html", other["organization"], str(UUID(int=1))),

@@ -12,7 +12,7 @@ from io import TextIOWrapper
 import pytest
 
 from app.watch import lines
-from app.watch.lines import LINES_MAX, WAIT_S, Lines
+from app.watch.lines import BYTES_MAX, WAIT_S, Lines
 from tests.installation import wait_until
 
 # A process that ends while a thread of it, which Python then stops, queues a line.
@@ -32,6 +32,10 @@ def run():
 Thread(target=run, daemon=True).start()
 has.wait()
 """
+
+
+LINE = "{:0999}\n"
+FIT = BYTES_MAX // sys.getsizeof(LINE.format(0))
 
 
 class Pipe:
@@ -93,12 +97,12 @@ def test_what_does_not_fit_is_dropped_counted_and_said_when_there_is_room(
     pipe: Pipe, counted: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
     pipe.fill()
-    for number in range(LINES_MAX + 7):
-        pipe.lines.write(f"{number}\n")
+    for number in range(FIT + 7):
+        pipe.lines.write(LINE.format(number))
     assert sum(counted) == 7
     assert not caplog.messages
     kept = pipe.read().splitlines()[1:]
-    assert kept == [f"{number}" for number in range(LINES_MAX)]
+    assert [*map(int, kept)] == [*range(FIT)]
     wait_until(lambda: bool(caplog.messages))
     assert caplog.messages == ["7 log lines were dropped: they were not read in time"]
     assert caplog.records[0].levelno == logging.WARNING
@@ -108,13 +112,15 @@ def test_what_must_be_written_takes_the_place_of_the_oldest_and_waits_a_second(
     pipe: Pipe, counted: list[int]
 ) -> None:
     pipe.fill()
-    for number in range(LINES_MAX):
-        pipe.lines.write(f"{number}\n")
+    for number in range(FIT):
+        pipe.lines.write(LINE.format(number))
     began_s = time.monotonic()
-    pipe.lines.write("the end\n", must=True)
+    pipe.lines.write(f"{'the end':>999}\n", must=True)
     assert WAIT_S * 0.9 < time.monotonic() - began_s < WAIT_S * 5
     assert sum(counted) == 1
-    assert pipe.read().splitlines()[-1] == "the end"
+    pipe.lines.write("x" * BYTES_MAX)
+    assert sum(counted) == 2, "one line alone may be too large"
+    assert pipe.read().splitlines()[-1].strip() == "the end"
 
 
 def test_what_must_be_written_is_there_at_once(pipe: Pipe) -> None:

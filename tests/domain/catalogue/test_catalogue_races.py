@@ -79,9 +79,9 @@ def test_changes_of_one_plan_by_two_operators_are_all_kept(installation: Install
     plan_id = stored(processes[0]).id
 
     def hide(number: int) -> None:
+        cause, change = processes[number].cause(), processes[number].catalogue.change
         for each in organizations[number::2]:
-            catalogue = processes[number].catalogue
-            catalogue.exclude(plan_id, each, processes[number].cause())
+            change(plan_id, lambda plan, each=each: plan.exclude(each, cause))  # type: ignore[misc]  # Bound at once.
 
     assert all_at_once(2, hide) == [None, None]
     assert stored(processes[0]).excluded == set(organizations)

@@ -56,9 +56,8 @@ def test_new_plans_are_disabled_until_they_have_a_price(process: Process) -> Non
     assert [each.name for each in terms.coverage[0].operators] == ["Free", "Orange"]
     assert (terms.coverage_type, now(process, large).terms.coverage_type) == ("local", "regional")
     assert not now(process, small).enabled
-    process.catalogue.price(
-        small.id, 5, Cause(process.clock(), "x"), starts_at=None, below_cost=True
-    )
+    cause = Cause(process.clock(), "x")
+    process.catalogue.change(small.id, lambda it: it.price(5, cause, below_cost=True))
     assert now(process, small).enabled
 
 
@@ -119,9 +118,8 @@ def test_prices_to_come_stay(process: Process) -> None:
     ((found,),) = process.catalogue.known().values()
     cause = Cause(process.clock(), "x")
     later = LaterPrice(cause.at + timedelta(days=1), 9_000_000)
-    process.catalogue.price(
-        found, later.retail_price_micros, cause, starts_at=later.starts_at, below_cost=False
-    )
+    micros, starts_at = later.retail_price_micros, later.starts_at
+    process.catalogue.change(found, lambda it: it.price(micros, cause, starts_at=starts_at))
     (updated,) = sync(process, SMALL, rules=SIMULATED).updated
     assert updated.plan.terms.later_prices == [later]
 
@@ -197,12 +195,15 @@ def test_what_is_on_sale_below_its_cost_is_told_each_time_and_by_the_price_of_no
     process = installation.process(clock := SetClock())
     (small,) = sync(process, SMALL, rules=PRICED).created
     cause, later = Cause(clock.now, "x"), clock.now + timedelta(days=1)
-    process.catalogue.price(small.id, 1, cause, starts_at=later, below_cost=True)
+    process.catalogue.change(
+        small.id, lambda it: it.price(1, cause, starts_at=later, below_cost=True)
+    )
     assert sync(process, SMALL).below_cost == []
     clock.now = later
     for _ in range(2):
         assert [each.id for each in sync(process, SMALL).below_cost] == [small.id]
-    process.catalogue.switch(small.id, Cause(clock.now, "x"), enabled=False)
+    off = Cause(clock.now, "x")
+    process.catalogue.change(small.id, lambda it: it.switch(off, enabled=False))
     assert sync(process, SMALL).below_cost == []
 
 
@@ -211,7 +212,8 @@ def test_what_the_network_no_longer_has_is_told_and_stays(process: Process) -> N
     synced = sync(process, LARGE, rules=PRICED)
     assert [each.id for each in synced.withdrawn] == [small.id]
     assert now(process, small).enabled
-    process.catalogue.switch(small.id, Cause(process.clock(), "x"), enabled=False)
+    cause = Cause(process.clock(), "x")
+    process.catalogue.change(small.id, lambda it: it.switch(cause, enabled=False))
     assert sync(process, LARGE, rules=PRICED).withdrawn == []
     head = process.log.head()
     with pytest.raises(NotPossible, match="lists no plans"):

@@ -35,9 +35,8 @@ def test_a_price_is_paid_from_the_moment_on_at_which_it_takes_effect(new_buyer: 
     buyer = new_buyer("20.00", clock=clock)
     buyer.hire()
     plan_id, starts_at = buyer.sell("Europe"), clock.now + timedelta(minutes=1)
-    buyer.process.catalogue.price(
-        plan_id, 5_000_000, buyer.process.cause(), starts_at=starts_at, below_cost=False
-    )
+    process, cause = buyer.process, buyer.process.cause()
+    process.catalogue.change(plan_id, lambda it: it.price(5_000_000, cause, starts_at=starts_at))
     buyer.process.projector.catch_up()
     clock.now = starts_at - timedelta(microseconds=1)
     before, _ = buyer.create(plan_id, key="key-1")

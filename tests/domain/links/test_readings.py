@@ -1,5 +1,7 @@
 """What a link is like now: asked of the network, or as it was last seen."""
 
+from unittest.mock import patch
+
 import pytest
 from eventsourcing.persistence import OperationalError
 
@@ -13,6 +15,7 @@ from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Patience, WatchedPlaces
 from tests.installation import SetClock, wait_until
 from tests.support.erasing import erase_months
+from workers.links import Provisioning
 
 pytestmark = pytest.mark.any_database
 
@@ -75,8 +78,7 @@ def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
     buyer: Buyer, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The news are lost, and the activation code that is stored after them has to follow on."""
-    buyer.network.before("lpa", Unavailable("down"))
-    link = buyer.own()
+    link = own_without_code(buyer)
     clock.forward(hours=1)
     log, failures = buyer.process.log, [OperationalError()]
     insert = log.insert
@@ -99,14 +101,19 @@ def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
     buyer.check()
 
 
+def own_without_code(buyer: Buyer, called: str = "Europe") -> Link:
+    """Get a link as earlier releases sold it when the network did not tell its code."""
+    with patch.object(Provisioning, "_lpa", return_value=None):
+        return buyer.own(called)
+
+
 def code_of(buyer: Buyer, link: Link) -> ActivationCode:
     assert link.iccid is not None
     return buyer.simulator.lpa(link.iccid, timeout_s=1.0)
 
 
 def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
-    buyer.network.before("lpa", Unavailable("down"))
-    link = buyer.own()
+    link = own_without_code(buyer)
     buyer.network.after("lpa", lambda: read(buyer, link))
     assert read(buyer, link).code == code_of(buyer, link)
     assert facts(buyer, link) == ["link.lpa_stored"]
@@ -116,8 +123,7 @@ def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
 def test_a_code_that_cannot_be_sealed_is_told_all_the_same(
     buyer: Buyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    buyer.network.before("lpa", Unavailable("down"))
-    link = buyer.own()
+    link = own_without_code(buyer)
 
     def fail(*_: object) -> int:
         raise OperationalError
@@ -153,8 +159,7 @@ def test_an_activation_code_that_was_erased_is_not_fetched_again(
 
 
 def test_the_reads_of_one_request_have_one_time_together(buyer: Buyer, patience: Patience) -> None:
-    buyer.network.before("lpa", *[Unavailable("down")] * 2)
-    link = buyer.own()
+    link = own_without_code(buyer)
     left: list[float] = []
     network = buyer.process.network
 
@@ -166,8 +171,7 @@ def test_the_reads_of_one_request_have_one_time_together(buyer: Buyer, patience:
     read(buyer, link)
     assert 0 < left.pop() <= READ_S
     del network.lpa
-    other = buyer.own("Asia")
-    assert other.lpa is None
+    other = own_without_code(buyer, "Asia")
     buyer.network.after("usage", patience.end)
     asked = buyer.network.count("lpa")
     assert not read(buyer, other).stale

@@ -282,20 +282,30 @@ def a_lost_key_that_waits_too_short(forger: LinkForger) -> int:
     return lost_key(without_approvers(forger), ALONE_AFTER - timedelta(seconds=1))
 
 
+def a_lost_key_that_waited_while_others_could_approve(forger: LinkForger) -> int:
+    return lost_key(covered(forger), ALONE_AFTER, 2, 3)
+
+
 def without_approvers(forger: LinkForger) -> LinkForger:
-    for number in (2, 3):
-        operator = (covered(forger) if number == 2 else forger).process.log.get(
-            Operator, operator_id(number)
-        )
-        operator.revoke(by(forger, 1))
-        write(forger, operator)
+    revoke(covered(forger), by(forger, 1), 2, 3)
     return forger
 
 
-def lost_key(forger: LinkForger, waited: timedelta) -> int:
-    """Ask for the key of operator 1 without one; return the position where it is taken."""
+def revoke(forger: LinkForger, cause: Cause, *numbers: int) -> None:
+    for number in numbers:
+        operator = forger.process.log.get(Operator, operator_id(number))
+        operator.revoke(cause)
+        write(forger, operator)
+
+
+def lost_key(forger: LinkForger, waited: timedelta, *leaving: int) -> int:
+    """Ask for the key of operator 1 without one; return the position where it is taken.
+
+    Those who are `leaving` are revoked just before.
+    """
     proposal = asked(forger, "key", by(forger, "os:root"), subject=str(operator_id(1)))
     later = replace(by(forger, "os:root"), at=forger.cause.at + waited)
+    revoke(forger, replace(by(forger, 1), at=later.at), *leaving)
     proposal.use(later)
     position = write(forger, proposal)
     rotate(forger, 1, later)
@@ -371,6 +381,7 @@ CRIMES: dict[Crime, str] = {
     a_key_made_for_another_by_one: TWO,
     a_lost_key_that_waits_for_nobody: "is not approved by another operator",
     a_lost_key_that_waits_too_short: "is not approved by another operator",
+    a_lost_key_that_waited_while_others_could_approve: "is not approved by another operator",
     a_client_that_deposits_made_by_one: TWO,
     a_secret_of_such_a_client_made_by_one: TWO,
     a_price_changed_by_one: TWO,

@@ -70,5 +70,5 @@ def test_idle_jobs_are_found_by_the_index_of_unfinished_ones(process: Process) -
     told = " ".join(
         plan_of(process, *next(each for each in asked if "finished_at IS NULL" in each[0]))
     )
-    assert re.search(r"SEARCH jobs USING INDEX jobs_unfinished\w* \(moved_at<\?\)", told)
+    assert re.search(r"SCAN jobs USING INDEX jobs_unfinished", told)
     assert "TEMP B-TREE FOR ORDER BY" not in told

@@ -39,9 +39,8 @@ def test_a_price_that_takes_effect_is_the_price_from_then_on(make_service: MakeS
     tenant, parts = service.tenant(), service.container
     import_plans(parts, plan("Own France", coverage=covering("FR")))
     plan_id, starts_at = stored(parts, "Own France").id, clock.now + timedelta(minutes=5)
-    parts.catalogue.price(
-        plan_id, 5_000_000, service.cause(), starts_at=starts_at, below_cost=False
-    )
+    cause = service.cause()
+    parts.catalogue.change(plan_id, lambda it: it.price(5_000_000, cause, starts_at=starts_at))
     parts.projector.catch_up()
     etags = set()
     for price in ("4.50", "5.00"):
