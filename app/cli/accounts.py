@@ -41,6 +41,7 @@ from domain.accounts.organization import (
 )
 from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import PAID_IN, Metadata, Wallet, wallet_id
+from domain.cause import Cause
 from domain.errors import refuse
 from domain.money import format_amount
 from projections.engine.reader import read_events
