@@ -140,7 +140,12 @@ class Checkpoints:
         """Return the origin, which the log keeps from its first checkpoint on."""
         if self._origin is None:
             if self.log.find(LogOrigin, log_origin_id()) is None:
-                fixed = LogOrigin.fix(self.origin(), Cause(self.clock(), "checkpoint"))
+                fixed = LogOrigin.begin(
+                    LogOrigin.Fixed,
+                    Cause(self.clock(), "checkpoint"),
+                    log_origin_id(),
+                    origin=self.origin(),
+                )
                 with suppress(Conflict):  # Another process was first.
                     self.log.append(fixed)
             self._origin = self.origin()

@@ -813,11 +813,6 @@ class Container:
     throttle = made(Throttle)
     authorizer = made(Authorizer, database="views")
 
-    def endless_secrets_until(self) -> datetime | None:
-        """Return when secrets end whose rotation set no end; None before `migrate` has noted it."""
-        noted = self.notes.all("endless_secrets")
-        return datetime.fromisoformat(noted[0].value) if noted else None
-
     # Start and end.
 
     def use_recorded_settings(self) -> None:

@@ -106,7 +106,7 @@ def right_orders(forger: LinkForger) -> None:
     made = found_elsewhere(forger)
     made.note_ended(forger.cause, taken_back=True)
     forger.write(*made.collect_events(), *freed(forger, OTHER, made))
-    made.settle(forger.cause)
+    made.record(LostOrder.Settled, forger.cause)
     forger.write(*made.collect_events())
 
 

@@ -9,7 +9,8 @@ from tests.projections.link_forgery import Crimes, LinkForger
 
 def endpoint(forger: LinkForger) -> WebhookEndpoint:
     facts = {"organization_id": forger.organization_id, "personal": SEALED}
-    return WebhookEndpoint.register(uuid4(), forger.cause, **facts, events=None, key_id="k")
+    facts |= {"events": None, "key_id": "k"}
+    return WebhookEndpoint.begin(WebhookEndpoint.Registered, forger.cause, uuid4(), **facts)
 
 
 def listed(forger: LinkForger, count: int) -> tuple[WebhookEndpoint, int]:
@@ -24,7 +25,7 @@ def listed(forger: LinkForger, count: int) -> tuple[WebhookEndpoint, int]:
 
 def a_deletion_that_leaves_the_list(forger: LinkForger) -> int:
     made, _ = listed(forger, 1)
-    made.delete(forger.cause)
+    made.record(WebhookEndpoint.Deleted, forger.cause)
     return forger.write(*made.collect_events())
 
 
