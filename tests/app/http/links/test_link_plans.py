@@ -77,7 +77,9 @@ def test_whatever_is_offered_can_be_added_at_once(service: Service, shop: Buyer)
 
 
 @pytest.mark.any_database
-def test_a_link_without_a_profile_may_be_offered_every_plan(shop: Buyer) -> None:
+def test_a_link_without_a_profile_is_offered_what_its_network_takes_else_every_plan(
+    shop: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan_id, own = str(uuid4()), {"organization_id": str(shop.id), "retail_price": "0.00"}
     import_plans(shop.service.container, plan("any", id=plan_id, sponsor_profiles=[], **own))
     shop.service.until(lambda: shop.get(f"/v1/plans/{plan_id}").status_code == 200)
@@ -86,6 +88,10 @@ def test_a_link_without_a_profile_may_be_offered_every_plan(shop: Buyer) -> None
     offered = shop.read(reply.json["data"], "/topup-plans").json["data"]
     assert {OTHER_PROFILE, UNSOLD, "any"} < {each["name"] for each in offered}
     assert DISABLED not in {each["name"] for each in offered}
+    network = shop.service.container.bare_network
+    monkeypatch.setattr(network, "topups", lambda _, plans, **__: plans[:1])
+    assert len(shop.read(reply.json["data"], "/topup-plans").json["data"]) == 1
+    assert len(offers(shop, shop.link(FREE))) > 1, "its profile says what it takes"
 
 
 @pytest.mark.any_database
