@@ -1,12 +1,14 @@
 """Changing the plans of a link: what is checked first, what it costs, what is left of a failure."""
 
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
 
 from app.adapters.networks.simulated.network import Fault
 from domain.catalogue.plan import SIMULATED
+from domain.provider_errors import Unavailable
 from tests.app.http.buying import (
     BASIC,
     DISABLED,
@@ -92,6 +94,9 @@ def test_a_link_without_a_profile_is_offered_what_its_network_takes_else_every_p
     monkeypatch.setattr(network, "topups", lambda _, plans, **__: plans[:1])
     assert len(shop.read(reply.json["data"], "/topup-plans").json["data"]) == 1
     assert len(offers(shop, shop.link(FREE))) > 1, "its profile says what it takes"
+    monkeypatch.setattr(network, "topups", Mock(side_effect=Unavailable))
+    monkeypatch.setattr(network, "remote", True)
+    assert shop.read(reply.json["data"], "/topup-plans").status_code == 503
 
 
 @pytest.mark.any_database
