@@ -16,7 +16,6 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from inspect import signature
-from types import TracebackType
 from typing import Any, Literal
 
 import msgspec
@@ -57,11 +56,7 @@ _OTHERS = re.compile(
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
-def _no_request() -> str | None:
-    return None
-
-
-_of_request: Callable[[], str | None] = _no_request  # Set by `configure_logging`.
+_of_request: Callable[[], str | None] = str  # Set by `configure_logging`; before, no request.
 
 
 # What this thread works on; None between messages.
@@ -70,7 +65,7 @@ _work: ContextVar[dict[str, Any] | None] = ContextVar("work", default=None)
 
 def request_id_here() -> str | None:
     """Return the id of the request for which this thread works, if it is known."""
-    return (_work.get() or {}).get("request_id") or _of_request()
+    return (_work.get() or {}).get("request_id") or _of_request() or None
 
 
 @contextmanager
@@ -156,7 +151,7 @@ def message_of(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001  # A `__str__` may raise anything.
-        return str(record.msg) if isinstance(record.msg, str) else type(record.msg).__name__
+        return _text(record.msg)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
@@ -179,13 +174,15 @@ class JsonFormatter(_Formatter):
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": at, "level": record.levelname.lower(), "logger": record.name}
         line["message"] = mask(message_of(record))
-        fields = {_name(name): _clean(value) for name, value in fields_of(record).items()}
+        fields = {mask(_text(name)): _clean(value) for name, value in fields_of(record).items()}
         line = line | fields | line  # No field replaces one of these four.
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             line["stack"] = mask(record.stack_info)
-        return _encode(line)
+        with suppress(UnicodeError):  # It is not in ASCII, which every terminal accepts.
+            return msgspec.json.encode(line).decode("ascii")
+        return json.dumps(line)
 
 
 class TextFormatter(_Formatter):
@@ -196,21 +193,6 @@ class TextFormatter(_Formatter):
         fields = [f"{name}={_clean(value)}" for name, value in fields_of(record).items()]
         text = " ".join([f"{at} {record.levelname:<7} {mask(message_of(record))}", *fields])
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
-
-
-@lru_cache(1024)
-def _name(name: object) -> str:
-    """Return the name of a field; our own are few, so they are remembered."""
-    return mask(_text(name))
-
-
-def _encode(line: dict[str, Any]) -> str:
-    """Return JSON in ASCII, which every terminal and parser accepts."""
-    try:
-        encoded = msgspec.json.encode(line)
-    except UnicodeEncodeError:  # A lone surrogate.
-        return json.dumps(line)
-    return encoded.decode("ascii") if encoded.isascii() else json.dumps(line)
 
 
 def _clean(value: Any, depth: int = 0) -> Any:
@@ -259,7 +241,7 @@ def add_work(record: logging.LogRecord) -> bool:
 
 
 def configure_logging(
-    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = _no_request
+    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = str
 ) -> None:
     """Send the lines of this process to standard error, each with the request that it is about.
 
@@ -282,16 +264,10 @@ def configure_logging(
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(capture=True)
     sys.excepthook = _log_end
-    threading.excepthook = _log_thread_end
+    threading.excepthook = lambda it: _log_end(*it[:3], "a thread fails")
 
 
-def _log_end(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    """Log the error that ends the process, unless it was ended by Ctrl-C."""
-    if not issubclass(kind, KeyboardInterrupt):
-        logging.getLogger("app").critical("the process fails", exc_info=(kind, error, at))
-
-
-def _log_thread_end(args: threading.ExceptHookArgs) -> None:
-    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
-        exc_info = (args.exc_type, args.exc_value, args.exc_traceback)
-        logging.getLogger("app").critical("a thread fails", exc_info=exc_info)
+def _log_end(kind: Any, error: Any, at: Any, what: str = "the process fails") -> None:
+    """Log the error that ends the process or a thread, unless somebody has asked it to end."""
+    if not issubclass(kind, KeyboardInterrupt | SystemExit):
+        logging.getLogger("app").critical(what, exc_info=(kind, error, at))

@@ -288,26 +288,6 @@ def test_without_operators_nothing_above_the_limit_is_proposed(shell: Shell) -> 
     assert shell.json("audit", "verify")["ok"]
 
 
-def test_the_limit_of_the_environment_moves_into_the_log(shell: Shell) -> None:
-    boss = created(shell, "boss", "money,keys")[1]
-    old = boss.having(ADJUSTMENT_APPROVAL_ABOVE="10")
-    organization = old.new_organization()
-    deposit = ("wallet", "deposit", organization, "1", "--reference", "bank-1")
-    for line in (adjust("1", organization), deposit):
-        assert "run `operator approvals 10.00` first" in old.refusal(*line)
-    assert [each["severity"] for each in findings(old)] == ["fault"]
-    old.run(*LIMIT, "20")
-    assert old.json(*adjust("20", organization))["state"] == "made"
-    assert old.json(*adjust("20.01", organization, "c-2"))["state"] == "proposed"
-    assert [each["severity"] for each in findings(old)] == ["advice"]
-    assert findings(boss) == []
-
-
-def findings(shell: Shell) -> list[Any]:
-    told = shell.json("doctor", status=1)["data"]
-    return [each for each in told if each["check"] == "approvals"]
-
-
 def test_nobody_decides_what_an_earlier_release_let_wait(shell: Shell) -> None:
     organization = shell.new_organization()
     with closing(shell.container()) as container:

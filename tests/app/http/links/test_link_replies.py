@@ -11,6 +11,7 @@ from app.http.links.replies import show_link, show_status
 from domain.catalogue.plan import CountryCoverage, MobileOperator, PlanTerms
 from domain.links import network
 from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link
 from domain.links.offers import buy
 from domain.links.readings import LinkReading, PlanUsage, plans_of
 from projections.engine.shape import format_time
@@ -41,7 +42,7 @@ def reading(*plans: BoughtPlan, code: network.ActivationCode | None = None) -> L
     link = new_link(plans[0])
     for step in ACTIVE:
         step(link)
-    link.open_plan_change(CHANGE, cause())
+    link.record(Link.ChangeOpened, cause(), change_id=CHANGE)
     for each in plans[1:]:
         plan_added(uuid4(), each)(link)
     plans_shown = plans_of(link, None, START)
