@@ -358,9 +358,6 @@ class Settings:
     secret_pepper: str = _setting(
         "the key of secret hashes; empty: kept beside the signing keys", secret=True
     )
-    adjustment_approval_above_micros: int = _setting(
-        "of earlier releases: the limit is in the log now, see `operator approvals`", "0", _amount
-    )
     operator_key: str = _setting(
         "the key of the operator who runs a command; better in a file: OPERATOR_KEY_FILE",
         secret=True,

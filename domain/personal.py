@@ -53,15 +53,20 @@ class Vault(Protocol):
         ...
 
 
+def in_clear(text: str | None) -> Sealed | None:
+    """Return what releases before 1.0.0 wrote in clear, as if it were sealed without a key."""
+    return None if text is None else Sealed("", text.encode())
+
+
 def open_text(
-    vault: Vault, organization_id: UUID, subject: UUID, text: str | Sealed | None
+    vault: Vault, organization_id: UUID, subject: UUID, text: Sealed | None
 ) -> str | None:
-    """Return a text, which earlier releases may have kept in clear; None if it was erased.
+    """Return a text; None if it was erased.
 
     So it is for bytes that were not sealed for this subject: one odd value stops nothing else.
     """
-    if not isinstance(text, Sealed):
-        return text
+    if text is None or not text.month:
+        return None if text is None else text.box.decode()
     try:
         clear = vault.open(organization_id, subject, text)
     except ValueError:

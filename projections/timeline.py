@@ -13,7 +13,7 @@ from domain.accounts.wallet import Wallet, kind_and_direction
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import esim_id
-from domain.links.link import Link
+from domain.links.link import Link, named
 from domain.links.lost_order import lost_order_id
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.log.aggregate import Event
@@ -73,8 +73,8 @@ def _facts(event: Event, vault: Vault) -> Facts:
         facts["refunds"] = [_bought(each) for each in event.refunds]
     match event:
         case Link.Renamed():
-            name = event.sealed_name or event.name
-            facts["name"] = open_text(vault, event.organization_id, event.originator_id, name)
+            link_id, sealed = event.originator_id, named(event)
+            facts["name"] = open_text(vault, event.organization_id, link_id, sealed)
         case Link.EndRequested():
             facts["kind"] = event.kind
         case Link.Ended():

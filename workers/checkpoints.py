@@ -140,7 +140,12 @@ class Checkpoints:
         """Return the origin, which the log keeps from its first checkpoint on."""
         if self._origin is None:
             if self.log.find(LogOrigin, log_origin_id()) is None:
-                fixed = LogOrigin.fix(self.origin(), Cause(self.clock(), "checkpoint"))
+                fixed = LogOrigin.begin(
+                    LogOrigin.Fixed,
+                    Cause(self.clock(), "checkpoint"),
+                    log_origin_id(),
+                    origin=self.origin(),
+                )
                 with suppress(Conflict):  # Another process was first.
                     self.log.append(fixed)
             self._origin = self.origin()
@@ -165,12 +170,12 @@ class Checkpoints:
         Those before a close of a month are older, even if a clock that was ahead has dated one of
         them later.
         """
-        position, closed_at = self.log.position_before(self._limit()), self.tree_keeper.closed_at
-        if self._is_old(closed_at):
-            position = max(position, closed_at)
+        known = newest.signed.checkpoint.position if newest is not None else 0
+        if self._is_old(self.tree_keeper.closed_at):
+            known = max(known, self.tree_keeper.closed_at)
+        position = self.log.position_before(self._limit(), known)
         with self.database.reading() as connection:
-            size = self.kept_tree.size_at(connection, position)
-        return max(size, newest.signed.checkpoint.size if newest is not None else 0)
+            return self.kept_tree.size_at(connection, position)
 
     def _limit(self) -> datetime:
         """Return the moment before which an event is old enough."""

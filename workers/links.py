@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Committer
-from domain.accounts.wallet import Charge, Reference
+from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause, lies_ahead
 from domain.errors import (
@@ -32,7 +32,7 @@ from domain.links.bought_plan import match_addons
 from domain.links.create import ProvisioningRules
 from domain.links.ending import LinkEnding
 from domain.links.esim import Esim, esim_id
-from domain.links.failing import link_metadata, refusal_of
+from domain.links.failing import purchase, refusal_of
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder, claim, is_claimed, search_span
 from domain.links.network import (
@@ -158,7 +158,7 @@ class Provisioning(Calling[Link]):
         cause = self._cause(link)
         esim = esim or Esim.register(self.network.name, iccid, cause)
         esim.reserve(link.id, cause)
-        link.reserve_esim(iccid, profile, cause)
+        link.record(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=profile)
         self._begin(link, cause)
         charges = _charges_of(link)
         self.committer.commit_entries(link.organization_id, charges, cause, link, esim)
@@ -367,7 +367,8 @@ class Provisioning(Calling[Link]):
                 if endpoint is None or endpoint.reference != str(link.id):
                     step = after_no_endpoint(link, asked_at)
                     return step is not Step.WAIT and self._do(step, link)
-                link.note_endpoint_found(endpoint.endpoint_id, self._cause(link))
+                known_as = {"endpoint_id": endpoint.endpoint_id}
+                link.record(Link.EndpointFound, self._cause(link), **known_as)
                 self.log.append(link)
             assert link.endpoint_id is not None
             network.remove_endpoint(link.endpoint_id, timeout_s=timeout_s)
@@ -379,7 +380,7 @@ class Provisioning(Calling[Link]):
             return False
         except ProviderError:
             return False
-        link.note_endpoint_removed(self._cause(link))
+        link.record(Link.EndpointRemoved, self._cause(link), endpoint_id=link.endpoint_id)
         self.log.append(link)
         return True
 
@@ -393,7 +394,7 @@ class Provisioning(Calling[Link]):
         except ProviderError:
             return False
         esim.release(link.id, self._cause(link))
-        link.note_esim_released(self._cause(link))
+        link.record(Link.EsimReleased, self._cause(link), iccid=link.iccid)
         self.log.append(link, esim)
         return False
 
@@ -434,16 +435,6 @@ class Provisioning(Calling[Link]):
 
 
 def _charges_of(link: Link) -> list[Charge]:
-    price = link.requested.price
-    if price is None:
-        return []
-    charge = Charge(
-        transaction_id=price.transaction_id,
-        kind="activation",
-        amount_micros=price.amount_micros,
-        currency=price.currency,
-        reference=Reference("link", str(link.id)),
-        description=f"Activation: {link.requested.plan.name}",
-        metadata=link_metadata(link),
-    )
-    return [charge]
+    price, plan = link.requested.price, link.requested.plan
+    metadata = purchase(link.id, plan)
+    return [link.debit(price, f"Activation: {plan.name}", metadata)] if price else []

@@ -45,7 +45,7 @@ class LostOrders(Saga[LostOrder]):
                 lost.note_found(order, cause)
                 self.log.append(lost, esim)
                 return True
-        lost.settle(self._cause(lost))
+        lost.record(LostOrder.Settled, self._cause(lost))
         self.log.append(lost)
         return False
 

@@ -43,7 +43,7 @@ class PlanChanges(Calling[PlanChange]):
         self.log.claim(change)
         if isinstance(removal := change.next, Removal):
             done = self._called(change, lambda _: self._remove(link, removal, until))
-            return done is None or self._note_removed(change)
+            return done is None or self._save(change, outcomes.note_removed)
         addon = self._called(change, lambda left_s: self._put_on(link, change, left_s))
         return addon is None or self._add(change, addon)
 
@@ -102,7 +102,7 @@ class PlanChanges(Calling[PlanChange]):
         try:
             if isinstance(step, Removal):
                 if self._addon_of(link, step, timeout_s) is None:
-                    return self._note_removed(change)
+                    return self._save(change, outcomes.note_removed)
             elif found := self._new_addons(link, change, timeout_s):
                 first, *more = found
                 cost = step.plan.cost_of(first.order_reference or first.addon_id)
@@ -124,7 +124,7 @@ class PlanChanges(Calling[PlanChange]):
         except ProviderError:
             return self._is_unseen(change) and self._end_unseen(change, link)
         if is_removal and seen is None:
-            return self._save(change, outcomes.finish_removed)
+            return self._save(change, outcomes.note_removed)
         if is_removal or seen is None:
             return settled and self._save(change, outcomes.finish)
         try:
@@ -207,9 +207,6 @@ class PlanChanges(Calling[PlanChange]):
             return self.network.usage(link.endpoint_id, timeout_s=timeout_s).addons
         except NoSuchEndpoint:  # The endpoint is gone, with all that was on it.
             return []
-
-    def _note_removed(self, change: PlanChange) -> bool:
-        return self._save(change, outcomes.note_removed)
 
     def _note_added(self, change: PlanChange, addon: Addon, *, adopted: bool) -> bool:
         def decide(current: PlanChange, link: Link, cause: Cause) -> None:

@@ -31,7 +31,7 @@ from app.adapters.lookups.sandbox import SandboxLookup
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
 from app.adapters.remote.api import Record, RemoteApi, RemoteRules
-from app.adapters.remote.transcript import Transcript
+from app.adapters.remote.transcript import redacted
 from app.adapters.sinks import sink_at
 from app.adapters.webhooks.sender import HttpSender
 from app.bootstrap.hold import Hold
@@ -483,9 +483,9 @@ class Container:
 
         Call this before any provider is made.
         """
-        transcript = Transcript()
-        self.record_call = transcript.note
-        return transcript.exchanges
+        exchanges: list[dict[str, Any]] = []
+        self.record_call = lambda *call: exchanges.append(redacted(*call))
+        return exchanges
 
     def remote_api(
         self,
@@ -812,11 +812,6 @@ class Container:
     rate_limits = made(RateLimits)
     throttle = made(Throttle)
     authorizer = made(Authorizer, database="views")
-
-    def endless_secrets_until(self) -> datetime | None:
-        """Return when secrets end whose rotation set no end; None before `migrate` has noted it."""
-        noted = self.notes.all("endless_secrets")
-        return datetime.fromisoformat(noted[0].value) if noted else None
 
     # Start and end.
 

@@ -58,11 +58,6 @@ def ensure(own: OwnTables) -> None:
             connection.execute(_VERSIONS.insert().values(name=own.name, version=own.version))
 
 
-def forget(connection: Connection, names: Sequence[str]) -> None:
-    """Forget the versions of sets that are gone."""
-    connection.execute(_VERSIONS.delete().where(_VERSIONS.c.name.in_(names)))
-
-
 def is_current(own: OwnTables) -> bool:
     """Tell whether a set of tables has this version; raises NewerSchema for a later one."""
     found = versions(own.database).get(own.name)

@@ -337,8 +337,8 @@ def rotate_secret(session: Session, client_id: str, hours: int) -> Said:
 def _old_secret_ends(container: Container, client_id: str) -> datetime | None:
     """Return when the secret before the newest ends, if there is one that still counts."""
     its = container.log.get(ApiClient, api_client_id(client_id))
-    _, *old = its.hashes_at(container.clock(), container.endless_secrets_until)
-    return (its.old_until or container.endless_secrets_until()) if old else None
+    _, *old = its.hashes_at(container.clock())
+    return its.old_until if old else None
 
 
 class _Wallet(Shape):
@@ -380,7 +380,7 @@ def deposit(session: Session, organization_id: UUID, amount: int, reference: str
 
     The same reference twice is one deposit; with another amount it is refused.
     """
-    cause, pay_in = _cause_to_move_money(session), session.container.accounts.deposit
+    cause, pay_in = session.cause, session.container.accounts.deposit
     return _moved(session, lambda: _Wallet.of(pay_in(organization_id, amount, reference, cause)))
 
 
@@ -399,7 +399,7 @@ def adjust(
 
     The same reference twice is one correction; with another amount or reason it is refused.
     """
-    cause, accounts = _cause_to_move_money(session), session.container.accounts
+    cause, accounts = session.cause, session.container.accounts
 
     def correct() -> _Wallet:
         made = accounts.adjust(organization_id, amount, reason, cause, reference=reference)
@@ -424,7 +424,7 @@ def refund(
     The same reference twice is one refund; with another amount or reason it is refused. A job must
     have ended, and no change of a link's plans may be open.
     """
-    cause, accounts = _cause_to_move_money(session), session.container.accounts
+    cause, accounts = session.cause, session.container.accounts
     stream_id, metadata = _charged_for(session, transaction_id)
     asked = HandRefund(transaction_id, reference, reason, amount, metadata)
 
@@ -461,7 +461,7 @@ def approve(session: Session, adjustment_id: UUID) -> _Proposal:
     A new operator, key, client or secret is then made by who has proposed it, with the same
     command again.
     """
-    cause, accounts = _cause_to_move_money(session), session.container.accounts
+    cause, accounts = session.cause, session.container.accounts
     return _proposal(session, accounts.approve(adjustment_id, cause))
 
 
@@ -519,22 +519,6 @@ def _charged_for(session: Session, transaction_id: UUID) -> tuple[UUID, Metadata
     if found.kind in NO_CHARGES:
         refuse(f"this transaction is no charge but a {found.kind}")
     return UUID(found.reference.id), found.metadata
-
-
-def _cause_to_move_money(session: Session) -> Cause:
-    """Return the cause of a command that moves money.
-
-    Raises NotPossible while the limit of the environment, which one operator could take away for
-    a command, would have to hold.
-    """
-    cause, container = session.cause, session.container
-    above_micros = container.settings.adjustment_approval_above_micros
-    if above_micros and container.accounts.approvals.above_micros() is None:
-        refuse(
-            "ADJUSTMENT_APPROVAL_ABOVE is set, but the limit belongs in the log, where nobody can "
-            f"take it away alone: run `operator approvals {format_amount(above_micros)}` first"
-        )
-    return cause
 
 
 def _moved(session: Session, move: Callable[[], _Wallet]) -> _Wallet:

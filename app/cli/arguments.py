@@ -3,14 +3,11 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import wraps
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import click
 
-from app.books.reader import Selection
 from domain.money import parse_amount
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -143,20 +140,9 @@ AMOUNTS_MAY_BE_NEGATIVE = {"ignore_unknown_options": True}
 
 
 def selecting(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --from, --to and --org; the command gets them as one `selection`."""
-
-    @click.option("--from", "since", type=POINT, help="From this position or time on.")
-    @click.option("--to", "until", type=POINT, help="Up to this position, or before this time.")
-    @org_option("Of one organization.", metavar=None)
-    @wraps(command)
-    def run(
-        *first: Any,
-        since: datetime | int | None,
-        until: datetime | int | None,
-        organization_id: UUID | None,
-        **others: Any,
-    ) -> Any:
-        selection = Selection(organization_id, since, until)
-        return command(*first, selection=selection, **others)
-
-    return run
+    """Add --from, --to and --org: the fields of a Selection."""
+    command = org_option("Of one organization.", metavar=None)(command)
+    until = click.option("--to", "until", type=POINT, help="Up to this position, or before a time.")
+    return click.option("--from", "since", type=POINT, help="From this position or time on.")(
+        until(command)
+    )

@@ -174,11 +174,12 @@ def balance(session: Session, organization_id: UUID, at: datetime | int | None) 
 
 @audit.command("replay", right=None, on="any log")
 @selecting
-def replay(session: Session, selection: Selection) -> None:
+def replay(session: Session, **selected: Any) -> None:
     """Print every transaction in the order of the log, with who made it by a command.
 
     Times are those of `charged_at`.
     """
+    selection = Selection(**selected)
     session.require_organization(selection.organization_id)
     log, names = session.container.log, session.container.operators.names()
     rows = (
@@ -368,9 +369,7 @@ def _money(micros: int | None, currency: str | None) -> Facts:
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv", "beancount"]), default="jsonl")
 @selecting
 @out_option("Write it here.")
-def export_log(
-    session: Session, *, form: Form, selection: Selection, out: Path | None
-) -> Facts | None:
+def export_log(session: Session, *, form: Form, out: Path | None, **selected: Any) -> Facts | None:
     """Write the log as lines of JSON, or what it says about money in other forms.
 
     jsonl: a line for each event with its place, its stored bytes, and its leaf. Beside a part goes
@@ -379,6 +378,7 @@ def export_log(
 
     To the standard output, or with --out to a file that is there only once it is whole.
     """
+    selection = Selection(**selected)
     if out is None and session.as_json:
         misuse(NO_FACTS)
     if form == "jsonl":

@@ -167,12 +167,11 @@ def _ends(container: Container, kind: Kind, kid: str, actor: str | None) -> dict
         return {"clients": [each.client_id for each in active_clients(container)]}
     if kind == "pepper":
         pepper_id, operators = container.secret_hasher.pepper_id, container.operators.all()
-        now, endless = container.clock(), container.endless_secrets_until
         return {
             "clients": [
                 each.client_id
                 for each in active_clients(container)
-                if kid in map(pepper_id, each.hashes_at(now, endless))
+                if kid in map(pepper_id, each.hashes_at(container.clock()))
             ],
             "operators": [
                 each.name

@@ -104,35 +104,18 @@ def sample_plans(currency: str) -> list[PlanEntry]:
 
 
 def _first_steps(demo: Demo, settings: Settings) -> str:
-    bearer = '-H "Authorization: Bearer $TOKEN"'
-    bulk = f"{settings.numbers}/number-lookup/bulk"
     return f"""
-Copy these lines into another terminal, in this folder.
+Copy these lines into another terminal; README.md goes on from there.
 
 # A token
 TOKEN=$(curl -s -u {demo.client_id}:{demo.client_secret} \\
   -d grant_type=client_credentials {settings.auth}/auth/token \\
   | python3 -c 'import json, sys; print(json.load(sys.stdin)["access_token"])')
 
-# The carrier of a phone number
-curl -s -X POST {bearer} \\
+# The carrier of a phone number, and the wallet that paid for it
+curl -s -X POST -H "Authorization: Bearer $TOKEN" \\
   "{settings.numbers}/number-lookup?phone_number=%2B447400123456"; echo
-
-# A job over 1000 numbers of 50 countries, and what it has come to
-JOB=$(curl -s {bearer} -H 'Content-Type: application/json' \\
-  -d @tests/data/numbers.json {bulk} \\
-  | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["job_id"])')
-curl -s {bearer} {bulk}/$JOB | head -c 600; echo
-
-# An eSIM with a plan that works in France; `lpa_profile` is what a QR code for a phone holds
-PLAN=$(curl -s {bearer} "{settings.base}/v1/plans?country=FR" \\
-  | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["data"][0]["id"])')
-curl -s {bearer} -H 'Content-Type: application/json' \\
-  -d '{{"plan_id": "'$PLAN'", "name": "Trip to Paris"}}' {settings.base}/v1/links; echo
-
-# The wallet that paid for all of it, and its transactions
-curl -s {bearer} {settings.base}/v1/wallet; echo
-curl -s {bearer} "{settings.base}/v1/transactions?per_page=5"; echo
+curl -s -H "Authorization: Bearer $TOKEN" {settings.base}/v1/wallet; echo
 
 Every operation, field and error: {settings.public}/docs
 """

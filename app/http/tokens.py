@@ -241,7 +241,7 @@ def _authenticate(client_id: str, secret: str) -> ApiClient:
     client = parts.log.find(ApiClient, api_client_id(client_id))
     hashes: list[str] = []
     if client is not None and not client.revoked:
-        hashes = client.hashes_at(parts.clock(), parts.endless_secrets_until)
+        hashes = client.hashes_at(parts.clock())
     used = parts.secret_hasher.matches(secret, hashes)
     if used is None or client is None:
         parts.throttle.failed(*counted)

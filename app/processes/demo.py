@@ -76,7 +76,7 @@ def _ensure_organization(container: Container, organization_id: UUID, cause: Cau
 def _ensure_client(
     container: Container, client_id: str, secret: str, organization_id: UUID, cause: Cause
 ) -> None:
-    secret_hash, endless = container.secret_hasher.hash(secret), container.endless_secrets_until
+    secret_hash = container.secret_hasher.hash(secret)
     client = container.log.find(ApiClient, api_client_id(client_id))
     if client is None:
         container.accounts.register_client(
@@ -86,7 +86,7 @@ def _ensure_client(
             organization_id=organization_id,
             scopes=[],
         )
-    elif not container.secret_hasher.matches(secret, client.hashes_at(cause.at, endless)):
+    elif not container.secret_hasher.matches(secret, client.hashes_at(cause.at)):
         # The database is not the one for which the file was written, or the pepper has changed.
         container.accounts.change_client(
             client_id, lambda held: held.rotate_secret(secret_hash, cause)

@@ -66,7 +66,7 @@ def examine(container: Container) -> list[Finding]:
     if _has_demo(container):  # `serve --demo` sets one for itself.
         found = [each for each in found if each.check != "base plan"]
     found += _tried("settings", container.shared_settings.require)
-    checks = [_hold, _keys, _operators, _approvals, _clock, _work, _webhooks]
+    checks = [_hold, _keys, _operators, _price, _clock, _work, _webhooks]
     checks += [_months, _providers, _trials, _data, _checkpoints, _way_back]
     return [*found, *(each for check in checks for each in check(container))]
 
@@ -183,13 +183,7 @@ def _operators(container: Container) -> Iterator[Finding]:
             yield Finding("operators", "fault", message)
 
 
-def _approvals(container: Container) -> Iterator[Finding]:
-    if container.settings.adjustment_approval_above_micros:
-        is_set = container.accounts.approvals.above_micros() is not None
-        message = "ADJUSTMENT_APPROVAL_ABOVE is ignored: the limit is in the log, so remove it"
-        if not is_set:
-            message = "ADJUSTMENT_APPROVAL_ABOVE no longer counts: run `operator approvals AMOUNT`"
-        yield Finding("approvals", "advice" if is_set else "fault", message)
+def _price(container: Container) -> Iterator[Finding]:
     if (wrong := wrong_price(container)) is not None:
         yield Finding("price", "fault", f"no process starts again: {wrong}")
 
@@ -292,12 +286,6 @@ def _data(container: Container) -> Iterator[Finding]:
         if NAMED_ONLY.intersection(client.scopes):
             message = f"client {client.client_id} may deposit money: is it a payment service?"
             yield Finding("deposits", "advice", message)
-        old = client.hashes_at(container.clock(), container.endless_secrets_until)[1:]
-        if old and client.old_until is None:
-            end = container.endless_secrets_until()
-            told = "no end is noted: python -m app migrate" if end is None else f"{end:%Y-%m-%d}"
-            message = f"client {client.client_id} has an old secret from before these ended: {told}"
-            yield Finding("secrets", "advice", message)
     if _has_demo(container):
         message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"
         yield Finding("demo", "fault", message)

@@ -15,7 +15,7 @@ from app.bootstrap.container import Container
 from domain.accounts.erasure import Erasure, Part
 from domain.cause import Cause
 from domain.errors import ServiceUnavailable, refuse
-from domain.links.link import Link
+from domain.links.link import Link, named
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
@@ -88,7 +88,7 @@ def find_stream(
 ) -> Wanted:
     """Return what is sealed of a lookup, a job or a link; raises NotFound."""
     found = container.log.get(KINDS[kind], stream_id, f"{kind} {stream_id}")
-    owner: UUID = found.owner()["organization_id"]
+    owner = found.organization_id
     if organization_id not in {None, owner}:
         refuse(f"there is no {kind} {stream_id}")
     wanted = Wanted(owner)
@@ -124,8 +124,7 @@ def _kind_if_held(
     if event.organization_id != organization_id:
         return None
     if isinstance(event, Link.Began | Link.Renamed):
-        named = event.sealed_name or event.name
-        name = open_text(vault, organization_id, event.originator_id, named) or ""
+        name = open_text(vault, organization_id, event.originator_id, named(event)) or ""
         return "link" if number[1:] in _NO_DIGIT.sub("", name) else None
     clear = vault.open(organization_id, event.originator_id, event.personal) or b""
     if f'"{number}"'.encode() not in clear:

@@ -3,17 +3,15 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
 
 from eventsourcing.persistence import PersistenceError
-from sqlalchemy import inspect, text
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
-from app.bootstrap.schema import NewerSchema, ensure, forget, is_current, versions
+from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
 from app.processes.erasing import erase_again
 from app.watch.trouble import NOT_MIGRATED, trouble_of
-from domain.accounts.organization import ENDLESS_ENDS
 from domain.errors import ForOperator
 from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_former, ignore_progress, rebuild_all
@@ -21,10 +19,8 @@ from projections.engine.sql_views import define
 from projections.engine.trigrams import EXTENSIONS
 from projections.finance.views import VIEWS
 
-# What earlier releases kept in sets and tables of its own is in `counters` now.
-FORMER_SETS = ("slices_in_hand", "rate_limits", "provider_paces", "simulated_clock")
-FORMER_TABLES = (*FORMER_SETS, "leases", "throttle", "sandbox_attempts")
-ROLLED_OUT = timedelta(days=1)  # By then no process of an earlier release is left.
+# Sets of tables of 1.0.0 that are of no later release.
+SETS = ("network_numbers", "slices_in_hand", "rate_limits", "provider_paces", "simulated_clock")
 RESTORE = "move what is there away, then restore it from a backup, or begin anew"
 
 logger = logging.getLogger(__name__)
@@ -57,9 +53,9 @@ def migrate(
             container.currency.check()
             for own in container.own_tables:
                 ensure(own)
-            container.readings.mend()
-            _note_upgrade(container)
-            _replace_former_stores(container)
+            if container.notes.newest("counters") is None:  # The first `migrate` of this release.
+                was_there = "simulated_clock" in table_versions(container)  # By 1.0.0.
+                container.notes.add("counters", "upgraded" if was_there else "", container.clock())
             _delete_former_queues(container, warn)
             _look_for_losses(container, warn)
             built = _build_models(container, progress, warn)
@@ -88,35 +84,6 @@ def slow_search(container: Container) -> str | None:
         "a search for links reads all links of an organization: create the extensions "
         f"{' and '.join(EXTENSIONS)}, then: python -m app migrate"
     )
-
-
-def _note_upgrade(container: Container) -> None:
-    """Note once when the client secrets end that earlier releases kept without an end."""
-    if container.notes.newest("endless_secrets") is None:
-        end = container.clock() + ENDLESS_ENDS
-        container.notes.add("endless_secrets", end.isoformat(), container.clock())
-
-
-def _replace_former_stores(container: Container) -> None:
-    """Take over how far the simulated clock is ahead; a day later drop what is not used any more.
-
-    Until then processes of the earlier release may still run, which need their tables.
-    """
-    since, stores = container.notes.newest("counters"), container.stores
-    if since is None:
-        ahead = timedelta(0)
-        with stores.reading() as connection:
-            if was_there := inspect(connection).has_table("simulated_clock"):
-                found = connection.execute(text("SELECT max(ahead) FROM simulated_clock"))
-                ahead = timedelta(microseconds=found.scalar_one() or 0)
-        if missing := ahead - container.counters.simulated_ahead():
-            container.counters.advance_simulated(missing)
-        container.notes.add("counters", "upgraded" if was_there else "", container.clock())
-    elif container.clock() - since.at >= ROLLED_OUT:
-        with stores.writing() as connection:
-            for table in FORMER_TABLES:
-                connection.execute(text(f"DROP TABLE IF EXISTS {table}"))
-            forget(connection, FORMER_SETS)
 
 
 def _delete_former_queues(container: Container, warn: Callable[[str], object]) -> None:
@@ -182,7 +149,7 @@ def table_versions(container: Container) -> dict[str, int]:
 def newer_tables(container: Container, found: Mapping[str, int]) -> list[str]:
     """Return the sets of tables that are of a later release than this one."""
     known = {own.name: own.version for own in container.own_tables}
-    known |= dict.fromkeys(FORMER_SETS, 1)
+    known |= dict.fromkeys(SETS, 1)
     return [name for name, version in found.items() if version > known.get(name, 0)]
 
 
@@ -194,6 +161,8 @@ def _build_models(
     )
     rebuild_all(container.log, container.views, container.positions, models, progress)
     drop_former(container.views)
+    with container.stores.writing() as connection:  # 1.0.0 kept pieces of numbers in it.
+        connection.execute(text("DROP TABLE IF EXISTS network_number_parts"))
     if slow_search(container):  # The extensions may have come later than the table.
         with container.views.writing() as connection:
             container.links.index_of_texts.create(connection)

@@ -10,7 +10,7 @@ from domain.accounts.committer import Committer
 from domain.accounts.currency import Currency
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import Charge, Reference
+from domain.accounts.wallet import Charge
 from domain.cause import Cause
 from domain.errors import Conflict
 from domain.log.aggregate import Event
@@ -80,16 +80,9 @@ class MonthlyBilling:
 
 def _charge_of(fee: MonthlyFee) -> Charge:
     due = fee.due
-    return Charge(
-        transaction_id=due.price.transaction_id,
-        kind="monthly_link_fee",
-        amount_micros=due.price.amount_micros,
-        currency=due.price.currency,
-        reference=Reference("monthly_fee", str(fee.id)),
-        description=f"Monthly link fee {due.month}",
-        metadata={
-            "month": due.month,
-            "charged_link_ids": [str(link_id) for link_id in due.link_ids],
-            "fee_per_link": format_amount(due.fee_micros),
-        },
-    )
+    metadata = {
+        "month": due.month,
+        "charged_link_ids": [str(link_id) for link_id in due.link_ids],
+        "fee_per_link": format_amount(due.fee_micros),
+    }
+    return fee.debit(due.price, f"Monthly link fee {due.month}", metadata)

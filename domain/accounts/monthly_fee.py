@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
 from domain.accounts.paid_price import PaidPrice
@@ -24,7 +24,7 @@ class MonthlyFee(Refundable):
         """The links that were active at that instant, each for `fee_micros`; `month` as YYYY-MM."""
 
         TOPIC = "monthly_fee.due"
-        SETS = sets(due=itself, is_charged=False)
+        SETS = sets("organization_id", due=itself, is_charged=False)
 
         organization_id: UUID
         month: str
@@ -45,6 +45,7 @@ class MonthlyFee(Refundable):
     class RefundedByHand(RefundByHand):
         TOPIC = "monthly_fee.refunded_by_hand"
 
+    organization_id: UUID
     due: Due
     is_charged: bool
 
@@ -79,15 +80,10 @@ class MonthlyFee(Refundable):
     def note_charged(self, cause: Cause) -> None:
         """Note that the wallet has paid; saved together with the charge."""
         assert not self.is_charged, self.id
-        due = self.due
-        facts = {"organization_id": due.organization_id, "month": due.month, "price": due.price}
-        self.record(self.Charged, cause, **facts)
+        self.record(self.Charged, cause, month=self.due.month, price=self.due.price)
 
     def paid(self) -> Iterable[Paid]:
         return [Paid(self.due.price)] if self.is_charged else []
-
-    def owner(self) -> dict[str, Any]:
-        return {"organization_id": self.due.organization_id}
 
 
 def monthly_fee_id(organization_id: UUID, month: str) -> UUID:

@@ -1,6 +1,6 @@
 """Organizations and their API clients: who may call, for how much, with which scopes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Literal, Self
@@ -22,7 +22,7 @@ FIRST_SCOPES = ["lookup", "plans", "links", "wallet"]
 THRESHOLDS_MAX = 20
 # How long the secret before the newest still counts, so that a rotation needs no outage.
 OLD_ENDS = timedelta(hours=24)
-# The same for rotations that set no end, counted from the upgrade to the release that sets one.
+# So long for rotations of releases before 1.0.0, which set no end.
 ENDLESS_ENDS = timedelta(days=30)
 
 
@@ -236,7 +236,8 @@ class ApiClient(Root):
 
         def apply(self, aggregate: "ApiClient") -> None:
             aggregate.secret_hashes = [self.secret_hash, *self.kept_hashes]
-            aggregate.old_until = self.kept_until
+            end = self.kept_until or self.timestamp + ENDLESS_ENDS
+            aggregate.old_until = end if self.kept_hashes else None
 
     class SecretRehashed(Root.Event):
         """A secret was used, and from now on its hash is kept under a newer pepper."""
@@ -263,7 +264,7 @@ class ApiClient(Root):
     organization_id: UUID | None
     scopes: list[str]
     secret_hashes: list[str]  # Of the newest secret, then of the one that it has replaced.
-    old_until: datetime | None  # When the replaced one ends; None: its rotation set no end.
+    old_until: datetime | None  # When the replaced one ends.
     revoked: bool
 
     @classmethod
@@ -287,13 +288,10 @@ class ApiClient(Root):
             secret_hash=secret_hash,
         )
 
-    def hashes_at(
-        self, moment: datetime, endless_until: Callable[[], datetime | None]
-    ) -> list[str]:
-        """Return the hashes that count; an old one without an end counts until `endless_until`."""
-        newest, *old = self.secret_hashes
-        end = (self.old_until or endless_until()) if old else None
-        return [newest] if end is not None and end <= moment else [newest, *old]
+    def hashes_at(self, moment: datetime) -> list[str]:
+        """Return the hashes that count: the newest, and the one before it until its end."""
+        is_over = self.old_until is not None and self.old_until <= moment
+        return self.secret_hashes[:1] if is_over else self.secret_hashes
 
     def rotate_secret(self, secret_hash: str, cause: Cause, old_ends: timedelta = OLD_ENDS) -> None:
         """Add a secret; the one before it stays valid for a while, any older one ends at once."""

@@ -7,7 +7,7 @@ decides on those is listed at `RefundReason` in `paid_price`.
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 from uuid import UUID
 
 from domain.accounts.paid_price import (
@@ -18,7 +18,7 @@ from domain.accounts.paid_price import (
     Repayment,
     reasons_of,
 )
-from domain.accounts.wallet import Metadata, Reference, Refund
+from domain.accounts.wallet import CHARGED_FOR, Charge, Metadata, Reference, Refund
 from domain.cause import Cause
 from domain.errors import NotFound, NotPossible
 from domain.ids import derive_id
@@ -71,16 +71,13 @@ class Refundable(Root):
 
     KIND: ClassVar[str]  # The type in the references of its charges and refunds.
     RefundedByHand: ClassVar[type[RefundByHand]]
+    OWN: ClassVar[tuple[str, ...]] = ("organization_id",)
 
     by_hand = cast("tuple[RefundByHand, ...]", ())  # No annotation, so that it is not a field.
 
     @abstractmethod
     def paid(self) -> Iterable[Paid]:
         """Return its charges."""
-
-    @abstractmethod
-    def owner(self) -> dict[str, Any]:
-        """Return the fields that each of its events carries, such as the organization."""
 
     def still_open(self) -> str | None:
         """Say why an automatic refund may still come; None when none can."""
@@ -102,25 +99,48 @@ class Refundable(Root):
             left = f"{format_amount(left_micros)} {price.currency}"
             message = f"no more than {left} is left of this charge" if left_micros else NOTHING_LEFT
             raise NotPossible(message)
-        transaction_id = derive_id("refund_by_hand", asked.transaction_id, asked.reference)
+        refund_id = derive_id("refund_by_hand", asked.transaction_id, asked.reference)
+        back = Repayment(amount_micros, refund_id)
         self.record(
             self.RefundedByHand,
             cause,
-            **self.owner(),
             transaction_id=asked.transaction_id,
-            refund=Repayment(amount_micros, transaction_id),
+            refund=back,
             reference=asked.reference,
             reason=asked.reason,
         )
-        return Refund(
-            transaction_id=transaction_id,
-            charge_id=asked.transaction_id,
-            amount_micros=amount_micros,
+        return self.credit(price, back, "by_hand", asked.reason, asked.metadata)
+
+    def debit(self, price: PaidPrice, description: str, metadata: Metadata) -> Charge:
+        """Return the entry of the wallet that pays a price."""
+        return Charge(
+            transaction_id=price.transaction_id,
+            kind=CHARGED_FOR[self.KIND],
+            amount_micros=price.amount_micros,
             currency=price.currency,
             reference=Reference(self.KIND, str(self.id)),
-            description=asked.reason,
-            reason="by_hand",
-            metadata=asked.metadata,
+            description=description,
+            metadata=metadata,
+        )
+
+    def credit(
+        self,
+        price: PaidPrice,
+        back: Repayment,
+        reason: RefundReason,
+        description: str,
+        metadata: Metadata,
+    ) -> Refund:
+        """Return the entry of the wallet that gives something of a price back."""
+        return Refund(
+            transaction_id=back.transaction_id,
+            charge_id=price.transaction_id,
+            amount_micros=back.amount_micros,
+            currency=price.currency,
+            reference=Reference(self.KIND, str(self.id)),
+            description=description,
+            reason=reason,
+            metadata=metadata,
         )
 
     def left(self) -> list[GivenBack]:

@@ -83,6 +83,7 @@ class Wallet(LoadedFromNewest):
     """
 
     TOPIC = "wallet"
+    OWN = ("organization_id", "currency")
 
     class Event(Root.Event):
         organization_id: UUID
@@ -243,8 +244,6 @@ class Wallet(LoadedFromNewest):
         self.record(
             self.SpendingLimited,
             cause,
-            organization_id=self.organization_id,
-            currency=self.currency,
             sequence=self.sequence,
             balance_micros=self.balance_micros,
             spending=spending,
@@ -285,8 +284,6 @@ class Wallet(LoadedFromNewest):
         self.record(
             event,
             cause,
-            organization_id=self.organization_id,
-            currency=self.currency,
             spending=spending,
             sequence=self.sequence + 1,
             amount_micros=change_micros if signed else abs(change_micros),

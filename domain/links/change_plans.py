@@ -11,7 +11,7 @@ from uuid import UUID
 
 from domain.accounts.committer import Committer
 from domain.accounts.paid_price import PaidPrice
-from domain.accounts.wallet import Charge, Reference
+from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Cause, Clock
 from domain.errors import (
@@ -28,7 +28,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.create import ProvisioningRules
-from domain.links.failing import BoundFailure, Failing, refusal_of_change, topup_metadata
+from domain.links.failing import BoundFailure, Failing, purchase, refusal_of_change
 from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import (
@@ -182,7 +182,7 @@ class LinkPlans:
             currency=self.rules.currency,
             deadline=deadline,
         )
-        link.open_plan_change(change.id, cause)
+        link.record(Link.ChangeOpened, cause, change_id=change.id)
         additions = change.requested.additions
         charges = [_charge_of(change, each, each.price) for each in additions if each.price]
         self.committer.commit_entries(request.organization_id, charges, cause, change, link)
@@ -265,18 +265,9 @@ class LinkPlans:
 
 
 def _charge_of(change: PlanChange, addition: Addition, price: PaidPrice) -> Charge:
-    return Charge(
-        transaction_id=price.transaction_id,
-        kind="topup",
-        amount_micros=price.amount_micros,
-        currency=price.currency,
-        reference=Reference("plan_change", str(change.id)),
-        description=f"Top-up: {addition.plan.name}",
-        metadata={
-            **topup_metadata(change, addition),
-            "activation_id": str(addition.activation_id),
-        },
-    )
+    metadata = purchase(change.link_id, addition.plan)
+    metadata["activation_id"] = str(addition.activation_id)
+    return change.debit(price, f"Top-up: {addition.plan.name}", metadata)
 
 
 def _is_answered(change: PlanChange) -> bool:

@@ -28,7 +28,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.failing import BoundFailure, Failing, refusal_of_link
-from domain.links.link import Link, link_id
+from domain.links.link import Link, link_id, named
 from domain.links.networks import Networks
 from domain.links.offers import (
     UNKNOWN,
@@ -163,9 +163,9 @@ class LinkCreate:
     def _like(self, request: LinkRequest, earlier: Link, until_s: float) -> Link:
         """Answer like the first request with the key; wait for it if it still runs."""
         first = earlier.requested
-        named = first.sealed_name or first.name
-        name = open_text(self.vault, first.organization_id, earlier.id, named)
-        is_erased = named is not None and name is None  # Then it cannot be compared.
+        called = named(first)
+        name = open_text(self.vault, first.organization_id, earlier.id, called)
+        is_erased = called is not None and name is None  # Then it cannot be compared.
         refuse_other(
             plan_id=first.plan.plan_id != request.plan_id,
             name=name != request.name and not is_erased,

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from domain.accounts.committer import Committer
 from domain.accounts.paid_price import GivenBack, PaidPrice
-from domain.accounts.wallet import Metadata, Reference, Refund
+from domain.accounts.wallet import Refund
 from domain.cause import Cause, Clock
 from domain.errors import (
     LATE,
@@ -33,8 +33,9 @@ from domain.errors import (
     NetworkUnavailable,
     ProvisioningError,
 )
+from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
-from domain.links.failing import link_metadata, topup_metadata
+from domain.links.failing import purchase
 from domain.links.link import EndKind, Link
 from domain.links.network import EsimNetwork, NoSuchEndpoint, Order
 from domain.links.networks import Networks
@@ -92,7 +93,7 @@ class LinkEnding:
         if self._has_ended(link, CALL_S):
             self._finish(link, cause)
         elif settled:
-            link.keep(cause)
+            link.record(Link.EndKept, cause)
             self.log.append(link)
 
     def _settling(self, intent: Link.EndRequested) -> Cause:
@@ -120,7 +121,8 @@ class LinkEnding:
             return link
         if (left_s := _left_s(until_s)) < CALL_S:  # Others have kept changing the link.
             raise LinkBusy
-        link.request_end(kind, self.clock() + timedelta(seconds=left_s), cause)
+        until = self.clock() + timedelta(seconds=left_s)
+        link.record(Link.EndRequested, cause, kind=kind, until=until)
         self.log.claim(link)
         return self._tell(link, until_s)
 
@@ -238,7 +240,7 @@ class LinkEnding:
             if newest.end_intent == intent and ended:
                 self._finish(newest, cause)
             elif newest.end_intent == intent:
-                newest.keep(cause)
+                newest.record(Link.EndKept, cause)
 
         closed = self.log.update(link, close)
         if ended and closed.ended is None:  # Another process has given the intent up.
@@ -290,28 +292,16 @@ def _refunds(
     link: Link, changes: Iterable[PlanChange], given_back: Iterable[GivenBack]
 ) -> list[Refund]:
     """Return the wallet entries of refunds; each refers to the thing that was charged for."""
-    about = dict[UUID, tuple[PaidPrice, Reference, Metadata]]()
+    about = dict[UUID, tuple[Link | PlanChange, PaidPrice, BoughtPlan]]()
     if (price := link.requested.price) is not None:
-        about[price.transaction_id] = (price, Reference("link", str(link.id)), link_metadata(link))
+        about[price.transaction_id] = link, price, link.requested.plan
     for change in changes:
-        reference = Reference("plan_change", str(change.id))
         for addition in change.requested.additions:
             if (price := addition.price) is not None:
-                metadata = topup_metadata(change, addition)
-                about[price.transaction_id] = (price, reference, metadata)
+                about[price.transaction_id] = change, price, addition.plan
     entries = []
     for back in given_back:
-        price, reference, metadata = about[back.charge_id]
-        entries.append(
-            Refund(
-                transaction_id=back.transaction_id,
-                charge_id=back.charge_id,
-                amount_micros=back.amount_micros,
-                currency=price.currency,
-                reference=reference,
-                description="Refund of a cancelled link",
-                reason="cancelled",
-                metadata=metadata,
-            )
-        )
+        its, price, plan = about[back.charge_id]
+        facts = ("Refund of a cancelled link", purchase(link.id, plan))
+        entries.append(its.credit(price, back, "cancelled", *facts))
     return entries

@@ -7,10 +7,11 @@ stream lets one of them win.
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from domain.accounts.committer import Committer
-from domain.accounts.paid_price import PaidPrice, Repayment, refund_reason
-from domain.accounts.wallet import Metadata, Reference, Refund
+from domain.accounts.paid_price import PaidPrice, RefundReason, Repayment, refund_reason
+from domain.accounts.wallet import Metadata, Refund
 from domain.cause import Cause, Clock
 from domain.errors import (
     LATE,
@@ -23,12 +24,14 @@ from domain.errors import (
     Refused,
     SpendingLimit,
 )
+from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.network import NoEndpoint
 from domain.links.networks import Networks
-from domain.links.plan_change import Addition, PlanChange
+from domain.links.plan_change import PlanChange
+from domain.links.plan_change_steps import finish
 from domain.log.log import Log
 from domain.money import format_amount, parse_amount
 from domain.provider_errors import ProviderError, Rejected
@@ -69,7 +72,10 @@ class Failing:
         left: list[Esim | LostOrder] = [*self._quarantined(link, iccid, settled_at, cause)]
         if link.ordered_since is not None and settled_at is not None:
             left.append(LostOrder.open(link, self.networks.of(link.network).settles_after, cause))
-        refunds = [_refund_of(link, refund)] if refund is not None else []
+        refunds, price, about = list[Refund](), link.requested.price, link.requested.plan
+        if refund is not None and price is not None:
+            facts = ("Refund of a failed activation", purchase(link.id, about))
+            refunds = [link.credit(price, refund, refund_reason(refusal.code), *facts)]
         self.committer.commit_entries(link.organization_id, refunds, cause, link, *left)
 
     def _settled_at(self, work: Link | PlanChange, *, outcome_known: bool) -> datetime | None:
@@ -113,14 +119,13 @@ class Failing:
         cause = Cause(self.clock(), change.requested.request_id)
         settled_at = self._settled_at(change, outcome_known=outcome_known)
         failed = change.fail(refusal.code, settled_at, cause, refusal.details.get("reason"))
-        refunds = _refunds_of(change, failed)
+        refunds = _refunds_of(change, failed, refund_reason(refusal.code))
         links = []
         if settled_at is None:
             link = self.log.get(Link, change.link_id)
             if link.open_change != change.id:  # Another process has ended the change.
                 raise Conflict(change.id)
-            change.finish(cause)
-            link.close_plan_change(cause)
+            finish(change, link, cause)
             links.append(link)
         self.committer.commit_entries(change.organization_id, refunds, cause, change, *links)
 
@@ -204,49 +209,17 @@ def _told_refund(micros: int, price: PaidPrice | None) -> str:
     return f"{format_amount(micros)} {price.currency} has been refunded"
 
 
-def link_metadata(link: Link) -> Metadata:
-    """Return what the wallet entries of a creation say about it."""
-    plan = link.requested.plan
-    return {"link_id": str(link.id), "plan_id": str(plan.plan_id), "plan_name": plan.name}
+def purchase(link_id: UUID, plan: BoughtPlan) -> Metadata:
+    """Return what the wallet entries of a plan say about it."""
+    return {"link_id": str(link_id), "plan_id": str(plan.plan_id), "plan_name": plan.name}
 
 
-def topup_metadata(change: PlanChange, addition: Addition) -> Metadata:
-    """Return what the wallet entries of a top-up say about it."""
-    return {
-        "link_id": str(change.link_id),
-        "plan_id": str(addition.plan.plan_id),
-        "plan_name": addition.plan.name,
-    }
-
-
-def _refund_of(link: Link, refund: Repayment) -> Refund:
-    assert link.requested.price is not None
-    assert link.failure is not None
-    return Refund(
-        transaction_id=refund.transaction_id,
-        charge_id=link.requested.price.transaction_id,
-        amount_micros=refund.amount_micros,
-        currency=link.requested.price.currency,
-        reference=Reference("link", str(link.id)),
-        description="Refund of a failed activation",
-        reason=refund_reason(link.failure.code),
-        metadata=link_metadata(link),
-    )
-
-
-def _refunds_of(change: PlanChange, refunds: list[Repayment]) -> list[Refund]:
-    assert change.failure is not None
+def _refunds_of(change: PlanChange, refunds: list[Repayment], reason: RefundReason) -> list[Refund]:
     paid = [each for each in change.requested.additions[len(change.added) :] if each.price]
     return [
-        Refund(
-            transaction_id=refund.transaction_id,
-            charge_id=addition.price.transaction_id,
-            amount_micros=refund.amount_micros,
-            currency=addition.price.currency,
-            reference=Reference("plan_change", str(change.id)),
-            description="Refund of a failed top-up",
-            reason=refund_reason(change.failure.code),
-            metadata=topup_metadata(change, addition),
+        change.credit(
+            *(addition.price, refund, reason, "Refund of a failed top-up"),
+            purchase(change.link_id, addition.plan),
         )
         for refund, addition in zip(refunds, paid, strict=True)
         if addition.price is not None

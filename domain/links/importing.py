@@ -18,7 +18,7 @@ from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
 from domain.links.esim import Esim, esim_id
-from domain.links.link import Link
+from domain.links.link import Link, named
 from domain.links.network import ActivationCode
 from domain.links.networks import Networks
 from domain.links.offers import buy
@@ -187,13 +187,13 @@ def _require_same(link: Link, facts: Mapping[str, Any], vault: Vault) -> None:
     Nor does a name that was erased.
     """
     assert isinstance(link.requested, Link.Imported)
-    named = link.requested.sealed_name or link.requested.name
-    name = open_text(vault, link.organization_id, link.id, named)
+    called = named(link.requested)
+    name = open_text(vault, link.organization_id, link.id, called)
     activations = [link.activations.get(each.activation_id) for each in facts["plans"]]
     had = [each for each in activations if each is not None]
     before = {
         "organization_id": link.organization_id,
-        "name": facts["name"] if name is None and named is not None else name,
+        "name": facts["name"] if name is None and called is not None else name,
         "endpoint_id": link.endpoint_id,
         "sponsor_profile": link.requested.sponsor_profile,
         "plans": [(each.plan.plan_id, each.bought_at, each.addon_id) for each in had],

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 from uuid import UUID
 
 from domain.accounts.paid_price import (
@@ -25,10 +25,9 @@ from domain.errors import LinkEnded
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
-from domain.log.aggregate import ByOperator, Created, Root, itself, sets
-from domain.personal import Sealed
+from domain.log.aggregate import NOTHING, SOMETHING, TRUE, ByOperator, Created, Root, itself, sets
+from domain.personal import Sealed, in_clear
 
-Name = str | Sealed | None  # In clear only if an earlier release has written it.
 EndKind = Literal["cancel", "end"]
 LinkState = Literal[LinkStatus, "ended"]
 LINK_STATES: Sequence[LinkState] = get_args(LinkState)
@@ -74,8 +73,8 @@ class Link(Refundable):
     class Began(Event, Created):
         """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order.
 
-        Names are sealed; those that earlier releases wrote are in clear, as `name`. `unawaited`:
-        the sender was answered at once, so a failure stays bound to the key.
+        A name is read by `named`. `unawaited`: the sender was answered at once, so a failure stays
+        bound to the key.
         """
 
         TOPIC = "link.began"  # Never triggered itself.
@@ -100,7 +99,7 @@ class Link(Refundable):
             aggregate.activations = {}
             aggregate.open_change = None
             aggregate.changes = ()
-            aggregate.name = self.sealed_name or self.name
+            aggregate.name = named(self)
             aggregate.renames = Daily()
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.left_over = {}
@@ -477,7 +476,7 @@ class Link(Refundable):
         sealed_name: Sealed | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
-            aggregate.name = self.sealed_name or self.name
+            aggregate.name = named(self)
             aggregate.renames = aggregate.renames.again(self.timestamp)
 
     class EndRequested(Event, ByOperator):
@@ -515,6 +514,42 @@ class Link(Refundable):
     class RefundedByHand(RefundByHand):
         TOPIC = "link.refunded_by_hand"
 
+    STAGES: ClassVar = {
+        "stage": {
+            EsimReserved: {Stage.REQUESTED},
+            EndpointRequested: {Stage.RESERVED, Stage.ENDPOINT_REQUESTED},
+            OrderRequested: {Stage.REQUESTED, Stage.ORDERING},
+            OrderPlaced: {Stage.ORDERING},
+            EndpointCreated: {Stage.ENDPOINT_REQUESTED, Stage.ORDERED},
+            Activated: {Stage.ENDPOINT_REQUESTED, Stage.ORDERED},
+            ProvisioningFailed: MAY_FAIL,
+            EndpointFound: {Stage.FAILED},
+            EndpointLeftOver: {Stage.FAILED},
+            EndpointRemoved: {Stage.FAILED},
+            EsimReleased: {Stage.FAILED, Stage.ENDPOINT_REMOVED},
+        },
+        "is_visible": dict.fromkeys((LpaStored, Renamed), TRUE),
+        "is_live": dict.fromkeys(
+            (
+                *(ChangeOpened, StatusRequested, StatusSeen, Installed, FirstUsed, UsageReached),
+                *(ExpiryNear, PlanStarted, PlanEnded, EndRequested, Ended),
+            ),
+            TRUE,
+        ),
+        "open_change": {
+            **dict.fromkeys((ChangeOpened, EndRequested, Ended), NOTHING),
+            **dict.fromkeys((PlanAdded, PlanRemoved, ChangeClosed), SOMETHING),
+        },
+        "status_intent": {
+            EndRequested: NOTHING,
+            **dict.fromkeys((StatusKept, Suspended, Reactivated), SOMETHING),
+        },
+        "end_intent": {
+            **dict.fromkeys((ChangeOpened, StatusRequested, EndRequested), NOTHING),
+            EndKept: SOMETHING,
+        },
+    }
+
     requested: Began
     stage: Stage
     iccid: str | None
@@ -534,7 +569,7 @@ class Link(Refundable):
     activations: dict[UUID, Activation]
     open_change: UUID | None
     changes: tuple[UUID, ...]  # Every change of its plans, in order.
-    name: Name
+    name: Sealed | None
     renames: Daily
     installed_at: datetime | None
     first_used_at: datetime | None
@@ -551,7 +586,7 @@ class Link(Refundable):
         cause: Cause,
         *,
         organization_id: UUID,
-        name: Name,
+        name: Sealed | None,
         plan: BoughtPlan,
         sponsor_profiles: Sequence[SponsorProfile],
         currency: str,
@@ -567,7 +602,8 @@ class Link(Refundable):
             cause,
             link_id,
             organization_id=organization_id,
-            **_named(name),
+            name=None,
+            sealed_name=name,
             plan=plan,
             sponsor_profiles=list(sponsor_profiles),
             price=price,
@@ -582,7 +618,7 @@ class Link(Refundable):
         cause: Cause,
         *,
         organization_id: UUID,
-        name: Name,
+        name: Sealed | None,
         iccid: str,
         endpoint_id: str,
         sponsor_profile: SponsorProfile | None,
@@ -596,7 +632,8 @@ class Link(Refundable):
             cause,
             link_id,
             organization_id=organization_id,
-            **_named(name),
+            name=None,
+            sealed_name=name,
             plan=first.plan,
             sponsor_profiles=[],
             price=None,
@@ -649,30 +686,20 @@ class Link(Refundable):
         if self.ended is not None:
             raise LinkEnded
 
-    def reserve_esim(
-        self, iccid: str, sponsor_profile: SponsorProfile | None, cause: Cause
-    ) -> None:
-        """Take an eSIM; saved together with its own stream and the charge."""
-        assert self.stage is Stage.REQUESTED, self.stage
-        self._note(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=sponsor_profile)
-
     def request_endpoint(self, until: datetime, cause: Cause, claim: UUID | None = None) -> None:
         """State the intent before the call; only its writer may call, until that moment."""
-        assert self.stage in {Stage.RESERVED, Stage.ENDPOINT_REQUESTED}, self.stage
         facts = {"attempt": self.attempts + 1, "until": until, "claim": claim}
-        self._note(Link.EndpointRequested, cause, **facts)
+        self.record(Link.EndpointRequested, cause, **facts)
 
     def request_order(self, network: str, until: datetime, cause: Cause, claim: UUID) -> None:
         """State the intent before the order; the first one is saved together with the charge."""
-        assert self.stage in {Stage.REQUESTED, Stage.ORDERING}, self.stage
         facts = {"attempt": self.attempts + 1, "until": until, "network": network, "claim": claim}
         item = self.requested.plan.provider_plan_id
-        self._note(Link.OrderRequested, cause, **facts, item=item)
+        self.record(Link.OrderRequested, cause, **facts, item=item)
 
     def note_order_placed(self, order: Order, cause: Cause, *, adopted: bool) -> None:
         """Take the eSIM of an order; saved together with its stream and the activation."""
-        assert self.stage is Stage.ORDERING, self.stage
-        self._note(
+        self.record(
             Link.OrderPlaced,
             cause,
             order_reference=order.order_reference,
@@ -691,17 +718,17 @@ class Link(Refundable):
         **taken_over: datetime | list[TakenOver] | None,
     ) -> None:
         """Record that the network created the endpoint; the link is active with its first plan."""
-        assert self.stage in {Stage.ENDPOINT_REQUESTED, Stage.ORDERED}, self.stage
         assert endpoint.reference == str(self.id), "an endpoint of somebody else"
         made = {"endpoint_id": endpoint.endpoint_id, "addon_id": endpoint.addon_id}
-        self._note(Link.EndpointCreated, cause, **made, adopted=adopted)
-        self._note(
+        self.record(Link.EndpointCreated, cause, **made, adopted=adopted)
+        self.record(
             Link.Activated,
             cause,
             **made,
             iccid=self.iccid,
             sponsor_profile=self.sponsor_profile,
-            **_named(self.requested.sealed_name or self.requested.name),
+            name=self.requested.name,
+            sealed_name=self.requested.sealed_name,
             plan=self.requested.plan,
             activation_id=derive_id("activation", self.id, 0),
             lpa=lpa,
@@ -717,12 +744,11 @@ class Link(Refundable):
 
         `settled_at` is when the network can no longer create the endpoint; None if that is now.
         """
-        assert self.stage in MAY_FAIL, self.stage
         refund = None
         price = self.requested.price
         if price is not None and self.stage is not Stage.REQUESTED:
             refund = Repayment(price.amount_micros, derive_id("refund", self.id))
-        self._note(
+        self.record(
             Link.ProvisioningFailed,
             cause,
             code=code,
@@ -733,14 +759,8 @@ class Link(Refundable):
         )
         return refund
 
-    def note_endpoint_found(self, endpoint_id: str, cause: Cause) -> None:
-        """Note that this failed link has a late endpoint, before it is removed."""
-        assert self.stage is Stage.FAILED, self.stage
-        self._note(Link.EndpointFound, cause, endpoint_id=endpoint_id)
-
     def note_endpoint_left_over(self, cause: Cause) -> None:
         """Note that the network refuses to remove the late endpoint of this failed link."""
-        assert self.stage is Stage.FAILED, self.stage
         assert self.endpoint_id is not None
         attempt = self.left_over.get(self.endpoint_id, 0) + 1
         facts = {"endpoint_id": self.endpoint_id, "attempt": attempt}
@@ -758,65 +778,35 @@ class Link(Refundable):
         self, event: type[LeftOver], plan: BoughtPlan, cause: Cause, **facts: Any
     ) -> None:
         known_as = facts.get("addon_id") or facts["endpoint_id"]
-        self._note(event, cause, plan=plan, cost=plan.cost_of(known_as), **facts)
-
-    def note_endpoint_removed(self, cause: Cause) -> None:
-        """Note that the late endpoint of this failed link is gone."""
-        assert self.stage is Stage.FAILED, self.stage
-        assert self.endpoint_id is not None
-        self._note(Link.EndpointRemoved, cause, endpoint_id=self.endpoint_id)
-
-    def note_esim_released(self, cause: Cause) -> None:
-        """Note that the eSIM is free again; saved together with its own stream."""
-        assert self.stage in {Stage.FAILED, Stage.ENDPOINT_REMOVED}, self.stage
-        self._note(Link.EsimReleased, cause, iccid=self.iccid)
-
-    def store_lpa(self, lpa: Sealed, cause: Cause) -> None:
-        """Store an activation code that was missing."""
-        assert self.is_visible
-        self._note(Link.LpaStored, cause, lpa=lpa)
-
-    def open_plan_change(self, change_id: UUID, cause: Cause) -> None:
-        """Begin a change of plans; there is at most one at a time, and none beside an end."""
-        assert self.is_live
-        assert self.open_change is None, self.open_change
-        assert self.end_intent is None, self.end_intent
-        self._note(Link.ChangeOpened, cause, change_id=change_id)
+        self.record(event, cause, plan=plan, cost=plan.cost_of(known_as), **facts)
 
     def add_plan(self, activation_id: UUID, plan: BoughtPlan, addon: Addon, cause: Cause) -> None:
         """Note that the open change has put a plan on the link."""
-        assert self.open_change is not None
         assert activation_id not in self.activations, activation_id
         facts = {"activation_id": activation_id, "plan": plan, "addon_id": addon.addon_id}
         facts["cost"] = addon.cost or plan.cost_of(addon.addon_id)
-        self._note(Link.PlanAdded, cause, change_id=self.open_change, **facts)
+        self.record(Link.PlanAdded, cause, change_id=self.open_change, **facts)
 
     def remove_plan(self, activation_id: UUID, cause: Cause) -> None:
         """Note that the open change has taken a plan off the link."""
-        assert self.open_change is not None
         assert self.activations[activation_id].removed_at is None, activation_id
-        self._note(Link.PlanRemoved, cause, change_id=self.open_change, activation_id=activation_id)
-
-    def close_plan_change(self, cause: Cause) -> None:
-        """End the open change."""
-        assert self.open_change is not None
-        self._note(Link.ChangeClosed, cause, change_id=self.open_change)
+        self.record(
+            Link.PlanRemoved, cause, change_id=self.open_change, activation_id=activation_id
+        )
 
     def request_status(self, status: LinkStatus, until: datetime, cause: Cause) -> None:
         """State the intent before the network is told to suspend or resume."""
-        assert self.is_live
-        assert self.end_intent is None, self.end_intent
         attempt = self.status_intent.attempt + 1 if self.status_intent is not None else 1
-        self._note(Link.StatusRequested, cause, status=status, attempt=attempt, until=until)
+        self.record(Link.StatusRequested, cause, status=status, attempt=attempt, until=until)
 
     def settle_status(self, status: LinkStatus, cause: Cause) -> None:
         """Close the intent with the status that the network has now."""
         assert self.status_intent is not None
         if status != self.status_intent.status:
-            self._note(Link.StatusKept, cause, status=status)
+            self.record(Link.StatusKept, cause, status=status)
         else:
             done = Link.Suspended if status == "suspended" else Link.Reactivated
-            self._note(done, cause)
+            self.record(done, cause)
 
     def note_seen(
         self,
@@ -826,15 +816,14 @@ class Link(Refundable):
         cause: Cause,
     ) -> None:
         """Record what the network shows and the log lacks; nothing if the link has ended."""
-        assert self.is_visible
         if self.ended is not None:
             return
         if status != self.status and self.status_intent is None and self.end_intent is None:
-            self._note(Link.StatusSeen, cause, status=status)
+            self.record(Link.StatusSeen, cause, status=status)
         if installed_at is not None and self.installed_at is None:
-            self._note(Link.Installed, cause, installed_at=installed_at)
+            self.record(Link.Installed, cause, installed_at=installed_at)
         if first_used_at is not None and self.first_used_at is None:
-            self._note(Link.FirstUsed, cause, first_used_at=first_used_at)
+            self.record(Link.FirstUsed, cause, first_used_at=first_used_at)
 
     def note_used(self, activation_id: UUID, percent: float, cause: Cause) -> None:
         """Record each used-up share of a plan once, the lowest first, while the link is live."""
@@ -842,54 +831,41 @@ class Link(Refundable):
         for told in TOLD_PERCENT:
             if self.is_live and self.usage_told.get(activation_id, 0) < told <= percent:
                 facts = {"activation_id": activation_id, "percent": told}
-                self._note(Link.UsageReached, cause, **facts)
+                self.record(Link.UsageReached, cause, **facts)
 
     def note_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
         """Record once that a plan of a live link ends soon."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.expiry_told:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
-            self._note(Link.ExpiryNear, cause, **facts)
+            self.record(Link.ExpiryNear, cause, **facts)
 
     def note_plan_started(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
         """Record once when a plan of a live link ends."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.plan_ends:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
-            self._note(Link.PlanStarted, cause, **facts)
+            self.record(Link.PlanStarted, cause, **facts)
 
     def note_plan_ended(self, activation_id: UUID, cause: Cause) -> None:
         """Record once that a plan of a live link is over."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.plans_ended:
-            self._note(Link.PlanEnded, cause, activation_id=activation_id)
+            self.record(Link.PlanEnded, cause, activation_id=activation_id)
 
-    def rename(self, name: Name, cause: Cause) -> None:
+    def rename(self, name: Sealed | None, cause: Cause) -> None:
         """Give it another name, or none; the caller compares a sealed one with the present name.
 
         Raises RateLimited, because every load of the link reads all its events.
         """
-        assert self.is_visible
         if name != self.name:
             self.renames.require_less(RENAMES_MAX, cause.at, RENAMED)
-            self._note(Link.Renamed, cause, **_named(name))
+            self.record(Link.Renamed, cause, name=None, sealed_name=name)
 
     def forget_name(self, cause: Cause) -> None:
-        """End a name that an earlier release wrote in clear, as if it were renamed to none."""
-        if isinstance(self.name, str):
-            self._note(Link.Renamed, cause, **_named(None))
-
-    def request_end(self, kind: EndKind, until: datetime, cause: Cause) -> None:
-        """State the intent before the network is told to end it; nothing else may be open."""
-        assert self.is_live
-        open_now = (self.open_change, self.status_intent, self.end_intent)
-        assert not any(open_now), open_now
-        self._note(Link.EndRequested, cause, kind=kind, until=until)
-
-    def keep(self, cause: Cause) -> None:
-        """Close the intent to end the link: it stays as it is."""
-        assert self.end_intent is not None
-        self._note(Link.EndKept, cause)
+        """End a name that stands in the log in clear, as if it were renamed to none."""
+        if self.name is not None and not self.name.month:
+            self.record(Link.Renamed, cause, name=None)
 
     def end(self, topups: Sequence[GivenBack], cause: Cause) -> list[GivenBack]:
         """End it; return all refunds, which the wallet must record in the same commit.
@@ -897,12 +873,10 @@ class Link(Refundable):
         Without an intent the link ends only in our log, because its network cannot end links.
         `topups` are the refunds of its plan changes, which are saved together with it.
         """
-        assert self.is_live
-        assert self.open_change is None, self.open_change
         is_cancelled = self.end_intent is not None and self.end_intent.kind == "cancel"
         refunds = [*self.left(), *topups] if is_cancelled else []
         reason = "cancelled" if is_cancelled else "ended"
-        self._note(Link.Ended, cause, reason=reason, refunds=refunds)
+        self.record(Link.Ended, cause, reason=reason, refunds=refunds)
         return refunds
 
     def paid(self) -> Iterable[Paid]:
@@ -915,9 +889,6 @@ class Link(Refundable):
         is_paid = self.iccid is not None or self.ordered_since is not None
         return [Paid(price, refund.amount_micros if refund else 0)] if price and is_paid else []
 
-    def owner(self) -> dict[str, Any]:
-        return {"organization_id": self.organization_id}
-
     def still_open(self) -> str | None:
         if self.failure is None and not self.is_visible:
             return "the link is not active yet, and may still fail"
@@ -925,14 +896,10 @@ class Link(Refundable):
             return "an end of the link is open"
         return "a change of the link's plans is open" if self.open_change is not None else None
 
-    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        self.record(event, cause, organization_id=self.organization_id, **facts)
 
-
-def _named(name: Name) -> dict[str, Name]:
-    """Return the facts of an event that are its name."""
-    sealed = name if isinstance(name, Sealed) else None
-    return {"name": None if sealed else name, "sealed_name": sealed}
+def named(event: Link.Began | Link.Activated | Link.Renamed) -> Sealed | None:
+    """Return the name in an event; releases before 1.0.0 did not seal it."""
+    return event.sealed_name or in_clear(event.name)
 
 
 def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:

@@ -10,7 +10,7 @@ and `_clean_up` in workers/links.py removes it.
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from uuid import UUID
 
 from domain.cause import Cause
@@ -21,7 +21,7 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.links.network import Order
-from domain.log.aggregate import Created, Root, itself, sets
+from domain.log.aggregate import NOTHING, SOMETHING, Created, Root, itself, sets
 from domain.log.log import Log
 
 # How much earlier than us a network may date an order: it cuts to seconds, and our clock may be two
@@ -117,6 +117,15 @@ class LostOrder(Root):
         TOPIC = "lost_order.settled"
         SETS = sets(is_settled=True)
 
+    OWN = ("organization_id", "link_id")
+    STAGES: ClassVar = {
+        "found": {
+            **dict.fromkeys((Found, Settled), NOTHING),
+            **dict.fromkeys((TakenBack, LeftOver), SOMETHING),
+        },
+        "is_settled": {Found: (False,)},
+    }
+
     organization_id: UUID
     link_id: UUID
     network: str
@@ -162,10 +171,8 @@ class LostOrder(Root):
 
     def note_found(self, order: Order, cause: Cause) -> None:
         """Claim an order; saved with its eSIM."""
-        assert self.found is None
-        assert not self.is_settled
         paid = order.cost or self.opened.plan.cost_of(order.order_reference)
-        self._note(
+        self.record(
             self.Found,
             cause,
             order_reference=order.order_reference,
@@ -182,19 +189,10 @@ class LostOrder(Root):
             "iccid": self.found.iccid,
         }
         if taken_back:
-            self._note(self.TakenBack, cause, **facts)
+            self.record(self.TakenBack, cause, **facts)
         else:
             facts |= {"plan": self.opened.plan, "cost": self.found.cost}
-            self._note(self.LeftOver, cause, **facts)
-
-    def settle(self, cause: Cause) -> None:
-        """Note that the network shows no more unclaimed orders of that time."""
-        assert self.found is None
-        self._note(self.Settled, cause)
-
-    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        owner = {"organization_id": self.organization_id, "link_id": self.link_id}
-        self.record(event, cause, **owner, **facts)
+            self.record(self.LeftOver, cause, **facts)
 
 
 def lost_order_id(link_id: UUID) -> UUID:

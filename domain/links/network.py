@@ -203,7 +203,7 @@ class Network(Protocol):
     """What both shapes can do. Thread-safe; every call ends within `timeout_s`.
 
     On a time-out a call that changes something raises OutcomeUnknown, and a read Unavailable.
-    `remote` tells whether calls leave this process. We never call what `capabilities` lacks.
+    `remote`: calls leave this process. We never call what `capabilities` lacks; here it is refused.
     """
 
     name: str
@@ -220,7 +220,7 @@ class Network(Protocol):
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         """Return what we have left at the network, None if it tells none. Raises Unavailable."""
-        ...
+        return None
 
     def supplied(self, *, timeout_s: float) -> Iterable[Supplied]:
         """Return the plans that the network sells, empty if it has no catalogue.
@@ -228,7 +228,7 @@ class Network(Protocol):
         A part that cannot be read is an OddEntry and takes nothing else away.
         `timeout_s` is for each call that it makes. Raises Unavailable, also in the middle.
         """
-        ...
+        return ()
 
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
@@ -246,7 +246,7 @@ class Network(Protocol):
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Take a plan off an endpoint; safe to repeat: a plan that is gone is no error."""
-        ...
+        raise Rejected
 
     def topups(
         self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
@@ -256,7 +256,7 @@ class Network(Protocol):
         None if the network does not tell. A network that has to be asked for each plan is asked
         for the first ones. Raises Unavailable, Rejected.
         """
-        ...
+        return None
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans, usage and life cycle of an endpoint now. Raises Unavailable, Rejected."""
@@ -268,11 +268,11 @@ class Network(Protocol):
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic of an endpoint; safe to repeat."""
-        ...
+        raise Rejected
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Let a suspended or inactive endpoint carry traffic again; safe to repeat."""
-        ...
+        raise Rejected
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         """Return the activation code of an eSIM. Raises Unavailable, Rejected, NoActivationCode."""
@@ -331,7 +331,7 @@ class StockNetwork(Network, Protocol):
 
         False if the network itself never lists a used eSIM as free. Makes no call.
         """
-        ...
+        return False
 
 
 class OrderNetwork(Network, Protocol):
@@ -363,7 +363,7 @@ class OrderNetwork(Network, Protocol):
 
         Safe to repeat: True if it was taken back before. Raises Unavailable or OutcomeUnknown.
         """
-        ...
+        return False
 
 
 EsimNetwork = StockNetwork | OrderNetwork

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Self
+from typing import ClassVar, Self
 from uuid import UUID
 
 import msgspec
@@ -22,7 +22,7 @@ from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
-from domain.log.aggregate import Created, Root, fact, itself, sets
+from domain.log.aggregate import NOTHING, SOMETHING, TRUE, Created, Root, fact, itself, sets
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -143,6 +143,21 @@ class PlanChange(Refundable):
 
         link_id: UUID
 
+    OWN = ("organization_id", "link_id")
+    STAGES: ClassVar = {
+        "next_kind": {
+            **dict.fromkeys((PlanRemovalStarted, PlanRemovalDone), (Removal,)),
+            **dict.fromkeys((PlanAdditionStarted, PlanAdditionDone), (Addition,)),
+            Failed: (Removal, Addition),
+        },
+        "failure": dict.fromkeys((PlanAdditionDone, Failed), NOTHING),
+        "is_answered": {Finished: TRUE},
+        "finished_at": {
+            **dict.fromkeys((PlanRemovalDone, Finished), NOTHING),
+            Returned: SOMETHING,
+        },
+    }
+
     requested: Requested
     done: int
     intent: "PlanChange.StepStarted | None"
@@ -197,6 +212,10 @@ class PlanChange(Refundable):
         return steps[self.done] if self.done < len(steps) else None
 
     @property
+    def next_kind(self) -> type[Removal | Addition | None]:
+        return type(self.next)
+
+    @property
     def attempts(self) -> int:
         """How often the present step was started."""
         return self.intent.attempt if self.intent is not None else 0
@@ -243,50 +262,27 @@ class PlanChange(Refundable):
         A step that failed with an unknown outcome may be repeated in order to be undone.
         """
         assert self.failure is None or self.failure.settled_at is not None
-        assert self.next is not None
         is_removal = isinstance(self.next, Removal)
         event = self.PlanRemovalStarted if is_removal else self.PlanAdditionStarted
-        self._note(event, cause, index=self.done, attempt=self.attempts + 1, until=until)
-
-    def note_removed(self, cause: Cause) -> None:
-        """Note that the removal is done; saved together with its link."""
-        assert isinstance(self.next, Removal)
-        assert self.finished_at is None
-        self._note(self.PlanRemovalDone, cause, index=self.done)
-
-    def note_added(self, addon_id: str | None, cause: Cause, *, adopted: bool) -> None:
-        """Note that the addition is done; saved together with its link."""
-        assert isinstance(self.next, Addition)
-        assert self.failure is None
-        facts = {"index": self.done, "addon_id": addon_id, "adopted": adopted}
-        self._note(self.PlanAdditionDone, cause, **facts)
+        self.record(event, cause, index=self.done, attempt=self.attempts + 1, until=until)
 
     def fail(
         self, code: str, settled_at: datetime | None, cause: Cause, reason: str | None = None
     ) -> list[Repayment]:
         """Give up at the present step; return the refunds that belong to the same commit."""
-        assert self.failure is None
-        assert self.next is not None
         refunds = [
             Repayment(each.price.amount_micros, derive_id("refund", each.activation_id))
             for each in self.requested.additions[len(self.added) :]
             if each.price is not None
         ]
         facts = {"code": code, "reason": reason, "index": self.done, "refunds": refunds}
-        self._note(self.Failed, cause, **facts, settled_at=settled_at)
+        self.record(self.Failed, cause, **facts, settled_at=settled_at)
         return refunds
-
-    def finish(self, cause: Cause) -> None:
-        """End the change; saved together with its link, which closes it."""
-        assert self.failure is not None or self.next is None
-        assert self.finished_at is None
-        self._note(self.Finished, cause)
 
     def give_back(self, cause: Cause) -> list[GivenBack]:
         """Give back what is left of its charges; saved with its link, which is cancelled."""
-        assert self.finished_at is not None
         if refunds := self.left():
-            self._note(self.Returned, cause, refunds=refunds)
+            self.record(self.Returned, cause, refunds=refunds)
         return refunds
 
     def paid(self) -> Iterable[Paid]:
@@ -297,14 +293,8 @@ class PlanChange(Refundable):
                 back_micros = price.amount_micros if failed else 0
                 yield Paid(price, back_micros + returned.get(price.transaction_id, 0))
 
-    def owner(self) -> dict[str, Any]:
-        return {"organization_id": self.organization_id, "link_id": self.link_id}
-
     def still_open(self) -> str | None:
         return "the change of plans has not finished" if self.finished_at is None else None
-
-    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        self.record(event, cause, **self.owner(), **facts)
 
 
 def plan_change_id(organization_id: UUID, key: str, attempt: int) -> UUID:

@@ -78,7 +78,8 @@ def note_added(
     """Note that the present addition is on the link; `adopted`: its reply was lost."""
     addition = change.next
     assert isinstance(addition, Addition)
-    change.note_added(addon.addon_id, cause, adopted=adopted)
+    facts = {"index": change.done, "addon_id": addon.addon_id, "adopted": adopted}
+    change.record(PlanChange.PlanAdditionDone, cause, **facts)
     link.add_plan(addition.activation_id, addition.plan, addon, cause)
     for each in _unbought(link, addition, addon):
         link.note_plan_left_over(each, addition.plan, cause)
@@ -86,19 +87,11 @@ def note_added(
 
 
 def note_removed(change: PlanChange, link: Link, cause: Cause) -> None:
-    """Note that the present removal is done."""
+    """Note that the present removal is done, after all if the change has failed at it."""
     assert isinstance(change.next, Removal)
     link.remove_plan(change.next.activation_id, cause)
-    change.note_removed(cause)
+    change.record(PlanChange.PlanRemovalDone, cause, index=change.done)
     _finish_if_done(change, link, cause)
-
-
-def finish_removed(change: PlanChange, link: Link, cause: Cause) -> None:
-    """Note that the removal was done after all; the change stays failed for the later steps."""
-    assert isinstance(change.next, Removal)
-    link.remove_plan(change.next.activation_id, cause)
-    change.note_removed(cause)
-    finish(change, link, cause)
 
 
 def finish_left_over(addon_id: str, change: PlanChange, link: Link, cause: Cause) -> None:
@@ -110,8 +103,8 @@ def finish_left_over(addon_id: str, change: PlanChange, link: Link, cause: Cause
 
 def finish(change: PlanChange, link: Link, cause: Cause) -> None:
     """End a change of which nothing can happen any more."""
-    change.finish(cause)
-    link.close_plan_change(cause)
+    change.record(PlanChange.Finished, cause)
+    link.record(Link.ChangeClosed, cause, change_id=link.open_change)
 
 
 def _unbought(link: Link, addition: Addition, addon: Addon) -> Sequence[str]:
@@ -128,5 +121,5 @@ def _unbought(link: Link, addition: Addition, addon: Addon) -> Sequence[str]:
 
 
 def _finish_if_done(change: PlanChange, link: Link, cause: Cause) -> None:
-    if change.next is None:
+    if change.is_answered:
         finish(change, link, cause)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from domain.cause import Cause, Clock
 from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
-from domain.links.link import TOLD_PERCENT, Link, LinkState, Name
+from domain.links.link import TOLD_PERCENT, Link, LinkState
 from domain.links.network import (
     ActivationCode,
     AddonUsage,
@@ -201,7 +201,7 @@ class LinkReadings:
             return code.lpa
         raise NotFound(ERASED) if link.lpa is not None else NetworkUnavailable
 
-    def open_text(self, organization_id: UUID, link_id: UUID, text: Name) -> str | None:
+    def open_text(self, organization_id: UUID, link_id: UUID, text: Sealed | None) -> str | None:
         """Return a stored name; None if there is none, or if it was erased."""
         return open_text(self.vault, organization_id, link_id, text)
 
@@ -272,7 +272,7 @@ class LinkReadings:
         if link.lpa is None and link.ended is None:  # It may have ended meanwhile.
             owner, clear = link.organization_id, code.as_text().encode()
             sealed = self.vault.seal(owner, month_of(cause.at), link.id, clear)
-            link.store_lpa(sealed, cause)
+            link.record(Link.LpaStored, cause, lpa=sealed)
             self.log.append(link)
 
 

@@ -4,7 +4,7 @@ This is the only place where an event is made.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import field, fields
 from datetime import datetime
 from functools import cache
@@ -55,6 +55,14 @@ def itself(event: Any) -> Any:
     return event
 
 
+class _Something:
+    def __contains__(self, value: object) -> bool:
+        return value is not None
+
+
+NOTHING, SOMETHING, TRUE = (None,), _Something(), (True,)
+
+
 class Event(AggregateEvent):
     """A fact of the past. Each concrete event has a `TOPIC` that stays when the class is renamed.
 
@@ -102,6 +110,11 @@ class Root(BaseAggregate[UUID]):
     own, so the library's base class is used.
     """
 
+    # What each of its events carries of it, by name.
+    OWN: ClassVar[tuple[str, ...]] = ()
+    # What may follow what: for a facet (an attribute) and an event, the values that it may have.
+    STAGES: ClassVar[Mapping[str, Mapping[type[Any], Container[Any]]]] = {}
+
     class Event(Event):
         """The events of this aggregate."""
 
@@ -122,7 +135,11 @@ class Root(BaseAggregate[UUID]):
         return made
 
     def record(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        """Append the next event and apply it to this aggregate."""
+        """Append the next event and apply it; one in a wrong order is our bug."""
+        for facet, may in self.STAGES.items():
+            assert event not in may or getattr(self, facet) in may[event], (event, facet)
+        for name in self.OWN:
+            facts.setdefault(name, getattr(self, name))
         version = self.version + 1
         following = _new(event, cause, self.id, version, **facts)
         following.apply(self)

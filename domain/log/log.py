@@ -367,9 +367,9 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
         return found
 
-    def position_before(self, moment: datetime) -> int:
-        """Return the position of the last event before a moment, by halving; 0 if there is none."""
-        low, high = 0, self.head()
+    def position_before(self, moment: datetime, known: int = 0) -> int:
+        """Return the position of the last event before a moment, by halving from a `known` one."""
+        low, high = known, self.head()
         while low < high:
             middle = (low + high) // 2
             rows = self.stored(middle, 1)

@@ -1,9 +1,7 @@
 """What checkpoints call this log, fixed for ever when the first of them is signed."""
 
-from typing import Self
 from uuid import UUID
 
-from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root, sets
 
@@ -23,11 +21,6 @@ class LogOrigin(Root):
         origin: str
 
     origin: str
-
-    @classmethod
-    def fix(cls, origin: str, cause: Cause) -> Self:
-        """Fix the origin; a second one collides, because the id is derived."""
-        return cls.begin(cls.Fixed, cause, log_origin_id(), origin=origin)
 
 
 def log_origin_id() -> UUID:

@@ -11,7 +11,6 @@ import msgspec
 
 from domain.accounts.committer import Committer
 from domain.accounts.paid_price import PaidPrice
-from domain.accounts.wallet import Charge, Reference
 from domain.cause import Cause
 from domain.errors import (
     KEY_ERASED,
@@ -99,7 +98,9 @@ class BulkCreate:
             personal=self.vault.seal(request.organization_id, month, job_id, clear),
         )
         with self.open_items.accept(request.organization_id, job.created.total_count) as accepting:
-            charges = [_charge_of(request, price, job_id)] if price is not None else []
+            each = {"price_per_lookup": format_amount(request.price_micros)}
+            metadata = {"count": len(request.phone_numbers), **each}
+            charges = [job.debit(price, "Bulk number lookup", metadata)] if price else []
             accepting.position = self.committer.commit_entries(
                 request.organization_id, charges, cause, job
             )
@@ -148,18 +149,3 @@ def _price_of(request: BulkRequest, job_id: UUID) -> PaidPrice | None:
         return None
     amount_micros = request.price_micros * len(request.phone_numbers)
     return PaidPrice(amount_micros, request.currency, derive_id("transaction", job_id))
-
-
-def _charge_of(request: BulkRequest, price: PaidPrice, job_id: UUID) -> Charge:
-    return Charge(
-        transaction_id=price.transaction_id,
-        kind="bulk_lookup",
-        amount_micros=price.amount_micros,
-        currency=price.currency,
-        reference=Reference("job", str(job_id)),
-        description="Bulk number lookup",
-        metadata={
-            "count": len(request.phone_numbers),
-            "price_per_lookup": format_amount(request.price_micros),
-        },
-    )

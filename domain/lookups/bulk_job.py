@@ -7,7 +7,7 @@ cancel a job are in `bulk_commands`.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Self
+from typing import ClassVar, Self
 from uuid import UUID
 
 import msgspec
@@ -20,11 +20,11 @@ from domain.accounts.paid_price import (
     reasons_of,
 )
 from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
-from domain.accounts.wallet import Reference, Refund
+from domain.accounts.wallet import Refund
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
-from domain.log.aggregate import ByOperator, Root, fact, sets
+from domain.log.aggregate import NOTHING, ByOperator, Root, fact, sets
 from domain.log.aggregate import Created as FirstEvent
 from domain.lookups.ports import NumberFacts, Told
 from domain.personal import Sealed
@@ -149,6 +149,12 @@ class BulkJob(Refundable):
     class RefundedByHand(RefundByHand):
         TOPIC = "bulk_job.refunded_by_hand"
 
+    STAGES: ClassVar = {
+        "finished_at": dict.fromkeys(
+            (SliceStarted, ItemsCompleted, ItemsFailed, Finished, Cancelled), NOTHING
+        )
+    }
+
     created: Created
     attempts: dict[int, int]  # Starts of a slice since an item of it last ended.
     completed: set[int]
@@ -223,7 +229,7 @@ class BulkJob(Refundable):
         assert self.open_items(slice_index), slice_index
         assert not self.exhausted(slice_index), slice_index
         attempt = self.attempts.get(slice_index, 0) + 1
-        self._note(self.SliceStarted, cause, slice_index=slice_index, attempt=attempt)
+        self.record(self.SliceStarted, cause, slice_index=slice_index, attempt=attempt)
 
     def complete_items(
         self,
@@ -235,7 +241,7 @@ class BulkJob(Refundable):
     ) -> None:
         """End open items with an answer."""
         self._assert_open(indexes)
-        self._note(
+        self.record(
             self.ItemsCompleted,
             cause,
             slice_index=slice_index,
@@ -251,7 +257,7 @@ class BulkJob(Refundable):
         self._assert_open(indexes)
         assert len(errors) == len(indexes), indexes
         refund = self._refund_of(indexes)
-        self._note(
+        self.record(
             self.ItemsFailed,
             cause,
             slice_index=slice_index,
@@ -265,28 +271,22 @@ class BulkJob(Refundable):
         """End the job in the commit of its last item."""
         settled = len(self.completed) + len(self.failed)
         if settled == self.created.total_count and self.finished_at is None:
-            self._note(self.Finished, cause)
+            self.record(self.Finished, cause)
 
     def cancel(self, cause: Cause) -> Repayment | None:
         """End a job that has not ended, with all its open items; return the refund for them."""
         still_open = [i for index in self.open_slices() for i in self.open_items(index)]
         assert still_open, "a job with an open item has not ended"
         refund = self._refund_of(still_open)
-        self._note(self.Cancelled, cause, count=len(still_open), refund=refund)
+        self.record(self.Cancelled, cause, count=len(still_open), refund=refund)
         return refund
 
     def paid(self) -> Iterable[Paid]:
         back_micros = (len(self.failed) + self.cancelled_count) * self.created.item_price_micros
         return [Paid(self.created.price, back_micros)] if self.created.price is not None else []
 
-    def owner(self) -> dict[str, Any]:
-        return {"organization_id": self.organization_id}
-
     def still_open(self) -> str | None:
         return "the job has not ended" if self.finished_at is None else None
-
-    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        self.record(event, cause, organization_id=self.organization_id, **facts)
 
     def _refund_of(self, indexes: Sequence[int]) -> Repayment | None:
         if self.created.price is None:
@@ -297,7 +297,6 @@ class BulkJob(Refundable):
         )
 
     def _assert_open(self, indexes: Sequence[int]) -> None:
-        assert self.finished_at is None, "the job has ended"
         assert indexes, "nothing to end"
         assert len(set(indexes)) == len(indexes), "an item twice"
         assert not (self.completed | self.failed).intersection(indexes), "an item ends once"
@@ -322,18 +321,8 @@ def refunds_of(
     if refund is None:
         return []
     assert job.created.price is not None
-    return [
-        Refund(
-            transaction_id=refund.transaction_id,
-            charge_id=job.created.price.transaction_id,
-            amount_micros=refund.amount_micros,
-            currency=job.created.price.currency,
-            reference=Reference("job", str(job.id)),
-            description=DESCRIPTIONS[reason],
-            reason=reason,
-            metadata={"count": count},
-        )
-    ]
+    facts = (reason, DESCRIPTIONS[reason], {"count": count})
+    return [job.credit(job.created.price, refund, *facts)]
 
 
 def slice_count(created: BulkJob.Created) -> int:

@@ -3,14 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Literal
 from uuid import UUID
 
 import msgspec
 
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
-from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
 from domain.log.aggregate import Created
@@ -59,39 +58,12 @@ class NumberLookup(Refundable):
 
     answer: Answered
 
-    @classmethod
-    def give(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
-        cls,
-        stream_id: UUID,
-        cause: Cause,
-        *,
-        organization_id: UUID,
-        source: Source,
-        as_of: datetime,
-        provider: str,
-        price: PaidPrice | None,
-        personal: Sealed,
-        cost: Cost | None = None,
-    ) -> Self:
-        """Give the answer; saved together with its charge."""
-        return cls.begin(
-            cls.Answered,
-            cause,
-            stream_id,
-            organization_id=organization_id,
-            source=source,
-            as_of=as_of,
-            provider=provider,
-            price=price,
-            personal=personal,
-            cost=cost,
-        )
+    @property
+    def organization_id(self) -> UUID:
+        return self.answer.organization_id
 
     def paid(self) -> Iterable[Paid]:
         return [Paid(self.answer.price)] if self.answer.price is not None else []
-
-    def owner(self) -> dict[str, Any]:
-        return {"organization_id": self.answer.organization_id}
 
 
 def number_lookup_id(organization_id: UUID, key: str) -> UUID:

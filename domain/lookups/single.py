@@ -4,14 +4,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
 from domain.accounts.committer import Command, Committer, Outcome, expire, fail
 from domain.accounts.paid_price import PaidPrice
-from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
+from domain.accounts.wallet import Charge, Wallet, wallet_id
 from domain.at_once import NeedsThread, resting
 from domain.cause import Cause, Clock
 from domain.errors import (
@@ -63,14 +62,6 @@ class LookupResult:
     facts: NumberFacts
     replayed: bool
     max_age_s: int | None = None
-
-
-class Decided(NamedTuple):
-    """A lookup to be committed; `cause` has the time of the answer."""
-
-    lookup: NumberLookup
-    facts: NumberFacts
-    cause: Cause
 
 
 @dataclass(eq=False, slots=True)
@@ -164,8 +155,7 @@ class SingleLookup:
         else:
             stream_id = number_lookup_id(request.organization_id, request.key)
         try:
-            decided = self._decide(request, stream_id, cause)
-            lookup, at = decided.lookup, decided.cause
+            lookup, facts, at = self._decide(request, stream_id, cause)
             [charge] = _charges_of(lookup)
             payer = wallet_id(request.organization_id)
             command = self.committer.prepare(
@@ -173,7 +163,7 @@ class SingleLookup:
             )
         except Refused:  # The log may have more money; `run` reads it.
             raise NeedsThread from None
-        return Begun(lookup, decided.facts, command, self.committer, self.answers.count)
+        return Begun(lookup, facts, command, self.committer, self.answers.count)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
@@ -255,24 +245,27 @@ class SingleLookup:
         return found
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
-        decided = self._decide(request, stream_id, cause)
-        lookup, owner = decided.lookup, request.organization_id
+        lookup, facts, at = self._decide(request, stream_id, cause)
+        owner, charges = request.organization_id, _charges_of(lookup)
         try:
-            self.committer.commit_entries(owner, _charges_of(lookup), decided.cause, lookup)
+            self.committer.commit_entries(owner, charges, at, lookup)
         except Conflict:
             replayed = self._replay(request, stream_id)
             if replayed is None:
                 raise
             return replayed
-        return LookupResult(lookup, decided.facts, replayed=False)
+        return LookupResult(lookup, facts, replayed=False)
 
-    def _decide(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> Decided:
+    def _decide(
+        self, request: LookupRequest, stream_id: UUID, cause: Cause
+    ) -> tuple[NumberLookup, NumberFacts, Cause]:
+        """Return a lookup to be committed, its facts, and a cause at the time of the answer."""
         if request.price_micros:
             self._check_balance(request, cause)
         max_age = None if request.max_age_s is None else timedelta(seconds=request.max_age_s)
         answer = self.answers.one(request.organization_id, request.phone_number, max_age)
         at = Cause(self.clock(), cause.request_id)
-        return Decided(self._lookup(request, stream_id, answer, at), answer.facts, at)
+        return self._lookup(request, stream_id, answer, at), answer.facts, at
 
     def _check_balance(self, request: LookupRequest, cause: Cause) -> None:
         """Save the provider a call that cannot be paid; the wallet itself decides later."""
@@ -296,9 +289,10 @@ class SingleLookup:
         if request.price_micros:
             transaction_id = derive_id("transaction", stream_id)
             price = PaidPrice(request.price_micros, request.currency, transaction_id)
-        return NumberLookup.give(
-            stream_id,
+        return NumberLookup.begin(
+            NumberLookup.Answered,
             cause,
+            stream_id,
             organization_id=organization_id,
             source=answer.source,
             as_of=answer.as_of,
@@ -311,14 +305,4 @@ class SingleLookup:
 
 def _charges_of(lookup: NumberLookup) -> list[Charge]:
     price = lookup.answer.price
-    if price is None:
-        return []
-    charge = Charge(
-        transaction_id=price.transaction_id,
-        kind="lookup",
-        amount_micros=price.amount_micros,
-        currency=price.currency,
-        reference=Reference("lookup", str(lookup.id)),
-        description="Number lookup",
-    )
-    return [charge]
+    return [lookup.debit(price, "Number lookup", {})] if price is not None else []

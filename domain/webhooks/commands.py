@@ -95,12 +95,13 @@ class Webhooks:
             owner, cause
         )
         listed.add(endpoint_id, cause)
-        new = WebhookEndpoint.register(
-            endpoint_id,
+        new = WebhookEndpoint.begin(
+            WebhookEndpoint.Registered,
             cause,
+            endpoint_id,
             organization_id=owner,
             personal=self._seal(owner, endpoint_id, Address(draft.url, draft.description)),
-            events=draft.events,
+            events=None if draft.events is None else [*draft.events],
             key_id=self.key_id(),
         )
         self.log.append(new, listed)
@@ -174,8 +175,8 @@ class Webhooks:
             endpoint = self.owned(organization_id, endpoint_id)
             if not endpoint.is_deleted:
                 listed = self.log.get(WebhookList, webhook_list_id(organization_id))
-                endpoint.delete(cause)
-                listed.remove(endpoint_id, cause)
+                endpoint.record(WebhookEndpoint.Deleted, cause)
+                listed.record(WebhookList.Removed, cause, endpoint_id=endpoint_id)
                 self.log.append(endpoint, listed)
             return endpoint
 

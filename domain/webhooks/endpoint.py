@@ -43,6 +43,7 @@ class WebhookEndpoint(Root):
     """
 
     TOPIC = "webhook_endpoint"
+    OWN = ("organization_id",)
 
     class Event(Root.Event):
         organization_id: UUID
@@ -127,28 +128,6 @@ class WebhookEndpoint(Root):
     changes: Daily
     fresh_since: datetime  # Failures before this moment no longer count.
 
-    @classmethod
-    def register(  # noqa: PLR0913  # The facts of its event.
-        cls,
-        endpoint_id: UUID,
-        cause: Cause,
-        *,
-        organization_id: UUID,
-        personal: Sealed,
-        events: Sequence[str] | None,
-        key_id: str | None,
-    ) -> Self:
-        """Register an endpoint; it gets messages about events from now on."""
-        return cls.begin(
-            cls.Registered,
-            cause,
-            endpoint_id,
-            organization_id=organization_id,
-            personal=personal,
-            events=None if events is None else list(events),
-            key_id=key_id,
-        )
-
     @property
     def organization_id(self) -> UUID:
         return self.registered.organization_id
@@ -162,30 +141,26 @@ class WebhookEndpoint(Root):
         """Replace the address and the types; raises RateLimited after too many changes."""
         self._require_few(cause)
         listed = None if events is None else list(events)
-        self._note(self.Changed, cause, personal=personal, events=listed)
+        self.record(self.Changed, cause, personal=personal, events=listed)
 
     def rotate_secret(self, key_id: str | None, cause: Cause) -> Generation:
         """Begin a generation of the secret; the previous one also signs for a day."""
         self._require_few(cause)
         made = Generation(self.secrets[-1].number + 1, key_id)
         facts = {"generation": made.number, "key_id": key_id}
-        self._note(self.SecretRotated, cause, previous_until=cause.at + BOTH_VALID, **facts)
+        self.record(self.SecretRotated, cause, previous_until=cause.at + BOTH_VALID, **facts)
         return made
 
     def disable(self, reason: DisabledReason, cause: Cause) -> None:
         """Send it nothing from now on; does nothing if it is disabled already, or deleted."""
         if self.disabled is None and not self.is_deleted:
-            self._note(self.Disabled, cause, reason=reason)
+            self.record(self.Disabled, cause, reason=reason)
 
     def enable(self, cause: Cause) -> None:
         """Send it messages about events from now on."""
         if self.disabled is not None:
             self._require_few(cause)
-            self._note(self.Enabled, cause)
-
-    def delete(self, cause: Cause) -> None:
-        """Delete the endpoint; saved together with its list."""
-        self._note(self.Deleted, cause)
+            self.record(self.Enabled, cause)
 
     def require_enabled(self) -> None:
         """Raise WebhookDisabled if it is disabled."""
@@ -195,14 +170,12 @@ class WebhookEndpoint(Root):
     def _require_few(self, cause: Cause) -> None:
         self.changes.require_less(CHANGES_MAX, cause.at, CHANGED)
 
-    def _note(self, kind: type[Event], cause: Cause, **facts: object) -> None:
-        self.record(kind, cause, organization_id=self.organization_id, **facts)
-
 
 class WebhookList(Root):
     """The endpoints that an organization has; this one stream limits their number."""
 
     TOPIC = "webhook_list"
+    OWN = ("organization_id",)
 
     class Event(Root.Event):
         organization_id: UUID
@@ -251,15 +224,7 @@ class WebhookList(Root):
         if len(self.endpoint_ids) >= ENDPOINTS_MAX:
             raise WebhookLimit
         self.additions.require_less(CHANGES_MAX, cause.at, REGISTERED)
-        self._note(self.Added, endpoint_id, cause)
-
-    def remove(self, endpoint_id: UUID, cause: Cause) -> None:
-        """Make room for another endpoint."""
-        self._note(self.Removed, endpoint_id, cause)
-
-    def _note(self, kind: type[Event], endpoint_id: UUID, cause: Cause) -> None:
-        owner = self.organization_id
-        self.record(kind, cause, organization_id=owner, endpoint_id=endpoint_id)
+        self.record(self.Added, cause, endpoint_id=endpoint_id)
 
 
 class WebhookRequest(Root):

@@ -127,13 +127,13 @@ def drop_orphans(database: Database) -> None:
 
 
 def drop_former(database: Database) -> None:
-    """Drop the read models of earlier releases, with their positions."""
+    """Drop the read models of earlier releases; as in `_take_over`, the positions first."""
     with database.writing() as connection:
-        for name in FORMER_TABLES:
-            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
         for name in FORMER_MODELS:
             gone = text("DELETE FROM follower_positions WHERE name = :name")
             connection.execute(gone, {"name": name})
+        for name in FORMER_TABLES:
+            connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
 
 
 def rebuild_all(

@@ -31,7 +31,7 @@ from domain.accounts.erasure import Erasure
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.ids import as_id
 from domain.links.bought_plan import Activation
-from domain.links.link import LINK_STATES, Link, LinkState, status_after
+from domain.links.link import LINK_STATES, Link, LinkState, named, status_after
 from domain.log.log import Recorded
 from domain.personal import Sealed, open_text
 from projections.engine.database import Database, from_micros, to_micros
@@ -253,11 +253,9 @@ class Links(ReadModel):
 
     def _open_name(self, event: Link.Activated | Link.Renamed) -> tuple[str | None, str | None]:
         """Return the name in an event, and the key that it was sealed with."""
-        sealed = event.sealed_name
-        if sealed is None:
-            return event.name, None
-        owner = event.organization_id
-        return open_text(self.vault, owner, event.originator_id, sealed), sealed.month
+        name, owner = named(event), event.organization_id
+        text = open_text(self.vault, owner, event.originator_id, name)
+        return text, name.month or None if name is not None else None
 
     def _forget_names(self, connection: Connection, erasure: Erasure.Made) -> None:
         """Take the names away that were sealed with what was erased, from the search too."""

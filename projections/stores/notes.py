@@ -19,7 +19,6 @@ Subject = Literal[
     "webhook_key",
     "backup",
     "audit",
-    "endless_secrets",
     "hold",
     "alive",
     "counters",

@@ -106,15 +106,6 @@ class SqlReadings:
             rows = self._database.rows(self._search, **asked)
         return sorted(as_id(link_id) for (link_id,) in rows)
 
-    def mend(self) -> None:
-        """Drop what earlier releases searched in, and make the indexes that a table lacks."""
-        with self._database.writing() as connection:
-            connection.exec_driver_sql("DROP INDEX IF EXISTS network_readings_by_msisdn")
-            connection.exec_driver_sql("DROP TABLE IF EXISTS network_number_parts")
-            connection.exec_driver_sql("DELETE FROM schema_versions WHERE name = 'network_numbers'")
-            for index in self._rows.indexes:
-                index.create(connection, checkfirst=True)
-
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
         """Forget links with anything stored that is older than a moment; return how many."""
         columns, oldest = self._rows.c, to_micros(before)

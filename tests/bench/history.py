@@ -55,9 +55,10 @@ def new_charge() -> Charge:
 
 def _lookup(organization: UUID) -> NumberLookup:
     now = cause()
-    return NumberLookup.give(
-        uuid4(),
+    return NumberLookup.begin(
+        NumberLookup.Answered,
         now,
+        uuid4(),
         organization_id=organization,
         source="live",
         as_of=now.at,

@@ -54,9 +54,10 @@ def adjustment(micros: int, reason: str = "a correction", reference: str = "") -
 
 
 def lookup(stream_id: UUID | None = None, request_id: str = "request-1") -> NumberLookup:
-    return NumberLookup.give(
-        stream_id or uuid4(),
+    return NumberLookup.begin(
+        NumberLookup.Answered,
         cause(0, request_id),
+        stream_id or uuid4(),
         organization_id=ORGANIZATION,
         source="live",
         as_of=START,

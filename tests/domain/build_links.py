@@ -11,7 +11,7 @@ from domain.links.link import Link
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
 from domain.links.plan_change import PlanChange, Removal
 from domain.money import parse_amount
-from domain.personal import Sealed
+from domain.personal import Sealed, in_clear
 from tests.domain.build import ORGANIZATION, START, cause
 
 LINK = UUID("3d7a5c1e-4b2f-5e8d-9a6c-0f1e2d3c4b5a")
@@ -44,7 +44,7 @@ def new_link(plan: BoughtPlan | None = None, now: Cause | None = None) -> Link:
         LINK,
         now or cause(),
         organization_id=ORGANIZATION,
-        name="Van 7",
+        name=in_clear("Van 7"),
         plan=plan or bought(),
         sponsor_profiles=[PROFILE],
         currency="EUR",
@@ -53,7 +53,7 @@ def new_link(plan: BoughtPlan | None = None, now: Cause | None = None) -> Link:
 
 
 def reserved(link: Link) -> None:
-    link.reserve_esim(ICCID, PROFILE, cause(1))
+    link.record(Link.EsimReserved, cause(1), iccid=ICCID, sponsor_profile=PROFILE)
 
 
 def begun(until: datetime = DEADLINE) -> LinkStep:
@@ -84,20 +84,16 @@ def failed(settled_at: datetime | None = None) -> LinkStep:
 
 
 def endpoint_removed(link: Link) -> None:
-    link.note_endpoint_found(ENDPOINT_ID, cause(5))
-    link.note_endpoint_removed(cause(5))
+    link.record(Link.EndpointFound, cause(5), endpoint_id=ENDPOINT_ID)
+    link.record(Link.EndpointRemoved, cause(5), endpoint_id=link.endpoint_id)
 
 
 def esim_released(link: Link) -> None:
-    link.note_esim_released(cause(6))
+    link.record(Link.EsimReleased, cause(6), iccid=link.iccid)
 
 
 def change_opened(change_id: UUID = CHANGE) -> LinkStep:
-    return lambda link: link.open_plan_change(change_id, cause(7))
-
-
-def change_closed(link: Link) -> None:
-    link.close_plan_change(cause(9))
+    return lambda link: link.record(Link.ChangeOpened, cause(7), change_id=change_id)
 
 
 def plan_added(activation_id: UUID, plan: BoughtPlan, minute: int = 8) -> LinkStep:
@@ -157,11 +153,13 @@ def started(until: datetime = DEADLINE) -> ChangeStep:
 
 
 def removal_done(change: PlanChange) -> None:
-    change.note_removed(cause(2))
+    change.record(PlanChange.PlanRemovalDone, cause(2), index=change.done)
 
 
 def addition_done(change: PlanChange) -> None:
-    change.note_added("addon-2", cause(2), adopted=False)
+    change.record(
+        PlanChange.PlanAdditionDone, cause(2), index=change.done, addon_id="addon-2", adopted=False
+    )
 
 
 def change_failed(settled_at: datetime | None = None) -> ChangeStep:
@@ -169,4 +167,4 @@ def change_failed(settled_at: datetime | None = None) -> ChangeStep:
 
 
 def finished(change: PlanChange) -> None:
-    change.finish(cause(4))
+    change.record(PlanChange.Finished, cause(4))

@@ -57,9 +57,10 @@ class Forger:
     def lookup(self, micros: int = ITEM_MICROS) -> NumberLookup.Answered:
         """A lookup that announces its charge."""
         stream_id = uuid4()
-        made = NumberLookup.give(
-            stream_id,
+        made = NumberLookup.begin(
+            NumberLookup.Answered,
             self.cause,
+            stream_id,
             organization_id=self.organization_id,
             source="live",
             as_of=self.cause.at,

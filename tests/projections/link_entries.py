@@ -56,9 +56,11 @@ def metadata_of(link_id: UUID, plan: BoughtPlan) -> Metadata:
 def asked_link(
     owner: UUID, plan: BoughtPlan, profile: SponsorProfile, cause: Cause, name: str | None = None
 ) -> Link:
-    """A link that was asked for."""
-    facts = {"organization_id": owner, "name": name, "plan": plan, "sponsor_profiles": [profile]}
-    return Link.request(uuid4(), cause, currency="USD", deadline=cause.at + SOON, **facts)
+    """A link that was asked for; its name is in clear, as releases before 1.0.0 wrote it."""
+    facts = {"organization_id": owner, "name": None, "plan": plan, "sponsor_profiles": [profile]}
+    link = Link.request(uuid4(), cause, currency="USD", deadline=cause.at + SOON, **facts)
+    vars(link.requested)["name"] = name
+    return link
 
 
 def asked_change(
@@ -75,10 +77,12 @@ def do_step(change: PlanChange, link: Link, addon_id: str, cause: Cause) -> None
     """Do the present step of a change, on itself and on its link."""
     step = change.next
     if isinstance(step, Removal):
-        change.note_removed(cause)
+        change.record(PlanChange.PlanRemovalDone, cause, index=change.done)
         link.remove_plan(step.activation_id, cause)
     else:
-        change.note_added(addon_id, cause, adopted=False)
+        change.record(
+            PlanChange.PlanAdditionDone, cause, index=change.done, addon_id=addon_id, adopted=False
+        )
         link.add_plan(step.activation_id, step.plan, Addon(addon_id), cause)
 
 

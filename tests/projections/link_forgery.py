@@ -59,7 +59,7 @@ class LinkForger(Forger):
     def reservation(self, link: Link, iccid: str = "") -> list[Event]:
         """The link, its eSIM (registered if it is new), its charge if it has a price."""
         chosen = iccid or f"8988{link.id.int % 10**15:015d}"
-        link.reserve_esim(chosen, PROFILE, self.cause)
+        link.record(Link.EsimReserved, self.cause, iccid=chosen, sponsor_profile=PROFILE)
         taken = link.collect_events()
         price = link.requested.price
         paid = [self.charge("activation", link.id, price)] if price is not None else []
@@ -110,7 +110,7 @@ class LinkForger(Forger):
     def release(self, link: Link) -> list[Event]:
         esim = self.esim_of(link)
         esim.release(link.id, self.cause)
-        link.note_esim_released(self.cause)
+        link.record(Link.EsimReleased, self.cause, iccid=link.iccid)
         return [*link.collect_events(), *esim.collect_events()]
 
     def activated(self, link: Link, **changes: Any) -> Link.Activated:
@@ -162,7 +162,7 @@ class LinkForger(Forger):
     def changing(self, link: Link, *prices: str, remove: Sequence[UUID] = ()) -> PlanChange:
         """A change that was asked for, opened and paid for."""
         change, requested = self.ask_for_change(link, *prices, remove=remove)
-        link.open_plan_change(change.id, self.cause)
+        link.record(Link.ChangeOpened, self.cause, change_id=change.id)
         self.write(requested, *link.collect_events(), *self.top_ups(change))
         return change
 
@@ -183,8 +183,8 @@ class LinkForger(Forger):
         return [*change.collect_events(), *link.collect_events()]
 
     def finish(self, change: PlanChange, link: Link) -> list[Event]:
-        change.finish(self.cause)
-        link.close_plan_change(self.cause)
+        change.record(PlanChange.Finished, self.cause)
+        link.record(Link.ChangeClosed, self.cause, change_id=link.open_change)
         return [*change.collect_events(), *link.collect_events()]
 
     def done(self, change: PlanChange, link: Link) -> None:

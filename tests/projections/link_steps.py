@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import count
+from typing import Any
 from uuid import UUID, uuid4
 
 from domain.accounts.monthly_fee import MonthlyFee
@@ -14,9 +15,10 @@ from domain.links.esim import Esim, esim_id
 from domain.links.link import EndKind, Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event
 from domain.money import parse_amount
 from domain.months import first_instant
-from domain.personal import Sealed
+from domain.personal import Sealed, in_clear
 from tests.installation import Process
 from tests.projections.link_entries import (
     SOON,
@@ -71,7 +73,7 @@ class LinkSteps:
         esim = self.process.log.find(Esim, esim_id("simulated", self.iccid))
         esim = esim or Esim.register("simulated", self.iccid, cause)
         esim.reserve(link.id, cause)
-        link.reserve_esim(self.iccid, PROFILE, cause)
+        link.record(Link.EsimReserved, cause, iccid=self.iccid, sponsor_profile=PROFILE)
         price, metadata = link.requested.price, metadata_of(self.id, self.plan)
         charges = [charge_of("activation", self.id, price, metadata)] if price else []
         self._book(charges, link, esim)
@@ -112,12 +114,12 @@ class LinkSteps:
         return self
 
     def remove_endpoint(self) -> "LinkSteps":
-        self._do(lambda link, cause: link.note_endpoint_found("endpoint-late", cause))
-        return self._do(lambda link, cause: link.note_endpoint_removed(cause))
+        self._record(Link.EndpointFound, endpoint_id="endpoint-late")
+        return self._record(Link.EndpointRemoved, endpoint_id="endpoint-late")
 
     def release(self) -> "LinkSteps":
         link, esim = self.link, self.process.log.get(Esim, esim_id("simulated", self.iccid))
-        link.note_esim_released(self.process.cause())
+        link.record(Link.EsimReleased, self.process.cause(), iccid=link.iccid)
         esim.release(self.id, self.process.cause())
         self.process.log.append(link, esim)
         return self
@@ -129,6 +131,9 @@ class LinkSteps:
             self.process.log.append(link)
         return self
 
+    def _record(self, event: type[Event], **facts: Any) -> "LinkSteps":
+        return self._do(lambda link, cause: link.record(event, cause, **facts))
+
     def intend(self, status: LinkStatus) -> "LinkSteps":
         return self._do(lambda link, cause: link.request_status(status, cause.at + CALL, cause))
 
@@ -139,14 +144,14 @@ class LinkSteps:
         return self.intend(status).settle(status)
 
     def rename(self, name: str | None) -> "LinkSteps":
-        return self._do(lambda link, cause: link.rename(name, cause))
+        return self._do(lambda link, cause: link.rename(in_clear(name), cause))
 
     def intend_end(self, kind: EndKind) -> "LinkSteps":
-        return self._do(lambda link, cause: link.request_end(kind, cause.at + SOON, cause))
+        return self._record(Link.EndRequested, kind=kind, until=self.process.clock() + SOON)
 
     def keep(self) -> "LinkSteps":
         """Give its end up."""
-        return self._do(lambda link, cause: link.keep(cause))
+        return self._record(Link.EndKept)
 
     def finish(self) -> "LinkSteps":
         """End it, with what is left of its charges if that was intended."""
@@ -173,7 +178,7 @@ class LinkSteps:
         return self._do(step)
 
     def store_lpa(self, lpa: Sealed = LPA) -> "LinkSteps":
-        return self._do(lambda link, cause: link.store_lpa(lpa, cause))
+        return self._record(Link.LpaStored, lpa=lpa)
 
     def change(self, remove: Sequence[UUID] = (), add: Sequence[BoughtPlan] = ()) -> "ChangeSteps":
         return ChangeSteps(self, remove, add)
@@ -197,7 +202,7 @@ class ChangeSteps:
         self.life, self.process, link = life, life.process, life.link
         change = asked_change(link, remove, add, self.process.cause())
         self.id = change.id
-        link.open_plan_change(change.id, self.process.cause())
+        link.record(Link.ChangeOpened, self.process.cause(), change_id=change.id)
         charges = [
             charge_of("topup", change.id, each.price, metadata_of(life.id, each.plan))
             for each in change.requested.additions
@@ -223,8 +228,8 @@ class ChangeSteps:
         link, cause = self.life.link, self.process.cause()
         do_step(change, link, f"addon-{uuid4()}", cause)
         if change.failure is not None or change.next is None:
-            change.finish(cause)
-            link.close_plan_change(cause)
+            change.record(PlanChange.Finished, cause)
+            link.record(Link.ChangeClosed, cause, change_id=link.open_change)
         self.process.log.append(change, link)
         return self
 
@@ -249,8 +254,8 @@ class ChangeSteps:
 
     def finish(self) -> "ChangeSteps":
         change, link, cause = self.change, self.life.link, self.process.cause()
-        change.finish(cause)
-        link.close_plan_change(cause)
+        change.record(PlanChange.Finished, cause)
+        link.record(Link.ChangeClosed, cause, change_id=link.open_change)
         self.process.log.append(change, link)
         return self
 

@@ -17,6 +17,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.prices import LookupPrice
 from domain.accounts.spending import Spending
 from domain.cause import Cause
+from domain.links.link import Link
 from domain.log.log import Stored
 from domain.lookups.number_lookup import NumberLookup
 from domain.months import first_instant, months_before, next_month
@@ -185,7 +186,7 @@ def _live_links(forger: LinkForger) -> None:
     forger.write(*ends.a_cancelled_link(forger).events)
     orders.right_orders(forger)
     link = forger.active("0.03")
-    link.request_end("end", forger.cause.at, forger.cause)
+    link.record(Link.EndRequested, forger.cause, kind="end", until=forger.cause.at)
     link.end([], forger.cause)
     forger.write(*link.collect_events())
 

@@ -47,7 +47,7 @@ def measured() -> dict[str, int]:
 
 
 def ways() -> dict[str, int]:
-    """Return how many files a lookup, a job and a link pass, each of three times."""
+    """Return how many files a lookup, a job and a link pass, each of twelve times."""
     command = [sys.executable, "-m", "tests.tidy.paths"]
     run = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=WAYS_TIMEOUT_S, check=True

@@ -3,7 +3,7 @@
     python -m tests.tidy.paths         how many files, and their lines
     python -m tests.tidy.paths --list  and which
 
-One process serves everything over SQLite, as `serve` does. Counted is what each of three requests
+One process serves everything over SQLite, as `serve` does. Counted is what each of twelve requests
 of a kind passes, after one that fills what is remembered: followers and the clock run meanwhile,
 and do something else each time.
 """
@@ -30,7 +30,7 @@ from tests.tidy.source import PACKAGES, ROOT
 
 FINISH_S = 5.0
 REQUEST_S = 30.0
-COUNTED = (3, 5, 7)  # A job looks up the number of the next request, too.
+COUNTED = range(3, 27, 2)  # A job looks up the number of the next request, too.
 JOB = "/number-lookup/bulk"
 
 Request = Callable[[int], tuple[str, str, Any]]

@@ -69,7 +69,7 @@ def active_link(organization_id: UUID, cause: Cause) -> tuple[Link, Esim]:
     )
     esim = Esim.register("simulated", iccid, cause)
     esim.reserve(link_id, cause)
-    link.reserve_esim(iccid, None, cause)
+    link.record(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=None)
     link.request_endpoint(cause.at, cause)
     endpoint = Endpoint(endpoint_of(link_id), iccid, str(link_id))
     link.activate(endpoint, None, cause, adopted=False)

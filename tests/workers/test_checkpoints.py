@@ -9,7 +9,7 @@ from app.security.checkpoint_keys import verify
 from domain.errors import NotPossible
 from domain.finance.month import Month
 from projections.audit.tree import leaf_hash, root_of
-from projections.stores.checkpoints import CheckpointStore, KeptCheckpoint
+from projections.stores.checkpoints import KeptCheckpoint
 from tests.installation import Process, SetClock
 from tests.projections.looking import register
 from workers.checkpoints import Checkpoints, NotAccepted, name_of
@@ -97,6 +97,9 @@ def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
     clock.forward(seconds=LAG_S)
     assert [len(tick(process)) for _ in range(5)] == [2] * 5
     assert process.checkpoint_store.covering(process.log.head()) is not None
+    register(process, 1)  # The one that is dated ahead hides nothing that comes later.
+    clock.forward(seconds=LAG_S)
+    assert process.checkpoints.make().signed.checkpoint.position == process.log.head()
 
 
 def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock: SetClock) -> None:
@@ -134,7 +137,7 @@ def test_each_one_reaches_the_sink_once_it_is_there(process: Process, clock: Set
         checkpoints.deliver()
     clock.now += timedelta(seconds=1)
     second = checkpoints.make()
-    assert store(process).newest(delivered=True) is None
+    assert process.checkpoint_store.newest(delivered=True) is None
     sink.is_away = False
     checkpoints.deliver()
     checkpoints.deliver()
@@ -142,7 +145,7 @@ def test_each_one_reaches_the_sink_once_it_is_there(process: Process, clock: Set
         first.signed.note,
         second.signed.note,
     ]
-    newest = store(process).newest(delivered=True)
+    newest = process.checkpoint_store.newest(delivered=True)
     assert newest is not None
     assert (newest.number, newest.delivered_at) == (second.number, clock())
 
@@ -166,10 +169,6 @@ def test_one_that_is_refused_for_ever_holds_up_no_newer_one(
 def having(process: Process, sink: Keeping) -> Checkpoints:
     process.checkpoints.sink = sink  # The container takes it from a setting.
     return process.checkpoints
-
-
-def store(process: Process) -> CheckpointStore:
-    return process.checkpoint_store
 
 
 @pytest.mark.any_database

@@ -14,7 +14,7 @@ SAY_EVERY_S: Final = 60.0  # Of one provider, because every lookup would say the
 logger = logging.getLogger(__name__)
 
 
-class ChainedLookup:
+class ChainedLookup(LookupProvider):
     """Asks its providers in order until one answers; the answer names that provider.
 
     "Not valid" is an answer too. Each provider is behind its own circuit, so a provider that is
@@ -48,9 +48,6 @@ class ChainedLookup:
                 trouble.append(error)
         if len(trouble) == len(self._providers):
             raise trouble[0]
-
-    def balance(self, *, timeout_s: float) -> None:
-        """Return None: each provider has a balance of its own."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return the first answer; raises NotAnswered if all are up but none has an answer."""

@@ -10,7 +10,7 @@ from phonenumbers import PhoneNumber, PhoneNumberFormat, PhoneNumberType
 from phonenumbers.carrier import name_for_valid_number
 
 from app.adapters.lookups.mcc_mnc import Networks
-from domain.lookups.ports import Carrier, Found, LineType, NumberFacts
+from domain.lookups.ports import Carrier, Found, LineType, LookupProvider, NumberFacts
 
 LINE_TYPES: Final[dict[int, LineType]] = {
     PhoneNumberType.FIXED_LINE: "landline",
@@ -57,7 +57,7 @@ def _other_form(number: PhoneNumber, phone_number: str) -> str | None:
     return canonical if canonical != phone_number else None
 
 
-class OfflineLookup:
+class OfflineLookup(LookupProvider):
     """Answers from number ranges; the carrier is the holder of the range, even for ported numbers.
 
     Thread-safe. A lookup takes about 30 µs of a core, and a few ms for the first number of a
@@ -78,13 +78,6 @@ class OfflineLookup:
     def probe(self) -> None:
         """Load the plans of all regions, about 60 ms, before lookups load them one by one."""
         phonenumbers.PhoneMetadata.load_all()
-
-    def is_up(self) -> bool:
-        """Return True, because nothing outside this process is needed."""
-        return True
-
-    def balance(self, *, timeout_s: float) -> None:
-        """Return None, because lookups here cost nothing."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return the facts of one E.164 number.

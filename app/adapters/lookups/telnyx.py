@@ -26,7 +26,7 @@ from app.adapters.lookups.replies import (
 from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Malformed, Reply, decode
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Found, LineType, NumberFacts, Portability, Told
+from domain.lookups.ports import Found, LineType, LookupProvider, NumberFacts, Portability, Told
 
 NAME: Final = "telnyx"
 LINE_TYPES: Final[Mapping[str, LineType]] = {
@@ -121,7 +121,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-class TelnyxLookup:
+class TelnyxLookup(LookupProvider):
     """Asks for the carrier of each number; the porting comes with it."""
 
     name = NAME
@@ -129,10 +129,6 @@ class TelnyxLookup:
 
     def __init__(self, api: RemoteApi) -> None:
         self._api = api
-
-    def is_up(self) -> bool:
-        """Return True; the circuit around this adapter knows better."""
-        return True
 
     def probe(self) -> None:
         """Ask for the balance, which is free."""

@@ -27,7 +27,7 @@ from app.adapters.lookups.replies import (
 from app.adapters.remote.api import RemoteApi
 from app.adapters.remote.exchange import Busy, Malformed, Reply, decode
 from domain.cost import ProviderBalance
-from domain.lookups.ports import Found, LineType, NumberFacts, Told
+from domain.lookups.ports import Found, LineType, LookupProvider, NumberFacts, Told
 
 NAME: Final = "twilio"
 FIELDS: Final = "line_type_intelligence"
@@ -92,7 +92,7 @@ def basic(user: str, password: str) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
-class TwilioLookup:
+class TwilioLookup(LookupProvider):
     """Asks for the line type of each number, which Twilio charges for; validity is free.
 
     `lookups` and `accounts` are the APIs of Twilio's two hosts; `account` is the id of the account
@@ -106,10 +106,6 @@ class TwilioLookup:
         self._lookups = lookups
         self._accounts = accounts
         self._account = account
-
-    def is_up(self) -> bool:
-        """Return True; the circuit around this adapter knows better."""
-        return True
 
     def probe(self) -> None:
         """Ask whether an example number is valid, which is free."""

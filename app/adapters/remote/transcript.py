@@ -22,29 +22,21 @@ LIST_MAX = 2  # Items shown of a list; the rest has the same form.
 SEGMENT_CHARS = 24  # Longer parts of a path are ids.
 
 
-class Transcript:
-    """The exchanges of one process with providers, oldest first."""
-
-    def __init__(self) -> None:
-        self.exchanges: list[dict[str, Any]] = []
-
-    def note(self, request: Request, reply: Reply | Outcome, seconds: float) -> None:
-        """Keep one exchange without numbers, ids, names and secrets."""
-        url = urlsplit(request.url)
-        told: dict[str, Any] = {
-            "method": request.method,
-            "path": "/".join(_segment(each) for each in url.path.split("/")),
-            "query": sorted(name for name, _ in parse_qsl(url.query, keep_blank_values=True)),
-            "request": _shape_of(request.body or b"", words=False),
-            "ms": round(seconds * 1000),
-        }
-        if isinstance(reply, Reply):
-            told["status"] = reply.status
-            told["headers"] = {k: v for k, v in reply.headers.items() if k in HEADERS}
-            told["reply"] = _shape_of(reply.body, words=True)
-        else:
-            told["outcome"] = reply
-        self.exchanges.append(told)
+def redacted(request: Request, reply: Reply | Outcome, seconds: float) -> dict[str, Any]:
+    """Return one exchange without numbers, ids, names and secrets."""
+    url = urlsplit(request.url)
+    told: dict[str, Any] = {
+        "method": request.method,
+        "path": "/".join(_segment(each) for each in url.path.split("/")),
+        "query": sorted(name for name, _ in parse_qsl(url.query, keep_blank_values=True)),
+        "request": _shape_of(request.body or b"", words=False),
+        "ms": round(seconds * 1000),
+    }
+    if not isinstance(reply, Reply):
+        return told | {"outcome": reply}
+    headers = {k: v for k, v in reply.headers.items() if k in HEADERS}
+    answer = _shape_of(reply.body, words=True)
+    return told | {"status": reply.status, "headers": headers, "reply": answer}
 
 
 def _segment(text: str) -> str:

@@ -138,18 +138,6 @@ def test_a_limit_is_set_and_lowered_by_one_and_raised_or_ended_by_two(boss: Shel
     assert boss.json("audit", "verify")["ok"]
 
 
-def test_an_approver_has_a_key_that_only_he_has_seen(boss: Shell) -> None:
-    anna = created(boss, "anna", "money,keys")[1]
-    bert_id, bert = created(anna, "bert", "approve,keys")
-    organization = anna.new_organization()
-    approve = (*WAITING, "approve", anna.json(*adjust("11", organization))["adjustment"])
-    before = head(anna)
-    assert "somebody else has made your key" in bert.refusal(*approve)
-    assert head(anna) == before
-    assert renewed(bert_id, bert).json(*approve)["state"] == "made"
-    assert anna.json("audit", "verify")["ok"]
-
-
 def test_amounts_below_the_limit_count_together(people: tuple[Shell, Shell, Shell]) -> None:
     anna, bert, _ = people
     organization = anna.new_organization()
@@ -298,26 +286,6 @@ def test_without_operators_nothing_above_the_limit_is_proposed(shell: Shell) -> 
         assert "needs operators" in shell.refusal(*line)
     assert shell.json(*adjust("10", organization))["balance"] == "10.00"
     assert shell.json("audit", "verify")["ok"]
-
-
-def test_the_limit_of_the_environment_moves_into_the_log(shell: Shell) -> None:
-    boss = created(shell, "boss", "money,keys")[1]
-    old = boss.having(ADJUSTMENT_APPROVAL_ABOVE="10")
-    organization = old.new_organization()
-    deposit = ("wallet", "deposit", organization, "1", "--reference", "bank-1")
-    for line in (adjust("1", organization), deposit):
-        assert "run `operator approvals 10.00` first" in old.refusal(*line)
-    assert [each["severity"] for each in findings(old)] == ["fault"]
-    old.run(*LIMIT, "20")
-    assert old.json(*adjust("20", organization))["state"] == "made"
-    assert old.json(*adjust("20.01", organization, "c-2"))["state"] == "proposed"
-    assert [each["severity"] for each in findings(old)] == ["advice"]
-    assert findings(boss) == []
-
-
-def findings(shell: Shell) -> list[Any]:
-    told = shell.json("doctor", status=1)["data"]
-    return [each for each in told if each["check"] == "approvals"]
 
 
 def test_nobody_decides_what_an_earlier_release_let_wait(shell: Shell) -> None:

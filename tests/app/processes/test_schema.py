@@ -7,8 +7,7 @@ import pytest
 from sqlalchemy import inspect
 
 from app.processes.migrate import (
-    FORMER_SETS,
-    FORMER_TABLES,
+    SETS,
     CannotMigrate,
     is_migrated,
     migrate,
@@ -16,7 +15,7 @@ from app.processes.migrate import (
     table_versions,
 )
 from projections.engine.database import Database
-from tests.installation import Installation, Process, SetClock
+from tests.installation import Installation, Process
 
 OLDER = "UPDATE schema_versions SET version = 0 WHERE name = '{}'"  # One table has all sets.
 AHEAD = timedelta(hours=1)
@@ -39,26 +38,14 @@ def test_stores_of_an_older_shape_are_made_anew(process: Process) -> None:
     assert process.counters.advance_simulated(AHEAD) == AHEAD
 
 
-def test_former_tables_serve_the_earlier_release_for_a_day(installation: Installation) -> None:
-    clock = SetClock()
-    process = installation.process(clock)
-    for table in FORMER_TABLES:
-        run(process.stores, f"CREATE TABLE {table} (ahead BIGINT)")
-    for name in FORMER_SETS:
+def test_sets_of_1_0_0_are_no_later_ones_and_its_pieces_of_numbers_go(process: Process) -> None:
+    run(process.stores, "CREATE TABLE network_number_parts (part TEXT)")
+    for name in SETS:
         run(process.stores, FORMER.format(name))
-    run(process.stores, "INSERT INTO simulated_clock VALUES (3600000000)")  # In microseconds.
-    run(process.vault.database, "DELETE FROM installation_notes WHERE subject = 'counters'")
-    for _ in range(2):
-        migrate(installation.process(clock))
-        assert process.counters.simulated_ahead() == AHEAD
-        run(process.stores, "DELETE FROM leases")  # As a process of the earlier release does.
+    migrate(process)
     assert not newer_tables(process, table_versions(process))
-    clock.forward(days=1)
-    migrate(installation.process(clock))
     with process.stores.reading() as connection:
-        assert not {*FORMER_TABLES} & {*inspect(connection).get_table_names()}
-    assert not {*FORMER_SETS} & table_versions(process).keys()
-    assert process.counters.simulated_ahead() == AHEAD
+        assert not inspect(connection).has_table("network_number_parts")
 
 
 def test_positions_of_an_older_shape_cost_a_rebuild_only(process: Process) -> None:

@@ -33,31 +33,25 @@ def test_an_old_secret_ends_when_its_rotation_said() -> None:
     story.when(lambda client: client.rotate_secret("hash-2", asked, timedelta(hours=2)))
     end = asked.at + timedelta(hours=2)
     story.then(fact(ApiClient.SecretRotated, kept_until=end), old_until=end)
-    client, never = story.aggregate, lambda: None
-    assert client.hashes_at(end - timedelta(seconds=1), never) == ["hash-2", "hash-1"]
-    assert client.hashes_at(end, never) == ["hash-2"]
+    client = story.aggregate
+    assert client.hashes_at(end - timedelta(seconds=1)) == ["hash-2", "hash-1"]
+    assert client.hashes_at(end) == ["hash-2"]
     story.when(lambda client: client.rotate_secret("hash-3", asked))
     story.then(fact(ApiClient.SecretRotated, kept_hashes=["hash-2"]))
-    assert client.hashes_at(asked.at, never) == ["hash-3", "hash-2"]
+    assert client.hashes_at(asked.at) == ["hash-3", "hash-2"]
     story.when(lambda client: client.rotate_secret("hash-4", asked, timedelta(0)))
     story.then(fact(ApiClient.SecretRotated, kept_hashes=[], kept_until=None))
-    assert client.hashes_at(asked.at, never) == ["hash-4"]
+    assert client.hashes_at(asked.at) == ["hash-4"]
 
 
-def test_an_old_secret_of_before_ends_existed_ends_with_all_others() -> None:
-    """So a rotation of an older release was stored: it named no end."""
-    client = registered().aggregate
-    client.record(
-        ApiClient.SecretRotated,
-        cause(),
-        client_id="partner-1",
-        secret_hash="hash-2",
-        kept_hashes=["hash-1"],
-    )
-    end = cause().at + ENDLESS_ENDS
-    assert client.hashes_at(end, lambda: None) == ["hash-2", "hash-1"]
-    assert client.hashes_at(end, lambda: end) == ["hash-2"]
-    assert client.hashes_at(end - timedelta(seconds=1), lambda: end) == ["hash-2", "hash-1"]
+def test_an_old_secret_of_before_ends_existed_ends_too() -> None:
+    """So a rotation of a release before 1.0.0 was stored: it named no end."""
+    client, asked = registered().aggregate, cause()
+    facts = {"client_id": "partner-1", "secret_hash": "hash-2", "kept_hashes": ["hash-1"]}
+    client.record(ApiClient.SecretRotated, asked, **facts)
+    end = asked.at + ENDLESS_ENDS
+    assert client.hashes_at(end - timedelta(seconds=1)) == ["hash-2", "hash-1"]
+    assert client.hashes_at(end) == ["hash-2"]
 
 
 def test_a_used_secret_is_kept_under_a_newer_pepper_unless_it_was_replaced() -> None:

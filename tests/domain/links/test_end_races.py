@@ -125,7 +125,7 @@ def test_a_change_waits_for_an_end_that_the_network_refuses(buyer: Buyer) -> Non
     other = buyer.change_later(link.id, add=[plan_id])
     buyer.until_waiting(2)
     current = buyer.link(link.id)
-    current.keep(buyer.process.cause())
+    current.record(Link.EndKept, buyer.process.cause())
     buyer.process.log.append(current)
     assert other.result(PATIENCE_S)[0].added
     gate.open()

@@ -12,24 +12,16 @@ from domain.links.link import Link, Stage, link_id
 from domain.links.network import Endpoint
 from tests.domain.build import ORGANIZATION, cause
 from tests.domain.build_links import (
-    ACTIVE,
     ENDPOINT_ID,
     ICCID,
     LINK,
     LPA,
     SETTLED_AT,
     LinkStep,
-    activated,
     begun,
     bought,
-    change_opened,
-    endpoint_removed,
-    esim_released,
-    failed,
     new_link,
     reserved,
-    seen,
-    status_requested,
 )
 from tests.story import Story, fact
 
@@ -88,46 +80,6 @@ def test_a_failed_link_gives_back_exactly_what_was_taken(
         is_visible=False,
     )
     assert returned == [back]
-
-
-BEGUN: tuple[LinkStep, ...] = (reserved, begun())
-FAILED: tuple[LinkStep, ...] = (*BEGUN, failed(SETTLED_AT))
-HISTORIES: dict[str, tuple[LinkStep, ...]] = {
-    "requested": (),
-    "reserved": (reserved,),
-    "begun": BEGUN,
-    "active": ACTIVE,
-    "failed": FAILED,
-    "removed": (*FAILED, endpoint_removed),
-    "released": (*FAILED, esim_released),
-    "failed empty-handed": (failed(),),
-}
-ALLOWED: dict[str, tuple[LinkStep, set[str]]] = {
-    "reserve": (reserved, {"requested"}),
-    "begin": (begun(), {"reserved", "begun"}),
-    "activate": (activated, {"begun"}),
-    "fail": (failed(), {"requested", "reserved", "begun"}),
-    "remove the endpoint": (endpoint_removed, {"failed"}),
-    "release the eSIM": (esim_released, {"failed", "removed"}),
-    "store the code": (lambda link: link.store_lpa(LPA, cause(9)), {"active"}),
-    "open a change": (change_opened(), {"active"}),
-    "ask for a status": (status_requested("suspended"), {"active"}),
-    "note what is seen": (seen("suspended"), {"active"}),
-}
-
-
-@pytest.mark.parametrize("action", ALLOWED)
-def test_a_step_is_taken_only_where_the_table_has_it(action: str) -> None:
-    step, allowed = ALLOWED[action]
-    for stage, history in HISTORIES.items():
-        story = requested("4.00", *history)
-        before, version = story.aggregate.stage, story.aggregate.version
-        story.when(step)
-        if stage not in allowed:
-            story.refused(AssertionError, stage=before)
-        else:
-            story.given()
-            assert story.aggregate.version > version, stage
 
 
 def activated_without_addon(link: Link) -> None:

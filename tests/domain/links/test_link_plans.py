@@ -12,7 +12,6 @@ from tests.domain.build_links import (
     LINK,
     LinkStep,
     bought,
-    change_closed,
     change_opened,
     ends_soon,
     new_link,
@@ -40,9 +39,6 @@ def shown(link: Link) -> list[object]:
 @pytest.mark.parametrize(
     ("history", "step", "error"),
     [
-        pytest.param((), plan_added(SECOND, TOP_UP), AssertionError, id="add without a change"),
-        pytest.param((), plan_removed(FIRST), AssertionError, id="remove without a change"),
-        pytest.param((), change_closed, AssertionError, id="close without a change"),
         pytest.param(
             (change_opened(),), plan_added(FIRST, TOP_UP), AssertionError, id="add it twice"
         ),

@@ -80,7 +80,7 @@ def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
     listed, ids = WebhookList.open(owner, cause), [uuid4() for _ in range(CHANGES_MAX)]
     for each in ids:
         listed.add(each, cause)
-        listed.remove(each, cause)
+        listed.record(WebhookList.Removed, cause, endpoint_id=each)
     with pytest.raises(RateLimited):
         listed.add(ids[0], cause)
     listed.add(ids[0], replace(cause, at=cause.at + timedelta(days=1)))

@@ -9,6 +9,7 @@ import pytest
 from domain.accounts.approvals import ALONE_AFTER, Proposal
 from domain.accounts.organization import Organization
 from domain.accounts.paid_price import Repayment
+from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
@@ -144,8 +145,8 @@ def test_a_late_endpoint_that_was_removed_is_right(forger: LinkForger) -> None:
     failed, esim = forger.failure(link), forger.esim_of(link)
     esim.quarantine(link.id, forger.cause.at, forger.cause)
     forger.write(failed, *esim.collect_events(), forger.money_back(link, failed))
-    link.note_endpoint_found("endpoint-1", forger.cause)
-    link.note_endpoint_removed(forger.cause)
+    link.record(Link.EndpointFound, forger.cause, endpoint_id="endpoint-1")
+    link.record(Link.EndpointRemoved, forger.cause, endpoint_id=link.endpoint_id)
     forger.write(*link.collect_events())
     forger.write(*forger.release(link))
     assert forger.failures() == []

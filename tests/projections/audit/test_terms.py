@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from domain.finance.month import Month
+from domain.links.link import Link
 from domain.months import first_instant
 from projections.audit.auditor import check_log
 from projections.audit.export import Export
@@ -193,7 +194,7 @@ def test_fees_follow_from_what_was_in_force_as_the_month_began(shop: Shop) -> No
 
 
 def end(shop: Shop, life: LinkSteps) -> None:
-    life.link.request_end("end", shop.clock.now, shop.process.cause())
+    life.link.record(Link.EndRequested, shop.process.cause(), kind="end", until=shop.clock.now)
     life.link.end([], shop.process.cause())
     shop.process.log.append(life.link)
 

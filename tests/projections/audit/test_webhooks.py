@@ -27,9 +27,8 @@ def register(process: Process, owner: UUID) -> UUID:
 
 
 def registered(process: Process, owner: UUID) -> WebhookEndpoint:
-    return WebhookEndpoint.register(
-        uuid4(), process.cause(), organization_id=owner, personal=SEALED, events=None, key_id="k"
-    )
+    facts = {"organization_id": owner, "personal": SEALED, "events": None, "key_id": "k"}
+    return WebhookEndpoint.begin(WebhookEndpoint.Registered, process.cause(), uuid4(), **facts)
 
 
 def listed(process: Process, owner: UUID) -> WebhookList:
@@ -60,7 +59,7 @@ def test_an_endpoint_outside_the_list_is_named(process: Process, owner: UUID) ->
 @pytest.mark.any_database
 def test_a_deletion_that_leaves_the_list_is_named(process: Process, owner: UUID) -> None:
     first = process.webhooks.all(owner)[0]
-    first.delete(process.cause())
+    first.record(WebhookEndpoint.Deleted, process.cause())
     forge(process, *events_of(first))
     assert found(process) == [f"the list of {owner} does not follow endpoint {first.id}"]
 
@@ -68,7 +67,7 @@ def test_a_deletion_that_leaves_the_list_is_named(process: Process, owner: UUID)
 @pytest.mark.any_database
 def test_a_list_that_changes_alone_is_named(process: Process, owner: UUID) -> None:
     alone = listed(process, owner)
-    alone.remove(alone.endpoint_ids[0], process.cause())
+    alone.record(WebhookList.Removed, process.cause(), endpoint_id=alone.endpoint_ids[0])
     alone.add(uuid4(), process.cause())
     forge(process, *events_of(alone))
     assert found(process) == [f"the list of {owner} changes without its endpoint"] * 2

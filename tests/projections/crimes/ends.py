@@ -6,6 +6,7 @@ from domain.accounts.wallet import Wallet
 from domain.links.link import EndKind, Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
+from domain.personal import in_clear
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import SOON, Crimes, LinkForger
 
@@ -28,7 +29,7 @@ def an_open_end(forger: LinkForger, kind: EndKind = "cancel") -> tuple[Link, Pla
     link = forger.active()
     change = forger.changing(link, "0.02")
     forger.done(change, link)
-    link.request_end(kind, forger.cause.at + SOON, forger.cause)
+    link.record(Link.EndRequested, forger.cause, kind=kind, until=forger.cause.at + SOON)
     forger.write(*link.collect_events())
     return link, change
 
@@ -54,11 +55,11 @@ def right_ends(forger: LinkForger) -> None:
     forger.write(*a_cancelled_link(forger).events)
     for ends in (True, False):
         link, _ = an_open_end(forger, "end")
-        link.keep(forger.cause)
+        link.record(Link.EndKept, forger.cause)
         if ends:
-            link.request_end("end", forger.cause.at + SOON, forger.cause)
+            link.record(Link.EndRequested, forger.cause, kind="end", until=forger.cause.at + SOON)
             link.end([], forger.cause)
-        link.rename("Van 8", forger.cause)
+        link.rename(in_clear("Van 8"), forger.cause)
         forger.write(*link.collect_events())
     ended(forger)
 

@@ -95,7 +95,7 @@ def a_lost_order_of_a_link_that_has_lost_none(forger: LinkForger) -> int:
 
 def a_lost_order_that_moves_after_its_end(forger: LinkForger) -> int:
     made = lost(forger)
-    made.settle(forger.cause)
+    made.record(LostOrder.Settled, forger.cause)
     made.is_settled = False
     made.note_found(Order("order-1", ICCID, "item", forger.cause.at), forger.cause)
     return forger.write(*made.collect_events())
@@ -118,7 +118,7 @@ def a_lost_order_that_takes_back_another(forger: LinkForger) -> int:
 def a_lost_order_that_settles_while_it_has_one(forger: LinkForger) -> int:
     made = found(forger)
     made.found = None
-    made.settle(forger.cause)
+    made.record(LostOrder.Settled, forger.cause)
     return forger.write(*made.collect_events())
 
 
@@ -128,7 +128,7 @@ def right_orders(forger: LinkForger) -> None:
     made = found_elsewhere(forger)
     made.note_ended(forger.cause, taken_back=True)
     forger.write(*made.collect_events(), *freed(forger, OTHER, made))
-    made.settle(forger.cause)
+    made.record(LostOrder.Settled, forger.cause)
     forger.write(*made.collect_events())
 
 

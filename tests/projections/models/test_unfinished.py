@@ -76,7 +76,7 @@ def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back
     process.log.append(lost)
     assert due_in_s(process, lost.id) == SOON_S
     lost.note_ended(process.cause(), taken_back=True)
-    lost.settle(process.cause())
+    lost.record(LostOrder.Settled, process.cause())
     process.log.append(lost)
     assert due_in_s(process, lost.id) is None
 

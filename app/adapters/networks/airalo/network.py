@@ -34,6 +34,7 @@ from domain.links.network import (
     NoActivationCode,
     NoSuchEndpoint,
     Order,
+    OrderNetwork,
     ProviderPlan,
     Usage,
 )
@@ -66,7 +67,6 @@ MEANINGS: Mapping[int | None, type[ProviderError]] = {
 OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Airalo refuses our account or address.
 
 ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
-CANNOT = "Airalo cannot do it"
 OTHER_ORDER = "Airalo does not tell of the order that was placed, at $.data"
 
 Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
@@ -124,8 +124,8 @@ class Session:
         return decode(reply, wire.Data[wire.Token]).data.access_token
 
 
-class Airalo:
-    """An order network over Airalo's Partner API.
+class Airalo(OrderNetwork):
+    """An order network over Airalo's Partner API, which decides on refunds by hand, after days.
 
     `packages` is a second client of the same API, for reading the packages of eSIMs. Airalo limits
     these reads per eSIM, so a 429 there must not hold up purchases.
@@ -202,10 +202,6 @@ class Airalo:
         message = "more orders than can be looked through"
         raise Unavailable(message)
 
-    def take_back(self, order: Order, *, timeout_s: float) -> bool:  # noqa: ARG002  # It takes none.
-        """Return False: Airalo decides on refunds by hand, after days."""
-        return False
-
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
@@ -221,10 +217,6 @@ class Airalo:
         if not placed.tops_up(package, endpoint_id, reference):
             raise OutcomeNotTold(OTHER_ORDER)
         return Addon(None, placed.cost)
-
-    def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
-        """Raise Rejected: Airalo removes no package."""
-        raise Rejected(CANNOT)
 
     def topups(
         self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float
@@ -260,14 +252,6 @@ class Airalo:
         if self._sim(endpoint_id, timeout_s).recycled:
             status = "inactive"
         return NetworkStatus(status, connected=False, network=None, last_seen_at=None, as_of=now)
-
-    def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
-        """Raise Rejected: Airalo suspends nothing."""
-        raise Rejected(CANNOT)
-
-    def resume(self, endpoint_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
-        """Raise Rejected: Airalo suspends nothing."""
-        raise Rejected(CANNOT)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> ActivationCode:
         sim = self._sim(iccid, timeout_s)

@@ -33,9 +33,7 @@ from app.adapters.networks.bics.wire import (
     status_of,
 )
 from app.adapters.remote.exchange import OddRecord, decode_entry, time_left
-from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
-from domain.cost import ProviderBalance
 from domain.links.network import (
     LPA,
     ActivationCode,
@@ -49,6 +47,7 @@ from domain.links.network import (
     NoActivationCode,
     NoSuchEndpoint,
     ProviderPlan,
+    StockNetwork,
     Usage,
 )
 from domain.provider_errors import (
@@ -89,8 +88,11 @@ class Profiles:
     apn_group: str
 
 
-class BicsNetwork:
-    """One account of BICS; thread-safe. Creations are documented to take up to 180 s."""
+class BicsNetwork(StockNetwork):
+    """One account of BICS; thread-safe. Creations are documented to take up to 180 s.
+
+    It has no balance, because it is paid by invoice, and no catalogue: its plans are ours.
+    """
 
     name = "bics"
     shape: Literal["stock"] = "stock"
@@ -112,14 +114,6 @@ class BicsNetwork:
     def probe(self, *, timeout_s: float) -> None:
         """Read one eSIM, which also tests the login."""
         self._rows({"page": "1", "perPage": "1"}, time_left(timeout_s))
-
-    def balance(self, *, timeout_s: float) -> ProviderBalance | None:  # noqa: ARG002  # The port's.
-        """Return None, because accounts are paid by invoice."""
-        return None
-
-    def supplied(self, *, timeout_s: float) -> Iterable[SuppliedPlan]:  # noqa: ARG002  # The port's.
-        """Return nothing: we define plans at BICS and import them here from a plan file."""
-        return ()
 
     def available_esims(
         self,
@@ -314,9 +308,6 @@ class BicsNetwork:
     def _patch(self, endpoint_id: str, what: dict[str, list[str]], deadline: Deadline) -> None:
         request = {"endPointId": endpoint_id, "requestParam": what}
         self._session.change("PATCH", "/endpoint", request, deadline, Outcome)
-
-    def topups(self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float) -> None:
-        """Return None: plans run on sponsor profiles here."""
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return plans and life cycle; the first use is the start of the first plan with usage."""

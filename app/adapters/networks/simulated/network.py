@@ -21,9 +21,7 @@ from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import PAGE_ESIMS, Inventory
 from app.adapters.networks.simulated.subscription import Subscription, addon_of, begin
 from domain.catalogue.plan import SIMULATED
-from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
-from domain.cost import ProviderBalance
 from domain.links.network import (
     ActivationCode,
     Addon,
@@ -35,6 +33,7 @@ from domain.links.network import (
     NoSuchEndpoint,
     ProviderPlan,
     ServingNetwork,
+    StockNetwork,
     Usage,
 )
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
@@ -116,7 +115,7 @@ Present = tuple[Subscription, datetime, timedelta]
 Change = Callable[[Subscription, datetime], Subscription]
 
 
-class SimulatedNetwork:
+class SimulatedNetwork(StockNetwork):
     """Sells eSIMs that follow from a seed; their plans are used up as time passes.
 
     There is one product, `esim`, and any number of eSIMs for any sponsor profile. An eSIM that had
@@ -168,14 +167,6 @@ class SimulatedNetwork:
         """Read the stock."""
         with self._calls.reading(timeout_s) as call:
             self._inventory.is_free(call.connection, "")
-
-    def balance(self, *, timeout_s: float) -> ProviderBalance | None:  # noqa: ARG002 - Of the port.
-        """Return None, because nobody pays the simulator."""
-        return None
-
-    def supplied(self, *, timeout_s: float) -> Sequence[SuppliedPlan]:  # noqa: ARG002 - Of the port.
-        """Return nothing, because the simulator sells any plan."""
-        return ()
 
     def available_esims(
         self,
@@ -250,10 +241,6 @@ class SimulatedNetwork:
             if free is False:
                 self._inventory.mark(call.connection, iccid, is_free=True)
 
-    def pass_over(self, iccid: str) -> bool:  # noqa: ARG002 - Of the port.
-        """Return False: here an eSIM without an endpoint is not free before it was released."""
-        return False
-
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
@@ -277,9 +264,6 @@ class SimulatedNetwork:
         """Take a plan off an endpoint; if there is no endpoint, the plan is gone too."""
         with suppress(NoSuchEndpoint):
             self.play(endpoint_id, lambda it, now: it.without_addon(addon_id, now), timeout_s)
-
-    def topups(self, endpoint_id: str, plans: Sequence[str], *, timeout_s: float) -> None:
-        """Return None: plans run on sponsor profiles here."""
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Compute the usage at this moment; nothing is written."""

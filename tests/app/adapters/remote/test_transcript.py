@@ -3,7 +3,7 @@
 import msgspec
 
 from app.adapters.remote.exchange import Reply, Request
-from app.adapters.remote.transcript import Transcript
+from app.adapters.remote.transcript import redacted
 
 SENT = {"username": "alice", "password": "open sesame", "iccid": "8934000000000000001"}
 TOLD = {
@@ -21,13 +21,11 @@ TOLD = {
 
 
 def test_the_form_stays_and_the_content_goes() -> None:
-    transcript = Transcript()
     path = "/v2/numbers/+34612345678/sims/0123456789abcdef0123456789abcdef?key=abc&Fields=a"
     request = Request("POST", path, msgspec.json.encode(SENT), {"Authorization": "Basic c2Vj"})
     headers = {"content-type": "application/json", "set-cookie": "s=1"}
-    transcript.note(request, Reply(200, headers, msgspec.json.encode(TOLD)), 0.1234)
-    transcript.note(request, "lost", 2.0)
-    first, second = transcript.exchanges
+    first = redacted(request, Reply(200, headers, msgspec.json.encode(TOLD)), 0.1234)
+    second = redacted(request, "lost", 2.0)
     assert first["path"] == "/v2/numbers/…/sims/…"
     assert first["query"] == ["Fields", "key"]
     assert first["request"] == {
@@ -52,6 +50,5 @@ def test_the_form_stays_and_the_content_goes() -> None:
 
 
 def test_what_is_no_json_is_counted() -> None:
-    transcript = Transcript()
-    transcript.note(Request("GET", "/a", None, {}), Reply(502, {}, b"<html>secret"), 0.0)
-    assert transcript.exchanges[0]["reply"] == "12 bytes that are no JSON"
+    told = redacted(Request("GET", "/a", None, {}), Reply(502, {}, b"<html>secret"), 0.0)
+    assert told["reply"] == "12 bytes that are no JSON"
