@@ -154,7 +154,7 @@ def body(says: str) -> Meta:
     """Return what the document says of a field that has the body of any type."""
     facts = {"link_id": id_of("link"), "position": 4715}
     shown = {"type": "link.suspended", "timestamp": "2026-11-21T03:04:05.000Z", "data": facts}
-    return means(says, anyOf=[_ref("Message")], example=shown)
+    return means(says, **_ref("Message"), example=shown)
 
 
 def webhooks() -> dict[str, Any]:

@@ -138,18 +138,6 @@ def test_a_limit_is_set_and_lowered_by_one_and_raised_or_ended_by_two(boss: Shel
     assert boss.json("audit", "verify")["ok"]
 
 
-def test_an_approver_has_a_key_that_only_he_has_seen(boss: Shell) -> None:
-    anna = created(boss, "anna", "money,keys")[1]
-    bert_id, bert = created(anna, "bert", "approve,keys")
-    organization = anna.new_organization()
-    approve = (*WAITING, "approve", anna.json(*adjust("11", organization))["adjustment"])
-    before = head(anna)
-    assert "somebody else has made your key" in bert.refusal(*approve)
-    assert head(anna) == before
-    assert renewed(bert_id, bert).json(*approve)["state"] == "made"
-    assert anna.json("audit", "verify")["ok"]
-
-
 def test_amounts_below_the_limit_count_together(people: tuple[Shell, Shell, Shell]) -> None:
     anna, bert, _ = people
     organization = anna.new_organization()

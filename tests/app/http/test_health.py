@@ -46,6 +46,17 @@ def test_tables_of_another_version_are_not_ready(
     assert reply.json["migrated"] is False
 
 
+def test_settings_that_differ_from_what_is_recorded_are_not_ready(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = (service := make_service()).container.shared_settings
+    monkeypatch.setattr(shared, "_is_alone", False)  # As beside a broker.
+    shared.record({"CURRENCY": "EUR"}, service.container.clock())
+    reply = service.client.get("/readyz")
+    told = "CURRENCY is USD here and EUR for all"
+    assert (reply.status_code, reply.json["missing"][0][: len(told)]) == (503, told)
+
+
 def test_tables_that_are_missing_are_not_ready(make_service: MakeService) -> None:
     service = make_service()
     with service.container.views.writing() as connection:

@@ -64,6 +64,7 @@ def test_new_plans_are_disabled_until_they_have_a_price(process: Process) -> Non
 def test_a_plan_with_notices_is_enabled_only_on_purpose(process: Process) -> None:
     noticed = replace(SMALL, notices=("identity_check", "manual_apn"))
     (small,) = sync(process, noticed).created
+    assert now(process, small).terms.notices == ["identity_check", "manual_apn"]
     large = replace(LARGE, notices=("manual_apn",))
     both = sync(process, noticed, large, rules=PRICED).changed
     terms = now(process, small).terms

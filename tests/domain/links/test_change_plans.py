@@ -167,3 +167,4 @@ def test_what_the_network_does_not_take_is_refused_before_it_is_paid(
     buyer.change(link.id, add=[mine])
     buyer.network.before("topups", Unavailable())
     buyer.change(link.id, add=[other])
+    buyer.change(buyer.own("Europe").id, add=[buyer.sell("More", "1.00")])  # By its profile.

@@ -30,3 +30,5 @@ def test_what_is_named_is_bounded(acme: Tenant) -> None:
         assert [len(each) for each in names] == [64] * 10
     assert "ignored" not in acme.get("/v1/wallet?").json["meta"]
     assert "ignored" not in acme.get("/v1/transactions?page=1").json["meta"]
+    refused = acme.post("/v1/links?dryRun=true", json={})
+    assert (refused.status_code, "ignored" in refused.json["meta"]) == (422, False)

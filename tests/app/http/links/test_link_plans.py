@@ -1,12 +1,14 @@
 """Changing the plans of a link: what is checked first, what it costs, what is left of a failure."""
 
 from typing import Any
+from unittest.mock import Mock
 from uuid import uuid4
 
 import pytest
 
 from app.adapters.networks.simulated.network import Fault
 from domain.catalogue.plan import SIMULATED
+from domain.provider_errors import Unavailable
 from tests.app.http.buying import (
     BASIC,
     DISABLED,
@@ -77,7 +79,9 @@ def test_whatever_is_offered_can_be_added_at_once(service: Service, shop: Buyer)
 
 
 @pytest.mark.any_database
-def test_a_link_without_a_profile_may_be_offered_every_plan(shop: Buyer) -> None:
+def test_a_link_without_a_profile_is_offered_what_its_network_takes_else_every_plan(
+    shop: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan_id, own = str(uuid4()), {"organization_id": str(shop.id), "retail_price": "0.00"}
     import_plans(shop.service.container, plan("any", id=plan_id, sponsor_profiles=[], **own))
     shop.service.until(lambda: shop.get(f"/v1/plans/{plan_id}").status_code == 200)
@@ -86,6 +90,13 @@ def test_a_link_without_a_profile_may_be_offered_every_plan(shop: Buyer) -> None
     offered = shop.read(reply.json["data"], "/topup-plans").json["data"]
     assert {OTHER_PROFILE, UNSOLD, "any"} < {each["name"] for each in offered}
     assert DISABLED not in {each["name"] for each in offered}
+    network = shop.service.container.bare_network
+    monkeypatch.setattr(network, "topups", lambda _, plans, **__: plans[:1])
+    assert len(shop.read(reply.json["data"], "/topup-plans").json["data"]) == 1
+    assert len(offers(shop, shop.link(FREE))) > 1, "its profile says what it takes"
+    monkeypatch.setattr(network, "topups", Mock(side_effect=Unavailable))
+    monkeypatch.setattr(network, "remote", True)
+    assert shop.read(reply.json["data"], "/topup-plans").status_code == 503
 
 
 @pytest.mark.any_database

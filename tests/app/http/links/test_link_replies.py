@@ -12,6 +12,7 @@ from domain.catalogue.plan import CountryCoverage, MobileOperator, PlanTerms
 from domain.links import network
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link
+from domain.links.offers import buy
 from domain.links.readings import LinkReading, PlanUsage, plans_of
 from projections.engine.shape import format_time
 from tests.domain.build import START, cause
@@ -46,6 +47,11 @@ def reading(*plans: BoughtPlan, code: network.ActivationCode | None = None) -> L
         plan_added(uuid4(), each)(link)
     plans_shown = plans_of(link, None, START)
     return LinkReading(link, None, plans_shown, None, code, stale=False, is_live=False)
+
+
+def test_a_link_says_what_the_traveller_must_know_of_its_plans() -> None:
+    noticed = buy(uuid4(), msgspec.structs.replace(terms(), notices=["identity_check"]))
+    assert show_link(reading(noticed), {}, OFFERED).notices == ["identity_check"]
 
 
 def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkReading:

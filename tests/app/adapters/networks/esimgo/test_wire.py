@@ -349,6 +349,7 @@ def test_what_changes_answer() -> None:
 def test_the_catalogue() -> None:
     # Its document tells the fields but has no example; this one is made of them.
     told = {**CATALOGUED, "roamingEnabled": [*CATALOGUED["roamingEnabled"], "DE"]}
+    told["allowances"] = [{"type": "DATA"}, {"type": "VOICE"}]
     for form in ([told], {"bundles": [told], "pageCount": 1, "rows": 1}):
         listed, odd = wire.catalogue_of(reply(form)), list[OddEntry]()
         ((at, bundle),) = entries(listed, wire.CatalogueBundle, "$", odd)
@@ -361,6 +362,7 @@ def test_the_catalogue() -> None:
         assert [each.country_code for each in plan.coverage] == ["DE", "FR"]
         assert plan.coverage[1].operators == (("Orange", ("4G",)),)
         assert plan.cost == Cost(12_500_000, "USD")
+        assert plan.notices == (wire.VOICE,)
 
 
 def test_the_operators_of_a_country() -> None:
