@@ -87,8 +87,8 @@ def test_one_is_made_at_each_interval_and_soon_after_a_close(
 def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
     process: Process, clock: SetClock
 ) -> None:
-    leave_out(process)
     register(process, 1)
+    leave_out(process)
     clock.forward(seconds=LAG_S)
     tick(process)
     clock.forward(minutes=20)
