@@ -40,9 +40,9 @@ from domain.accounts.organization import Organization
 from domain.errors import NotPossible
 from domain.finance.month import Month, month_id
 from domain.months import last_day
-from projections.audit.auditor import VERIFIER
 from projections.audit.checkpoint import SignedCheckpoint, verifier_key
 from projections.audit.export import Export, Subtrees
+from projections.audit.rules import VERIFIER
 from projections.engine.reader import read_events
 from projections.engine.rebuild import Progress
 

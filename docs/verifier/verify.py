@@ -40,6 +40,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Optional
@@ -143,9 +144,8 @@ class Tree:
 def leaf_of(line: dict[str, Any]) -> bytes:
     """Return the hash of one event: where it stands, and its stored bytes."""
     place = f"{line['position']}\n{line['stream']}\n{line['version']}\n{line['topic']}\n"
-    return hashlib.sha256(
-        b"\x00" + (place + line["state"]).encode("utf-8", "surrogatepass")
-    ).digest()
+    stored = (place + line["state"]).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"\x00" + stored).digest()
 
 
 def read_range(path: Path) -> Tree | None:
@@ -262,10 +262,15 @@ class Event:
     stream: str
     version: int
     topic: str
-    state: dict[str, Any]
+    text: str
 
     def __getitem__(self, name: str) -> Any:
         return self.state[name]
+
+    @cached_property
+    def state(self) -> Any:
+        """Read its facts, once; raises ValueError for a text that is no JSON."""
+        return json.loads(self.text)
 
     @property
     def noun(self) -> str:
@@ -296,7 +301,7 @@ class Memory:
     """Every stream, charge and refund, in a temporary file that goes with the program."""
 
     def __init__(self) -> None:
-        file = sqlite3.connect("", isolation_level=None)
+        file = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         file.executescript(
             """
             PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -32768;
@@ -351,7 +356,6 @@ class Books:
         self.wallets: dict[str, Wallet] = {}
         self.closed = ""
         self.memory = memory
-        self.is_part = False  # Then no rule can be checked: what is before is not known.
         self.currency = ""
         self.is_recent = False  # See `an_entry_has_its_reason`.
         self.due: dict[Any, Due] = {}  # What was announced and has not come yet.
@@ -361,23 +365,22 @@ class Books:
         self.taken: set[str] = set()
         self.ends: dict[str, str] = {}  # Intents to end a link, and their kind.
 
-    def take(self, line: dict[str, Any]) -> Iterator[str]:
+    def take(self, event: Event, *, is_part: bool = False) -> Iterator[str]:
         """Enter an event; yield what is wrong with it. Raises for one that makes no sense."""
-        topic = line["topic"]
-        if not topic.startswith("wallet.") and topic not in RULES and line["version"] > 1:
+        topic = event.topic
+        if not topic.startswith("wallet.") and topic not in RULES and event.version > 1:
             return
-        state = json.loads(line["state"])
-        event = Event(line["position"], line["stream"], line["version"], topic, state)
-        if event.version == 1 and event["originator_topic"] != event.noun:
-            yield f"its stream begins as {event['originator_topic']!r}, which is not its kind"
+        if event.version == 1 and (kind := event.state.get("originator_topic")) != event.noun:
+            yield f"its stream begins as {kind!r}, which is not its kind"
         if event.noun == "wallet":
             yield from self._enter(event)
         if topic == "month.closed":
             self.closed, self.is_recent = month_of(event["month"]), True
         if topic in RULES and (event.version == 1) != (topic in FIRST):
             yield "its stream begins again, or with something else"
-        for each in RULES.get(topic, ()) if not self.is_part else ():
-            yield from each(self, event)
+        for each in RULES.get(topic, ()):
+            if not is_part or each in ALONE:
+                yield from each(self, event)
 
     def _enter(self, event: Event) -> Iterator[str]:
         what, begun = event.topic.partition(".")[2], 0 if event.version == 1 else None
@@ -390,28 +393,26 @@ class Books:
             if kind == "deposit" and event["reference"]["type"] == "sandbox_deposit":
                 kind = "sandbox_deposit"
             change = whole(event["amount_micros"]) * (-1 if what == "charged" else 1)
-            yield from self._move(wallet, event.position, kind, change, event.state)
+            yield from self._move(wallet, event, kind, change)
 
-    def _move(
-        self, wallet: Wallet, position: int, kind: str, change: int, state: Any
-    ) -> Iterator[str]:
-        balance, sequence = whole(state["balance_micros"]), whole(state["sequence"])
+    def _move(self, wallet: Wallet, event: Event, kind: str, change: int) -> Iterator[str]:
+        balance, sequence = whole(event["balance_micros"]), whole(event["sequence"])
         if wallet.balance is not None and balance != wallet.balance + change:
             yield f"its balance is not {amount(balance)} but {amount(wallet.balance + change)}"
         if wallet.sequence is not None and sequence != wallet.sequence + 1:
             yield f"its sequence is not {sequence} but {wallet.sequence + 1}"
         if balance < 0:
             yield "its balance is below zero"
-        if change == 0 or (kind != "adjustment" and state["amount_micros"] < 0):
+        if change == 0 or (kind != "adjustment" and event["amount_micros"] < 0):
             yield "its amount is not above zero"
         wallet.balance, wallet.sequence = balance, sequence
         # Nothing joins a month that is closed, nor one before that of the entry before it.
         after_close = following(self.closed) if self.closed else ""
-        wallet.month = max(month_of(state["timestamp"][:7]), wallet.month, after_close)
-        new = Statement(balance - change, balance, [sequence, 0], [position, 0])
+        wallet.month = max(month_of(event["timestamp"][:7]), wallet.month, after_close)
+        new = Statement(balance - change, balance, [sequence, 0], [event.position, 0])
         statement = wallet.statements.setdefault(wallet.month, new)
         statement.closing = balance
-        statement.sequences[1], statement.positions[1] = sequence, position
+        statement.sequences[1], statement.positions[1] = sequence, event.position
         sums = statement.kinds.setdefault(kind, [0, 0, 0])
         sums[0] += 1
         sums[1 if change < 0 else 2] += abs(change)
@@ -419,25 +420,25 @@ class Books:
     def expect(self, event: Event, key: Any, facts: Any, **more: Any) -> Iterator[str]:
         """Expect that a later event of this commit states these facts."""
         if key in self.due:
-            yield f"it announces {key} again"
+            yield f"it announces again what has not come: {key}"
         self.due[key] = Due(facts, event.position, **more)
 
     def keep(self, key: Any, facts: Any) -> Iterator[str]:
         """Check that exactly these facts were announced."""
         due = self.due.pop(key, None)
-        if due is None or due.facts != facts:
-            yield "no event before it says so" if due is None else f"before it stands {due.facts}"
+        if due is None:
+            yield "no event before it says so"
+        elif due.facts != facts:
+            yield f"position {due.position} has announced something else"
 
-    def charge(
-        self, event: Event, price: Any, kind: str, of: str = "", link: str | None = None
-    ) -> Iterator[str]:
+    def charge(self, event: Event, price: Any, kind: str, **more: Any) -> Iterator[str]:
         """Expect the charge of a price; its id follows from what is charged for."""
         if price is not None:
-            transaction = price["transaction_id"]
-            yield from named(transaction, "transaction", of or event.stream)
+            transaction, of = price["transaction_id"], more.pop("of", event.stream)
+            yield from named(transaction, "transaction", of)
             facts = (event["organization_id"], micros_of(price), TYPES[event.noun], event.stream)
             charge = ("charged", *facts, kind, price["currency"])
-            yield from self.expect(event, transaction, charge, link=link)
+            yield from self.expect(event, transaction, charge, **more)
 
     def refund(
         self, event: Event, refund: Any, charge_id: str, reason: str, *id_of: Any
@@ -488,9 +489,8 @@ RIGHTS = {  # What only a command causes.
     "plan_change.refunded_by_hand monthly_fee.refunded_by_hand proposal.made",
     "approve": "adjustment.approved adjustment.rejected proposal.approved proposal.rejected "
     "proposal.granted",
-    "catalogue": "plan.published plan.changed plan.disabled plan.enabled provider.drained "
-    "plan.organization_excluded plan.organization_included provider.resumed "
-    "price.set",
+    "catalogue": "plan.published plan.changed plan.disabled plan.enabled price.set "
+    "plan.organization_excluded plan.organization_included provider.drained provider.resumed",
     "keys": "api_client.registered api_client.secret_rotated api_client.revoked "
     "operator.registered operator.key_rotated operator.revoked approval_limit.set erasure.made",
 }
@@ -516,25 +516,17 @@ BELIEVED = timedelta(minutes=1)  # A revoked payment service may still have got 
 
 # As what an event is proposed: the kind, whose it is, its name; amount, reason, charge and rights.
 ASKED_AS = {
-    "": ("",) * 7,
-    "deposit.made": ("deposit", "organization_id", "reference", "amount_micros", "", "", ""),
-    "adjustment.made": (
-        *("adjustment", "organization_id", "reference", "amount_micros", "reason", "", ""),
-    ),
-    "refund": (
-        *("refund", "organization_id", "reference", "amount_micros", "reason"),
-        *("transaction_id", ""),
-    ),
-    "approval_limit.set": ("limit", "", "", "above_micros", "", "", ""),
-    "price.set": ("price", "", "", "amount_micros", "", "", ""),
-    "organization.price_changed": ("price", "stream", "", "price_micros", "", "", ""),
-    "organization.monthly_link_fee_changed": (
-        *("fee", "stream", "", "monthly_link_fee_micros", "", "", ""),
-    ),
-    "operator.registered": ("operator", "", "name", "", "", "", "may"),
-    "operator.key_rotated": ("key", "", "stream", "", "", "", ""),
-    "api_client.registered": ("client", "", "", "", "", "", "scopes"),
-    "api_client.secret_rotated": ("secret", "", "client_id", "", "", "", ""),
+    "deposit.made": "deposit organization_id reference amount_micros - - -",
+    "adjustment.made": "adjustment organization_id reference amount_micros reason - -",
+    "refund": "refund organization_id reference amount_micros reason transaction_id -",
+    "approval_limit.set": "limit - - above_micros - - -",
+    "price.set": "price - - amount_micros - - -",
+    "organization.price_changed": "price stream - price_micros - - -",
+    "organization.monthly_link_fee_changed": "fee stream - monthly_link_fee_micros - - -",
+    "operator.registered": "operator - name - - - may",
+    "operator.key_rotated": "key - stream - - - -",
+    "api_client.registered": "client - - - - - scopes",
+    "api_client.secret_rotated": "secret - client_id - - - -",
 }
 
 
@@ -567,45 +559,42 @@ class People:
         self.granted: set[str] = set()
         self.sums: dict[Any, int] = {}  # By charge; by actor and day.
 
-    def take(self, line: dict[str, Any]) -> Iterator[str]:
+    def take(self, event: Event) -> Iterator[str]:
         """Judge an event by what was in force before it; yield what is wrong with it."""
-        topic = line["topic"]
+        topic = event.topic
         if topic not in JUDGED:
             return
-        state = json.loads(line["state"])
         if topic == "operator.key_rehashed":  # To use a key needs no right.
-            if state.get("actor") != f"operator:{line['stream']}":
+            if event.state.get("actor") != f"operator:{event.stream}":
                 yield "it is the key of another operator"
             return
-        is_approved = self._is_approved(line, state)
+        is_approved = self._is_approved(event)
         by_approver = is_approved and topic not in MADE_LATER
-        right = "approve" if by_approver else self._right(topic, state)
-        micros = self._counted(topic, state, is_approved=is_approved)
-        if right and self.operators and not self._may(line, state, right):
-            yield f"{state.get('actor')!r} does this without the right {right}"
-        if not is_approved and self._needs_approval(topic, state, micros):
+        right = "approve" if by_approver else self._right(event)
+        micros = self._counted(event, is_approved=is_approved)
+        if right and self.operators and not self._may(event, right):
+            yield f"{event.state.get('actor')!r} does this without the right {right}"
+        if not is_approved and self._needs_approval(event, micros):
             yield "it is above the approval limit, and no other operator has approved it"
-        if not is_approved and self._takes_two(line, state):
+        if not is_approved and self._takes_two(event):
             yield "it takes another operator, and none has approved it"
-        yield from self._note(line, state)
+        yield from self._note(event)
 
-    def _right(self, topic: str, state: Any) -> str | None:
+    def _right(self, event: Event) -> str | None:
+        topic = event.topic
         if topic == "operator_act.done":
-            return ACTS.get(state["act"])
+            return ACTS.get(event["act"])
         if topic == "proposal.used":  # What is made with it needs its own.
             return None
-        if topic == "proposal.made" and state.get("organization_id") is None:
-            return "catalogue" if state["kind"] == "price" else "keys"
+        if topic == "proposal.made" and event.state.get("organization_id") is None:
+            return "catalogue" if event["kind"] == "price" else "keys"
         return ASKED.get(topic) or SHARED[topic]
 
-    def _may(self, line: dict[str, Any], state: Any, right: str) -> bool:
-        topic, actor, at = line["topic"], state.get("actor"), time_of(state["timestamp"])
-        own, holder = f"operator:{line['stream']}", self.operators.get(actor)
-        if actor is None and (
-            topic in SHARED or (state["request_id"] == "serve-demo" and right != "money")
-        ):
-            return True
-        if self._needs_no_right(line, state, holder):
+    def _may(self, event: Event, right: str) -> bool:
+        topic, actor, at = event.topic, event.state.get("actor"), time_of(event["timestamp"])
+        own, holder = f"operator:{event.stream}", self.operators.get(actor)
+        is_demo = event["request_id"] == "serve-demo" and right != "money"
+        if self._needs_no_right(event, holder) or (actor is None and (topic in SHARED or is_demo)):
             return True
         if topic == "deposit.made" and actor in self.machines:
             revoked_at = self.machines[actor]
@@ -623,97 +612,96 @@ class People:
             return False
         return not holder.revoked or topic in SETTLED_LATER
 
-    def _needs_no_right(self, line: dict[str, Any], state: Any, holder: Operator | None) -> bool:
+    def _needs_no_right(self, event: Event, holder: Operator | None) -> bool:
         """Tell whether an event only asks, refuses a key to others, or repeats what holds."""
-        topic, actor = line["topic"], state.get("actor")
+        topic, actor = event.topic, event.state.get("actor")
         if topic == "price.set":  # That of a setting.
-            return actor is None and line["version"] == 2
+            return actor is None and event.version == 2
         if topic == "approval_limit.set":
-            return [state["above_micros"]] == self.limits[-1:]
+            return [event["above_micros"]] == self.limits[-1:]
         if topic == "proposal.made":
-            return state["kind"] in PEOPLE and not str(actor).startswith("operator:")
-        is_person = self.open.get(line["stream"], {}).get("kind") in PEOPLE
+            return event["kind"] in PEOPLE and not str(actor).startswith("operator:")
+        is_person = self.open.get(event.stream, {}).get("kind") in PEOPLE
         may = holder is not None and "keys" in holder.may and not holder.revoked
         return topic == "proposal.rejected" and is_person and may
 
-    def _is_approved(self, line: dict[str, Any], state: Any) -> bool:
+    def _is_approved(self, event: Event) -> bool:
         """Tell whether another operator has approved just this, in this commit or before it."""
-        topic = line["topic"]
+        topic = event.topic
         by_hand = topic.endswith("refunded_by_hand")
-        kind, *names = ASKED_AS["refund" if by_hand else topic if topic in ASKED_AS else ""]
-        known = {**state, **(state["refund"] if by_hand else {}), "stream": line["stream"]}
-        if by_hand:
-            known["transaction_id"] = state["transaction_id"]
+        kind, *names = ASKED_AS.get("refund" if by_hand else topic, "- - - - - - -").split()
+        known = {**(event["refund"] if by_hand else {}), **event.state, "stream": event.stream}
         owner, name, *facts = (known.get(each) for each in names)
         return bool(self.approved.pop((kind, owner, name), ((), 0))[0] == (*facts,))
 
-    def _counted(self, topic: str, state: Any, *, is_approved: bool) -> int:
+    def _counted(self, event: Event, *, is_approved: bool) -> int:
         """Return the amount that counts against the limit: with that of its charge, or the day."""
         key: Any
+        topic = event.topic
         if topic.endswith("refunded_by_hand"):
-            key, micros = state["transaction_id"], state["refund"]["amount_micros"]
+            key, micros = event["transaction_id"], event["refund"]["amount_micros"]
         elif topic in {"deposit.made", "adjustment.made"}:
-            by_machine = topic == "deposit.made" and state.get("actor") in self.machines
-            micros = 0 if by_machine or is_approved else abs(state["amount_micros"])
-            key = (state.get("actor"), state["timestamp"][:10])
+            by_machine = topic == "deposit.made" and event.state.get("actor") in self.machines
+            micros = 0 if by_machine or is_approved else abs(event["amount_micros"])
+            key = (event.state.get("actor"), event["timestamp"][:10])
         else:
             return 0
         self.sums[key] = self.sums.get(key, 0) + whole(micros)
         return self.sums[key] if micros and self.covers_people else whole(micros)
 
-    def _needs_approval(self, topic: str, state: Any, micros: int) -> bool:
+    def _needs_approval(self, event: Event, micros: int) -> bool:
         limit = self.limits[-1] if self.limits else None
-        if limit is None or topic != "approval_limit.set":
+        if limit is None or event.topic != "approval_limit.set":
             return limit is not None and micros > limit
-        return state["above_micros"] is None or bool(state["above_micros"] > limit)
+        return event["above_micros"] is None or bool(event["above_micros"] > limit)
 
-    def _takes_two(self, line: dict[str, Any], state: Any) -> bool:
+    def _takes_two(self, event: Event) -> bool:
         """Tell whether a limit lets another operator approve a person, client or price.
 
         People need nobody before the first operator could approve: with a key of their own.
         """
-        topic, own = line["topic"], f"operator:{line['stream']}"
+        topic, own = event.topic, f"operator:{event.stream}"
         if not self.covers_people or self.limits[-1] is None:
             return False
         if topic == "operator.registered":
-            return self.had_approver and bool(TAKE_TWO.intersection(state["may"]))
+            return self.had_approver and bool(TAKE_TWO.intersection(event["may"]))
         if topic == "operator.key_rotated":
             may = self.operators[own].may if own in self.operators else set()
-            return self.had_approver and state.get("actor") != own and bool(TAKE_TWO & may)
+            return self.had_approver and event.state.get("actor") != own and bool(TAKE_TWO & may)
         if topic == "api_client.registered":
-            return "deposits" in state["scopes"]
+            return "deposits" in event["scopes"]
         if topic == "api_client.secret_rotated":
-            return f"client:{state['client_id']}" in self.machines
+            return f"client:{event['client_id']}" in self.machines
         if topic == "organization.registered":
-            return state["price_micros"] is not None or state["monthly_link_fee_micros"] != 0
+            return event["price_micros"] is not None or event["monthly_link_fee_micros"] != 0
         if topic == "price.set":
-            return state.get("actor") is not None or line["version"] != 2
+            return event.state.get("actor") is not None or event.version != 2
         return topic in {"organization.price_changed", "organization.monthly_link_fee_changed"}
 
-    def _note(self, line: dict[str, Any], state: Any) -> Iterator[str]:
-        stream, topic, at = line["stream"], line["topic"], time_of(state["timestamp"])
+    def _note(self, event: Event) -> Iterator[str]:
+        stream, topic, at = event.stream, event.topic, time_of(event["timestamp"])
         noun, _, what = topic.partition(".")
         if noun == "operator":
-            self._note_operator(f"operator:{stream}", what, state, at)
-        elif topic == "api_client.registered" and "deposits" in state["scopes"]:
-            self.machines[f"client:{state['client_id']}"] = None
-        elif topic == "api_client.revoked" and f"client:{state['client_id']}" in self.machines:
-            self.machines[f"client:{state['client_id']}"] = at
+            self._note_operator(event, at)
+        elif topic == "api_client.registered" and "deposits" in event["scopes"]:
+            self.machines[f"client:{event['client_id']}"] = None
+        elif topic == "api_client.revoked" and f"client:{event['client_id']}" in self.machines:
+            self.machines[f"client:{event['client_id']}"] = at
         elif topic == "approval_limit.set":
-            self.limits.append(state["above_micros"])
-            self.covers_people |= state.get("covers") is not None
+            self.limits.append(event["above_micros"])
+            self.covers_people |= event.state.get("covers") is not None
         elif topic in {"proposal.made", "adjustment.proposed"}:
-            self.open[stream] = state
+            self.open[stream] = event.state
         elif noun in {"proposal", "adjustment"} and what != "made":
-            yield from self._decide(line, state)
+            yield from self._decide(event)
 
-    def _note_operator(self, own: str, what: str, state: Any, at: datetime) -> None:
-        actor = state.get("actor")
+    def _note_operator(self, event: Event, at: datetime) -> None:
+        actor, own = event.state.get("actor"), f"operator:{event.stream}"
         maker = self.operators.get(actor)
         makers = {actor, *(maker.makers if maker else ())} if actor != own else set()
-        if what == "registered":
-            self.operators[own] = Operator(set(state["may"]), makers, at)
-        elif what == "key_rotated":
+        if event.topic == "operator.registered":
+            self.operators[own] = Operator(set(event["may"]), makers, at)
+        elif event.topic == "operator.key_rotated":
             holder = self.operators[own]
             holder.makers, holder.has_own_key = makers, actor == own
             self.had_approver |= holder.can_approve()
@@ -721,8 +709,8 @@ class People:
             self.operators[own].revoked = True
         self.operators[own].at = at
 
-    def _decide(self, line: dict[str, Any], state: Any) -> Iterator[str]:
-        stream, topic, actor = line["stream"], line["topic"], state.get("actor")
+    def _decide(self, event: Event) -> Iterator[str]:
+        stream, topic, actor = event.stream, event.topic, event.state.get("actor")
         made, what = self.open.get(stream), topic.partition(".")[2]
         is_granted = stream in self.granted
         if made is None or (is_granted and what in {"approved", "granted"}):
@@ -733,14 +721,14 @@ class People:
                 yield "it is not approved by another operator, with a key of their own"
             names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
             of_before = topic == "adjustment.approved"
-            if of_before and any(state[name] != made[name] for name in names):
+            if of_before and any(event[name] != made[name] for name in names):
                 yield "it approves something else than was proposed"
             if (what == "granted") != (made.get("kind") in WITH_SECRET):
                 yield "it shows a secret to another than who has asked for it"
         elif what == "used":
             others = [each for name, each in self.operators.items() if name not in besides(made)]
             since = [time_of(made["timestamp"]), *(e.at for e in others if "approve" in e.may)]
-            is_alone = time_of(state["timestamp"]) - max(since) >= ALONE_AFTER
+            is_alone = time_of(event["timestamp"]) - max(since) >= ALONE_AFTER
             is_alone &= made["kind"] in PEOPLE and not any(each.can_approve() for each in others)
             if actor != made.get("actor") or not (is_granted or is_alone):
                 yield "it is not approved by another operator, with a key of their own"
@@ -751,7 +739,7 @@ class People:
         if topic in {"proposal.approved", "proposal.used"}:
             name = made.get("reference") or made.get("subject")
             facts = (made.get("amount_micros"), made.get("reason"), made.get("transaction_id"))
-            due = (*facts, made.get("may")), line["position"]
+            due = (*facts, made.get("may")), event.position
             self.approved[made["kind"], made.get("organization_id"), name] = due
 
     def _are_two(self, proposer: Any, approver: Any) -> bool:
@@ -827,47 +815,47 @@ class Terms:
         self.owing: dict[str, list[str]] = {}  # Who owed a fee when the month before was closed.
         self.missing: dict[tuple[str, str], int] = {}
 
-    def take(self, line: dict[str, Any]) -> Iterator[str]:
+    def take(self, event: Event) -> Iterator[str]:
         """Judge an event by what was in force before it; yield what is wrong with it."""
-        topic, found = line["topic"], TIME.match(line["state"])
+        topic, found = event.topic, TIME.match(event.text)
         if found and topic not in IN_FORCE and found[1] >= self.was_over_at:
             return
-        state = json.loads(line["state"])
-        at, owner = state["timestamp"].rstrip("Z"), state.get("organization_id")
+        at, owner = event["timestamp"].rstrip("Z"), event.state.get("organization_id")
         if not found:
             time_of(at)
         if at < self.was_over_at:
             self.was_over_at = ""  # Others follow, and say no more than this one.
             yield f"it is dated {at}, so month {self.closed} was closed before its end"
         if topic == "organization.registered":
-            terms = [(at, state["monthly_link_fee_micros"], "active")]
-            self.accounts[line["stream"]] = Account([(at, state["price_micros"])], terms)
+            terms = [(at, event["monthly_link_fee_micros"], "active")]
+            self.accounts[event.stream] = Account([(at, event["price_micros"])], terms)
         elif topic == "price.set":
-            self.prices.append((at, state["amount_micros"]))
+            self.prices.append((at, event["amount_micros"]))
         elif topic == "month.closed":
-            yield from self._close(at, state["month"], line["position"])
+            yield from self._close(at, event["month"], event.position)
         elif topic.startswith("organization.") and topic in IN_FORCE:
-            self._change(self.accounts[line["stream"]], topic, at, state)
+            self._change(self.accounts[event.stream], event, at)
         elif topic in IN_FORCE and owner in self.accounts:
-            yield from self._judge(self.accounts[owner], line, at, state)
+            yield from self._judge(self.accounts[owner], event, at)
 
-    def _change(self, account: Account, topic: str, at: str, state: Any) -> None:
-        if topic == "organization.price_changed":
-            account.prices.append((at, state["price_micros"]))
+    def _change(self, account: Account, event: Event, at: str) -> None:
+        if event.topic == "organization.price_changed":
+            account.prices.append((at, event["price_micros"]))
         else:
-            account.change(at, state.get("monthly_link_fee_micros"), STATUS.get(topic, ""))
+            fee, status = event.state.get("monthly_link_fee_micros"), STATUS.get(event.topic, "")
+            account.change(at, fee, status)
 
-    def _judge(self, account: Account, line: Any, at: str, state: Any) -> Iterator[str]:
-        topic = line["topic"]
+    def _judge(self, account: Account, event: Event, at: str) -> Iterator[str]:
+        topic = event.topic
         if topic == "number_lookup.answered":
-            yield from self._price(account, at, micros_of(state["price"]))
+            yield from self._price(account, at, micros_of(event["price"]))
         elif topic == "bulk_job.created":
-            yield from self._price(account, at, state["item_price_micros"])
+            yield from self._price(account, at, event["item_price_micros"])
         elif topic == "monthly_fee.due":
-            yield from self._fee(account, at, state)
+            yield from self._fee(account, event, at)
         else:
-            spans = account.links.setdefault(line["stream"], [])
-            is_active, lasts = (STATUS[topic] or state["status"]) == "active", spans[-1:]
+            spans = account.links.setdefault(event.stream, [])
+            is_active, lasts = (STATUS[topic] or event["status"]) == "active", spans[-1:]
             if is_active and not (lasts and not lasts[0][1]):
                 spans.append([at, ""])
             elif not is_active and lasts and not lasts[0][1]:
@@ -876,7 +864,7 @@ class Terms:
     def _price(self, account: Account, at: str, micros: int) -> Iterator[str]:
         """Check what a lookup costs; a request may have begun before its price was changed."""
         own, of_all = account.prices[-1][1], self.prices[-1][1]
-        if micros == (of_all if own is None else own):
+        if (of_all if own is None else own) in {micros, None}:
             return
         fitting = {
             of_all if own is None else own
@@ -887,16 +875,16 @@ class Terms:
             told = " or ".join(sorted(amount(each or 0) for each in fitting))
             yield f"it costs {amount(micros)} for each lookup, where {told} was in force"
 
-    def _fee(self, account: Account, at: str, state: Any) -> Iterator[str]:
-        month = account.due = month_of(state["month"])
+    def _fee(self, account: Account, event: Event, at: str) -> Iterator[str]:
+        month = account.due = month_of(event["month"])
         fee, links = account.owes(month)
         if at[:7] < month:
             yield "it falls due before its month"
-        if state["fee_micros"] != fee or {*state["link_ids"]} != links:
+        if event["fee_micros"] != fee or {*event["link_ids"]} != links:
             yield f"as {month} began, {amount(fee)} were due for each of {len(links)} other links"
-        self.missing.pop((state["organization_id"], month), None)
-        if state["organization_id"] in self.owing.get(month, ()):
-            self.owing[month].remove(state["organization_id"])
+        self.missing.pop((event["organization_id"], month), None)
+        if event["organization_id"] in self.owing.get(month, ()):
+            self.owing[month].remove(event["organization_id"])
 
     def _close(self, at: str, month: str, position: int) -> Iterator[str]:
         """Note when a month was over, who owes a fee of the next, and who has never owed this."""
@@ -948,7 +936,8 @@ def read_statement(path: Path) -> dict[str, Any]:
 def time_of(text: str) -> datetime:
     """Return a time as it is written, to the second."""
     with suppress(ValueError):
-        return datetime.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")
+        if text[10:11] == "T":
+            return datetime.fromisoformat(text[:19])
     raise Unreadable(f"{text} is no time")
 
 
@@ -1086,25 +1075,17 @@ def a_limit_is_stated_and_only_a_fee_goes_beyond_it(books: Books, event: Event) 
 @rule(*ENTRIES)
 def an_entry_has_its_reason(books: Books, event: Event) -> Iterator[str]:
     what, of, transaction = ENTRIES[event.topic], event["reference"], event["transaction_id"]
-    owner, micros, due = (
-        event["organization_id"],
-        event["amount_micros"],
-        books.due.get(transaction),
-    )
+    owner, micros = event["organization_id"], event["amount_micros"]
+    due = books.due.get(transaction)
     if what == "adjustment" and of == {"type": what, "id": transaction} and not books.is_recent:
         return  # Of the first releases, in a log that is old enough.
-    more = {
-        "charged": ("kind", "currency"),
-        "refunded": ("charge_id",),
-        "adjustment": ("description",),
-    }
-    facts = (owner, micros, of["type"], of["id"], *(event[name] for name in more.get(what, ())))
-    yield from books.keep(transaction, (what, *facts))
+    more = {"charged": "kind currency", "refunded": "charge_id", "adjustment": "description"}
+    facts = (event[name] for name in more.get(what, "").split())
+    yield from books.keep(transaction, (what, owner, micros, of["type"], of["id"], *facts))
     if what == "charged":
         link = None if due is None else due.link
-        if not books.memory.add(
-            transaction, Charge(owner, of["type"], of["id"], micros, micros), link
-        ):
+        charge = Charge(owner, of["type"], of["id"], micros, micros)
+        if not books.memory.add(transaction, charge, link):
             yield "it takes the same charge again"
     elif what == "refunded":
         yield from _refund_within_its_charge(books, event, due)
@@ -1186,6 +1167,8 @@ def a_link_is_charged_once_with_its_esim_or_order(books: Books, event: Event) ->
         books.open[event.stream] = event
         if micros_of(event["price"]) != whole(event["plan"]["price_micros"]):
             yield "it costs another sum than its plan"
+        if event["price"] is not None:
+            yield from named(event["price"]["transaction_id"], "transaction", event.stream)
         if event.topic == "link.imported":
             network = event["plan"].get("network") or "simulated"
             yield from named(event.stream, "imported_link", network, event["iccid"])
@@ -1330,6 +1313,32 @@ def a_refund_by_hand_is_of_a_charge_of_its_stream(books: Books, event: Event) ->
     yield from books.refund(event, event["refund"], charge_id, *follows)
 
 
+# Rules that need no event before: they hold in a part of a log, too.
+ALONE = {an_id_of_a_stream_follows_from_its_facts, a_proposal_waits_in_the_stream_of_its_facts}
+
+
+class Judge:
+    """Every rule about a log, of which only a few hold in a part; give it each event in order."""
+
+    def __init__(self, *, is_part: bool = False) -> None:
+        self.memory, self.people, self.terms = Memory(), People(), Terms()
+        self.books, self.is_part = Books(self.memory), is_part
+
+    def take(self, event: Event) -> list[str]:
+        """Judge an event by those before it; return what is wrong with it."""
+        due, wrong = self.memory.expected(event.stream, event.version), []
+        if event.version != due and not (due is None and self.is_part):
+            wrong.append(f"version {due or 1} of its stream is missing, {event.version} is here")
+        try:
+            wrong.extend(self.books.take(event, is_part=self.is_part))
+            if not self.is_part:  # Before a part operators may have been made.
+                wrong.extend(self.people.take(event))
+                wrong.extend(self.terms.take(event))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Unreadable):
+            wrong.append(f"a {event.topic} that makes no sense")
+        return wrong
+
+
 # The check of an export, event by event.
 
 
@@ -1337,11 +1346,10 @@ class Check:
     """Takes every line in order; keeps the verdicts."""
 
     def __init__(self, checkpoints: list[Checkpoint]) -> None:
-        self.tree, self.memory, self.people, self.terms = Tree(), Memory(), People(), Terms()
-        self.books = Books(self.memory)
+        self.tree, self.judge = Tree(), Judge()
         self.position = self.events = self.failures = 0
         self.verdicts: list[str] = []
-        self.is_part = self.may_go_on = False  # The second: the last file is a part of a log.
+        self.may_go_on = False  # The last file is a part of a log.
         self._notes: dict[int, list[Checkpoint]] = {}  # By the size that they sign.
         for each in checkpoints:
             self._notes.setdefault(each.size, []).append(each)
@@ -1362,8 +1370,7 @@ class Check:
         """Begin a file; a part has the tree before it beside it."""
         self.may_go_on = before is not None
         if before is not None and before.size and not self.tree.size:
-            self.tree, self.is_part = before, True
-            self.books.is_part, self._covered = True, before.size
+            self.tree, self.judge.is_part, self._covered = before, True, before.size
             told = f"trusted  the root before {name}: {before.size} events, {before.root().hex()}"
             self.verdicts.append(f"{told}; so of money only balances and sequences are checked")
             for size in [size for size in self._notes if size < before.size]:
@@ -1375,7 +1382,7 @@ class Check:
 
     def take(self, line: dict[str, Any]) -> None:
         """Check one event and add its leaf."""
-        position, leaf, version = line["position"], leaf_of(line), line["version"]
+        position, leaf = line["position"], leaf_of(line)
         while self._signed and self._signed[0] < position:
             self._last_up_to[self._signed.pop(0)] = self.position
         wrong = []
@@ -1383,20 +1390,12 @@ class Check:
             wrong.append(f"does not rise above {self.position}")
         if leaf.hex() != line["leaf"]:
             wrong.append("the leaf is not that of the event")
-        due = self.memory.expected(line["stream"], version)
-        if version != due and not (due is None and self.is_part):
-            wrong.append(f"version {due or 1} of its stream is missing, {version} is here")
-        try:
-            wrong.extend(self.books.take(line))
-            if not self.is_part:  # Before a part operators may have been made.
-                wrong.extend(self.people.take(line))
-                wrong.extend(self.terms.take(line))
-            if line["topic"] == "log.discontinued":
-                state = json.loads(line["state"])
-                lost = int(state["last_position"]), time_of(state["timestamp"])
+        event = Event(position, line["stream"], line["version"], line["topic"], line["state"])
+        wrong.extend(self.judge.take(event))
+        if event.topic == "log.discontinued":
+            with suppress(ValueError, KeyError, TypeError, Unreadable):  # The judge has told it.
+                lost = int(event["last_position"]), time_of(event["timestamp"])
                 self._losses.append((position, *lost))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, Unreadable):
-            wrong.append(f"a {line['topic']} that makes no sense")
         for reason in wrong:
             self.fail(f"position {position}: {reason}")
         self.position, self.events = position, self.events + 1
@@ -1415,13 +1414,13 @@ class Check:
 
     def end(self) -> None:
         """Say what is missing, which checkpoints do not hold, and what was checked."""
-        for position, reason in self.books.open_ends():
+        for position, reason in self.judge.books.open_ends():
             if self.may_go_on:  # The part may end within a commit.
                 self.verdicts.append(f"open     position {position}: {reason} in this part")
             else:
                 self.fail(f"position {position}: {reason}")
         self._others += [(note, self._held) for notes in self._notes.values() for note in notes]
-        for position, reason in [*self.people.end(), *self.terms.end()]:
+        for position, reason in [*self.judge.people.end(), *self.judge.terms.end()]:
             self.fail(f"position {position}: {reason}")
         lost = 0
         for note, held in self._others:
@@ -1483,9 +1482,10 @@ def check(exports: list[Path], checkpoints: list[Checkpoint]) -> Check:
 
 def compare(checked: Check, statements: list[tuple[str, dict[str, Any]]], out: Path | None) -> None:
     """Compare the statements that somebody was given with those of the events; write the latter."""
-    if checked.is_part:
+    if checked.judge.is_part:
         raise Unreadable("statements need the log from its first event on")
-    computed = {(each["organization"], each["month"]): each for each in checked.books.statements()}
+    every = checked.judge.books.statements()
+    computed = {(each["organization"], each["month"]): each for each in every}
     for name, told in statements:
         ours = computed.get((str(told.get("organization")), told["month"]), {})
         if not told.get("final"):
@@ -1525,7 +1525,7 @@ def main(arguments: list[str]) -> int:
         checked = check(given.exports, [read_checkpoint(*each, keys) for each in notes])
         if given.statement or given.statements:
             compare(checked, statements, given.statements)
-    except (Unreadable, OSError) as error:
+    except (Unreadable, OSError, sqlite3.Error) as error:
         print(f"Error: {printable(str(error))}", file=sys.stderr)
         return 2
     checked.end()

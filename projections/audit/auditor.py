@@ -1,22 +1,12 @@
-"""The auditor reads the whole log and checks its order, every invariant, and every read model.
+"""The auditor reads the whole log and checks its order, every rule, and every read model."""
 
-Who may cause an event, what takes two, and what is in force (prices, fees, the end of a month) the
-verifier judges, so this is said once.
-"""
-
-import sys
-from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
+from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
-from types import ModuleType
 
-from domain.errors import ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
 from domain.log.log import Log, Poisoned, Stored, decoded
-from projections.audit.invariants import Continuity, Invariants
 from projections.audit.report import Failure, Report
+from projections.audit.rules import Rules
 from projections.audit.tree import leaf_hash
 from projections.audit.witnesses import Witness
 from projections.engine.database import Database
@@ -25,19 +15,6 @@ from projections.engine.read_model import BATCH_EVENTS_MAX, ReadModel
 from projections.engine.reader import read_rows
 from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.verify import differences
-
-VERIFIER = Path(__file__).parents[2] / "docs" / "verifier" / "verify.py"
-
-
-@cache
-def verifier() -> ModuleType:
-    """Load the program for auditors, which knows nothing of us."""
-    spec = spec_from_file_location("carrier_verifier", VERIFIER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = module_from_spec(spec)  # Its dataclasses look there.
-    spec.loader.exec_module(module)
-    return module
 
 
 def verify(  # noqa: PLR0913  # It needs everything that is checked.
@@ -63,7 +40,7 @@ def check_log(
     witnesses: Sequence[Witness] = (),
     trusted: int = 0,
 ) -> Report:
-    """Check order and invariants of every event up to the present head."""
+    """Check every event up to the present head."""
     check = LogCheck(log, witnesses, trusted)
     while check.step():
         progress(check.report.position, check.goal)
@@ -75,15 +52,14 @@ def check_log(
 class LogCheck:
     """One walk through the log up to its present head, batch by batch.
 
-    If it starts at a `trusted` position it checks only order and witnesses, because the invariants
-    need all earlier events.
+    If it starts at a `trusted` position it checks only order and witnesses, because the rules need
+    all earlier events.
     """
 
     def __init__(self, log: Log, witnesses: Sequence[Witness] = (), trusted: int = 0) -> None:
         self._log = log
         self._witnesses = witnesses
-        self._rules = Continuity() if trusted else Invariants(log.history)
-        self._judges = () if trusted else (verifier().People(), verifier().Terms())
+        self._rules = Rules(is_part=trusted > 0)
         self._poisoned = False
         self.report = Report(position=trusted, trusted=trusted)
         self.goal = log.head()
@@ -120,21 +96,14 @@ class LogCheck:
             self._poisoned = True
             return
         try:
-            wrong = [*self._rules.check(recorded), *self._judged(row)]
-        except ServiceUnavailable:
+            wrong = self._rules.check(row, recorded)
+        except OSError:
             raise
         except Exception as error:  # noqa: BLE001  # A rule may fail on an impossible history.
             wrong = [f"it does not fit to what is before it ({type(error).__name__})"]
         self.report.note(row.position, wrong)
         if isinstance(recorded.event, Discontinuity.Noticed):
             self.report.losses.append(Failure(row.position, _loss(recorded.event)))
-
-    def _judged(self, row: Stored) -> Iterator[str]:
-        if self._judges:
-            line = {"position": row.position, "stream": str(row.stream_id), "topic": row.topic}
-            more = {"version": row.version, "state": row.state.decode()}
-            for judge in self._judges:
-                yield from judge.take({**line, **more})
 
     def _finish(self) -> None:
         report = self.report
@@ -143,8 +112,7 @@ class LogCheck:
             if head < given:
                 missing = f"the log ends before it, but positions up to {given} were given out"
                 report.note(head + 1, [missing])
-            ends = [each for judge in self._judges for each in judge.end()]
-            for position, reason in [*self._rules.check_end(), *ends]:
+            for position, reason in self._rules.check_end():
                 report.note(position, [reason])
         for witness in self._witnesses:
             witness.testify(report)

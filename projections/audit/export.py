@@ -19,7 +19,6 @@ from domain.errors import ForOperator
 from domain.log.aggregate import Created
 from domain.log.log import Log, Poisoned, Stored
 from domain.log.mapper import decode
-from projections.audit.ids import fault_of_kind
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.engine.reader import read_rows
 from projections.engine.rebuild import Progress, ignore_progress
@@ -122,11 +121,11 @@ def _refusal(number: int, reason: str) -> NoExport:
 
 def event_of(row: Stored) -> object:
     """Decode an event of an export; raises NoExport if this release does not know it."""
-    fault: str | None = f"this release cannot read the event {row.topic!r}"
+    fault = f"this release cannot read the event {row.topic!r}"
     with suppress(EventSourcingError, TopicError, TypeError):
         event = decode(row.stream_id, row.version, row.topic, row.state)
-        fault = fault_of_kind(event) if isinstance(event, Created) else None
-        if fault is None:
+        if not isinstance(event, Created) or event.originator_topic == row.topic.partition(".")[0]:
             return event
+        fault = f"stream {row.stream_id} begins as {event.originator_topic!r} with {row.topic}"
     message = f"position {row.position}: {fault}"
     raise NoExport(message)

@@ -2,7 +2,6 @@
 
 from domain.aggregates import AGGREGATES
 from domain.log.aggregate import kinds_below
-from projections.audit.ids import STREAMS
 from tests.docs.events_page import PAGE, page, rights, streams
 from tests.docs.verifier import verify
 
@@ -26,11 +25,6 @@ def test_the_verifier_has_a_rule_for_every_event_that_names_money() -> None:
     never_written = {"link.began", "wallet.moved"}
     moves_nothing = {"organization.low_balance_threshold_set"}  # It tells what the wallet held.
     assert money - never_written - moves_nothing <= verify.RULES.keys()
-
-
-def test_the_verifier_and_the_auditor_derive_the_same_streams() -> None:
-    ours = {event.TOPIC: rule for event, rule in STREAMS.items()}  # type: ignore[attr-defined]  # Each has one.
-    assert ours == verify.STREAMS
 
 
 def test_the_page_has_each_id_that_is_derived() -> None:

@@ -29,9 +29,7 @@ from tests.app.cli.shell import Shell
 from tests.docs.verifier import VERIFIER, verify
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
-from tests.projections.crimes import adjustments, operators
 from tests.projections.histories import look_up
-from tests.projections.link_forgery import Crime, LinkForger
 from tests.seeds import sqlite_seed
 
 __all__ = ["migrated_home", "nowhere", "shell"]
@@ -108,10 +106,6 @@ def kept(process: Process) -> Kept:
         whole = b"".join(export.lines())
         notes.append(note(export.tree, export.position))
     return Kept(whole, notes, key_of(SIGNER)[1])
-
-
-def exported(process: Process) -> bytes:
-    return b"".join(Export(process.log, process.log.head()).lines())
 
 
 def judged(
@@ -382,31 +376,6 @@ def test_an_event_of_a_wallet_that_makes_no_sense_is_found(kept: Kept, tmp_path:
             lines[-1] = with_leaf(line)
             status, told = judged(tmp_path, lines, [])
             assert (status, "makes no sense" in "".join(told)) == (1, True), (topic, state)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "crime",
-    [*operators.CRIMES, adjustments.an_approval_by_who_proposed],
-    ids=lambda crime: crime.__name__,
-)
-def test_what_operators_may_not_is_found_without_a_checkpoint(crime: Crime, tmp_path: Path) -> None:
-    with closing(Installation(tmp_path / "log")) as made:
-        process = made.process()
-        position = crime(LinkForger(process))
-        status, told = judged(tmp_path, exported(process), [])
-    assert status == 1
-    assert told[0].startswith(f"FAILED   position {position}: "), told
-
-
-def test_what_operators_do_by_the_rules_is_accepted(tmp_path: Path) -> None:
-    with closing(Installation(tmp_path / "log")) as made:
-        forger = operators.staffed(LinkForger(made.process()))
-        proposal = operators.proposed(forger, 11, 2)
-        forger.write(operators.approved(proposal, operators.by(forger, 3)))
-        operators.booked(forger, 11, operators.by(forger, 3))
-        status, told = judged(tmp_path, exported(forger.process), [])
-    assert status == 0, told
 
 
 @pytest.fixture

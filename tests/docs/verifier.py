@@ -1,21 +1,7 @@
 """The verifier as a module; it is a program for auditors, and no package of ours."""
 
-import importlib.util
-import sys
-from types import ModuleType
+from projections.audit.rules import VERIFIER, verifier
 
-from tests.tidy.source import ROOT
+__all__ = ["VERIFIER", "verify"]
 
-VERIFIER = ROOT / "docs" / "verifier" / "verify.py"
-
-
-def loaded() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("verify", VERIFIER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["verify"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-verify = loaded()
+verify = verifier()

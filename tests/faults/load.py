@@ -14,7 +14,7 @@ from domain.errors import Refused
 from domain.money import parse_amount
 from tests.faults.debtors import Debtors
 from tests.faults.ledger import Kind, Ledger, Promise
-from tests.faults.partner import PAUSE_S, TRIES_MAX, Partner, code_of
+from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner, code_of
 from tests.faults.service import NUMBER_PATH, Reply
 from tests.faults.system import System
 from tests.installation import numbers
@@ -243,7 +243,7 @@ class Load:
 
     def _pay_in(self, key: str, __: random.Random) -> None:
         began_at, amount = time.monotonic(), parse_amount(PAID_IN)
-        for _ in range(TRIES_MAX):
+        while time.monotonic() < began_at + ANSWERED_S_MAX:
             try:
                 self.outside.accounts.deposit(self.keyed, amount, key, self.outside.cause(key))
             except Refused:

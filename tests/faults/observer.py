@@ -1,4 +1,4 @@
-"""Follows the log from outside: sees when work ends and that every invariant holds."""
+"""Follows the log from outside: sees when work ends and that every rule holds."""
 
 import time
 from collections import defaultdict
@@ -10,9 +10,9 @@ from domain.errors import ServiceUnavailable
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event as Fact
-from domain.log.log import Recorded
+from domain.log.log import Stored, decoded
 from domain.lookups.bulk_job import BulkJob
-from projections.audit.invariants import Invariants
+from projections.audit.rules import Rules
 from tests.installation import Process
 from tests.workers.fees import endpoint_of
 
@@ -43,7 +43,7 @@ class Observer:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._invariants = Invariants(process.log.history)
+        self._rules = Rules()
         self._stop = Event()
         self._lock = Lock()
         self.position = 0
@@ -86,7 +86,7 @@ class Observer:
 
     def broken_promises(self) -> list[str]:
         """Return what the log has announced and not brought; for a log that rests."""
-        return [reason for _, reason in self._invariants.check_end()]
+        return [reason for _, reason in self._rules.check_end()]
 
     def close(self) -> None:
         self._stop.set()
@@ -97,20 +97,21 @@ class Observer:
         while not self._stop.is_set():
             seen = waker.count
             try:
-                batch = self._process.log.read(self.position, BATCH_EVENTS_MAX)
+                batch = self._process.log.stored(self.position, BATCH_EVENTS_MAX)
             except ServiceUnavailable:
                 self._stop.wait(AWAY_S)
                 continue
             with self._lock:
-                for recorded in batch:
-                    self._note(recorded)
+                for row in batch:
+                    self._note(row)
             if not batch:
                 waker.wait(seen, LOOK_S)
 
-    def _note(self, recorded: Recorded) -> None:
-        now, event = time.monotonic(), recorded.event
-        self.failures += self._invariants.check(recorded)
-        self.position = recorded.position
+    def _note(self, row: Stored) -> None:
+        now, recorded = time.monotonic(), decoded(row)
+        event = recorded.event
+        self.failures += self._rules.check(row, recorded)
+        self.position = row.position
         self._note_work(str(event.originator_id), event, now)
         if isinstance(event, Wallet.Charged):
             self.charges[str(event.transaction_id)].append(event)

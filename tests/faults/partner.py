@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import time
 from threading import Event
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.faults.service import Reply
 
 REPLY_S_MAX = 40.0
 PAUSE_S = 0.2  # Before a request is sent again.
-TRIES_MAX = 400  # More than any outage of this programme lasts.
+ANSWERED_S_MAX = 600.0  # Longer than `web` may die again and again before it has answered.
 # The request has had its outcome; the first two are refunded.
 FINAL = {"PROVISIONING_ERROR", "PROVISIONING_FAILED", "JOB_FINISHED"}
 
@@ -25,8 +26,8 @@ class Partner:
 
     def ask(self, method: str, path: str, body: Any = None, key: str | None = None) -> Reply:
         """Return the answer; outages, lost replies and running twins are borne with patience."""
-        pause = Event()
-        for _ in range(TRIES_MAX):
+        pause, until_s = Event(), time.monotonic() + ANSWERED_S_MAX
+        while time.monotonic() < until_s:
             reply = self.once(method, path, body, key)
             if reply is not None and not self._is_outage(reply):
                 self._look_at(reply, f"{method} {path.partition('?')[0]}")

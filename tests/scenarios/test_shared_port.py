@@ -37,11 +37,10 @@ def started(system: System) -> tuple[Running, Callable[[], float]]:
 
 def at_work(partner: Partner, stack: ExitStack) -> list[Partner]:
     """Let several clients of one partner work at once."""
-    made = []
-    for _ in range(BUYERS):
-        made.append(copy(partner))
-        made[-1].promised = Promised()
-        stack.enter_context(load(made[-1]))
+    made = [copy(partner) for _ in range(BUYERS)]
+    for each in made:
+        each.promised = Promised()
+        stack.enter_context(load(each))
     return made
 
 

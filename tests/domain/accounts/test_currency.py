@@ -137,7 +137,7 @@ def test_a_log_of_an_older_release_has_the_currency_of_its_first_wallet(
 def test_the_audit_finds_a_wallet_of_another_currency(process: Process) -> None:
     process.organization()
     process.log.append(Wallet.open(uuid4(), "EUR", process.cause()))
-    assert "EUR is not the currency of this log" in check_log(process.log).failures[0].reason
+    assert "its currency is not USD" in check_log(process.log).failures[0].reason
 
 
 @pytest.mark.any_database

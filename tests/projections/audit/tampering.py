@@ -150,14 +150,6 @@ class Lab:
             (to, position),
         )
 
-    def restore(self) -> None:
-        """Bring back the log and the tree as they were."""
-        for row in self.process.log.stored(0, 1_000):
-            self.remove(row.position)
-        for row in self.rows.values():
-            self.insert(row)
-        self.process.tree_keeper.restart()
-
     def report(self) -> Report:
         """Audit with what is kept inside and outside."""
         leaves = KeptLeaves(self.process.views, self.process.kept_tree)

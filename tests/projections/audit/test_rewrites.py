@@ -1,9 +1,5 @@
-"""Complete rewrites of a log: what `audit verify` and the verifier of exports find by themselves.
+"""Complete rewrites of a log are found, by the log itself or by a checkpoint that somebody kept."""
 
-With -s a line tells how many there are and how many each has found.
-"""
-
-import sys
 from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from copy import deepcopy
@@ -91,18 +87,10 @@ def test_what_nobody_has_rewritten_is_right_for_both(judges: Judges) -> None:
     assert judges.verify(judges.honest, with_note=True) == []
 
 
-def test_each_complete_rewrite_is_found_by_both(judges: Judges) -> None:
-    missed: dict[str, list[str]] = {"audit verify": [], "verify.py": []}
-    for rewrite in REWRITES:
-        rows = judges.rewritten(rewrite)
-        assert rows != judges.honest, rewrite.__name__
-        if not judges.audit(rows):
-            missed["audit verify"].append(rewrite.__name__)
-        if not judges.verify(rows):
-            missed["verify.py"].append(rewrite.__name__)
-    found = {name: len(REWRITES) - len(each) for name, each in missed.items()}
-    sys.stdout.write(f"of {len(REWRITES)} complete rewrites {found}\n")
-    assert missed == {"audit verify": [], "verify.py": []}
+def test_each_complete_rewrite_is_found(judges: Judges) -> None:
+    for rewrite, reason in REWRITES.items():
+        found = judges.audit(judges.rewritten(rewrite))
+        assert any(reason in each for each in found), (rewrite.__name__, found)
 
 
 @pytest.mark.parametrize("rewrite", UNSEEN, ids=lambda each: each.__name__)

@@ -31,8 +31,9 @@ def a_fee_that_is_charged_at_another_price(forger: LinkForger) -> int:
 
 
 CRIMES: Crimes = [
+    (lambda f: f.write(forged(f.fee()[1], timestamp=f.cause.at)), "falls due before its month"),
     (a_fee_of_another_sum_than_its_links, "is another sum than that of its links"),
-    (a_second_fee_of_one_month, "twice"),
-    (a_fee_that_is_charged_twice, "is charged before it is due, or twice"),
-    (a_fee_that_is_charged_at_another_price, "is charged otherwise than it is due"),
+    (a_second_fee_of_one_month, "follows from its facts"),
+    (a_fee_that_is_charged_twice, "is charged before it is due, twice, or otherwise"),
+    (a_fee_that_is_charged_at_another_price, "is charged before it is due, twice, or otherwise"),
 ]

@@ -16,7 +16,14 @@ def closed(month: str, after_days: int = 32) -> Month.Closed:
     return event
 
 
+JANUARY = first_instant("2026-01")
 CRIMES: Crimes = [
+    (
+        lambda f: f.write(
+            closed("2026-01"), forged(f.lookup(), timestamp=first_instant("2026-01"))
+        ),
+        "was closed before its end",
+    ),
     (
         lambda f: f.write(closed("2026-01"), forged(closed("2026-01"), originator_id=uuid4())),
         "is closed after 2026-01",

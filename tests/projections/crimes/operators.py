@@ -357,17 +357,30 @@ def a_price_of_all_set_by_one(forger: LinkForger) -> int:
     return prices_set(forger, by(forger, None), by(forger, 5))
 
 
+def an_approval_that_nothing_follows(forger: LinkForger) -> int:
+    proposal = proposed(staffed(forger), 11, 2)
+    return forger.write(approved(proposal, by(forger, 3)))
+
+
+def a_key_used_by_another(forger: LinkForger) -> int:
+    operator = staffed(forger).process.log.get(Operator, operator_id(2))
+    operator.record(Operator.KeyRehashed, by(forger, 3), key_hash="h")
+    return write(forger, operator)
+
+
 CRIMES: dict[Crime, str] = {
-    a_deposit_by_one_who_is_revoked: "without the right money",
-    a_deposit_by_a_client_without_the_scope: "without the right money",
+    an_approval_that_nothing_follows: "this was approved and not done",
+    a_key_used_by_another: "is the key of another operator",
+    a_deposit_by_one_who_is_revoked: "does this without the right money",
+    a_deposit_by_a_client_without_the_scope: "does this without the right money",
     a_deposit_of_more_than_was_approved: "is above the approval limit",
     an_approval_with_a_key_that_the_proposer_made: "is not approved by another operator",
     a_limit_ended_by_one: ABOVE,
-    an_operator_made_without_the_right: "without the right keys",
-    a_key_made_for_another_without_the_right: "without the right keys",
-    an_organization_made_by_nobody: "without the right money",
-    a_second_price_set_by_nobody: "without the right catalogue",
-    a_price_set_without_the_right: "without the right catalogue",
+    an_operator_made_without_the_right: "does this without the right keys",
+    a_key_made_for_another_without_the_right: "does this without the right keys",
+    an_organization_made_by_nobody: "does this without the right money",
+    a_second_price_set_by_nobody: "does this without the right catalogue",
+    a_price_set_without_the_right: "does this without the right catalogue",
     an_approval_with_a_key_that_is_not_the_approvers_own: "is not approved by another operator",
     an_approval_of_what_a_revoked_operator_wanted: "is not approved by another operator",
     deposits_that_exceed_the_limit_together: ABOVE,
@@ -388,5 +401,5 @@ CRIMES: dict[Crime, str] = {
     a_fee_changed_to_another_than_was_approved: TWO,
     an_organization_made_with_a_price_of_its_own: TWO,
     a_price_of_all_set_by_one: TWO,
-    a_price_in_another_currency: "is not the currency of this log",
+    a_price_in_another_currency: "its currency is not USD, that of the log",
 }

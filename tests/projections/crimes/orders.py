@@ -93,33 +93,11 @@ def a_lost_order_of_a_link_that_has_lost_none(forger: LinkForger) -> int:
     return forger.write(*lost_by(forger, ordering(forger)).collect_events())
 
 
-def a_lost_order_that_moves_after_its_end(forger: LinkForger) -> int:
-    made = lost(forger)
-    made.record(LostOrder.Settled, forger.cause)
-    made.is_settled = False
-    made.note_found(Order("order-1", ICCID, "item", forger.cause.at), forger.cause)
-    return forger.write(*made.collect_events())
-
-
-def a_lost_order_that_finds_two_at_once(forger: LinkForger) -> int:
-    made = found(forger)
-    made.found = None
-    made.note_found(Order("order-2", OTHER, "item", forger.cause.at), forger.cause)
-    return forger.write(*made.collect_events())
-
-
 def a_lost_order_that_takes_back_another(forger: LinkForger) -> int:
     made = found(forger)
     made.note_ended(forger.cause, taken_back=True)
     (ended,) = made.collect_events()
     return forger.write(forged(ended, iccid=OTHER))
-
-
-def a_lost_order_that_settles_while_it_has_one(forger: LinkForger) -> int:
-    made = found(forger)
-    made.found = None
-    made.record(LostOrder.Settled, forger.cause)
-    return forger.write(*made.collect_events())
 
 
 def right_orders(forger: LinkForger) -> None:
@@ -149,10 +127,7 @@ CRIMES: Crimes = [
     (an_order_of_another_plan, "orders another plan"),
     (an_order_again_before_the_time_out, "before the time-out"),
     (an_order_that_is_older_than_the_intent, "older than its own"),
-    (an_esim_of_an_order_that_it_does_not_reserve, "not reserved for it"),
-    (a_lost_order_of_a_link_that_has_lost_none, "has lost none"),
-    (a_lost_order_that_moves_after_its_end, "after its end"),
-    (a_lost_order_that_finds_two_at_once, "while it has another"),
-    (a_lost_order_that_takes_back_another, "has not found"),
-    (a_lost_order_that_settles_while_it_has_one, "while it has an order"),
+    (an_esim_of_an_order_that_it_does_not_reserve, "announces esim.reserved, which never comes"),
+    (a_lost_order_of_a_link_that_has_lost_none, "no event before it says so"),
+    (a_lost_order_that_takes_back_another, "names another iccid than its lost_order has"),
 ]

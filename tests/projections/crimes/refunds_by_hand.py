@@ -55,7 +55,26 @@ def an_entry_that_nobody_decided(forger: LinkForger) -> int:
     return forger.write(entry(forger, replace(refund, charge_id=uuid4())))
 
 
+def of_another_job(forger: LinkForger, **changes: Any) -> int:
+    """Give back what another job has cost."""
+    (job, _), (_, price) = of_job(forger), of_job(forger)
+    event, _ = by_hand(forger, job, price, **changes)
+    return forger.write(event)
+
+
+def before_its_end(forger: LinkForger) -> int:
+    job = forger.job()
+    event, _ = by_hand(forger, job, job.created.price)
+    return forger.write(event)
+
+
 CRIMES: Crimes = [
-    (of_a_failure_that_gave_back_too_much, "keeps another sum than it added plans for"),
-    (an_entry_that_nobody_decided, "has no failure that names it"),
+    (of_another_job, "gives back a charge that is not of its stream"),
+    (
+        lambda f: of_another_job(f, organization_id=uuid4()),
+        "which is no charge of its organization",
+    ),
+    (before_its_end, "gives back what an end may still give back"),
+    (of_a_failure_that_gave_back_too_much, "fails twice, or gives another sum back"),
+    (an_entry_that_nobody_decided, "no event before it says so"),
 ]

@@ -5,7 +5,6 @@ another honest history would be, so only a kept checkpoint convicts it (docs/fin
 """
 
 from collections.abc import Callable
-from inspect import isfunction
 from typing import Any
 from uuid import uuid4
 
@@ -239,9 +238,24 @@ UNSEEN: tuple[Rewrite, ...] = (
     an_end_that_is_cut_off,
 )
 
-# All others of this module, in their order.
-REWRITES: tuple[Rewrite, ...] = tuple(
-    each
-    for name, each in [*vars().items()]
-    if isfunction(each) and each.__module__ == __name__ and name[0] != "_" and each not in UNSEEN
-)
+# And by which sentence each is found.
+REWRITES: dict[Rewrite, str] = {
+    an_approval_by_who_proposed: "is not approved by another operator",
+    an_approval_of_another_sum: "approves something else than was proposed",
+    play_money_booked_as_a_payment: "has announced something else",
+    a_payment_booked_as_play_money: "has announced something else",
+    play_money_under_the_id_of_a_payment: "follows from its facts",
+    a_refund_for_another_reason: "its reason is not",
+    an_item_that_ends_twice: "ends an item twice",
+    a_cancellation_under_another_id: "follows from its facts",
+    a_fee_that_counts_a_link_twice: "counts one twice",
+    a_fee_at_another_rate: "were due for each of",
+    a_fee_that_leaves_out_a_link: "were due for each of",
+    a_fee_for_a_link_of_nobody: "were due for each of",
+    a_fee_forgotten_whole: "which has not fallen due",
+    a_month_closed_before_its_end_by_a_clock_that_was_ahead: "was closed before its end",
+    a_lookup_dearer_in_every_place: "was in force",
+    a_lookup_for_nothing: "was in force",
+    a_job_at_twice_the_price: "was in force",
+    a_month_that_is_left_out: "is closed after",
+}

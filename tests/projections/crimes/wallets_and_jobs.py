@@ -38,6 +38,23 @@ def an_amount_that_is_not_positive(forger: LinkForger) -> int:
     return forger.write(forger.charge_for(lookup, amount_micros=0, balance_micros=1_000_000))
 
 
+def more_than_there_is(forger: LinkForger) -> int:
+    lookup, forger.wallet.balance_micros = forger.lookup(2_000_000), 2_000_000
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup, balance_micros=-1_000_000))
+
+
+def a_charge_that_is_taken_twice(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup, forger.charge_for(lookup))
+    return forger.write(forger.charge_for(lookup))
+
+
+def a_deposit_that_is_made_twice(forger: LinkForger) -> int:
+    made, _ = forger.deposit()
+    return forger.write(made, forged(made, originator_version=2))
+
+
 def a_charge_beyond_the_limit(forger: LinkForger) -> int:
     limited(forger, spent_now(5_000, 0))
     lookup, forger.wallet.spending = forger.lookup(), spent_now(2_000_000, 0)
@@ -105,24 +122,29 @@ def an_item_that_ends_after_its_job_was_cancelled(forger: LinkForger) -> int:
     return forger.write(forged(late, originator_version=3))
 
 
-OTHER_WORTH = "keeps another sum than its items are worth"
+OTHER_WORTH = "gives another sum back than its items cost"
 CRIMES: Crimes = [
-    (lambda f: charged(f, balance_micros=1_000_000), "states another balance"),
-    (lambda f: charged(f, sequence=3), "jumps to sequence 3"),
+    (lambda f: charged(f, balance_micros=1_000_000), "its balance is not"),
+    (lambda f: charged(f, sequence=3), "its sequence is not 3"),
     (lambda f: charged(f, currency="EUR"), "changes its organization or currency"),
-    (a_stream_that_begins_in_the_midst, "jumps to version 2"),
-    (an_amount_that_is_not_positive, "has no positive amount"),
-    (a_charge_beyond_the_limit, "spends more than its limit"),
+    (a_stream_that_begins_in_the_midst, "version 1 of its stream is missing"),
+    (an_amount_that_is_not_positive, "its amount is not above zero"),
+    (more_than_there_is, "its balance is below zero"),
+    (a_charge_that_is_taken_twice, "takes the same charge again"),
+    (a_deposit_that_is_made_twice, "begins again, or with something else"),
+    (a_deposit_that_is_made_twice, "announces again what has not come"),
+    (lambda f: f.write(f.lookup()), ", which never comes"),
+    (a_charge_beyond_the_limit, "spends more than the limit"),
     (a_charge_that_forgets_the_limit, "states another limit"),
     (a_limit_that_forgets_what_was_spent, "states another limit"),
-    (lambda f: limited(f, None, balance_micros=2_000_000), "moves where only its limit is set"),
+    (lambda f: limited(f, None, balance_micros=2_000_000), "moves the wallet whose limit it sets"),
     (lambda f: failed(f, Repayment(3 * ITEM_MICROS, uuid4())), OTHER_WORTH),
     (lambda f: failed(f, None), OTHER_WORTH),
-    (a_refund_of_a_charge_that_was_never_taken, "names no charge of its reason"),
-    (lambda f: f.write(f.completed(f.job(), 0, indexes=[4])), "does not have"),
+    (a_refund_of_a_charge_that_was_never_taken, "exceeds what is left of"),
+    (lambda f: f.write(f.completed(f.job(), 0, indexes=[4])), "or one that the job does not have"),
     (an_item_that_ends_twice, "ends an item twice"),
     (a_job_that_costs_another_sum_than_its_items, "costs another sum than its items"),
     (a_job_that_finishes_with_open_items, "finishes with open items"),
-    (a_cancellation_that_gives_back_what_was_answered, "cancels other items than its open ones"),
-    (an_item_that_ends_after_its_job_was_cancelled, "or after its end"),
+    (a_cancellation_that_gives_back_what_was_answered, "cancels other items than the open ones"),
+    (an_item_that_ends_after_its_job_was_cancelled, "its job has not begun, or has ended"),
 ]
