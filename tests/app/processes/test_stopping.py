@@ -127,9 +127,7 @@ def test_a_process_is_ready_and_alive_while_it_waits_for_its_tables(
 
 
 @pytest.mark.parametrize("command", ["projector", "serve", "web"])
-def test_a_process_is_alive_while_its_loop_is(
-    tmp_path: Path, systemd: Systemd, command: str
-) -> None:
+def test_it_is_alive_while_its_loop_is(tmp_path: Path, systemd: Systemd, command: str) -> None:
     Shell(tmp_path).run("migrate")
     broker = {"web": {"BROKER_URL": "amqp://127.0.0.1:1"}}.get(command, {})
     with watched(tmp_path, command, **broker, **systemd.environment) as process:
