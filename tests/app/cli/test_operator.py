@@ -61,8 +61,8 @@ def test_every_command_is_refused_to_those_who_may_not_before_it_runs(
     ("line", "harmless"),
     [
         (("projections", "rebuild", "audit_tree"), ("projections", "rebuild", "usage")),
-        (("operator", "approvals", "10"), ("operator", "approvals")),
-        (("prices", "lookup", "1"), ("prices", "lookup")),
+        (("operator", "approvals", "0"), ("operator", "approvals")),
+        (("prices", "lookup", "0"), ("prices", "lookup")),
     ],
 )
 def test_a_right_may_be_needed_with_some_arguments_alone(

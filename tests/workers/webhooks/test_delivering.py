@@ -539,7 +539,9 @@ def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     assert ask("k-1") == (told[:2], True, True)
     with pytest.raises(IdempotencyKeyReused):
         ask("k-1", failed._replace(since=clock.now))
-    lab.settle()
+    lab.plan()
+    assert lab.bells.taken() == [(owner, endpoint)], "they do not wait for a beat"
+    lab.deliver()
     assert ask("k-1") == (told[:2], True, True)
     assert ask("k-2") == (told[2:], False, False)
     lab.settle()
