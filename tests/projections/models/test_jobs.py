@@ -39,6 +39,7 @@ def test_a_list_shows_no_job_whose_month_was_erased(
     assert listed() == [new, old]
     erase_months(process.vault, "2026-04", organization_id)
     assert listed() == listed("pending") == [new]
+    assert listed("completed") == []
 
 
 @pytest.mark.any_database
