@@ -99,6 +99,8 @@ def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
         assert lab.work(link.id).stage is Stage.ENDPOINT_REQUESTED
         assert lab.network.count("create_endpoint") == 1
         lab.clock.forward(seconds=1)
+    lab.network.before("lpa", FAULTS["rejected"].error())
+    assert lab.work(link.id).stage is Stage.ENDPOINT_REQUESTED, "it is not asked again at once"
     link = lab.work(link.id)
     assert (link.stage, link.attempts) == (Stage.ACTIVE, 2)
     assert lab.network.count("create_endpoint") == 2
@@ -109,11 +111,8 @@ def test_an_event_tells_of_an_endpoint_whose_reply_was_lost(lab: Lab, fault: str
     if fault is not None:
         arm(lab.network, "create_endpoint", FAULTS[fault])
     link = lab.create()
-    (created,) = [
-        event
-        for _, event in lab.process.log.read(0, 1_000)
-        if isinstance(event, Link.EndpointCreated)
-    ]
+    events = (event for _, event in lab.process.log.read(0, 1_000))
+    (created,) = [each for each in events if isinstance(each, Link.EndpointCreated)]
     assert (created.originator_id, created.adopted) == (link.id, fault is not None)
 
 

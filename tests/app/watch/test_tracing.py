@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from eventsourcing.persistence import StoredEvent
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -191,21 +192,17 @@ def ended(
 
 
 def test_what_leaves_the_process_is_a_list_of_known_attributes() -> None:
+    known = {"http.method": "GET", "http.route": "/v1/links/<identifier>"}
     given = {
-        "http.method": "GET",
-        "http.route": "/v1/links/<identifier>",
+        **known,
         "http.target": f"/v1/links/{NUMBER}?q=1",
         "net.peer.name": "192.0.2.7",
         "request_id": NUMBER,
     }
     span = spans.safe(ended(f"GET /v1/links/{NUMBER}", SpanKind.SERVER, given, ValueError(NUMBER)))
     assert span.name == "GET /v1/links/<identifier>"
-    assert dict(span.attributes or {}) == {
-        "http.method": "GET",
-        "http.route": "/v1/links/<identifier>",
-        "request_id": "[phone]",
-        "error.type": "ValueError",
-    }
+    shown = {**known, "request_id": "[phone]", "error.type": "ValueError"}
+    assert dict(span.attributes or {}) == shown
     assert (span.events, span.status.description) == ((), None)
 
 
@@ -247,11 +244,15 @@ def test_a_trace_is_followed_by_a_request_without_an_id_of_its_own(
 
 def test_a_statement_for_nobody_is_no_trace() -> None:
     kept = InMemorySpanExporter()
-    provider = TracerProvider(shutdown_on_exit=False)
+    provider = TracerProvider(shutdown_on_exit=False, id_generator=spans.Ids())
     provider.add_span_processor(spans.SafeProcessor(kept))
-    tracer = provider.get_tracer("test")
+    its = object.__new__(spans.Spans)
+    its.tracer = tracer = provider.get_tracer("test")
     tracer.start_span("SELECT", kind=SpanKind.CLIENT).end()
-    with tracer.start_as_current_span("work_link"):
+    of_another = StoredEvent(uuid4(), 1, "done", b'{"request_id": "order-7"}')
+    with tracer.start_as_current_span("work_link"), its.committing([of_another]):
         tracer.start_span("UPDATE", kind=SpanKind.CLIENT).end()
     provider.shutdown()
-    assert {each.name for each in kept.get_finished_spans()} == {"UPDATE", "work_link"}
+    traces = {each.name: each.context.trace_id for each in kept.get_finished_spans()}
+    assert traces.pop("commit") == spans.trace_id_of("order-7")
+    assert traces.keys() == {"UPDATE", "work_link"}
