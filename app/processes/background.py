@@ -25,7 +25,7 @@ def run(container: Container, role: Role) -> None:
     listen(lives, role)
     announce(container)
     notify(READY)
-    if not wait_until_ready(container, stop):
+    if not wait_until_ready(container, stop, sets_price=role == "clock"):
         return
     container.complete()
     try:

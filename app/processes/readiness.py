@@ -26,20 +26,20 @@ SAY_EVERY = 15  # One line for this many looks.
 logger = logging.getLogger(__name__)
 
 
-def wait_until_ready(container: Container, stop: Event) -> bool:
+def wait_until_ready(container: Container, stop: Event, *, sets_price: bool = False) -> bool:
     """Wait for the database, its tables and a right clock; False when told to end before that.
 
-    PRICE_PER_LOOKUP becomes the price in the log if there is none. Raises WrongSetting if it is
-    another one, and WrongCurrency if CURRENCY is not the log's.
+    Who `sets_price`, the last follower that an upgrade replaces (older ones stop there), makes it
+    that of the log. Raises WrongSetting or WrongCurrency if the log has another one.
     """
     check = container.clock_check.check
     is_ready = _wait(lambda: what_is_missing(container) or check(), stop)
     if is_ready:
         container.currency.check()
         container.shared_settings.agree(container.clock())
-        set_micros = container.settings.price_per_lookup_micros
-        if set_micros is not None and not container.hold.is_on:  # Its log stays as it is.
-            container.prices.begin(set_micros, Cause(container.clock(), "start"))
+        micros = container.settings.price_per_lookup_micros if sets_price else None
+        if micros is not None and not container.hold.is_on:  # Its log stays as it is.
+            container.prices.begin(micros, Cause(container.clock(), "start"))
         if (wrong := wrong_price(container)) is not None:
             raise WrongSetting(wrong)
     return is_ready

@@ -34,7 +34,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     """
     stop = stop_on_signals()  # First, because a signal may come as soon as the port is open.
     notify(READY)
-    if not wait_until_ready(container, stop):  # For a right clock; the tables are there.
+    if not wait_until_ready(container, stop, sets_price=True):  # For a right clock, with tables.
         return
     ensure_keys(container)
     settings, lives = container.settings, Lives(container)

@@ -197,19 +197,14 @@ OPERATIONS: Mapping[str, Operation] = {
 }
 
 
-def run(it: Customer, operation: Operation) -> None:
-    """Run an operation so often, and all that it brings about."""
-    for _ in range(operation.times):
-        reply = operation.run(it)
-        assert not isinstance(reply, TestResponse) or reply.status_code < 300, reply.text
-        it.crew.settle()
-
-
 def us_each(it: Customer, operation: Operation) -> float:
     """Return the processor time of one in µs: of this process and of the server's that serve it."""
     operation.before(it)
     before = _spent_s(it.crew.url)
-    run(it, operation)
+    for _ in range(operation.times):
+        reply = operation.run(it)
+        assert not isinstance(reply, TestResponse) or reply.status_code < 300, reply.text
+        it.crew.settle()
     return (_spent_s(it.crew.url) - before) / operation.times * US
 
 

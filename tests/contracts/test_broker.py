@@ -153,6 +153,7 @@ def test_a_queue_of_an_earlier_release_goes_once_it_is_empty_and_nobody_has_it(
         channel.queue_purge(former)
         tag = channel.basic_consume(former, lambda *_: None)
         assert bench.broker.delete_former_queues() == {}
+        channel.queue_declare(former, passive=True)  # It is there while somebody listens.
         channel.basic_cancel(tag)
         assert bench.broker.delete_former_queues() == {}
     with channel_to(url) as channel, pytest.raises(ChannelClosedByBroker, match="NOT_FOUND"):

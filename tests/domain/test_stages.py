@@ -9,6 +9,7 @@ import pytest
 
 from domain.aggregates import AGGREGATES
 from domain.links.link import Link, Stage
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import Addition, Removal
 from domain.log.aggregate import Event, Root
 from tests.domain import build_links as steps
@@ -88,6 +89,8 @@ ORDER: dict[type[Event], Collection[str]] = {
 
 def test_the_order_of_the_events_of_a_link() -> None:
     assert {event for may in Link.STAGES.values() for event in may} == ORDER.keys()
+    its = {LostOrder.Found, LostOrder.Settled, LostOrder.TakenBack, LostOrder.LeftOver}
+    assert LostOrder.STAGES["found"].keys() == its
     for name, history in HISTORIES.items():
         came = {event for event in ORDER if not is_refused(history, event)}
         assert came == {event for event, after in ORDER.items() if name in after}, name

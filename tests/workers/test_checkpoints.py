@@ -1,6 +1,5 @@
 """Checkpoints are made when due, over what cannot be lost, and never against each other."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -11,6 +10,7 @@ from domain.finance.month import Month
 from projections.audit.tree import leaf_hash, root_of
 from projections.stores.checkpoints import KeptCheckpoint
 from tests.installation import Process, SetClock
+from tests.projections.histories import leave_out
 from tests.projections.looking import register
 from workers.checkpoints import Checkpoints, NotAccepted, name_of
 
@@ -88,6 +88,7 @@ def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
     process: Process, clock: SetClock
 ) -> None:
     register(process, 1)
+    leave_out(process)
     clock.forward(seconds=LAG_S)
     tick(process)
     clock.forward(minutes=20)
@@ -99,7 +100,10 @@ def test_after_a_clock_was_set_back_at_a_close_one_is_made_and_no_more(
     assert process.checkpoint_store.covering(process.log.head()) is not None
     register(process, 1)  # The one that is dated ahead hides nothing that comes later.
     clock.forward(seconds=LAG_S)
-    assert process.checkpoints.make().signed.checkpoint.position == process.log.head()
+    newest = process.checkpoints.make().signed.checkpoint
+    assert newest.position == process.log.head()
+    clock.forward(hours=-1)
+    assert process.checkpoints.make().signed.checkpoint.size == newest.size
 
 
 def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock: SetClock) -> None:
@@ -113,20 +117,19 @@ def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock
     register(process, 1)
     clock.forward(seconds=EVERY_S)
     for attempt in (process.checkpoints.make, process.checkpoints.run):
-        refuse(attempt)
+        with pytest.raises(NotPossible, match="not the one of the checkpoint"):
+            attempt()
     assert len(made(process)) == 1
-
-
-def refuse(attempt: Callable[[], object]) -> None:
-    with pytest.raises(NotPossible, match="not the one of the checkpoint"):
-        attempt()
 
 
 def log_table(process: Process) -> str:
     return "stored_events" if "sqlite" in process.settings.database_url else "log_events"
 
 
-def test_each_one_reaches_the_sink_once_it_is_there(process: Process, clock: SetClock) -> None:
+@pytest.mark.any_database
+def test_each_one_reaches_the_sink_once_it_is_there_and_none_holds_up_a_newer_one(
+    process: Process, clock: SetClock
+) -> None:
     sink = Keeping()
     checkpoints = having(process, sink)
     register(process, 1)
@@ -138,32 +141,17 @@ def test_each_one_reaches_the_sink_once_it_is_there(process: Process, clock: Set
     clock.now += timedelta(seconds=1)
     second = checkpoints.make()
     assert process.checkpoint_store.newest(delivered=True) is None
-    sink.is_away = False
+    sink.is_away, sink.refused = False, name_of(first.signed.checkpoint)
+    with pytest.raises(NotAccepted):
+        checkpoints.deliver()
+    assert [*sink.kept.values()] == [second.signed.note]
+    sink.refused = ""
     checkpoints.deliver()
     checkpoints.deliver()
-    assert [sink.kept[name] for name in sorted(sink.kept)] == [
-        first.signed.note,
-        second.signed.note,
-    ]
+    assert [*sink.kept.values()] == [second.signed.note, first.signed.note]
     newest = process.checkpoint_store.newest(delivered=True)
     assert newest is not None
     assert (newest.number, newest.delivered_at) == (second.number, clock())
-
-
-@pytest.mark.any_database
-def test_one_that_is_refused_for_ever_holds_up_no_newer_one(
-    process: Process, clock: SetClock
-) -> None:
-    sink = Keeping()
-    checkpoints = having(process, sink)
-    register(process, 1)
-    clock.forward(seconds=LAG_S)
-    sink.refused = name_of(checkpoints.make().signed.checkpoint)
-    clock.now += timedelta(seconds=1)
-    newer = checkpoints.make()
-    with pytest.raises(NotAccepted):
-        checkpoints.deliver()
-    assert [*sink.kept.values()] == [newer.signed.note]
 
 
 def having(process: Process, sink: Keeping) -> Checkpoints:

@@ -172,8 +172,8 @@ def test_parts_of_one_charge_count_together(people: tuple[Shell, Shell, Shell]) 
 
 
 def test_a_new_operator_waits_and_only_who_has_asked_sees_the_key(boss: Shell) -> None:
-    anna_id, anna = created(boss, "anna", "approve")
-    anna = renewed(anna_id, anna)
+    dora = created(boss, "dora", "keys")[1]
+    anna = renewed(*created(boss, "anna", "approve"))
     line = ("operator", "create", "carl", "--may", "money,approve")
     waits = boss.json(*line)
     assert (waits["kind"], waits["state"], waits["subject"]) == ("operator", "proposed", "carl")
@@ -183,6 +183,7 @@ def test_a_new_operator_waits_and_only_who_has_asked_sees_the_key(boss: Shell) -
     assert "needs the right approve" in boss.refusal(*approve)
     assert anna.json(*approve)["state"] == "granted"
     assert the_one_waiting(anna)["state"] == "granted"
+    anna.run(*WAITING, "reject", dora.json(*line)["id"])  # It was not granted to her.
     wider = boss.json("operator", "create", "carl", "--may", "money,approve,keys")
     assert wider["state"] == "proposed"
     anna.run(*WAITING, "reject", wider["id"])
@@ -197,9 +198,8 @@ def test_a_new_operator_waits_and_only_who_has_asked_sees_the_key(boss: Shell) -
 def test_a_key_for_another_and_a_client_that_deposits_wait(boss: Shell) -> None:
     anna_id, anna = created(boss, "anna", "money,approve")
     cat_id, _ = created(boss, "cat", "catalogue")
-    bert_id, bert = created(boss, "bert", "approve")
+    bert = renewed(*created(boss, "bert", "approve"))
     renewed(anna_id, anna)
-    bert = renewed(bert_id, bert)
     assert boss.json("operator", "rotate-key", cat_id)["key"]
 
     def made(kind: str, *line: object) -> Any:

@@ -28,6 +28,15 @@ def test_a_correction_may_be_negative_wherever_it_stands(
     assert adjusted["balance"] == "3.999999"
 
 
+def test_an_organization_may_have_all_for_nothing_and_spend_nothing(
+    shell: Shell, organization: UUID
+) -> None:
+    for amount, told in (("1.5", "1.50"), ("0", "0.00")):
+        prices = ("--price", amount, "--monthly-link-fee", amount, "--spending-limit", amount)
+        its = shell.json("org", "set", organization, *prices)
+        assert {its["price_per_lookup"], its["monthly_link_fee"], its["spending_limit"]} == {told}
+
+
 def test_a_wallet_is_never_larger_than_it_can_hold(shell: Shell, organization: UUID) -> None:
     shell.run("wallet", "deposit", organization, "999999999999.999999", "--reference", "a")
     refusal = shell.refusal("wallet", "deposit", organization, "1", "--reference", "b")

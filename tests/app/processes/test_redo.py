@@ -10,6 +10,7 @@ from app.processes.redo import LIST
 from app.settings import Settings, WrongSetting
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.operator_acts import OperatorAct
+from domain.accounts.operators import Operator, operator_id
 from tests.app.cli.serving import Serving
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_privacy import JANUARY, NUMBER, ask
@@ -85,16 +86,21 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
 ) -> None:
     organization, cause = keeping.organization(), keeping.cause()
     link = LinkSteps(keeping, organization).link.id
+    assert not redo.take(keeping)
+    early = (listed / redo.REACHED).read_bytes()
     keeping.log.append(Erasure.make(organization, [Part("2024-01.0001", [link])], cause))
     keeping.log.append(Erasure.make(organization, [Part("2023-12.0001"), Part("2024-01")], cause))
     for _ in range(2):
         keeping.log.append(OperatorAct.note("key.revoked", "pepper abc", cause))
     keeping.log.append(OperatorAct.note("installation.held", "installation", cause))
     assert not redo.take(keeping)
-    before = (listed / LIST).read_bytes()
-    (listed / redo.REACHED).unlink()  # As if it had been killed behind the list.
+    (listed / redo.REACHED).write_bytes(early)  # As if it had been killed behind the list.
+    boss = Operator.register(operator_id(1), cause, name="boss", may=[], key_hash="one")
+    boss.rotate_key("two", cause)
+    boss.revoke(cause)
+    keeping.log.append(boss)
     assert not redo.take(keeping)
-    assert (listed / LIST).read_bytes() == before
+    assert len((listed / LIST).read_bytes().splitlines()) == 6
     assert again(keeping) == []
     made = Installation(tmp_path / "other", REDO_DIR=str(listed))
     told = again(made.process())
@@ -103,6 +109,8 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
         f"privacy erase --link {link}",
         f"privacy erase --before 2024-02 --org {organization}",
         "keys revoke abc",
+        f"operator rotate-key {boss.id}",
+        f"operator revoke {boss.id}",
     ]
 
 

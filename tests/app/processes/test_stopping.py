@@ -126,19 +126,8 @@ def test_a_process_is_ready_and_alive_while_it_waits_for_its_tables(
         assert "waiting: " in process.log()
 
 
-def test_a_main_thread_that_hangs_sends_no_sign_of_life(tmp_path: Path, systemd: Systemd) -> None:
-    Shell(tmp_path).run("migrate")
-    with watched(tmp_path, "projector", **systemd.environment) as projector:
-        until_ready(projector)
-        systemd.hear_until(ALIVE)
-        projector.process.send_signal(signal.SIGSTOP)
-        assert systemd.is_left_alone()
-        projector.process.send_signal(signal.SIGCONT)
-        systemd.hear_until(ALIVE)
-
-
-@pytest.mark.parametrize("command", ["serve", "web"])
-def test_http_is_alive_while_its_loop_is(tmp_path: Path, systemd: Systemd, command: str) -> None:
+@pytest.mark.parametrize("command", ["projector", "serve", "web"])
+def test_it_is_alive_while_its_loop_is(tmp_path: Path, systemd: Systemd, command: str) -> None:
     Shell(tmp_path).run("migrate")
     broker = {"web": {"BROKER_URL": "amqp://127.0.0.1:1"}}.get(command, {})
     with watched(tmp_path, command, **broker, **systemd.environment) as process:

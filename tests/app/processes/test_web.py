@@ -5,11 +5,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from threading import Event
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from app.bootstrap.known_keys import ensure_keys
+from app.processes import serve
 from tests.app.cli.shell import ROOT, Shell
 from tests.app.http.over_http import send
 from tests.app.processes.web_process import COMES_UP_S, END_S, Web
@@ -72,6 +77,24 @@ def test_a_setting_that_only_its_part_can_judge_is_one_line(
         each for each in wrong.json("doctor", status=1)["data"] if each["check"] == "settings"
     )
     assert line == f"Error: {found['message']}"
+
+
+def test_one_that_is_told_to_end_is_not_ready_while_it_finishes(
+    nowhere: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell, stop = nowhere.having(BROKER_URL="amqp://127.0.0.1:1"), Event()
+    needs = dict[str, Any]()
+    shell.run("migrate")
+    monkeypatch.setattr(serve, "stop_on_signals", lambda: stop)
+    for each in ("configure_logging", "bind"):
+        monkeypatch.setattr(serve, each, Mock())
+    monkeypatch.setattr(serve, "_answer", lambda *given: given[-1]())
+    monkeypatch.setattr(serve.background, "listen", lambda *_, **given: needs.update(given))
+    with closing(shell.container()) as container:
+        serve.serve_alone(container)
+    assert needs["http"]() is None
+    stop.set()
+    assert needs["http"]() == "HTTP is not served"
 
 
 READ_ONLY = """

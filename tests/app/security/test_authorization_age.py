@@ -92,20 +92,15 @@ def test_one_model_that_stands_still_is_not_believed(house: House) -> None:
         house.authorize()
 
 
-def test_models_that_were_rebuilt_and_never_caught_up_are_not_believed(house: House) -> None:
+@pytest.mark.parametrize("how", ["rebuilt", "lost"])
+def test_a_model_that_never_caught_up_is_not_believed(house: House, how: str) -> None:
     house.project()
+    positions = house.process.positions
     with house.process.views.writing() as connection:
-        house.process.positions.begin(connection, "organizations", 1, None)
-    house.move_to("suspended")
-    with pytest.raises(OrganizationSuspended):
-        house.authorize()
-
-
-def test_a_model_without_a_position_is_not_believed(house: House) -> None:
-    house.project()
-    rows = house.process.positions.rows
-    with house.process.views.writing() as connection:
-        connection.execute(rows.delete().where(rows.c.name == "organizations"))
+        positions.begin(connection, "organizations", 1, None)
+        if how == "lost":
+            its = positions.rows.c.name == "organizations"
+            connection.execute(positions.rows.delete().where(its))
     house.move_to("suspended")
     with pytest.raises(OrganizationSuspended):
         house.authorize()

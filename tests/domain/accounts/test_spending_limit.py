@@ -63,10 +63,11 @@ MIDNIGHT = datetime(2026, 4, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("seconds", "counted"), [([-1, 1, -2], 2), ([1, -2, -86_000, 30], 4), ([-1, -2], 0)]
+    ("seconds", "hour", "counted"),
+    [([-1, 1, -2], 9, 2), ([1, -2, -86_000, 30], -1, 4), ([-1, -2], 9, 0)],
 )
 def test_entries_around_midnight_count_as_the_audit_counts_them(
-    installation: Installation, seconds: list[int], counted: int
+    installation: Installation, seconds: list[int], hour: int, counted: int
 ) -> None:
     clock = SetClock(MIDNIGHT - timedelta(days=3))
     asker = Asker(installation, CountingProvider())
@@ -75,8 +76,8 @@ def test_entries_around_midnight_count_as_the_audit_counts_them(
     for each in seconds:  # A request that began before midnight is committed behind later ones.
         clock.now = MIDNIGHT + timedelta(seconds=each)
         asker.look_up()
-    for now in (MIDNIGHT + timedelta(hours=9), MIDNIGHT + timedelta(hours=10)):
-        clock.now = now
+    for now in (MIDNIGHT + timedelta(hours=hour), MIDNIGHT + timedelta(hours=10)):
+        clock.now = now  # Perhaps of a clock that was set back.
         limit(asker.process, asker.organization_id, 1_000_000 + now.hour)
         assert spent(asker.process, asker.organization_id) == counted * PRICE_MICROS
     assert check_log(asker.process.log).failures == []

@@ -39,12 +39,16 @@ def test_a_list_shows_no_job_whose_month_was_erased(
     assert listed() == [new, old]
     erase_months(process.vault, "2026-04", organization_id)
     assert listed() == listed("pending") == [new]
+    assert listed("completed") == []
 
 
 @pytest.mark.any_database
 def test_nobody_reads_the_jobs_of_others(process: Process, organization_id: UUID) -> None:
     job_id, other = create_job(process, organization_id, numbers(1)), process.organization()
+    create_job(process, other, numbers(1))
     process.projector.catch_up()
+    found, total = process.jobs.page(process.views, organization_id, None, bool, offset=0, limit=1)
+    assert ([each.id for each in found], total) == ([job_id], 1)
     for read in (process.jobs.get, process.jobs.counts):
         assert read(process.views, organization_id, job_id) is not None
         assert read(process.views, other, job_id) is None

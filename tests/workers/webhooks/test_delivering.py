@@ -346,9 +346,8 @@ def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothin
     other = lab.endpoint(owner, events=["job.finished"])
     happen(lab, owner, "a")
     lab.deliver()
-    lab.process.webhooks.redeliver(
-        owner, other, one(lab, owner, endpoint).id, None, lab.process.cause()
-    )
+    told = one(lab, owner, endpoint).id
+    lab.process.webhooks.redeliver(owner, other, told, None, lab.process.cause())
     lab.settle()
     assert len(lab.sender.attempts) == 1
 
@@ -539,15 +538,16 @@ def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     assert ask("k-1") == (told[:2], True, True)
     with pytest.raises(IdempotencyKeyReused):
         ask("k-1", failed._replace(since=clock.now))
-    lab.settle()
+    lab.plan()
+    assert lab.bells.taken() == [(owner, endpoint)], "they do not wait for a beat"
+    lab.deliver()
     assert ask("k-1") == (told[:2], True, True)
     assert ask("k-2") == (told[2:], False, False)
     lab.settle()
     assert ask("k-3") == ([], False, False)
     assert [each.id for each in lab.sender.attempts] == [str(each) for each in told]
-    assert {each.id for each in lab.deliveries(owner, endpoint) if each.status == "failed"} == {
-        first
-    }
+    left = {each.id for each in lab.deliveries(owner, endpoint) if each.status == "failed"}
+    assert left == {first}
     commands.change(owner, endpoint, Changes(enabled=False), process.cause())
     assert ask("k-1") == (told[:2], True, True)
     with pytest.raises(WebhookDisabled):

@@ -14,6 +14,7 @@ import pytest
 
 from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.adapters.remote.exchange import Busy, Malformed, Reply, Unreachable, decode
+from app.adapters.remote.limits import HOLD_S_MAX, Hold
 from app.watch.logging import working
 from domain.cause import utc_now
 from domain.provider_errors import OutcomeUnknown, Unavailable
@@ -144,11 +145,12 @@ def test_nobody_there_is_certain(make_api: MakeApi, calls: Calls) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     api = make_api(url)
-    with pytest.raises(Unreachable):
-        api.change("POST", "/orders", json=ITEM, timeout_s=5)
-    with pytest.raises(Unreachable):
-        api.read("GET", READ, timeout_s=5)
+    for call in (api.change, api.read):
+        with pytest.raises(Unreachable):
+            call("POST", "/orders", json=ITEM, timeout_s=5)
     assert calls == [("tiny", "unreachable")] * 4  # A read tries three times.
+    with pytest.raises(Unreachable):
+        make_api("https://nobody.invalid").change("POST", "/orders", json=ITEM, timeout_s=3)
 
 
 def test_a_full_backlog_drops_syn_and_costs_far_less_than_the_time(make_api: MakeApi) -> None:
@@ -165,11 +167,6 @@ def test_a_full_backlog_drops_syn_and_costs_far_less_than_the_time(make_api: Mak
         for each in waiting:
             each.close()
     assert spent_s < SOON_S
-
-
-def test_a_name_that_cannot_be_resolved_is_certain(make_api: MakeApi) -> None:
-    with pytest.raises(Unreachable):
-        make_api("https://nobody.invalid").change("POST", "/orders", json=ITEM, timeout_s=3)
 
 
 @pytest.mark.parametrize("kind", [FaultKind.HUGE, FaultKind.HUGE_GZIP])
@@ -228,6 +225,12 @@ def test_nobody_is_asked_while_it_says_wait(
     assert seconds_of(lambda: api.read("GET", READ, timeout_s=30)) < SOON_S
     assert len(tiny.requests) == 1
     assert calls == [("tiny", "limited"), ("tiny", "held")]
+
+
+def test_a_failure_may_ask_for_a_pause_too_and_none_lasts_long() -> None:
+    hold = Hold(utc_now)
+    hold.note(503, {"retry-after": "9999"})
+    assert HOLD_S_MAX - SOON_S < hold.left_s() <= HOLD_S_MAX
 
 
 def test_a_header_that_says_nothing_holds_nobody(make_api: MakeApi, tiny: Tiny) -> None:

@@ -5,7 +5,7 @@ import msgspec
 from app.adapters.remote.exchange import Reply, Request
 from app.adapters.remote.transcript import redacted
 
-SENT = {"username": "alice", "password": "open sesame", "iccid": "8934000000000000001"}
+SENT = {"carrier": "Alice", "password": "open sesame", "iccid": "8934000000000000001"}
 TOLD = {
     "state": "queued",
     "AccessToken": "abcdefgh",
@@ -28,11 +28,8 @@ def test_the_form_stays_and_the_content_goes() -> None:
     second = redacted(request, "lost", 2.0)
     assert first["path"] == "/v2/numbers/…/sims/…"
     assert first["query"] == ["Fields", "key"]
-    assert first["request"] == {
-        "username": "text of 5",
-        "password": "text of 11",
-        "iccid": "text of 19",
-    }
+    sent = {"carrier": "text of 5", "password": "text of 11", "iccid": "text of 19"}
+    assert first["request"] == sent
     assert first["reply"] == {
         "state": "queued",
         "AccessToken": "text of 8",
