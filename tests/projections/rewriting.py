@@ -223,13 +223,15 @@ def _refund(forger: LinkForger) -> None:
 
 
 def _limit(forger: LinkForger) -> None:
-    forger.wallet.limit_spending(
-        Spending(50_000_000, f"{forger.cause.at:%Y-%m}", _spent(forger)), forger.cause
-    )
-    forger.write(*forger.wallet.collect_events())
+    """Spend all that a limit allows, which is lowered then; only fees go on."""
     _set_price(forger, 18_000)
     lookup = forger.lookup(18_000)
-    forger.write(lookup, forger.charge_for(lookup))
+    for limit in (50_000_000, 5_000):
+        spending = Spending(limit, f"{forger.cause.at:%Y-%m}", _spent(forger))
+        forger.wallet.limit_spending(spending, forger.cause)
+        forger.write(*forger.wallet.collect_events())
+        if limit > 5_000:
+            forger.write(lookup, forger.charge_for(lookup))
 
 
 def _spent(forger: LinkForger) -> int:

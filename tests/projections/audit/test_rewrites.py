@@ -1,5 +1,6 @@
 """Complete rewrites of a log are found, by the log itself or by a checkpoint that somebody kept."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from copy import deepcopy
@@ -91,6 +92,29 @@ def test_each_complete_rewrite_is_found(judges: Judges) -> None:
     for rewrite, reason in REWRITES.items():
         found = judges.audit(judges.rewritten(rewrite))
         assert any(reason in each for each in found), (rewrite.__name__, found)
+
+
+WHOLE = {
+    "wallet.charged": "amount_micros balance_micros sequence",
+    "wallet.spending_limited": "limit_micros",
+    "deposit.made": "amount_micros",
+    "bulk_job.created": "item_price_micros total_count",
+    "bulk_job.cancelled": "count",
+    "link.requested": "price_micros",
+    "plan_change.requested": "price_micros",
+    "monthly_fee.due": "fee_micros",
+    "number_lookup.answered": "amount_micros",
+}
+
+
+@pytest.mark.parametrize("topic", WHOLE)
+def test_a_number_that_is_not_whole_makes_no_sense(judges: Judges, topic: str) -> None:
+    at = next(n for n, row in enumerate(judges.honest) if row.topic == topic)
+    for name in WHOLE[topic].split():
+        rows = [*judges.honest]
+        state = re.sub(rb'("%b": ?\d+)' % name.encode(), rb"\1.0", rows[at].state)
+        rows[at] = rows[at]._replace(state=state)
+        assert f"a {topic} that makes no sense" in "".join(judges.verify(rows)), name
 
 
 @pytest.mark.parametrize("rewrite", UNSEEN, ids=lambda each: each.__name__)

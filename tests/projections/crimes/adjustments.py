@@ -8,7 +8,7 @@ from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Event
 from tests.projections.forgery import forged
-from tests.projections.link_forgery import Crime, LinkForger
+from tests.projections.link_forgery import Crimes, LinkForger
 
 ANNA, BERT = f"operator:{uuid4()}", f"operator:{uuid4()}"
 
@@ -50,14 +50,6 @@ def crime(forger: LinkForger, **changes: Any) -> int:
     return position
 
 
-def an_approval_by_who_proposed(forger: LinkForger) -> int:
-    return crime(forger, actor=ANNA)
-
-
-def an_approval_by_no_operator(forger: LinkForger) -> int:
-    return crime(forger, actor="os:root")
-
-
 def an_approval_of_nothing(forger: LinkForger) -> int:
     _, approved, entry = decided(forger, originator_version=1)
     position = forger.write(approved)
@@ -65,8 +57,9 @@ def an_approval_of_nothing(forger: LinkForger) -> int:
     return position
 
 
-CRIMES: dict[Crime, str] = {
-    an_approval_by_who_proposed: "is not approved by another operator",
-    an_approval_by_no_operator: "is not approved by another operator",
-    an_approval_of_nothing: "decides what nobody has proposed",
-}
+NOT_TWO = "is not approved by another operator"
+CRIMES: Crimes = [
+    (lambda f: crime(f, actor=ANNA), NOT_TWO),
+    (lambda f: crime(f, actor="os:root"), NOT_TWO),
+    (an_approval_of_nothing, "decides what nobody has proposed"),
+]

@@ -1,7 +1,5 @@
 """What breaks the rule that one link at a time holds an eSIM."""
 
-from uuid import uuid4
-
 from domain.links.esim import Esim
 from domain.links.link import Link
 from tests.projections.forgery import forged
@@ -32,15 +30,9 @@ def a_link_that_frees_another_esim(forger: LinkForger) -> int:
     return position
 
 
-def an_esim_with_two_streams(forger: LinkForger) -> int:
-    _, registered, _ = forger.reservation(forger.requested("0"))
-    return forger.write(registered, forged(registered, originator_id=uuid4()))
-
-
 CRIMES: Crimes = [
     (an_esim_that_a_live_link_holds, "announces esim.reserved, which never comes"),
     (another_esim_than_the_link_has_taken, "no event before it says so"),
     (lambda f: released(f, f.active()), "no event before it says so"),
     (a_link_that_frees_another_esim, "names another iccid than its link has"),
-    (an_esim_with_two_streams, "follows from its facts"),
 ]

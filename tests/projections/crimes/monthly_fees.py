@@ -1,7 +1,5 @@
 """What breaks the invariants of monthly fees."""
 
-from uuid import uuid4
-
 from msgspec.structs import replace
 
 from tests.projections.forgery import forged
@@ -11,11 +9,6 @@ from tests.projections.link_forgery import Crimes, LinkForger
 def a_fee_of_another_sum_than_its_links(forger: LinkForger) -> int:
     _, due = forger.fee(2)
     return forger.write(forged(due, price=replace(due.price, amount_micros=10_000)))
-
-
-def a_second_fee_of_one_month(forger: LinkForger) -> int:
-    _, due = forger.fee()
-    return forger.write(due, forged(due, originator_id=uuid4()))
 
 
 def a_fee_that_is_charged_twice(forger: LinkForger) -> int:
@@ -33,7 +26,6 @@ def a_fee_that_is_charged_at_another_price(forger: LinkForger) -> int:
 CRIMES: Crimes = [
     (lambda f: f.write(forged(f.fee()[1], timestamp=f.cause.at)), "falls due before its month"),
     (a_fee_of_another_sum_than_its_links, "is another sum than that of its links"),
-    (a_second_fee_of_one_month, "follows from its facts"),
     (a_fee_that_is_charged_twice, "is charged before it is due, twice, or otherwise"),
     (a_fee_that_is_charged_at_another_price, "is charged before it is due, twice, or otherwise"),
 ]

@@ -7,15 +7,18 @@ from typing import Any
 from uuid import uuid4
 
 from domain.accounts.approvals import ALONE_AFTER, LIMIT_ID, ApprovalLimit, Kind, Proposal
+from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator, Right, operator_id
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.prices import LookupPrice
 from domain.accounts.refund_by_hand import HandRefund
 from domain.accounts.wallet import Adjustment, Deposit, deposit_id
 from domain.cause import Cause
+from domain.links.link import Link
 from domain.log.aggregate import Event, Root
 from tests.projections.crimes.refunds_by_hand import of_job
-from tests.projections.link_forgery import Crime, LinkForger
+from tests.projections.forgery import forged
+from tests.projections.link_forgery import Crimes, LinkForger
 
 LIMIT = 10
 ABOVE, TWO = "is above the approval limit", "it takes another operator"
@@ -53,10 +56,14 @@ def covered(forger: LinkForger) -> LinkForger:
     write(forger, registered(4, ["approve"], by(staffed(forger), 1)))
     for number in (1, 2, 3):
         rotate(forger, number, by(forger, number))
-    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
-    limit.set(LIMIT, by(forger, 2))  # It repeats what holds, so it needs no right.
-    write(forger, limit)
+    limits(forger, LIMIT, by(forger, 2))  # It repeats what holds, so it needs no right.
     return forger
+
+
+def limits(forger: LinkForger, micros: int | None, cause: Cause) -> int:
+    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
+    limit.set(micros, cause)
+    return write(forger, limit)
 
 
 def rotate(forger: LinkForger, number: int, cause: Cause) -> int:
@@ -72,8 +79,11 @@ def asked(forger: LinkForger, kind: Kind, cause: Cause, **facts: Any) -> Proposa
     return proposal
 
 
-def granted(forger: LinkForger, proposal: Proposal, cause: Cause) -> int:
-    proposal.record(Proposal.Granted, cause)
+def granted(
+    forger: LinkForger, proposal: Proposal, cause: Cause, kind: Any = Proposal.Granted
+) -> int:
+    proposal.collect_events()
+    proposal.record(kind, cause)
     return write(forger, proposal)
 
 
@@ -103,10 +113,8 @@ def proposed(forger: LinkForger, micros: int, number: int) -> Proposal:
 
 
 def a_deposit_by_one_who_is_revoked(forger: LinkForger) -> int:
-    operator = registered(4, ["money"], by(staffed(forger), 1))
-    operator.revoke(by(forger, 1))
-    write(forger, operator)
-    return booked(forger, 5, by(forger, 4))
+    revoke(staffed(forger), by(forger, 1), 2)
+    return booked(forger, 5, by(forger, 2))
 
 
 def a_deposit_by_a_client_without_the_scope(forger: LinkForger) -> int:
@@ -133,26 +141,6 @@ def an_approval_with_a_key_that_the_proposer_made(forger: LinkForger) -> int:
     return position
 
 
-def a_limit_ended_by_one(forger: LinkForger) -> int:
-    limit = staffed(forger).process.log.get(ApprovalLimit, LIMIT_ID)
-    limit.set(None, by(forger, 1))
-    return write(forger, limit)
-
-
-def an_operator_made_without_the_right(forger: LinkForger) -> int:
-    return write(forger, registered(4, ["money"], by(staffed(forger), 2)))
-
-
-def a_key_made_for_another_without_the_right(forger: LinkForger) -> int:
-    operator = staffed(forger).process.log.get(Operator, operator_id(3))
-    operator.rotate_key("hash-x", by(forger, 2))
-    return write(forger, operator)
-
-
-def an_organization_made_by_nobody(forger: LinkForger) -> int:
-    return write(staffed(forger), Organization.register(uuid4(), by(forger, None), name="Acme"))
-
-
 def prices_set(forger: LinkForger, *causes: Cause, currency: str = "USD") -> int:
     """Set a price for each cause; return the position of the last one."""
     price = LookupPrice.open(causes[0])
@@ -161,30 +149,12 @@ def prices_set(forger: LinkForger, *causes: Cause, currency: str = "USD") -> int
     return write(forger, price)
 
 
-def a_second_price_set_by_nobody(forger: LinkForger) -> int:
-    return prices_set(staffed(forger), *(by(forger, None) for _ in range(2)))
-
-
-def a_price_set_without_the_right(forger: LinkForger) -> int:
-    return prices_set(staffed(forger), by(forger, None), by(forger, 2))
-
-
-def a_price_in_another_currency(forger: LinkForger) -> int:
-    return prices_set(forger, by(forger, None), currency="EUR")
-
-
 # Since a limit covers people and prices.
-
-
-def an_approval_with_a_key_that_is_not_the_approvers_own(forger: LinkForger) -> int:
-    return forger.write(approved(proposed(covered(forger), LIMIT + 1, 2), by(forger, 4)))
 
 
 def an_approval_of_what_a_revoked_operator_wanted(forger: LinkForger) -> int:
     proposal = proposed(covered(forger), LIMIT + 1, 2)
-    operator = forger.process.log.get(Operator, operator_id(2))
-    operator.revoke(by(forger, 1))
-    write(forger, operator)
+    revoke(forger, by(forger, 1), 2)
     return forger.write(approved(proposal, by(forger, 3)))
 
 
@@ -198,8 +168,11 @@ def deposits_that_exceed_the_limit_together(forger: LinkForger) -> int:
 def a_deposit_and_an_adjustment_that_exceed_it_together(forger: LinkForger) -> int:
     covered(forger)
     booked(forger, LIMIT, by(forger, 2), reference="bank-7")
-    cause = by(forger, 2)
-    made = Adjustment.make(forger.organization_id, "c-9", -1, "why", cause)
+    return corrected(forger, -1, by(forger, 2))
+
+
+def corrected(forger: LinkForger, micros: int, cause: Cause) -> int:
+    made = Adjustment.make(forger.organization_id, "c-9", micros, "why", cause)
     forger.wallet.adjust(made, "USD", cause)
     position = write(forger, made)
     write(forger, forger.wallet)
@@ -224,10 +197,6 @@ def given_back(forger: LinkForger, job: Any, micros: int, reference: str, cause:
     return position
 
 
-def an_operator_made_by_one(forger: LinkForger) -> int:
-    return write(covered(forger), registered(5, ["money"], by(forger, 1)))
-
-
 def an_operator_with_more_than_was_approved(forger: LinkForger) -> int:
     who = {"subject": "o5", "may": ["money"]}
     proposal = asked(covered(forger), "operator", by(forger, 1), **who)
@@ -239,9 +208,7 @@ def an_operator_with_more_than_was_approved(forger: LinkForger) -> int:
 
 def an_operator_made_by_another_than_has_asked(forger: LinkForger) -> int:
     write(forger, registered(4, ["keys"], by(staffed(forger), 1)))
-    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
-    limit.set(LIMIT, by(forger, 1))
-    write(forger, limit)
+    limits(forger, LIMIT, by(forger, 1))
     rotate(forger, 2, by(forger, 2))
     proposal = asked(forger, "operator", by(forger, 1), subject="o5", may=["money"])
     granted(forger, proposal, by(forger, 2))
@@ -269,33 +236,16 @@ def an_operator_made_twice_of_one_approval(forger: LinkForger) -> int:
     return write(forger, proposal)
 
 
-def a_key_made_for_another_by_one(forger: LinkForger) -> int:
-    return rotate(covered(forger), 2, by(forger, 1))
-
-
-def a_lost_key_that_waits_for_nobody(forger: LinkForger) -> int:
-    """Although two could approve, however long it has waited."""
-    return lost_key(covered(forger), ALONE_AFTER)
-
-
-def a_lost_key_that_waits_too_short(forger: LinkForger) -> int:
-    return lost_key(without_approvers(forger), ALONE_AFTER - timedelta(seconds=1))
-
-
-def a_lost_key_that_waited_while_others_could_approve(forger: LinkForger) -> int:
-    return lost_key(covered(forger), ALONE_AFTER, 2, 3)
-
-
 def without_approvers(forger: LinkForger) -> LinkForger:
     revoke(covered(forger), by(forger, 1), 2, 3)
     return forger
 
 
-def revoke(forger: LinkForger, cause: Cause, *numbers: int) -> None:
-    for number in numbers:
-        operator = forger.process.log.get(Operator, operator_id(number))
+def revoke(forger: LinkForger, cause: Cause, *numbers: int) -> int:
+    its = [forger.process.log.get(Operator, operator_id(each)) for each in numbers]
+    for operator in its:
         operator.revoke(cause)
-        write(forger, operator)
+    return write(forger, *its) if its else 0
 
 
 def lost_key(forger: LinkForger, waited: timedelta, *leaving: int) -> int:
@@ -312,10 +262,6 @@ def lost_key(forger: LinkForger, waited: timedelta, *leaving: int) -> int:
     return position
 
 
-def a_client_that_deposits_made_by_one(forger: LinkForger) -> int:
-    return write(covered(forger), machine(forger))
-
-
 def machine(forger: LinkForger) -> ApiClient:
     facts: dict[str, Any] = {"scopes": ["deposits"], "secret_hash": "h", "organization_id": None}
     return ApiClient.register("cl_1", by(forger, 1), **facts)
@@ -324,9 +270,7 @@ def machine(forger: LinkForger) -> ApiClient:
 def a_secret_of_such_a_client_made_by_one(forger: LinkForger) -> int:
     client = machine(staffed(forger))
     write(forger, client)
-    limit = forger.process.log.get(ApprovalLimit, LIMIT_ID)
-    limit.set(LIMIT, by(forger, 1))
-    write(forger, limit)
+    limits(forger, LIMIT, by(forger, 1))
     client.rotate_secret("h2", by(forger, 1))
     return write(forger, client)
 
@@ -368,38 +312,85 @@ def a_key_used_by_another(forger: LinkForger) -> int:
     return write(forger, operator)
 
 
-CRIMES: dict[Crime, str] = {
-    an_approval_that_nothing_follows: "this was approved and not done",
-    a_key_used_by_another: "is the key of another operator",
-    a_deposit_by_one_who_is_revoked: "does this without the right money",
-    a_deposit_by_a_client_without_the_scope: "does this without the right money",
-    a_deposit_of_more_than_was_approved: "is above the approval limit",
-    an_approval_with_a_key_that_the_proposer_made: "is not approved by another operator",
-    a_limit_ended_by_one: ABOVE,
-    an_operator_made_without_the_right: "does this without the right keys",
-    a_key_made_for_another_without_the_right: "does this without the right keys",
-    an_organization_made_by_nobody: "does this without the right money",
-    a_second_price_set_by_nobody: "does this without the right catalogue",
-    a_price_set_without_the_right: "does this without the right catalogue",
-    an_approval_with_a_key_that_is_not_the_approvers_own: "is not approved by another operator",
-    an_approval_of_what_a_revoked_operator_wanted: "is not approved by another operator",
-    deposits_that_exceed_the_limit_together: ABOVE,
-    a_deposit_and_an_adjustment_that_exceed_it_together: ABOVE,
-    refunds_that_exceed_it_together: ABOVE,
-    an_operator_made_by_one: TWO,
-    an_operator_with_more_than_was_approved: TWO,
-    an_operator_made_by_another_than_has_asked: "is not approved by another operator",
-    an_operator_made_by_who_has_approved: "shows a secret to another",
-    an_operator_made_twice_of_one_approval: "decides what nobody has proposed",
-    a_key_made_for_another_by_one: TWO,
-    a_lost_key_that_waits_for_nobody: "is not approved by another operator",
-    a_lost_key_that_waits_too_short: "is not approved by another operator",
-    a_lost_key_that_waited_while_others_could_approve: "is not approved by another operator",
-    a_client_that_deposits_made_by_one: TWO,
-    a_secret_of_such_a_client_made_by_one: TWO,
-    a_price_changed_by_one: TWO,
-    a_fee_changed_to_another_than_was_approved: TWO,
-    an_organization_made_with_a_price_of_its_own: TWO,
-    a_price_of_all_set_by_one: TWO,
-    a_price_in_another_currency: "its currency is not USD, that of the log",
-}
+def nobody_with_keys(forger: LinkForger) -> LinkForger:
+    revoke(staffed(forger), by(forger, 1), 1)
+    return forger
+
+
+def suspended(forger: LinkForger, number: int | None) -> int:
+    event = forger.fact(forger.active("0"), Link.Suspended)
+    return forger.write(forged(event, actor=by(forger, number).actor))
+
+
+def terms(forger: LinkForger, kind: Kind, of: Any = None) -> int:
+    """Change the price of an organization, where that of another, or a fee, was approved."""
+    owner = covered(forger).organization_id
+    proposal = asked(forger, kind, by(forger, 2), organization_id=of or owner, amount_micros=7)
+    forger.write(approved(proposal, by(forger, 3)))
+    its = forger.process.log.get(Organization, owner)
+    its.change_price(7, by(forger, 3))
+    return write(forger, its)
+
+
+NOT_TWO, DECIDED = "is not approved by another operator", "it decides what nobody has proposed"
+MONEY, APPROVE = "does this without the right money", "does this without the right approve"
+KEYS, CATALOGUE = "does this without the right keys", "does this without the right catalogue"
+CRIMES: Crimes = [
+    (an_approval_that_nothing_follows, "this was approved and not done"),
+    (a_key_used_by_another, "is the key of another operator"),
+    (a_deposit_by_one_who_is_revoked, MONEY),
+    (a_deposit_by_a_client_without_the_scope, MONEY),
+    (a_deposit_of_more_than_was_approved, "is above the approval limit"),
+    (an_approval_with_a_key_that_the_proposer_made, NOT_TWO),
+    (lambda f: limits(staffed(f), None, by(f, 1)), ABOVE),
+    (lambda f: write(f, registered(4, ["money"], by(staffed(f), 2))), KEYS),
+    (lambda f: rotate(staffed(f), 3, by(f, 2)), KEYS),
+    (lambda f: write(staffed(f), Organization.register(uuid4(), by(f, None), name="Acme")), MONEY),
+    (lambda f: prices_set(staffed(f), *(by(f, None) for _ in range(2))), CATALOGUE),
+    (lambda f: prices_set(staffed(f), by(f, None), by(f, 2)), CATALOGUE),
+    (lambda f: f.write(approved(proposed(covered(f), LIMIT + 1, 2), by(f, 4))), NOT_TWO),
+    (an_approval_of_what_a_revoked_operator_wanted, NOT_TWO),
+    (deposits_that_exceed_the_limit_together, ABOVE),
+    (a_deposit_and_an_adjustment_that_exceed_it_together, ABOVE),
+    (refunds_that_exceed_it_together, ABOVE),
+    (lambda f: write(covered(f), registered(5, ["money"], by(f, 1))), TWO),
+    (an_operator_with_more_than_was_approved, TWO),
+    (an_operator_made_by_another_than_has_asked, NOT_TWO),
+    (an_operator_made_by_who_has_approved, "shows a secret to another"),
+    (an_operator_made_twice_of_one_approval, DECIDED),
+    (lambda f: rotate(covered(f), 2, by(f, 1)), TWO),
+    (lambda f: lost_key(covered(f), ALONE_AFTER), NOT_TWO),
+    (lambda f: lost_key(without_approvers(f), ALONE_AFTER - timedelta(seconds=1)), NOT_TWO),
+    (lambda f: lost_key(covered(f), ALONE_AFTER, 2, 3), NOT_TWO),
+    (lambda f: write(covered(f), machine(f)), TWO),
+    (a_secret_of_such_a_client_made_by_one, TWO),
+    (a_price_changed_by_one, TWO),
+    (a_fee_changed_to_another_than_was_approved, TWO),
+    (an_organization_made_with_a_price_of_its_own, TWO),
+    (a_price_of_all_set_by_one, TWO),
+    (
+        lambda f: prices_set(f, by(f, None), currency="EUR"),
+        "its currency is not USD, that of the log",
+    ),
+    (lambda f: limits(staffed(f), LIMIT + 1, by(f, 1)), ABOVE),
+    (lambda f: limits(staffed(f), LIMIT - 1, by(f, 2)), KEYS),
+    (lambda f: booked(nobody_with_keys(f), 5, by(f, "os:root")), MONEY),
+    (lambda f: revoke(staffed(f), by(f, 2), 2), KEYS),
+    (lambda f: rotate(staffed(f), 2, by(f, "os:root")), KEYS),
+    (lambda f: booked(staffed(f), 5, replace(by(f, None), request_id="serve-demo")), MONEY),
+    (lambda f: suspended(staffed(f), 1), MONEY),
+    (lambda f: write(staffed(f), OperatorAct.note("key.renewed", "k", by(f, 2))), KEYS),
+    (lambda f: write(staffed(f), Proposal.of(by(f, 2), "operator", may=[])), KEYS),
+    (lambda f: write(staffed(f), Proposal.of(by(f, "os:root"), "limit")), KEYS),
+    (lambda f: prices_set(staffed(f), by(f, 2)), CATALOGUE),
+    (lambda f: granted(staffed(f), proposed(f, 11, 2), by(f, 1), Proposal.Rejected), APPROVE),
+    (lambda f: terms(f, "fee"), TWO),
+    (lambda f: terms(f, "price", uuid4()), TWO),
+    (
+        lambda f: write(
+            covered(f),
+            Organization.register(uuid4(), by(f, 2), name="Acme", monthly_link_fee_micros=5),
+        ),
+        TWO,
+    ),
+]

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from domain.links.plan_change import PlanChange
 from tests.projections.forgery import forged
-from tests.projections.link_forgery import Crimes, LinkForger
+from tests.projections.link_forgery import Crimes, LinkForger, first_of
 
 
 def asked(forger: LinkForger, price: str, **changes: Any) -> int:
@@ -32,6 +32,13 @@ def starts(forger: LinkForger, change: PlanChange, index: int = 0, **changes: An
 def adds(forger: LinkForger, change: PlanChange) -> int:
     done = {"addon_id": "addon-2", "adopted": False}
     return forger.moves(change, PlanChange.PlanAdditionDone, index=0, **done)
+
+
+def a_removal_that_is_done_as_an_addition(forger: LinkForger) -> int:
+    link = forger.active()
+    change = forger.changing(link, remove=[first_of(link)])
+    forger.start(change)
+    return adds(forger, change)
 
 
 def fails(forger: LinkForger, change: PlanChange, index: int) -> int:
@@ -82,6 +89,7 @@ CRIMES: Crimes = [
     (lambda f: asked(f, "0", additions=[]), "asks for nothing"),
     (an_addition_that_is_begun_as_a_removal, NOT_PRESENT),
     (a_step_that_is_done_twice, NOT_NEXT),
+    (a_removal_that_is_done_as_an_addition, "it does another step than the next one"),
     (an_addition_after_its_refund, "or adds after it has failed"),
     (
         lambda f: f.write(f.change_failure(f.begun_change("0.02")[1], refunds=[])),

@@ -49,10 +49,13 @@ def of_a_failure_that_gave_back_too_much(forger: LinkForger) -> int:
     return forger.write(forged(failed, refunds=more), event) - 1
 
 
-def an_entry_that_nobody_decided(forger: LinkForger) -> int:
+def twice_under_one_reference(forger: LinkForger) -> int:
     job, price = of_job(forger)
-    _, refund = by_hand(forger, job, price)
-    return forger.write(entry(forger, replace(refund, charge_id=uuid4())))
+    half = replace(price, amount_micros=price.amount_micros // 2)
+    for _ in range(2):
+        event, refund = by_hand(forger, job, half)
+        position = forger.write(event, entry(forger, refund))
+    return position
 
 
 def of_another_job(forger: LinkForger, **changes: Any) -> int:
@@ -76,5 +79,5 @@ CRIMES: Crimes = [
     ),
     (before_its_end, "gives back what an end may still give back"),
     (of_a_failure_that_gave_back_too_much, "fails twice, or gives another sum back"),
-    (an_entry_that_nobody_decided, "no event before it says so"),
+    (twice_under_one_reference, "it was given before"),
 ]

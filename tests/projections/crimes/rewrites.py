@@ -67,20 +67,9 @@ def an_approval_by_who_proposed(log: Rewriting) -> None:
     ]
 
 
-def an_approval_of_another_sum(log: Rewriting) -> None:
-    approved = log.first("adjustment.approved")
-    approved.state["amount_micros"] += 100
-    log.entry(approved.state["transaction_id"]).state["amount_micros"] += 100
-
-
 def play_money_booked_as_a_payment(log: Rewriting) -> None:
     played = log.first("deposit.played").state
     log.entry(played["transaction_id"]).state["reference"]["type"] = "deposit"
-
-
-def a_payment_booked_as_play_money(log: Rewriting) -> None:
-    made = log.first("deposit.made").state
-    log.entry(made["transaction_id"]).state["reference"]["type"] = "sandbox_deposit"
 
 
 def play_money_under_the_id_of_a_payment(log: Rewriting) -> None:
@@ -92,13 +81,16 @@ def play_money_under_the_id_of_a_payment(log: Rewriting) -> None:
     _replace(log, transaction, _id("transaction", stream))
 
 
-def a_refund_for_another_reason(log: Rewriting) -> None:
-    _refunded(log, "bulk_job.items_failed")[1].state["reason"] = "by_hand"
-
-
 def an_item_that_ends_twice(log: Rewriting) -> None:
     first, second = log.all("bulk_job.items_completed")[:2]
     second.state["indexes"] = first.state["indexes"]
+
+
+def an_item_that_is_named_twice_in_one_event(log: Rewriting) -> None:
+    failed, entry = _refunded(log, "bulk_job.items_failed")
+    one, _ = failed.state["indexes"]
+    failed.state["indexes"] = [one, one]
+    _replace(log, entry.state["transaction_id"], _id("refund", failed.stream, one))
 
 
 def _end(log: Rewriting) -> tuple[Row, Row]:
@@ -241,12 +233,10 @@ UNSEEN: tuple[Rewrite, ...] = (
 # And by which sentence each is found.
 REWRITES: dict[Rewrite, str] = {
     an_approval_by_who_proposed: "is not approved by another operator",
-    an_approval_of_another_sum: "approves something else than was proposed",
     play_money_booked_as_a_payment: "has announced something else",
-    a_payment_booked_as_play_money: "has announced something else",
     play_money_under_the_id_of_a_payment: "follows from its facts",
-    a_refund_for_another_reason: "its reason is not",
     an_item_that_ends_twice: "ends an item twice",
+    an_item_that_is_named_twice_in_one_event: "ends an item twice",
     a_cancellation_under_another_id: "follows from its facts",
     a_fee_that_counts_a_link_twice: "counts one twice",
     a_fee_at_another_rate: "were due for each of",
@@ -259,3 +249,36 @@ REWRITES: dict[Rewrite, str] = {
     a_job_at_twice_the_price: "was in force",
     a_month_that_is_left_out: "is closed after",
 }
+
+ELSE = "has announced something else"
+OTHER_FEE = "is charged before it is due, twice, or otherwise"
+OTHER_SUM = "approves something else than was proposed"
+# Facts that may not be others than those of an event before: by topic, and how that is found.
+FACTS = (
+    ("wallet.charged", "organization_id amount_micros kind currency type id", ELSE),
+    ("wallet.refunded", "organization_id amount_micros type id charge_id", ELSE),
+    ("wallet.deposited", "organization_id amount_micros type id", ELSE),
+    ("wallet.adjusted", "organization_id amount_micros description type id", ELSE),
+    ("plan_change.plan_addition_done", "link_id", ELSE),
+    ("wallet.refunded", "reason", "its reason is not"),
+    ("adjustment.approved", "organization_id reference amount_micros", OTHER_SUM),
+    ("adjustment.approved", "reason transaction_id", OTHER_SUM),
+    ("monthly_fee.charged", "organization_id month", OTHER_FEE),
+    ("bulk_job.cancelled", "count", "cancels other items than the open ones"),
+)
+VALUES = {"kind": "topup", "currency": "EUR", "type": "other", "reason": "by_hand"}
+VALUES["month"] = "2020-01"
+
+
+def _other(topic: str, name: str) -> Rewrite:
+    def rewrite(log: Rewriting) -> None:
+        facts = log.first(topic).state
+        its = facts["reference"] if name in {"type", "id"} else facts
+        is_sum = isinstance(its[name], int)
+        its[name] = its[name] + 1 if is_sum else VALUES.get(name, str(uuid4()))
+
+    rewrite.__name__ = f"another {name} in {topic}"
+    return rewrite
+
+
+REWRITES |= {_other(topic, name): why for topic, names, why in FACTS for name in names.split()}

@@ -5,6 +5,7 @@ from uuid import uuid4
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.spending import Spending
+from domain.accounts.wallet import Reference
 from domain.cause import utc_now
 from domain.months import month_of
 from tests.projections.forgery import ITEM_MICROS, forged
@@ -36,6 +37,13 @@ def an_amount_that_is_not_positive(forger: LinkForger) -> int:
     lookup = forger.lookup(1)
     forger.write(forged(lookup, price=PaidPrice(0, "USD", lookup.price.transaction_id)))
     return forger.write(forger.charge_for(lookup, amount_micros=0, balance_micros=1_000_000))
+
+
+def a_lookup_that_brings_money(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    price = PaidPrice(-5, "USD", lookup.price.transaction_id)
+    forger.write(forged(lookup, price=price))
+    return forger.write(forger.charge_for(lookup, amount_micros=-5, balance_micros=1_000_005))
 
 
 def more_than_there_is(forger: LinkForger) -> int:
@@ -115,6 +123,18 @@ def a_cancellation_that_gives_back_what_was_answered(forger: LinkForger) -> int:
     return forger.write(forger.cancelled(job, count=4, refund=refund))
 
 
+def a_cancellation_of_nothing(forger: LinkForger) -> int:
+    job = forger.job(item_micros=0)
+    forger.write(forger.completed(job, 0, indexes=[0, 1, 2, 3]))
+    return forger.write(forger.cancelled(job, count=0))
+
+
+def by_itself(entry: Any) -> Any:
+    """Let an entry name nothing but itself, as corrections of earlier releases do."""
+    kind = "deposit" if entry.TOPIC == "wallet.deposited" else "adjustment"
+    return forged(entry, reference=Reference(kind, str(entry.transaction_id)))
+
+
 def an_item_that_ends_after_its_job_was_cancelled(forger: LinkForger) -> int:
     job = forger.job(item_micros=0)
     late = forger.completed(job, 0)
@@ -122,6 +142,7 @@ def an_item_that_ends_after_its_job_was_cancelled(forger: LinkForger) -> int:
     return forger.write(forged(late, originator_version=3))
 
 
+UNSAID = "no event before it says so"
 OTHER_WORTH = "gives another sum back than its items cost"
 CRIMES: Crimes = [
     (lambda f: charged(f, balance_micros=1_000_000), "its balance is not"),
@@ -129,6 +150,7 @@ CRIMES: Crimes = [
     (lambda f: charged(f, currency="EUR"), "changes its organization or currency"),
     (a_stream_that_begins_in_the_midst, "version 1 of its stream is missing"),
     (an_amount_that_is_not_positive, "its amount is not above zero"),
+    (a_lookup_that_brings_money, "its amount is not above zero"),
     (more_than_there_is, "its balance is below zero"),
     (a_charge_that_is_taken_twice, "takes the same charge again"),
     (a_deposit_that_is_made_twice, "begins again, or with something else"),
@@ -138,6 +160,11 @@ CRIMES: Crimes = [
     (a_charge_that_forgets_the_limit, "states another limit"),
     (a_limit_that_forgets_what_was_spent, "states another limit"),
     (lambda f: limited(f, None, balance_micros=2_000_000), "moves the wallet whose limit it sets"),
+    (lambda f: limited(f, None, sequence=9), "moves the wallet whose limit it sets"),
+    (lambda f: charged(f, spending=spent_now(9, 9)), "states another limit"),
+    (lambda f: f.write(by_itself(f.adjustment(-5)[1])), UNSAID),
+    (lambda f: f.write(f.adjusted(-5), by_itself(f.deposit()[1])), UNSAID),
+    (lambda f: f.write(f.adjusted(-5), f.adjustment(-5)[1]), UNSAID),
     (lambda f: failed(f, Repayment(3 * ITEM_MICROS, uuid4())), OTHER_WORTH),
     (lambda f: failed(f, None), OTHER_WORTH),
     (a_refund_of_a_charge_that_was_never_taken, "exceeds what is left of"),
@@ -146,5 +173,6 @@ CRIMES: Crimes = [
     (a_job_that_costs_another_sum_than_its_items, "costs another sum than its items"),
     (a_job_that_finishes_with_open_items, "finishes with open items"),
     (a_cancellation_that_gives_back_what_was_answered, "cancels other items than the open ones"),
+    (a_cancellation_of_nothing, "cancels other items than the open ones"),
     (an_item_that_ends_after_its_job_was_cancelled, "its job has not begun, or has ended"),
 ]
