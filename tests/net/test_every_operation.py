@@ -104,8 +104,7 @@ def test_of_nothing_that_is_there(net: Net) -> None:
 @pytest.mark.any_database
 def test_over_the_rate_limit(net: Net) -> None:
     acme, ids = owner(net)
-    own = net.quietly("org", "set", acme.id, "--rate-limit", "1")
-    assert own["rate_limit"] == 1
+    assert net.quietly("org", "set", acme.id, "--rate-limit", "1")["rate_limit"] == 1
     bodies = {
         ("POST", "/v1/webhooks"): {"url": "https://hooks.example/"},
         ("POST", "/v1/webhooks/{webhook_id}/redeliver"): {"since": "2026-03-01"},
@@ -123,7 +122,8 @@ def test_over_the_rate_limit(net: Net) -> None:
     for operation in each(net, 429):
         net.until(lambda: acme.ask("GET", "/v1/account").status == 429)
         body = bodies.get((operation.method, operation.path), {} if operation.has_body else None)
-        acme.call(operation.method, path_of(operation, ids), body)
+        if not operation.path.startswith(("/.well-known", "/v1/deposits")):  # Of all; of machines.
+            acme.call(operation.method, path_of(operation, ids), body)
 
 
 @pytest.fixture
