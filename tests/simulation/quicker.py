@@ -31,7 +31,7 @@ def quicker() -> Iterator[None]:
 
 def _of(model: ReadModel, generation: str) -> ReadModel:
     fresh = copy(_made(type(model), generation))
-    fresh.log = model.log
+    fresh.vault, fresh.log = model.vault, model.log
     return fresh
 
 

@@ -165,6 +165,6 @@ def test_a_restored_copy_has_issuer_audience_and_prefix_of_its_own(
 
 def test_a_web_that_differs_ends_with_one_line(shell: Shell) -> None:
     start(shell, "web")
-    status, output, errors = shell.having(PUBLIC_URL=TWO).process("web")
+    status, output, errors = shell.having(PUBLIC_URL=TWO, PORT=str(free_port())).process("web")
     assert (status, output) == (1, "")
     assert errors.splitlines()[-1].startswith("Error: TOKEN_ISSUER (from PUBLIC_URL) is ")
