@@ -191,7 +191,7 @@ class Machine(Process):
         def passed(*args: Any, **options: Any) -> Any:
             self.stops_if_dead()
             answer = call(*args, **options)
-            self.passes(place)
+            self.passes(place, others=not self.views.engine.pool.checkedout())  # Else it is locked.
             return answer
 
         return passed
