@@ -21,10 +21,9 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Location,
-    check_body,
-    loader,
-    read_json,
+    Reader,
+    parse_json,
+    read_body,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -46,12 +45,10 @@ from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
 View = TypeVar("View", bound=Callable[..., object])
-Inputs = dict[Location, Schema]
 Check = Callable[..., tuple[Any, "Given[Any]"]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
-GIVEN: Mapping[Location, str] = {"query": "query", "json": "body", "headers": "headers"}
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
 UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
 OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
@@ -138,20 +135,20 @@ class Operation:
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
-    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
+    reader: Reader = field(init=False)
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
         self.name = view.__name__
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
-        inputs = self._inputs()
-        check = self._check(inputs)
+        self.reader = Reader(self.query, self.body, self.headers)
+        check = self._check()
         self.begin = lambda: view(*check())
         serve = _open(view) if self.group.scope is None else self._served(view, check)
         # What flask-smorest documents it keeps on the function that its decorators return. Called,
         # that function would read the input five times as slowly; one that looks like it does not.
-        update_wrapper(serve, self._documented(view, inputs))
+        update_wrapper(serve, self._documented(view))
         method, path = self.line.split()
         self.group.add_url_rule(path, self.name, serve, methods=[method])
         self.group.operations.append(self)
@@ -163,27 +160,18 @@ class Operation:
         Return the claims of the token; raises Unauthorized without a valid one.
         """
         context = request_context()
-        context.parameters, context.scope = self.parameters, self.group.scope
+        context.parameters, context.scope = self.reader.parameters, self.group.scope
         context.container.clock_check.refuse()
         return claims_of_caller()
 
-    def _inputs(self) -> Inputs:
-        """Return a schema for each part of the request, in the order in which they are read."""
-        kinds: Mapping[Location, type[Schema] | None] = {
-            "query": self.query,
-            "json": self.body,
-            "headers": self.headers,
-        }
-        return {location: kind() for location, kind in kinds.items() if kind is not None}
-
-    def _check(self, inputs: Inputs) -> Check:
+    def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        load, self.parameters = self._loader(inputs), _names(inputs.get("query"))
+        reader, is_strict = self.reader, self.is_strict
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
             context = request_context()
-            context.parameters = self.parameters
+            context.parameters = reader.parameters
             parts = context.container
             parts.clock_check.refuse()  # First, because no token can be judged by a wrong clock.
             caller = self.who(self.group.scope or "")
@@ -192,13 +180,14 @@ class Operation:
             if self.feature is not None:
                 self.feature(caller)
             found = None if self.resource is None else self.resource(caller, **path)
-            given = Given(parts, context.request_id, path, found)
-            if takes_body:
-                check_body()
-            elif self.resource is not None:  # Reading a link may ask the network and append.
-                _check_unread()
-            load(given)
-            return caller, given
+            body = read_body() if takes_body else b""
+            if not takes_body and self.resource is not None:
+                _check_unread()  # Reading a link may ask the network and append.
+            if is_strict:
+                _refuse_unknown()
+            sent = reader.read(context, body)
+            refuse_over_limit()
+            return caller, Given(parts, context.request_id, path, found, *sent)
 
         return check
 
@@ -213,20 +202,6 @@ class Operation:
             return response
 
         return served
-
-    def _loader(self, inputs: Inputs) -> Callable[[Given[Any]], None]:
-        """Return what loads the input, and then refuses a caller that is over its rate limit."""
-        loads = [(GIVEN[location], loader(each, location)) for location, each in inputs.items()]
-        is_strict = self.is_strict
-
-        def load(given: Given[Any]) -> None:
-            if is_strict:
-                _refuse_unknown()
-            for name, read in loads:
-                setattr(given, name, read())
-            refuse_over_limit()
-
-        return load
 
     @property
     def route(self) -> str:
@@ -260,16 +235,17 @@ class Operation:
         }
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
-    def _documented(self, view: View, inputs: Inputs) -> Callable[..., object]:
+    def _documented(self, view: View) -> Callable[..., object]:
         """Return a function on which flask-smorest has noted what its document says."""
         doc, documented = self.group.doc, view
         for status, response in self._responses():
             documented = doc(responses={status: response})(documented)
         documented = doc(**self.doc)(documented)
-        for location, schema in reversed(inputs.items()):
-            more: dict[str, Any] = {"example": getattr(schema, "example", None)}
-            more["required"] = not getattr(schema, "may_be_absent", False)
-            if schema.fields:  # One without fields takes nothing.
+        read = self.reader
+        for location, part in ("headers", read.headers), ("json", read.body), ("query", read.query):
+            if part.fields:  # One without fields takes nothing.
+                schema, is_required = part.schema, part.empty is None
+                more = {"example": getattr(schema, "example", None), "required": is_required}
                 documented = self.group.arguments(schema, location=location, **more)(documented)
         problems = error_responses(self._problems())
         facts = {"operationId": self.name, "security": self._security(), "responses": problems}
@@ -364,12 +340,6 @@ def _open(view: View) -> Callable[..., Response]:
     return lambda: respond(view())
 
 
-def _names(schema: Schema | None) -> frozenset[str]:
-    """Return the names under which a part of a request has the fields of its schema."""
-    fields = {} if schema is None else schema.fields
-    return frozenset(each.data_key or name for name, each in fields.items())
-
-
 def _refuse_unknown() -> None:
     """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
     unknown, context = unknown_parameters(PROBLEMS_MAX), request_context()
@@ -381,5 +351,4 @@ def _refuse_unknown() -> None:
 
 def _check_unread() -> None:
     """Refuse a body that cannot be read, though its content is ignored."""
-    check_body()
-    read_json()
+    parse_json(read_body())
