@@ -171,9 +171,8 @@ class Part:
         self.empty: dict[str, Any] | None = None  # What nothing means; None: it is refused.
         with suppress(ValidationError):
             self.empty = schema.load({}, partial=elsewhere or None)
-        # Without hooks, of which nothing public tells, fields load in a fifth of the time.
-        needs_schema = any(schema._hooks.values()) or elsewhere  # noqa: SLF001
-        self._quick = None if needs_schema else self.empty
+        has_hooks = any(schema._hooks.values())  # noqa: SLF001  # Nothing public tells of them.
+        self._quick = None if has_hooks or elsewhere else self.empty  # Takes a fifth of the time.
 
     def read(self, sent: dict[str, Any], elsewhere: Names = frozenset()) -> dict[str, Any]:
         """Return what the schema makes of what was sent, or raise ValidationFailed."""

@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import flask_smorest
 from flask import Response
+from flask_smorest.utils import deepupdate
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
@@ -33,7 +34,6 @@ from app.http.edge.replies import (
     IDEMPOTENCY_REPLAYED,
     LOCATION,
     NOT_MODIFIED,
-    SCHEMA_REF,
     respond,
 )
 from app.http.edge.request import request_context, unknown_parameters
@@ -49,6 +49,7 @@ Check = Callable[..., tuple[Any, "Given[Any]"]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
+LIMITS = ("RateLimit-Policy", "RateLimit")
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
 UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
 OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
@@ -136,6 +137,7 @@ class Operation:
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
     reader: Reader = field(init=False)
+    described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
@@ -146,9 +148,8 @@ class Operation:
         check = self._check()
         self.begin = lambda: view(*check())
         serve = _open(view) if self.group.scope is None else self._served(view, check)
-        # What flask-smorest documents it keeps on the function that its decorators return. Called,
-        # that function would read the input five times as slowly; one that looks like it does not.
-        update_wrapper(serve, self._documented(view))
+        self.described = self._described()
+        update_wrapper(serve, self.group.doc(**self.described)(view))
         method, path = self.line.split()
         self.group.add_url_rule(path, self.name, serve, methods=[method])
         self.group.operations.append(self)
@@ -214,6 +215,11 @@ class Operation:
         return self.buys or (self.group.strict and not self.line.startswith(READ))
 
     @property
+    def _is_of_organization(self) -> bool:
+        """Whether its callers act for an organization, which is rate-limited."""
+        return self.group.scope is not None and self.who is authenticate
+
+    @property
     def replies(self) -> Sequence[Shown]:
         """The successes, as the document shows them."""
         if isinstance(self.reply, Shown):
@@ -224,7 +230,7 @@ class Operation:
     def codes(self) -> list[str]:
         """The codes of all its refusals."""
         said = {
-            OF_ORGANIZATION: self.group.scope and self.who is authenticate,
+            OF_ORGANIZATION: self._is_of_organization,
             OF_EVERY_CALLER: self.group.scope,
             "VALIDATION_ERROR": self.query or self.body,
             "NOT_FOUND": self.resource,
@@ -235,46 +241,53 @@ class Operation:
         }
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
-    def _documented(self, view: View) -> Callable[..., object]:
-        """Return a function on which flask-smorest has noted what its document says."""
-        doc, documented = self.group.doc, view
-        for status, response in self._responses():
-            documented = doc(responses={status: response})(documented)
-        documented = doc(**self.doc)(documented)
-        read = self.reader
-        for location, part in ("headers", read.headers), ("json", read.body), ("query", read.query):
-            if part.fields:  # One without fields takes nothing.
-                schema, is_required = part.schema, part.empty is None
-                more = {"example": getattr(schema, "example", None), "required": is_required}
-                documented = self.group.arguments(schema, location=location, **more)(documented)
-        problems = error_responses(self._problems())
-        facts = {"operationId": self.name, "security": self._security(), "responses": problems}
-        noted: Callable[..., object] = doc(**facts)(documented)
-        return noted
+    def _described(self) -> dict[str, Any]:
+        """Return what the document says of it, in the notation of apispec.
 
-    def _responses(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        A text in place of a parameter, a header or a response refers to what has this name there.
+        """
+        body, limits = self.reader.body, LIMITS if self._is_of_organization else ()
+        said: dict[str, Any] = {
+            "operationId": self.name,
+            "security": self._security(),
+            "parameters": [
+                {"in": "header", "schema": self.reader.headers.schema},
+                {"in": "query", "schema": self.reader.query.schema},
+                "X-Request-Id",
+                *(["X-Organization-Id"] if self._is_of_organization else ()),
+                *(["If-None-Match"] if self.tagged else ()),
+            ],
+            "responses": {},
+        }
+        if body.fields:  # One without fields takes nothing.
+            content = {"schema": body.schema, "example": getattr(body.schema, "example", None)}
+            is_required = body.empty is None
+            said["requestBody"] = {"required": is_required, "content": {JSON: content}}
+        for status, response in (*self._successes(), *error_responses(self._problems()).items()):
+            deepupdate(said["responses"].setdefault(status, {}), response)
+        deepupdate(said, self.doc)
+        sent = {name: name for name in ("X-Request-Id", *limits)}
+        for response in said["responses"].values():
+            response["headers"] = sent | response.get("headers", {})
+        said["responses"] = dict(sorted(said["responses"].items()))
+        return said
+
+    def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield what the document says of each success, by its status."""
         if self.is_file:
             yield 200, also_sent_as(self.also)
         for each in self.replies:
             kind = type(each.example)
-            schema = {"$ref": SCHEMA_REF.format(name=kind.__name__)}
-            content = {JSON: {"schema": schema, "example": to_builtins(each.example)}}
             headers = {
                 **(ETAG if self.tagged else {}),
                 **(LOCATION if each.status in MADE else {}),
                 **each.headers,
                 **(IDEMPOTENCY_REPLAYED if self.key and each.is_outcome else {}),
             }
-            yield (
-                each.status,
-                {
-                    "description": each.description or kind.__doc__,
-                    **({"headers": headers} if headers else {}),
-                    "content": content,
-                    **({"links": each.leads_to} if each.leads_to else {}),
-                },
-            )
+            content = {JSON: {"schema": kind.__name__, "example": to_builtins(each.example)}}
+            said = {"description": each.description or kind.__doc__, "content": content}
+            links = {"links": each.leads_to} if each.leads_to else {}
+            yield each.status, said | {"headers": headers} | links
             if self.tagged:
                 yield 304, {**NOT_MODIFIED, "headers": headers}
         if self.also:
@@ -283,7 +296,7 @@ class Operation:
     def _security(self) -> list[dict[str, list[str]]]:
         if self.group.scope is None:
             return [*self.doc.get("security", ())]
-        return [{"oauth2" if self.who is authenticate else PAYMENTS: [self.group.scope]}]
+        return [{"oauth2" if self._is_of_organization else PAYMENTS: [self.group.scope]}]
 
     def _problems(self) -> list[Problem]:
         """Return an example of each error."""

@@ -201,8 +201,6 @@ class RenameBody(_Named):
 class LinkPlansBody(Schema):
     """The plans to remove from a link and those to add, in this order."""
 
-    # Either list may be empty beside the other one; what they hold together is said in words.
-    in_document: ClassVar = {"minProperties": 1}
     example: ClassVar = {"remove": [id_of("activation")], "add": [id_of("plan")]}
 
     remove = Ids(
@@ -250,5 +248,4 @@ class StatusQuery(Schema):
     live = _flag("Whether to ask the network now, whatever is stored.")
 
 
-class NoBody(Schema):
-    """An empty object, because the path says everything."""
+NoBody = Schema  # An empty object, because the path says everything.

@@ -26,15 +26,7 @@ from app.http.catalogue import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, is_e164
-from app.http.sandbox import (
-    MISSING,
-    NOT_COVERED,
-    NOT_OF_IT,
-    NOT_SO,
-    ONLY_ATTEMPTS,
-    TOO_FAR,
-    TOO_MUCH,
-)
+from app.http.sandbox import NOT_COVERED, NOT_OF_IT, NOT_SO, ONLY_ATTEMPTS, TOO_FAR, TOO_MUCH
 from app.http.webhooks.events import NOT_A_CURSOR, NOT_YOURS
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
@@ -46,6 +38,7 @@ from domain.webhooks import destination
 from tests.app.http.buying import BASIC, MORE, Buyer
 
 KEY = "Idempotency-Key"
+MISSING = "Missing data for required field."
 URL_PROBLEMS = [
     destination.NOT_A_URL,
     destination.NOT_HTTPS,
