@@ -22,20 +22,14 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Reader,
+    Parser,
     parse_json,
     read_body,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem, problem_of
-from app.http.edge.replies import (
-    ETAG,
-    IDEMPOTENCY_REPLAYED,
-    LOCATION,
-    NOT_MODIFIED,
-    respond,
-)
+from app.http.edge.replies import ETAG, IDEMPOTENCY_REPLAYED, LOCATION, NOT_MODIFIED, respond
 from app.http.edge.request import request_context, unknown_parameters
 from app.security.authorization import Caller
 from app.security.tokens import Claims
@@ -45,7 +39,9 @@ from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
 View = TypeVar("View", bound=Callable[..., object])
-Check = Callable[..., tuple[Any, "Given[Any]"]]
+Checked = tuple[Any, "Given[Any]"]
+Check = Callable[..., Checked]
+Sent = Mapping[str, dict[str, Any]]  # By what part of a request it was: query, body, headers.
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -129,14 +125,16 @@ class Operation:
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
-    at_once: bool = False  # It returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    # Reads its input quickly: it returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    at_once: Callable[[bytes], Sent] | None = None
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
-    reader: Reader = field(init=False)
+    inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
+    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
@@ -144,12 +142,17 @@ class Operation:
         self.name = view.__name__
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
-        self.reader = Reader(self.query, self.body, self.headers)
+        kinds = {"query": self.query, "body": self.body, "headers": self.headers}
+        self.inputs = {name: kind() for name, kind in kinds.items() if kind is not None}
+        fields = self.inputs["query"].fields if self.query else {}
+        self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         check = self._check()
         self.begin = lambda: view(*check())
-        serve = _open(view) if self.group.scope is None else self._served(view, check)
+        is_open = self.group.scope is None
+        serve = (lambda: respond(view())) if is_open else self._served(view, check)
         self.described = self._described()
-        update_wrapper(serve, self.group.doc(**self.described)(view))
+        # Its decorators wrap a function once for each reply; this one only looks like theirs.
+        update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
         method, path = self.line.split()
         self.group.add_url_rule(path, self.name, serve, methods=[method])
         self.group.operations.append(self)
@@ -161,18 +164,18 @@ class Operation:
         Return the claims of the token; raises Unauthorized without a valid one.
         """
         context = request_context()
-        context.parameters, context.scope = self.reader.parameters, self.group.scope
+        context.parameters, context.scope = self.parameters, self.group.scope
         context.container.gate.now()
         return claims_of_caller()
 
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        reader, is_strict = self.reader, self.is_strict
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
+        is_strict, read = self.is_strict, self._reading(_admitted)
 
-        def check(**path: str) -> tuple[Any, Given[Any]]:
+        def check(**path: str) -> Checked:
             context = request_context()
-            context.parameters = reader.parameters
+            context.parameters = self.parameters
             parts = context.container
             parts.gate.now()  # First, because no token can be judged by a wrong clock.
             caller = self.who(self.group.scope or "")
@@ -183,14 +186,28 @@ class Operation:
             found = None if self.resource is None else self.resource(caller, **path)
             body = read_body() if takes_body else b""
             if not takes_body and self.resource is not None:
-                _check_unread()  # Reading a link may ask the network and append.
+                parse_json(read_body())  # Reading a link may ask the network and append.
             if is_strict:
                 _refuse_unknown()
-            sent = reader.read(context, body)
-            refuse_over_limit()
-            return caller, Given(parts, context.request_id, path, found, *sent)
+            given = Given(parts, context.request_id, path, found)
+            if self.at_once is not None:
+                return _admitted(caller, given, **self.at_once(body))
+            checked: Checked = read(caller, given)
+            return checked
 
         return check
+
+    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+        for name, schema in reversed([*self.inputs.items()]):
+            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
+            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
+            if schema.fields:  # Else it takes nothing, and the document says nothing of it.
+                facts["required"] = self.at_once is None and bool(schema.validate({}))
+                facts["example"] = getattr(schema, "example", None)
+                arguments = self.group.arguments
+            function = arguments(schema, arg_name=name, **facts)(function)
+        return function
 
     def _served(self, view: View, check: Check) -> Callable[..., Response]:
         """Return what calls the function after its checks."""
@@ -199,7 +216,7 @@ class Operation:
         def served(**path: str) -> Response:
             response = respond(view(*check(**path)), is_tagged=self.tagged)
             if is_unread:  # Only now, so errors of the function win.
-                _check_unread()
+                parse_json(read_body())
             return response
 
         return served
@@ -242,35 +259,22 @@ class Operation:
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
     def _described(self) -> dict[str, Any]:
-        """Return what the document says of it, in the notation of apispec.
+        """Return what the document says of it besides its input, in the notation of apispec.
 
-        A text in place of a parameter, a header or a response refers to what has this name there.
+        A text in place of a header refers to what has this name there.
         """
-        body, limits = self.reader.body, LIMITS if self._is_of_organization else ()
-        said: dict[str, Any] = {
-            "operationId": self.name,
-            "security": self._security(),
-            "parameters": [
-                {"in": "header", "schema": self.reader.headers.schema},
-                {"in": "query", "schema": self.reader.query.schema},
-                "X-Request-Id",
-                *(["X-Organization-Id"] if self._is_of_organization else ()),
-                *(["If-None-Match"] if self.tagged else ()),
-            ],
-            "responses": {},
-        }
-        if body.fields:  # One without fields takes nothing.
-            content = {"schema": body.schema, "example": getattr(body.schema, "example", None)}
-            is_required = body.empty is None
-            said["requestBody"] = {"required": is_required, "content": {JSON: content}}
+        responses: dict[int, Any] = {}
         for status, response in (*self._successes(), *error_responses(self._problems()).items()):
-            deepupdate(said["responses"].setdefault(status, {}), response)
+            deepupdate(responses.setdefault(status, {}), response)
+        scheme = "oauth2" if self._is_of_organization else PAYMENTS
+        security = [] if self.group.scope is None else [{scheme: [self.group.scope]}]
+        said = {"operationId": self.name, "security": security, "responses": responses}
         deepupdate(said, self.doc)
-        sent = {name: name for name in ("X-Request-Id", *limits)}
-        for response in said["responses"].values():
+        limits = LIMITS if self._is_of_organization else ()
+        for response in responses.values():
+            sent = {name: name for name in ("X-Request-Id", *limits)}
             response["headers"] = sent | response.get("headers", {})
-        said["responses"] = dict(sorted(said["responses"].items()))
-        return said
+        return said | {"responses": dict(sorted(responses.items()))}
 
     def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield what the document says of each success, by its status."""
@@ -292,11 +296,6 @@ class Operation:
                 yield 304, {**NOT_MODIFIED, "headers": headers}
         if self.also:
             yield 200, also_sent_as(self.also)
-
-    def _security(self) -> list[dict[str, list[str]]]:
-        if self.group.scope is None:
-            return [*self.doc.get("security", ())]
-        return [{"oauth2" if self._is_of_organization else PAYMENTS: [self.group.scope]}]
 
     def _problems(self) -> list[Problem]:
         """Return an example of each error."""
@@ -330,6 +329,8 @@ class Group(flask_smorest.Blueprint):
     itself, and `schemas` the bodies of that.
     """
 
+    ARGUMENTS_PARSER = Parser()
+
     def __init__(
         self,
         name: str,
@@ -348,9 +349,12 @@ class Group(flask_smorest.Blueprint):
     operation = _as_method(Operation)
 
 
-def _open(view: View) -> Callable[..., Response]:
-    """Return what calls a function before which nothing has to be checked."""
-    return lambda: respond(view())
+def _admitted(caller: Any, given: Given[Any], **sent: dict[str, Any]) -> Checked:
+    """Return what all checks have found, unless the caller is over its rate limit."""
+    for name, part in sent.items():
+        setattr(given, name, part)
+    refuse_over_limit()
+    return caller, given
 
 
 def _refuse_unknown() -> None:
@@ -360,8 +364,3 @@ def _refuse_unknown() -> None:
         known = ", ".join(sorted(context.parameters or ())) or "none"
         context.parameters = None  # What is refused is not ignored.
         raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})
-
-
-def _check_unread() -> None:
-    """Refuse a body that cannot be read, though its content is ignored."""
-    parse_json(read_body())
