@@ -1,0 +1,168 @@
+"""The saga of a link: every stage and every moment has exactly one next step."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from domain.cause import AHEAD_MAX
+from domain.links.link import Link, Stage
+from domain.links.provisioning import (
+    INTENTS_MAX,
+    UNFINISHED,
+    Step,
+    after_no_endpoint,
+    after_nothing,
+    next_step,
+)
+from tests.domain.build_links import (
+    ACTIVE,
+    DEADLINE,
+    SETTLED_AT,
+    LinkStep,
+    begun,
+    endpoint_removed,
+    esim_released,
+    failed,
+    new_link,
+    ordered,
+    ordering,
+    reserved,
+    status_requested,
+    status_settled,
+)
+
+TICK = timedelta(microseconds=1)
+UNTIL = DEADLINE - timedelta(seconds=5)
+LONG_AFTER = DEADLINE + timedelta(days=365)
+FAILED: tuple[LinkStep, ...] = (reserved, begun(UNTIL), failed(SETTLED_AT))
+ASKED: tuple[LinkStep, ...] = (*ACTIVE, status_requested("suspended", UNTIL))
+Moments = tuple[Step, Step, Step, Step]
+
+
+def link_after(*steps: LinkStep) -> Link:
+    link = new_link()
+    for step in steps:
+        step(link)
+    return link
+
+
+# For each history the steps before `UNTIL`, between it and the deadline, at the deadline, later.
+NOTHING: Moments = (Step.NOTHING,) * 4
+TABLE: list[tuple[str, Stage, tuple[LinkStep, ...], Moments]] = [
+    ("requested", Stage.REQUESTED, (), (Step.RESERVE, Step.RESERVE, Step.FAIL, Step.FAIL)),
+    ("reserved", Stage.RESERVED, (reserved,), (Step.CREATE, Step.CREATE, Step.FAIL, Step.FAIL)),
+    (
+        "begun",
+        Stage.ENDPOINT_REQUESTED,
+        (reserved, begun(UNTIL)),
+        (Step.LOOK_UP, Step.LOOK_UP, Step.FAIL, Step.FAIL),
+    ),
+    ("active", Stage.ACTIVE, ACTIVE, NOTHING),
+    (
+        "active, a status asked for",
+        Stage.ACTIVE,
+        ASKED,
+        (Step.NOTHING, Step.SETTLE_STATUS, Step.SETTLE_STATUS, Step.SETTLE_STATUS),
+    ),
+    (
+        "active, a status settled",
+        Stage.ACTIVE,
+        (*ASKED, status_settled("suspended")),
+        NOTHING,
+    ),
+    (
+        "ordering",
+        Stage.ORDERING,
+        (ordering(UNTIL),),
+        (Step.FIND_ORDER, Step.FIND_ORDER, Step.FAIL, Step.FAIL),
+    ),
+    ("ordered", Stage.ORDERED, (ordering(UNTIL), ordered), NOTHING),
+    ("failed while ordering", Stage.ENDED, (ordering(UNTIL), failed()), NOTHING),
+    ("failed, nothing taken", Stage.ENDED, (failed(),), NOTHING),
+    ("failed, an eSIM held", Stage.FAILED, (reserved, failed()), (Step.CLEAN_UP,) * 4),
+    ("failed, outcome unknown", Stage.FAILED, FAILED, (Step.CLEAN_UP,) * 4),
+    ("removed", Stage.ENDPOINT_REMOVED, (*FAILED, endpoint_removed), (Step.RELEASE,) * 4),
+    ("released", Stage.ENDED, (*FAILED, endpoint_removed, esim_released), NOTHING),
+]
+
+
+@pytest.mark.parametrize(
+    ("stage", "history", "steps"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_a_stage_and_a_moment_have_one_next_step(
+    stage: Stage, history: tuple[LinkStep, ...], steps: Moments
+) -> None:
+    link = link_after(*history)
+    assert link.stage is stage
+    moments = (UNTIL - TICK, UNTIL, DEADLINE, LONG_AFTER)
+    assert tuple(next_step(link, moment) for moment in moments) == steps
+    assert next_step(link, DEADLINE - TICK) is steps[1]
+    assert link.version == link_after(*history).version  # The table only looks.
+
+
+def test_a_status_is_settled_whose_intent_a_clock_ahead_has_stamped() -> None:
+    link = link_after(*ASKED)
+    assert next_step(link, UNTIL - AHEAD_MAX) is Step.NOTHING
+    assert next_step(link, UNTIL - AHEAD_MAX - TICK) is Step.SETTLE_STATUS
+
+
+def test_the_table_has_every_stage() -> None:
+    assert {stage for _, stage, _, _ in TABLE} == set(Stage)
+
+
+def test_the_first_three_stages_are_those_that_a_deadline_ends() -> None:
+    for stage in Stage:
+        (history, *_) = [row[2] for row in TABLE if row[1] is stage]
+        ends = next_step(link_after(*history), LONG_AFTER) is Step.FAIL
+        assert ends == (stage in UNFINISHED)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "now", "step"),
+    [
+        (1, UNTIL - TICK, Step.WAIT),
+        (1, UNTIL, Step.CREATE),
+        (1, UNTIL - AHEAD_MAX, Step.WAIT),
+        (1, UNTIL - AHEAD_MAX - TICK, Step.CREATE),  # It was begun before a clock was set back.
+        (INTENTS_MAX - 1, UNTIL, Step.CREATE),
+        (INTENTS_MAX, UNTIL - TICK, Step.WAIT),
+        (INTENTS_MAX, UNTIL, Step.FAIL),
+        (INTENTS_MAX + 1, LONG_AFTER, Step.FAIL),
+    ],
+)
+def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever(
+    attempts: int, now: datetime, step: Step
+) -> None:
+    link = link_after(reserved, *[begun(UNTIL)] * attempts)
+    assert after_nothing(link, now) is step
+
+
+@pytest.mark.parametrize("attempts", [1, INTENTS_MAX])
+@pytest.mark.parametrize("now", [UNTIL - TICK, UNTIL, LONG_AFTER])
+def test_a_creation_that_the_network_might_do_twice_is_never_repeated(
+    attempts: int, now: datetime
+) -> None:
+    link = link_after(reserved, *[begun(UNTIL)] * attempts)
+    assert after_nothing(link, now, creates_once=False) is Step.WAIT
+
+
+@pytest.mark.parametrize(
+    ("settled_at", "now", "step"),
+    [
+        (None, DEADLINE, Step.RELEASE),
+        (SETTLED_AT, SETTLED_AT - TICK, Step.WAIT),
+        (SETTLED_AT, SETTLED_AT, Step.RELEASE),
+        (SETTLED_AT, LONG_AFTER, Step.RELEASE),
+    ],
+)
+def test_an_esim_is_free_only_when_no_endpoint_can_come_any_more(
+    settled_at: datetime | None, now: datetime, step: Step
+) -> None:
+    assert after_no_endpoint(link_after(reserved, begun(UNTIL), failed(settled_at)), now) is step
+
+
+def test_what_follows_nothing_is_asked_only_of_links_that_wait_for_something() -> None:
+    with pytest.raises(AssertionError):
+        after_nothing(link_after(reserved), DEADLINE)
+    with pytest.raises(AssertionError):
+        after_no_endpoint(link_after(reserved), DEADLINE)

@@ -1,0 +1,44 @@
+"""A bulk job: starts count until an item ends, and each refund has an id of its own."""
+
+from collections.abc import Callable
+
+import pytest
+
+from domain.lookups.bulk_job import STARTS_MAX, BulkJob
+from tests.domain.build import bulk_job, cause
+from tests.domain.test_guards import cancelled, completed, failed, started
+from tests.story import Story, fact
+
+
+@pytest.mark.parametrize("ended", [completed(1, 2), failed(1, 2)], ids=["completed", "failed"])
+def test_a_start_that_ends_an_item_does_not_count(ended: Callable[[BulkJob], object]) -> None:
+    story = Story(bulk_job(5, 2)).given(*[started(1)] * STARTS_MAX)
+    assert (story.aggregate.exhausted(0), story.aggregate.exhausted(1)) == (False, True)
+    story.given(ended).when(started(1))
+    story.then(fact(BulkJob.SliceStarted, slice_index=1, attempt=1))
+
+
+def test_refunds_of_one_job_never_share_a_transaction() -> None:
+    job = bulk_job(6, 2)
+    refunds = [job.fail_items(0, [index], ["no answer"], cause()) for index in (1, 0)]
+    refunds += [
+        job.fail_items(slice_, job.items_of(slice_), ["no"] * 2, cause()) for slice_ in (1, 2)
+    ]
+    ids = [refund.transaction_id for refund in refunds if refund]
+    assert len(set(ids)) == len(refunds)
+
+
+def test_a_job_finishes_with_its_last_item_and_only_once() -> None:
+    story = Story(bulk_job(3, 2)).given(completed(0, 0, 1))
+    story.when(lambda job: job.finish_if_settled(cause(3))).then(finished_at=None)
+    story.given(failed(1, 2)).when(lambda job: job.finish_if_settled(cause(3)))
+    story.then(fact(BulkJob.Finished), finished_at=cause(3).at)
+    story.when(lambda job: job.finish_if_settled(cause(4))).then(finished_at=cause(3).at)
+
+
+def test_a_cancelled_job_has_nothing_open_and_gives_back_what_was_not_done() -> None:
+    story = Story(bulk_job(5, 2)).given(completed(0, 1), failed(1, 3))
+    story.when(cancelled).then(fact(BulkJob.Cancelled, count=3), finished_at=cause(4).at)
+    job = story.aggregate
+    assert (job.open_slices(), job.still_open()) == ([], None)
+    assert [paid.given_back_micros for paid in job.paid()] == [40_000]
