@@ -16,6 +16,7 @@ from uuid import UUID
 from wsgiref.types import StartResponse
 
 from flask import Flask, Request, Response, request
+from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
 from app.bootstrap.container import Container
@@ -27,8 +28,8 @@ from app.http.accounts import routes as wallet
 from app.http.edge import compression, errors, openapi
 from app.http.edge.at_once import AtOnce
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.operation import Operation
+from app.http.edge.problems import TOKEN_PATH
 from app.http.edge.request import (
     CURRENT,
     NO_SNIFF,
@@ -218,8 +219,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     app.register_blueprint(docs.blueprint)
     app.register_blueprint(notifications.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
-    for kind, handler in errors.HANDLERS.items():
-        app.register_error_handler(kind, handler)
+    for kind in (HTTPException, Exception):  # flask-smorest has a handler for the first one.
+        app.register_error_handler(kind, errors.answer)
     return app
 
 

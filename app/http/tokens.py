@@ -2,8 +2,7 @@
 
 import re
 from base64 import b64decode
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
@@ -12,27 +11,23 @@ from flask import Response
 from marshmallow import Schema, fields
 from msgspec import Struct
 from webargs.core import is_json
-from werkzeug.exceptions import UnsupportedMediaType
 
 from app.http.edge.examples import example_of
 from app.http.edge.input import described, is_packed
-from app.http.edge.oauth_errors import (
+from app.http.edge.operation import Group, Shown
+from app.http.edge.problem_docs import error_responses
+from app.http.edge.problems import (
     FORM,
-    NO_STORE,
-    NOT_A_FORM,
+    OF_EVERY_REQUEST,
     TOKEN_PATH,
+    UNCACHED,
     InvalidClient,
     InvalidRequest,
     InvalidScope,
-    OAuthError,
-    OAuthRefused,
+    NotAForm,
     SlowDown,
     UnsupportedGrantType,
-    oauth_body_of,
 )
-from app.http.edge.operation import Group, Shown
-from app.http.edge.problem_docs import documented
-from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem
 from app.http.edge.replies import json_response
 from app.http.edge.request import (
     caller_address,
@@ -104,22 +99,6 @@ TOKEN_FORM: Final = {
 }
 KEY_SET: Final = KeySet(**example_of(KeySet))
 
-
-def oauth_responses(
-    refusals: Iterable[OAuthRefused], problems: Iterable[Problem]
-) -> dict[int, dict[str, Any]]:
-    """Return the responses of the token endpoint; its errors have no envelope."""
-    grouped: dict[int, list[OAuthError]] = defaultdict(list)
-    for problem in problems:
-        grouped[problem.status].append(oauth_body_of(problem))
-    for refusal in refusals:  # Added last, because the last body of a code becomes its example.
-        grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))
-    return {
-        status: documented(status, OAuthError, {body.error: body for body in bodies})
-        for status, bodies in grouped.items()
-    }
-
-
 FIELDS_MAX = 32
 FORM_BYTES_MAX = 64 * 1024  # As much as its header may hold; a megabyte takes long to decode.
 UNREADABLE_FORM = "The form cannot be read."
@@ -135,9 +114,9 @@ def read_form() -> dict[str, str]:
     request = current_request()
     body = request.get_data()
     if body and is_json(request.mimetype):
-        raise InvalidRequest(NOT_A_FORM)
+        raise InvalidRequest(NotAForm.message)
     if body and (request.mimetype != FORM or is_packed()):
-        raise UnsupportedMediaType
+        raise NotAForm
     if len(body) > FORM_BYTES_MAX:
         raise InvalidRequest(LONG_FORM)
     try:
@@ -274,6 +253,7 @@ blueprint = Group(
 )
 
 _REFUSALS = (
+    NotAForm(),
     InvalidRequest(NO_GRANT_TYPE),
     UnsupportedGrantType(OTHER_GRANT_TYPE),
     InvalidScope(NOT_GRANTED.format("lookup,wallet", "lookup wallet")),
@@ -292,7 +272,7 @@ _REFUSALS = (
         },
         "operationId": "issue_token",
         "security": [{"basic": []}, {}],
-        "responses": oauth_responses(_REFUSALS, [WRONG_MEDIA_TYPE, *OF_EVERY_REQUEST]),
+        "responses": error_responses([*OF_EVERY_REQUEST, *_REFUSALS], is_token=True),
     },
 )
 def issue_token() -> Response:
@@ -306,7 +286,7 @@ def issue_token() -> Response:
     form = read_form()
     check_grant_type(form)
     token = grant(*read_credentials(form), form.get("scope", ""))
-    return json_response(token, headers=NO_STORE)
+    return json_response(token, headers=UNCACHED)
 
 
 @blueprint.operation(

@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from flask import Flask, Response
+from flask import Flask
 from flask_smorest import Api
 from msgspec import Struct
-from werkzeug.exceptions import HTTPException
 
 from app.http.edge.compression import Kept
-from app.http.edge.errors import answer
-from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.operation import PAYMENTS, Group
 from app.http.edge.problem_docs import ERRORS
+from app.http.edge.problems import TOKEN_PATH
 from app.http.edge.replies import KNOWN, SCHEMA_REF
 from app.http.edge.request import REQUEST_ID, below
 from app.settings import Settings
@@ -91,13 +89,9 @@ HTTP_METHODS = {"get", "post", "put", "patch", "delete"}
 
 
 class _Api(Api):
-    """flask-smorest, with our errors in place of its own."""
+    """flask-smorest, without its errors; `create_app` registers the handlers of ours."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
-
-    def handle_http_exception(self, error: HTTPException) -> Response:
-        """Answer in our envelope and keep `Allow`, which flask-smorest would drop."""
-        return answer(error)
 
 
 def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[str, Kept]:

@@ -21,8 +21,9 @@ from msgspec import UNSET, Struct, UnsetType
 from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.examples import example_of
-from app.http.edge.problems import CODES, VALIDATION, Problem
+from app.http.edge.problems import CODES, OAUTH_CODES, oauth_code
 from app.http.edge.request import container, current_request, request_context, unknown_parameters
+from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
@@ -131,12 +132,11 @@ class Failure(Struct, Generic[Explained], kw_only=True):
 
     success: Annotated[bool, means(enum=[False])] = False
     error: Explained
-
-
-class Error(Failure[ErrorDetail], kw_only=True):
-    """A reply that is no success."""
-
     meta: ReplyMeta
+
+
+class Error(Failure[ErrorDetail]):
+    """A reply that is no success."""
 
 
 FieldProblems = Annotated[
@@ -150,12 +150,21 @@ class ValidationErrorDetail(Explanation[FieldProblems]):
     details: FieldProblems = UNSET
 
 
-class ValidationProblem(Failure[ValidationErrorDetail], kw_only=True):
+class ValidationProblem(Struct, kw_only=True):
     """A reply to input that breaks a rule, in both shapes that clients know."""
 
+    success: Annotated[bool, means(enum=[False])] = False
+    error: ValidationErrorDetail
     message: Annotated[str | UnsetType, means("The same as `error.message`.")] = UNSET
     errors: Annotated[FieldProblems, means("The same as `error.details`.")] = UNSET
     meta: ReplyMeta
+
+
+class OAuthError(Struct):
+    """A refused token request (RFC 6749 §5.2)."""
+
+    error: Annotated[str, means(**one_of("OAuthErrorCode", OAUTH_CODES, MORE_MAY_COME))]
+    error_description: Annotated[str, means("For people.")]
 
 
 META: Final = ReplyMeta(**example_of(ReplyMeta))
@@ -261,25 +270,29 @@ def written(answer: object) -> Written:
     return Reply(data=answer.data, meta=meta), answer.status, answer.headers
 
 
-def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """Reply with an error, and with `Retry-After` if trying again can help."""
-    return json_response(*failed(problem, headers or {}))
-
-
-def failed(problem: Problem, headers: Mapping[str, str]) -> Written:
-    """Return the reply that tells of an error."""
-    body = failure_body(problem, reply_meta())
-    return body, problem.status, {**problem.headers, **headers}
-
-
-def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem:
+def failure_body(error: Refused, meta: ReplyMeta) -> Error | ValidationProblem:
     """Return the body of an error; a validation error comes in both shapes that clients know."""
-    if problem.code == VALIDATION:
-        fields = dict(problem.details)
-        detail = ValidationErrorDetail(problem.code, problem.message, fields)
-        return ValidationProblem(error=detail, message=problem.message, errors=fields, meta=meta)
-    error = ErrorDetail(problem.code, problem.message, problem.details_sent() or UNSET)
-    return Error(error=error, meta=meta)
+    if not isinstance(error, ValidationFailed):
+        return Error(error=error_detail(error), meta=meta)
+    # Many clients keep only the message, so it names the first field and its problem. The text of
+    # the error does not, because the client chooses the name of an unknown field.
+    name, (problem, *_) = next(iter(error.details.items()))
+    message = f"{error} {name}: {problem}"
+    detail = ValidationErrorDetail(error.code, message, error.details)
+    return ValidationProblem(error=detail, message=message, errors=error.details, meta=meta)
+
+
+def error_detail(error: Refused) -> ErrorDetail:
+    """Return what went wrong; for some statuses the details say whether to try again."""
+    details = dict(error.details)
+    if error.status in {409, 429} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        details["retryable"] = error.retryable is True
+    return ErrorDetail(error.code, str(error), details or UNSET)
+
+
+def oauth_body(error: Refused) -> OAuthError:
+    """Return the body of an error at the token endpoint, which has no envelope."""
+    return OAuthError(oauth_code(error), str(error))
 
 
 def json_response(

@@ -12,7 +12,7 @@ import pytest
 
 from app.adapters.lookups.sandbox import MALFORMED, SECOND_ATTEMPT, SLOW, UNAVAILABLE
 from app.http.docs import GUIDES, HOME, STATIC, TYPES, asset, pages
-from app.http.edge.oauth_errors import OAuthRefused
+from app.http.edge.problems import OAuthRefused
 from domain.accounts.organization import SCOPES
 from domain.errors import LATE, NO_ESIM, REJECTED, UNREACHABLE
 from projections.models.transactions import KINDS
