@@ -44,7 +44,6 @@ from app.http.finance import routes as finance
 from app.http.gateway import Gateway, Loop, OwnReplies, Pending, Reply, Scope
 from app.http.links import notifications
 from app.http.links import routes as links
-from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.server import Server
 from app.http.webhooks import events
@@ -196,7 +195,6 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     """
     app = Edge(container, new_id)
     app.extensions[errors.OUTAGES] = errors.Outages(container)
-    app.extensions[ended_jobs.PART] = ended_jobs.EndedJobs()
     app.extensions[events.WAITERS] = events.Waiters(container)
     groups = (
         auth.blueprint,

@@ -19,7 +19,6 @@ from flask import Response
 from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
-from app.http.edge.compression import Kept
 from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, OAUTH_CODES, oauth_code
 from app.http.edge.request import container, current_request, request_context, unknown_parameters
@@ -380,7 +379,7 @@ def tagged(
     """Reply with data, or with 304 if the client has them; both have `headers`.
 
     `state` changes exactly when the data do. `data` returns them, and is called only if the client
-    lacks them. `Kept` data are JSON already.
+    lacks them.
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
@@ -388,17 +387,9 @@ def tagged(
         response.headers.update(headers or {})
         del response.headers["Content-Type"]
     else:
-        found = data()
-        is_kept = isinstance(found, Kept)
-        response = _kept(found, headers) if is_kept else respond(Answer(found, headers=headers))
+        response = respond(Answer(data(), headers=headers))
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
     # Also on a 304, because nobody knows yet whether the reply would be long enough to compress.
     response.headers["Vary"] = "Authorization, X-Organization-Id, Accept-Encoding"
     return response
-
-
-def _kept(data: Kept, headers: Mapping[str, str] | None) -> Response:
-    null = b"null"
-    before, _, after = msgspec.json.encode(Reply(data=None, meta=reply_meta())).partition(null)
-    return Response([before, data, after], headers=headers, content_type="application/json")
