@@ -21,9 +21,7 @@ from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, RateLimited, ServiceUnavailable
-from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import COLUMNS, EntryFilter, Transaction
-from projections.models.wallets import WalletRow
 
 BEHIND = "The list of transactions is not up to date; try again."
 READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a download.
@@ -41,12 +39,12 @@ blueprint = Group(
 @blueprint.operation(
     "GET /v1/wallet", reply=example("The balance.", replies.Wallet), errors="NOT_FOUND"
 )
-def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
+def read_wallet(caller: Caller, given: Given[None]) -> replies.Wallet:
     """Read the balance.
 
     404 when your organization has no wallet: then nothing with a price can be bought.
     """
-    wallet = _find_wallet(caller.organization_id)
+    wallet = given.parts.log.find(Wallet, wallet_id(caller.organization_id))
     if wallet is None:
         message = "The organization has no wallet."
         raise NotFound(message)
@@ -143,13 +141,3 @@ def _behind(parts: Container, organization_id: UUID, after: int) -> Iterator[Tra
             )
         yield from found
         after = found[-1].sequence if found else after
-
-
-def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
-    """Read a balance; from the log itself while the read model is behind."""
-    parts = container()
-    names = [parts.wallets.name]
-    if not wait_until_projected(parts.log, parts.views, parts.positions, names):
-        return parts.log.find(Wallet, wallet_id(organization_id))
-    with parts.views.reading() as connection:
-        return parts.wallets.get(connection, organization_id)

@@ -23,7 +23,6 @@ from app.http.edge.problems import (
     UNAVAILABLE,
     UNCACHED,
     WRONG_METHOD,
-    InvalidClient,
     Problem,
     problem_of_status,
     retry_after,
@@ -114,7 +113,7 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     if isinstance(error, ServiceUnavailable | OUTAGE):
         outages().note(error)
     if isinstance(error, Refused):
-        return error, BASIC if isinstance(error, InvalidClient) else challenge(error)
+        return error, BASIC if error.code == "invalid_client" else challenge(error)
     if isinstance(error, OUTAGE | SigningKeysError):  # The reader of the keys has logged it.
         return UNAVAILABLE, {}
     log_place(logger, error)

@@ -12,8 +12,15 @@ SOON_S = 1  # For what ends by itself, such as a full queue or another request w
 LATER_S = 5  # For an outage; the lookup provider is probed this often.
 
 TOKEN_PATH = "/auth/token"  # noqa: S105 - The path of the endpoint, no secret.
-FORM = "application/x-www-form-urlencoded"
-SERVER_ERROR = "server_error"
+# Its codes (RFC 6749 §5.2) with their statuses; an error of HTTP itself keeps its own status.
+OAUTH_STATUS = {
+    "invalid_request": 400,
+    "invalid_client": 401,
+    "invalid_scope": 400,
+    "unsupported_grant_type": 400,
+    "slow_down": 429,
+    "server_error": 500,
+}
 UNCACHED = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 BASIC = {"WWW-Authenticate": 'Basic realm="token", charset="UTF-8"'}
 
@@ -131,61 +138,17 @@ def retry_after(error: Refused) -> dict[str, str]:
 
 
 class OAuthRefused(Refused):
-    """Raised when a token is refused (RFC 6749 §5.2); its text is the `error_description`."""
+    """Raised when a token is refused; its text is the `error_description`, in ASCII."""
 
-    status = 400
-
-
-class InvalidRequest(OAuthRefused):
-    """Raised for a form that lacks a parameter, repeats one, or cannot be read."""
-
-    code = "invalid_request"
-
-
-class NotAForm(InvalidRequest):
-    """Raised for a body of another type."""
-
-    status = 415
-    message = f"The body must be a form ({FORM})."
-
-
-class InvalidClient(OAuthRefused):
-    """Raised alike for missing credentials, an unknown or revoked client, and a wrong secret."""
-
-    code, status = "invalid_client", 401
-
-
-class InvalidScope(OAuthRefused):
-    """Raised for a scope that the client does not have."""
-
-    code = "invalid_scope"
-
-
-class UnsupportedGrantType(OAuthRefused):
-    """Raised for every grant except client credentials."""
-
-    code = "unsupported_grant_type"
-
-
-class SlowDown(OAuthRefused):
-    """Raised for a caller that has sent too many wrong secrets."""
-
-    code, status = "slow_down", 429
-    message = "Too many wrong secrets from this address; wait before the next attempt."
-    retryable = True
-
-    def __init__(self, wait_s: int) -> None:
-        super().__init__()
-        self.retry_after_s = wait_s
-
-
-OAUTH_CODES = [*(each.code for each in OAuthRefused.__subclasses__()), SERVER_ERROR]
+    def __init__(self, message: str, code: str = "invalid_request") -> None:
+        super().__init__(message)
+        self.code, self.status = code, OAUTH_STATUS[code]
 
 
 def oauth_code(error: Refused) -> str:
     """Return the code that an error has at the token endpoint."""
     if isinstance(error, OAuthRefused):
         return error.code
-    if error.status == SlowDown.status:
-        return SlowDown.code
-    return SERVER_ERROR if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else InvalidRequest.code
+    if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "server_error"
+    return "slow_down" if error.status == errors.RateLimited.status else "invalid_request"

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
 from app.http.edge.examples import example_of
-from app.http.edge.problems import CODES, OAUTH_CODES, oauth_code
+from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
 from app.http.edge.request import container, current_request, request_context, unknown_parameters
 from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
@@ -162,7 +162,7 @@ class ValidationProblem(Struct, kw_only=True):
 class OAuthError(Struct):
     """A refused token request (RFC 6749 §5.2)."""
 
-    error: Annotated[str, means(**one_of("OAuthErrorCode", OAUTH_CODES, MORE_MAY_COME))]
+    error: Annotated[str, means(**one_of("OAuthErrorCode", OAUTH_STATUS, MORE_MAY_COME))]
     error_description: Annotated[str, means("For people.")]
 
 
@@ -251,7 +251,8 @@ def respond(answer: object, *, is_tagged: bool = False) -> Response:
     if isinstance(answer, Response):
         return answer
     if is_tagged:
-        return conditional(answer)
+        encoded = msgspec.json.encode(answer)
+        return tagged(encoded, lambda: msgspec.Raw(encoded))
     if isinstance(answer, Commit):
         answer = answer.answer(answer.run())
     if isinstance(answer, Answer) and answer.later is not None:
@@ -365,12 +366,6 @@ ETAG: Final = header(
     pattern='^W/"[0-9a-f]{32}"$',
 )
 NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
-
-
-def conditional(data: object) -> Response:
-    """Reply with data, or with 304 if the client has them."""
-    encoded = msgspec.json.encode(data)
-    return tagged(encoded, lambda: msgspec.Raw(encoded))
 
 
 def tagged(

@@ -47,7 +47,7 @@ from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.links.change_plans import ASK_S, NOT_THERE, ChangeRequest
-from domain.links.create import LinkRequest, Quote
+from domain.links.create import LinkRequest
 from domain.links.ending import UNCHANGED
 from domain.links.failing import refusal_of_link
 from domain.links.link import RENAMED, Link
@@ -56,7 +56,7 @@ from domain.links.status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from domain.provider_errors import ProviderError
-from projections.engine.shape import id_of
+from projections.engine.shape import amount_of, id_of
 from projections.models.plans import PlanRow
 from projections.models.transactions import Transaction
 
@@ -156,7 +156,11 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
         waits=is_waited_for(given.headers.get("prefer", "")),
     )
     if given.query["dry_run"]:
-        return Answer(_show_quote(create.quote(wanted, cause)))
+        quote, currency = create.quote(wanted, cause), given.parts.settings.currency
+        left, name = amount_of(quote.balance_micros), quote.plan.name
+        return Answer(
+            replies.LinkQuote.of(quote.plan, plan_name=name, currency=currency, balance_after=left)
+        )
     link, replayed = create.run(wanted, cause)
     headers = replay_headers(replayed)
     base = reached(given.parts.settings.base)
@@ -165,17 +169,6 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
         headers["Location"] = f"{base}/v1/link-requests/{link.id}"
         return Answer(replies.LinkRequest(id=link.id, status="pending"), 202, headers)
     return Answer(_new(link), 201, {"Location": f"{base}/v1/links/{link.id}", **headers})
-
-
-def _show_quote(quote: Quote) -> replies.LinkQuote:
-    left_micros = quote.balance_micros
-    return replies.LinkQuote(
-        plan_id=quote.plan.plan_id,
-        plan_name=quote.plan.name,
-        price=format_amount(quote.plan.price_micros),
-        currency=container().settings.currency,
-        balance_after=None if left_micros is None else format_amount(left_micros),
-    )
 
 
 def _new(link: Link) -> replies.NewLink:

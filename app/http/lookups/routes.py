@@ -13,7 +13,6 @@ from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
     Answer,
     Commit,
-    common_meta,
     example,
     replay_headers,
     tagged,
@@ -103,8 +102,7 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
 
 
 def _answer(result: LookupResult) -> Answer:
-    reply = lookup_reply(container(), result, common_meta())
-    return Answer(reply, headers=replay_headers(result.replayed))
+    return Answer(lookup_reply(container(), result), headers=replay_headers(result.replayed))
 
 
 def _find_lookup(caller: Caller, lookup_id: str) -> LookupResult:
@@ -122,7 +120,7 @@ def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    return Answer(lookup_reply(given.parts, given.found, common_meta()))
+    return Answer(lookup_reply(given.parts, given.found))
 
 
 @blueprint.operation(
