@@ -8,14 +8,13 @@ from flask import Response
 from msgspec import convert
 
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
-from app.http.accounts import replies
+from app.http.accounts import account
 from app.http.accounts.input import TransactionQuery
-from app.http.accounts.replies import TransactionPage
 from app.http.edge.examples import example_of
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Given, Group, Shown, link_to
-from app.http.edge.paging import show_page, span_of
+from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
@@ -28,6 +27,11 @@ READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a down
 _ROW: Final = convert(example_of(Transaction), Transaction).cells(COLUMNS)
 EXAMPLE: Final = b"".join(csv_blocks(COLUMNS, [_ROW])).decode()
 
+
+class TransactionPage(Page[Transaction]):
+    """Transactions."""
+
+
 blueprint = Group(
     "Wallet",
     __name__,
@@ -37,9 +41,9 @@ blueprint = Group(
 
 
 @blueprint.operation(
-    "GET /v1/wallet", reply=example("The balance.", replies.Wallet), errors="NOT_FOUND"
+    "GET /v1/wallet", reply=example("The balance.", account.Wallet), errors="NOT_FOUND"
 )
-def read_wallet(caller: Caller, given: Given[None]) -> replies.Wallet:
+def read_wallet(caller: Caller, given: Given[None]) -> account.Wallet:
     """Read the balance.
 
     404 when your organization has no wallet: then nothing with a price can be bought.
@@ -48,7 +52,7 @@ def read_wallet(caller: Caller, given: Given[None]) -> replies.Wallet:
     if wallet is None:
         message = "The organization has no wallet."
         raise NotFound(message)
-    return replies.Wallet.of(wallet)
+    return account.Wallet.of(wallet)
 
 
 @blueprint.operation(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from flask import Response
 from msgspec.structs import asdict
 
-from app.http.accounts.replies import TransactionPage
+from app.http.accounts.routes import TransactionPage
 from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
