@@ -272,7 +272,7 @@ def issue_token() -> Response:
     expires: it needs no renewal before. After five wrong secrets a client has to wait, at that
     address only; after 60 of any clients all that call from there.
     """
-    container().clock_check.refuse()
+    container().gate.now()
     form = read_form()
     if "grant_type" not in form:
         raise OAuthRefused(NO_GRANT_TYPE)

@@ -108,7 +108,7 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
         return Problem(WRONG_METHOD.status, WRONG_METHOD.code, message), {"Allow": methods}
     if isinstance(error, HTTPException):  # Without its text, which may quote input.
         return problem_of_status(error.code or INTERNAL.status), {}
-    if isinstance(error, NetworkUnavailable) and request_context().container.hold.known:
+    if isinstance(error, NetworkUnavailable) and request_context().container.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(error, ServiceUnavailable | OUTAGE):
         outages().note(error)
