@@ -167,8 +167,9 @@ def _read(schema: Schema, sent: dict[str, Any]) -> dict[str, Any]:
 def _load(schema: Schema, sent: dict[str, Any], partial: Any = ()) -> dict[str, Any]:
     try:
         loaded: dict[str, Any] = schema.load(sent, partial=partial)
-    except ValidationError as error:
-        raise ValidationFailed(told(error.messages_dict)) from None
+    except ValidationError as error:  # What was sent comes first, for it may be misspelt.
+        wrong = sorted(error.messages_dict.items(), key=lambda each: each[0] not in sent)
+        raise ValidationFailed(told(dict(wrong))) from None
     return loaded
 
 
