@@ -10,9 +10,9 @@ from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
 from app.http.application import Bridge, create_server
 from app.http.edge.request import current_request_id
+from app.http.server.server import bind, listen
 from app.processes import background
 from app.processes.doctor import announce
-from app.processes.listening import bind, listen
 from app.processes.lives import Begin, Lives
 from app.processes.memory import settle_memory
 from app.processes.readiness import wait_until_ready
@@ -81,7 +81,7 @@ def _answer(
         container.complete()
         bridge = Bridge(container, many=many)
         server = create_server(bridge, listeners, many=many, finish_s=finish_s)
-        server.on_tick = partial(notify, ALIVE)
+        server.on_second = partial(notify, ALIVE)
         call_after(stop, server.stop)
         lives.start(work, bridge.begin)
         settle_memory()

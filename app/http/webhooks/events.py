@@ -247,11 +247,11 @@ class Waiter:
         """Tell whether it waits for one of these types."""
         return not self._types or any(each in types for each in self._types)
 
-    def begin(self, tell: Callable[[], object]) -> bool:
+    def subscribe(self, tell: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""
         return self._waiters.enter(self, tell)
 
-    def end(self, *, again: bool) -> None:
+    def unsubscribe(self, *, again: bool) -> None:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
         if again and self._context.admission is not None:

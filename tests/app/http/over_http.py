@@ -9,8 +9,7 @@ from typing import Any
 
 from app.bootstrap.container import Container
 from app.http.application import Bridge, create_server
-from app.http.server import Server
-from app.processes.listening import bind, listen
+from app.http.server.server import Server, bind, listen
 from tests.app.http.service import Tenant
 
 HOST = "127.0.0.1"
