@@ -44,8 +44,7 @@ from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.server.at_once import AtOnce
 from app.http.server.connection import Environ
-from app.http.server.gateway import Gateway, OwnReplies, Site
-from app.http.server.server import Server
+from app.http.server.server import Gateway, OwnReplies, Server, Site
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from app.bootstrap.container import Container
 from app.finance.access import Access
 from app.finance.application import create_application
-from app.http.server.gateway import Gateway, OwnReplies, Site
-from app.http.server.server import Server, bind, listen
+from app.http.server.server import Gateway, OwnReplies, Server, Site, bind, listen
 from app.processes.stopping import call_after, stop_on_signals
 from projections.engine.database import Database
 from projections.finance.figures import Figures

@@ -350,8 +350,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._last:
-            self._load.add(len(data))
             self._backlog += data
+            self._load.add(len(data))
             if self._is_idle:
                 self._await_request()
             if len(self._backlog) > HEAD_BYTES_MAX:
@@ -382,7 +382,7 @@ class Connection(asyncio.Protocol):
 
     def cut_off(self, problem: Problem) -> None:
         """End what is incomplete; a request that has begun gets a reply that says why."""
-        if self._has_begun or self._backlog.lstrip(b"\r\n"):
+        if self._takes.is_set() and (self._has_begun or self._backlog.lstrip(b"\r\n")):
             self._cut_off_by = problem
             self._wake()
         else:
@@ -454,7 +454,7 @@ class Connection(asyncio.Protocol):
                 request.target = start[1]
         self._wait(None)
         self._load.waiting.pop(self, None)
-        self._request, self._has_begun = Request(), False
+        self._request, self._has_begun, self._cut_off_by = Request(), False, None
         keep = refused is None and request.keeps and not self._stopping
         self._last = not keep
         return Exchange(self, request, refused, keep=keep)

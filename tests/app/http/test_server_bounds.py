@@ -15,8 +15,7 @@ import pytest
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.server import connection
 from app.http.server.connection import Exchange, Request
-from app.http.server.gateway import LIVEZ, Gateway, OwnReplies, Site
-from app.http.server.server import Server
+from app.http.server.server import LIVEZ, Gateway, OwnReplies, Server, Site
 from app.http.server.threads import COMPUTING_MAX
 from app.settings import HTTP_THREADS, Settings
 from domain.cause import utc_now
