@@ -91,7 +91,7 @@ def number_lookup_health() -> Response:
     lookups are disabled for everybody, and while the lookup provider does not answer.
     """
     parts = container()
-    can_work = parts.settings.number_lookup_enabled and not parts.clock_check.is_off()
+    can_work = parts.settings.number_lookup_enabled and not parts.gate.is_off()
     ok = can_work and _missing_log() is None and parts.provider.is_up()
     return json_response(Health(ok, format_time(parts.clock())), 200 if ok else 503)
 
@@ -119,7 +119,7 @@ def readyz() -> Response:
     """
     away, no_keys = _missing_log(), missing_keys(container())
     failed, old = _read_models() if away is None else ([], away)
-    wrong_clock = container().clock_check.reason()
+    wrong_clock = container().gate.reason()
     other = container().shared_settings.difference() if away is None else None
     missing = [each for each in (old, no_keys, wrong_clock, other) if each is not None]
     readiness = Readiness(
@@ -129,8 +129,8 @@ def readyz() -> Response:
         missing=missing,
         failed_read_models=failed,
         signing_keys=no_keys is None,
-        held=container().hold.known or UNSET,
-        clock_offset_seconds=round(container().clock_check.off_s, 3),
+        held=container().gate.held or UNSET,
+        clock_offset_seconds=round(container().gate.off_s, 3),
     )
     return json_response(readiness, 200 if readiness.ok else 503)
 

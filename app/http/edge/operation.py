@@ -164,7 +164,7 @@ class Operation:
         """
         context = request_context()
         context.parameters, context.scope = self.parameters, self.group.scope
-        context.container.clock_check.refuse()
+        context.container.gate.now()
         return claims_of_caller()
 
     def _inputs(self) -> Inputs:
@@ -185,10 +185,10 @@ class Operation:
             context = request_context()
             context.parameters = self.parameters
             parts = context.container
-            parts.clock_check.refuse()  # First, because no token can be judged by a wrong clock.
+            parts.gate.now()  # First, because no token can be judged by a wrong clock.
             caller = self.who(self.group.scope or "")
             if changes:
-                parts.hold.refuse()
+                parts.gate.refuse_held()
             if self.feature is not None:
                 self.feature(caller)
             found = None if self.resource is None else self.resource(caller, **path)
