@@ -493,8 +493,9 @@ class Connection(asyncio.Protocol):
         """Wait until more has come, or nothing will."""
         if self.ended.is_set():
             raise EOFError
-        self._news = self._loop.create_future()
-        await self._news
+        if self._cut_off_by is None:
+            self._news = self._loop.create_future()
+            await self._news
         if self._cut_off_by is not None:
             raise _Refused(self._cut_off_by)
 
