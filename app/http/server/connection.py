@@ -229,9 +229,9 @@ class Exchange:
 
     async def reply(self, reply: Reply) -> None:
         """Send a whole reply; it and the methods below raise ClientGone if nobody takes it."""
-        await self._write(self._head(reply.status, reply.headers))
-        if self.environ["REQUEST_METHOD"] != "HEAD":
-            await self._write(reply.body)
+        has_body = self.environ["REQUEST_METHOD"] != "HEAD"
+        head = self._head(reply.status, reply.headers)
+        await self._write(head, reply.body if has_body else b"")
         self.is_over = True
 
     async def start(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
@@ -250,17 +250,17 @@ class Exchange:
         self.is_over = True
 
     def _head(self, status: int, headers: Iterable[tuple[str, str]]) -> bytes:
-        lines = [f"{name.lower()}: {value}".encode("latin-1") for name, value in headers]
-        if any(b"\r" in line or b"\n" in line for line in lines):
-            raise ValueError  # It would be another header, or another reply.
-        first = b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode())
-        date = _date_at(int(time.time()))
-        last = [] if self.keep_alive else [b"connection: close"]
-        return b"\r\n".join([first, date, *lines, *last, b"", b""])
+        last = [] if self.keep_alive else [("connection", "close")]
+        own = [_line_of_status(status), f"date: {_date_at(int(time.time()))}"]
+        lines = [*own, *[f"{name.lower()}: {value}" for name, value in (*headers, *last)], "", ""]
+        head = "\r\n".join(lines)
+        if not head.count("\r") == head.count("\n") == len(lines) - 1:
+            raise ValueError  # One would be another header, or another reply.
+        return head.encode("latin-1")
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, *parts: bytes) -> None:
         await self._connection.drain()
-        self._connection.write(data)
+        self._connection.write(*parts)
 
 
 class Load:
@@ -352,8 +352,6 @@ class Connection(asyncio.Protocol):
         if not self._last:
             self._backlog += data
             self._load.add(len(data))
-            if self._is_idle:
-                self._await_request()
             if len(self._backlog) > HEAD_BYTES_MAX:
                 self.transport.pause_reading()
             self._wake()
@@ -394,9 +392,9 @@ class Connection(asyncio.Protocol):
         coming = len(self._request.body) + len(self._backlog)
         return coming + given + self.transport.get_write_buffer_size()
 
-    def write(self, data: bytes) -> None:
-        self._load.add(len(data))
-        self.transport.write(data)
+    def write(self, *parts: bytes) -> None:
+        self._load.add(sum(map(len, parts)))
+        self.transport.writelines(parts)
 
     async def drain(self) -> None:
         """Wait until the client has taken enough; raises ClientGone if it takes nothing."""
@@ -409,9 +407,6 @@ class Connection(asyncio.Protocol):
                 if self.transport.get_write_buffer_size() >= unsent:
                     self.transport.abort()
                     break
-        self._require_client()
-
-    def _require_client(self) -> None:
         if self.transport.is_closing():
             raise ClientGone
 
@@ -426,8 +421,8 @@ class Connection(asyncio.Protocol):
                     self._exchange = exchange
                     await self._answer(exchange)
                     self._exchange = None
-                    self._require_client()
-                    self._load.enter(self)
+                    if not self.transport.is_closing():
+                        self._load.enter(self)
                     await self.drain()
                     if not exchange.is_over or not exchange.keep_alive:
                         await self._linger()
@@ -493,6 +488,8 @@ class Connection(asyncio.Protocol):
         """Wait until more has come, or nothing will."""
         if self.ended.is_set():
             raise EOFError
+        if self._is_idle and self._has_begun:
+            self._await_request()
         if self._cut_off_by is None:
             self._news = self._loop.create_future()
             await self._news
@@ -535,9 +532,12 @@ class Connection(asyncio.Protocol):
                 await asyncio.wait_for(self.ended.wait(), LINGER_S)
 
 
-@lru_cache(1)
-def _date_at(second: int) -> bytes:
-    return f"date: {formatdate(second, usegmt=True)}".encode()
+@lru_cache
+def _line_of_status(status: int) -> str:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+
+
+_date_at = lru_cache(1)(partial(formatdate, usegmt=True))
 
 
 @lru_cache(1024)
