@@ -22,9 +22,9 @@ import httptools
 
 from app.http.edge import problems
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.problems import Problem
 from app.security.tokens import Claims
 from app.settings import HTTP_THREADS
+from domain.errors import Refused
 from domain.limiter import Owner
 
 # Also of what stands between two parts of a chunked body, and of later requests while one is being
@@ -77,10 +77,10 @@ class ClientGone(OSError):
     """Raised when nobody takes a reply any more."""
 
 
-class _Refused(Exception):
+class _NoRequest(Exception):
     """Raised where what arrives is no request."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Refused) -> None:
         super().__init__()
         self.problem = problem
 
@@ -102,23 +102,23 @@ class Request:
         """Read a whole head."""
         # The parser lets several spaces pass, and other protocols, such as RTSP/1.0.
         if not (line := _line_of(head)):
-            raise _Refused(problems.BROKEN_HEAD)
+            raise _NoRequest(problems.BROKEN_HEAD)
         self.method, self.target, self.version = line[1].decode(), line[2], line[3].decode()
         if head.count(b"\n") > HEADERS_MAX + 2:  # The first line and the last, which is empty.
-            raise _Refused(problems.HEAD_TOO_LARGE)
+            raise _NoRequest(problems.HEAD_TOO_LARGE)
         if self.method == "CONNECT":
-            raise _Refused(problems.NOT_IMPLEMENTED)
+            raise _NoRequest(problems.NOT_IMPLEMENTED)
         is_read = False
         try:
             self._parser.feed_data(_no_upgrade(b"\nx-upgrade:", head))
             is_read = self._in_body  # Else the parser sees the end of the head elsewhere.
         except httptools.HttpParserInvalidMethodError:
-            raise _Refused(problems.NOT_IMPLEMENTED) from None
+            raise _NoRequest(problems.NOT_IMPLEMENTED) from None
         except httptools.HttpParserError:
             pass
         problem = self._problem_of_head() if self._in_body else None
         if problem is not None or not is_read:
-            raise _Refused(problem or problems.BROKEN_HEAD)
+            raise _NoRequest(problem or problems.BROKEN_HEAD)
 
     def read_body(self, part: bytes) -> None:
         """Read a part of the body. What comes behind it with its last chunk is lost."""
@@ -129,11 +129,11 @@ class Request:
         except httptools.HttpParserError:
             is_broken = not self.is_whole
         if len(self.body) > BODY_BYTES_MAX:
-            raise _Refused(problems.TOO_LARGE)
+            raise _NoRequest(problems.TOO_LARGE)
         if self._quiet > HEAD_BYTES_MAX:
-            raise _Refused(problems.HEAD_TOO_LARGE)
+            raise _NoRequest(problems.HEAD_TOO_LARGE)
         if is_broken:
-            raise _Refused(problems.BROKEN_BODY)
+            raise _NoRequest(problems.BROKEN_BODY)
 
     def environ(self, client: str) -> Environ:
         """Return it as WSGI has it."""
@@ -152,7 +152,7 @@ class Request:
             "CONTENT_LENGTH": str(len(self.body)) if self.body else "",
         }
 
-    def _problem_of_head(self) -> Problem | None:
+    def _problem_of_head(self) -> Refused | None:
         """Say what is wrong with a head that the parser lets pass; None if nothing."""
         coding, host = self.fields.pop("HTTP_TRANSFER_ENCODING", None), self.fields.get("HTTP_HOST")
         self.left = int(self.fields.get("CONTENT_LENGTH", "0"))
@@ -208,7 +208,7 @@ class Exchange:
     claims: Claims | None = None
 
     def __init__(
-        self, connection: "Connection", request: Request, refused: Problem | None, *, keep: bool
+        self, connection: "Connection", request: Request, refused: Refused | None, *, keep: bool
     ) -> None:
         if refused is not None:
             request.method, request.version = "-", "1.1"
@@ -323,7 +323,7 @@ class Connection(asyncio.Protocol):
         self._timer: TimerHandle | None = None  # Of what the client has to send.
         self._backlog = bytearray()  # What has come and is not read yet.
         self._news: Future[None] | None = None  # What a read waits for.
-        self._cut_off_by: Problem | None = None
+        self._cut_off_by: Refused | None = None
         self._request = Request()  # The one that comes next.
         self._exchange: Exchange | None = None  # The one that is being answered.
         self._takes = Event()  # What is written.
@@ -378,7 +378,7 @@ class Connection(asyncio.Protocol):
         elif not self._last:
             self._await_request()
 
-    def cut_off(self, problem: Problem) -> None:
+    def cut_off(self, problem: Refused) -> None:
         """End what is incomplete; a request that has begun gets a reply that says why."""
         if self._takes.is_set() and (self._has_begun or self._backlog.lstrip(b"\r\n")):
             self._cut_off_by = problem
@@ -443,7 +443,7 @@ class Connection(asyncio.Protocol):
             await self._read(request)
         except EOFError:
             return None
-        except _Refused as error:
+        except _NoRequest as error:
             refused = error.problem
             if not request.target and (start := _start_of(self._backlog)):
                 request.target = start[1]
@@ -455,7 +455,7 @@ class Connection(asyncio.Protocol):
         return Exchange(self, request, refused, keep=keep)
 
     async def _read(self, request: Request) -> None:
-        """Read a request. Raises _Refused, or EOFError at the end of the connection."""
+        """Read a request. Raises _NoRequest, or EOFError at the end of the connection."""
         request.read_head(self._take(await self._size_of_head()))
         expects = request.version == "1.1" and not request.is_whole and not self._backlog
         if expects and request.fields.get("HTTP_EXPECT", "").lower() == "100-continue":
@@ -477,9 +477,9 @@ class Connection(asyncio.Protocol):
             searched = size = end.end() if end else len(self._backlog)
             if size > HEAD_BYTES_MAX:
                 in_target = b"\n" not in self._backlog[: HEAD_BYTES_MAX // 2]
-                raise _Refused(problems.URI_TOO_LONG if in_target else problems.HEAD_TOO_LARGE)
+                raise _NoRequest(problems.URI_TOO_LONG if in_target else problems.HEAD_TOO_LARGE)
             if self._has_begun and not self._backlog[:1].isupper():
-                raise _Refused(problems.BROKEN_HEAD)
+                raise _NoRequest(problems.BROKEN_HEAD)
             if end:
                 return size
             await self._more()
@@ -494,7 +494,7 @@ class Connection(asyncio.Protocol):
             self._news = self._loop.create_future()
             await self._news
         if self._cut_off_by is not None:
-            raise _Refused(self._cut_off_by)
+            raise _NoRequest(self._cut_off_by)
 
     def _wake(self) -> None:
         if self._news is not None and not self._news.done():

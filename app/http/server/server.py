@@ -24,9 +24,8 @@ from wsgiref.types import WSGIApplication
 import msgspec
 import uvloop
 
-from app.http.edge.oauth_errors import oauth_body_of
-from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of
-from app.http.edge.replies import ReplyMeta, failure_body
+from app.http.edge.problems import INTERNAL, UNAVAILABLE, retry_after
+from app.http.edge.replies import ReplyMeta, failure_body, oauth_body
 from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
 from app.http.server.at_once import AtOnce, Started
 from app.http.server.connection import Connection, Environ, Exchange, Load, Reply, in_json
@@ -122,7 +121,7 @@ class Gateway:
                 await self._turn(exchange.owner)
                 reply = await self._answer(exchange)
         except RateLimited as refused:
-            reply = self._replies.problem(problem_of(refused), environ)
+            reply = self._replies.problem(refused, environ)
         except Refused:
             exchange.keep_alive = False
             reply = self._replies.problem(UNAVAILABLE, environ)
@@ -310,17 +309,17 @@ class OwnReplies:
         headers = [each for each in reply.headers if each[0] != "X-Request-Id"]
         return reply._replace(headers=[*headers, ("X-Request-Id", request_id)])
 
-    def problem(self, problem: Problem, environ: Environ) -> Reply:
+    def problem(self, problem: Refused, environ: Environ) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
         request_id = self._note("-", "-", problem.status, environ)
         if environ["REQUEST_URI"] in self._token_paths:
-            body = msgspec.json.encode(oauth_body_of(problem))
+            body = msgspec.json.encode(oauth_body(problem))
         else:
             timestamp = format_time(self._clock())
             meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
             body = msgspec.json.encode(failure_body(problem, meta))
         own = [("X-Request-Id", request_id), NO_SNIFF, NO_STORE]
-        return in_json(problem.status, body, [*own, *problem.headers.items()])
+        return in_json(problem.status, body, [*own, *retry_after(problem).items()])
 
     def _note(self, method: str, route: str, status: int, environ: Environ) -> str:
         """Log and count a reply; return the id of its request."""
