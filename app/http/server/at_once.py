@@ -123,10 +123,10 @@ class AtOnce:
         except (Refused, HTTPException) as error:
             return reply(told(error))
         except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
-            _give_back(context)
+            context.give_back()
             return None
         except WouldWait:
-            _give_back(context)
+            context.give_back()
             raise
         return Started(begun, partial(self._end, commit, begun, context, reply))
 
@@ -146,7 +146,7 @@ class AtOnce:
         except Exception as error:  # noqa: BLE001  # There is an answer to every error.
             is_nothing = isinstance(error, Conflict | Refused)
             if is_nothing and not isinstance(error, ServiceUnavailable):
-                _give_back(context)
+                context.give_back()
                 raise WouldWait from None
             return reply(told(error))
 
@@ -169,10 +169,3 @@ class AtOnce:
         # What is remembered must not be as long as a caller likes.
         last = ",".join(each.strip()[:ADDRESS_CHARS_MAX] for each in entries[-self._proxies :])
         return _address_of(peer, last, self._proxies)
-
-
-def _give_back(context: RequestContext) -> None:
-    """Take back the count of the request, because a thread will count it again."""
-    if context.admission is not None and not context.admission.is_over:
-        assert context.organization_id is not None
-        context.container.rate_limits.give_back(context.organization_id)

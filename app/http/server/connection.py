@@ -59,7 +59,12 @@ Environ = dict[str, Any]  # Of a request, as WSGI has it (PEP 3333), without its
 
 
 class Reply(NamedTuple):
-    """A whole reply; `later` says what may be waited for before it is sent."""
+    """A whole reply.
+
+    Before it is sent, `later` may be waited for, `wait_s` at most, without a thread: `subscribe`
+    has its argument called when another answer is due, in any thread (False: do not wait), and
+    `unsubscribe` says whether the request is answered anew (webhooks/events.py has one).
+    """
 
     status: int
     headers: list[tuple[str, str]]
@@ -216,16 +221,13 @@ class Exchange:
         self.refused = refused
         self.keep_alive = keep  # Else the connection ends with the reply.
         self.is_over = False
+        self.ended = connection.ended  # The client has gone, or sends no more.
         self._connection = connection
         self._in_chunks = False
 
     def attempt(self) -> Environ:
         """Return all of the request for one attempt to answer it, which may change it."""
         return {**self.environ, "wsgi.input": BytesIO(self.content)}
-
-    async def gone(self) -> None:
-        """Wait until the client has gone, or sends no more."""
-        await self._connection.ended.wait()
 
     async def reply(self, reply: Reply) -> None:
         """Send a whole reply; it and the methods below raise ClientGone if nobody takes it."""

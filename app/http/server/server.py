@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import uuid4
 from wsgiref.types import WSGIApplication
 
 import msgspec
@@ -52,19 +52,6 @@ ALIVE = in_json(200, msgspec.json.encode({"ok": True}), [NO_SNIFF, NO_STORE])
 logger = logging.getLogger(__name__)
 
 
-class Later(Protocol):
-    """What a reply may wait for, at most `wait_s`, without a thread."""
-
-    wait_s: float
-
-    def subscribe(self, tell: Callable[[], object]) -> bool:
-        """Have `tell` called when another answer is due, in any thread; False: do not wait."""
-        ...
-
-    def unsubscribe(self, *, again: bool) -> None:
-        """Wait no longer; `again`: the request is answered anew."""
-
-
 @dataclass
 class Site:
     """What answers now: the application in threads, and what the loop does by itself."""
@@ -93,7 +80,7 @@ class Gateway:
         # What has been submitted, and when.
         self._submitted: dict[Future[None], tuple[Started, float]] = {}
         self._ended = deque[Future[None]]()  # Those whose outcome is there.
-        self._parked: set[Future[bool]] | None = set()  # What replies wait for; None: at the end.
+        self._stops = asyncio.Event()  # No reply waits for news any more.
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(server[0]),
@@ -139,9 +126,7 @@ class Gateway:
 
     def end_waits(self) -> None:
         """Send every reply that waits for news as it is, and let no other one wait."""
-        parked, self._parked = self._parked or (), None
-        for news in parked:
-            settle(news, result=False)
+        self._stops.set()
 
     def stop(self) -> None:
         """End the threads, each after its present request."""
@@ -256,28 +241,25 @@ class Gateway:
         self._shared[route] = time.monotonic(), asked
         return await asyncio.shield(asked)
 
-    async def _has_news(self, later: Later, since_s: float, exchange: Exchange) -> bool:
+    async def _has_news(self, later: Any, since_s: float, exchange: Exchange) -> bool:
         """Wait for news without a thread; tell whether there is any in its time.
 
         Who hangs up, or sends no more, is not waited for.
         """
-        if self._parked is None:
-            return False
         loop = asyncio.get_running_loop()
-        news: Future[bool] = loop.create_future()
-        if not later.subscribe(partial(soon, loop, partial(settle, news, result=True))):
+        news: Future[Any] = loop.create_future()
+        is_waiting = not self._stops.is_set()
+        if not is_waiting or not later.subscribe(partial(soon, loop, partial(settle, news))):
             return False
-        self._parked.add(news)
-        gone = asyncio.ensure_future(exchange.gone())
+        ends: list[Future[Any]] = [
+            asyncio.ensure_future(each) for each in (exchange.ended.wait(), self._stops.wait())
+        ]
         left_s = since_s + later.wait_s - time.monotonic()
-        either: set[Future[Any]] = {news, gone}
-        await asyncio.wait(either, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
-        gone.cancel()
-        if self._parked is not None:
-            self._parked.discard(news)
-        is_new = news.done() and news.result()
-        later.unsubscribe(again=is_new)
-        return is_new
+        await asyncio.wait([news, *ends], timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+        for each in ends:
+            each.cancel()
+        later.unsubscribe(again=news.done())
+        return news.done()
 
 
 class OwnReplies:
@@ -290,13 +272,11 @@ class OwnReplies:
         probes: Mapping[str, str] = {},
         token_paths: Collection[str] = (),
         count: Count | None = None,
-        new_id: Callable[[], UUID] = uuid4,
     ) -> None:
         self._clock = clock
         self._probes = probes
         self._token_paths = token_paths
         self._count = count
-        self._new_id = new_id
 
     def probe(self, environ: Environ) -> str | None:
         """Return the route of a probe, which has the same reply for all; None for any other."""
@@ -323,7 +303,7 @@ class OwnReplies:
 
     def _note(self, method: str, route: str, status: int, environ: Environ) -> str:
         """Log and count a reply; return the id of its request."""
-        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
+        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), uuid4)
         note_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
         return request_id
 

@@ -37,11 +37,9 @@ BEYOND_SHARE = "Too many of your requests wait to be answered; try again."
 # A reply in parts holds its thread to the end, so a slow reader is cut off after this time.
 STREAM_S = 600.0
 
-PAUSE_S = 0.1  # The least time between two readings of the same memory.
 # Memories that end soon are read together: after a pause each reading by itself takes five times as
 # long, because its code has left the caches of the processor.
 TOGETHER_S = 0.1
-ASKED_MAX = 10_000
 # Who waits longer for a first reading goes to a thread of Flask, and so does who finds so many.
 FIRST_S = 0.25
 FIRST_MAX = 256
@@ -167,22 +165,15 @@ class Renewals:
 
     def __init__(self) -> None:
         self._due = SimpleQueue[Sequence[Read] | None]()
-        self._together: list[Read] = []
-        self._asked: dict[Hashable, float] = {}
+        self._together: dict[Hashable, Read] = {}
         self._first: dict[Hashable, Future[None]] = {}
         Thread(target=self._run, name="renewals", daemon=True).start()
 
     def ask(self, key: Hashable, read: Read) -> None:
         """Have a memory read anew."""
-        now_s = time.monotonic()
-        if now_s - self._asked.get(key, 0.0) < PAUSE_S:
-            return
-        if len(self._asked) >= ASKED_MAX:
-            self._asked.clear()
-        self._asked[key] = now_s
         if not self._together:
             asyncio.get_running_loop().call_later(TOGETHER_S, self._hand_over)
-        self._together.append(read)
+        self._together[key] = read
 
     async def read_first(self, key: Hashable, read: Read) -> bool:
         """Wait until a memory has been read, once for all who wait; False: not in time."""
@@ -201,8 +192,8 @@ class Renewals:
         self._due.put(None)
 
     def _hand_over(self) -> None:
-        self._due.put(self._together)
-        self._together = []
+        self._due.put([*self._together.values()])
+        self._together = {}
 
     def _run(self) -> None:
         while (due := self._due.get()) is not None:

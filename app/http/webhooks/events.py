@@ -242,8 +242,8 @@ class Waiter:
     def unsubscribe(self, *, again: bool) -> None:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
-        if again and self._context.admission is not None:
-            self._context.container.rate_limits.give_back(self.organization_id)
+        if again:
+            self._context.give_back()
 
 
 blueprint = Group(
