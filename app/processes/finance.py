@@ -6,7 +6,7 @@ from app.bootstrap.container import Container
 from app.finance.access import Access
 from app.finance.application import create_application
 from app.http.server.server import Gateway, OwnReplies, Server, Site, bind, listen
-from app.processes.stopping import call_after, stop_on_signals
+from app.processes.stopping import stop_on_signals
 from projections.engine.database import Database
 from projections.finance.figures import Figures
 
@@ -40,8 +40,7 @@ def serve_finance(container: Container, port: int, on_listening: Callable[[str],
     try:
         server, address = open_pages(container, database, port)
         stop = stop_on_signals()
-        call_after(stop, server.stop)
         on_listening(address)
-        server.run()
+        server.run(stop)
     finally:
         database.close()

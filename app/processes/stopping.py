@@ -4,7 +4,6 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from socket import AF_UNIX, SOCK_DGRAM, socket
@@ -54,16 +53,6 @@ def wait_alive(stop: Event) -> None:
     """Wait in the main thread for the end, with signs of life."""
     while not stop.wait(ALIVE_S if notify_socket() else None):
         notify(ALIVE)
-
-
-def call_after(stop: Event, end: Callable[[], None]) -> None:
-    """Call `end` as soon as the process should end, from a thread that waits for it."""
-
-    def run() -> None:
-        stop.wait()
-        end()
-
-    Thread(target=run, name="stop", daemon=True).start()
 
 
 def _hear(asked: SimpleQueue[int], stop: Event, cut_off_after_s: float | None) -> None:

@@ -45,7 +45,7 @@ class Started(NamedTuple):
 
 
 class AtOnce:
-    """Starts requests on the loop, each in a task of its own, to which CURRENT belongs.
+    """Starts requests on the loop, each in the task of its client, in which it sets CURRENT.
 
     `find` names the operation of a request. `open_` makes its context; `close` logs its reply, and
     returns the headers that every reply has. `started` are the operations that start here, by

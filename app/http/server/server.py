@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 from typing import Any
 from uuid import uuid4
 from wsgiref.types import WSGIApplication
@@ -321,43 +322,38 @@ class Server:
     ) -> None:
         """`shown` is given the number of open connections, each time that it changes."""
         self.addresses = [each.getsockname() for each in listeners]
-        self.on_second: Callable[[], object] = lambda: None  # Called by the loop.
         self._listeners, self._gateway, self._finish_s = listeners, gateway, finish_s
-        self._load, self._stops = Load(shown), False
+        self._load = Load(shown)
         limits = (settings.request_read_s, settings.keep_alive_s)
         self._connect = partial(Connection, gateway, self._load, *limits)
 
-    def run(self) -> None:
-        """Serve until `stop`; then finish what has begun.
+    def run(self, stop: Event, on_second: Callable[[], object] = lambda: None) -> None:
+        """Serve until `stop` is set; then finish what has begun. The loop calls `on_second`.
 
         The loop has a thread of its own, because in the main thread it would take over signals.
         """
         sys.setswitchinterval(SWITCH_S)
         try:
             with ThreadPoolExecutor(1, "loop") as thread:
-                thread.submit(self._run).result()
+                thread.submit(self._run, stop, on_second).result()
         finally:
             self._gateway.stop()
 
-    def stop(self) -> None:
-        """Accept no more requests; any thread and any signal handler may call this."""
-        self._stops = True
-
-    def _run(self) -> None:
+    def _run(self, stop: Event, on_second: Callable[[], object]) -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.get_loop().set_exception_handler(_log_failure)
-            runner.run(self._serve())
+            runner.run(self._serve(stop, on_second))
 
-    async def _serve(self) -> None:
+    async def _serve(self, stop: Event, on_second: Callable[[], object]) -> None:
         loop = asyncio.get_running_loop()
         accepting = [
             await loop.create_server(self._connect, sock=each, backlog=ACCEPT_MAX)
             for each in self._listeners
         ]
         looks = 0
-        while not self._stops:
+        while not stop.is_set():
             if looks % LOOKS_A_SECOND == 0:
-                self.on_second()
+                on_second()
                 self._gateway.expire()
             looks += 1
             await asyncio.sleep(1 / LOOKS_A_SECOND)

@@ -4,7 +4,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from app.bootstrap.container import Container
@@ -24,14 +24,15 @@ def listeners() -> list[socket.socket]:
 
 
 @contextmanager
-def running(server: Server) -> Iterator[int]:
+def running(server: Server, stop: Event | None = None) -> Iterator[int]:
     """Serve in a thread; lends the port."""
-    thread = Thread(target=server.run)
+    stop = stop or Event()
+    thread = Thread(target=server.run, args=(stop,))
     thread.start()
     try:
         yield int(server.addresses[0][1])
     finally:
-        server.stop()
+        stop.set()
         thread.join(JOIN_S)
         assert not thread.is_alive()
 

@@ -38,7 +38,7 @@ class Served:
     """A server in a thread; requests of `/wait` are answered when `go` is set, in two parts."""
 
     def __init__(self, read_s: float = 20.0, keep_alive_s: float = 75.0) -> None:
-        self.go = Event()
+        self.go, self.stop = Event(), Event()
         self.at_work = 0
         opened, self.running = listeners(), ExitStack()
         self.counted: list[object] = []
@@ -50,8 +50,8 @@ class Served:
         times: dict[str, Any] = {"request_read_s": read_s, "keep_alive_s": keep_alive_s}
         settings = replace(Settings.from_env({}), **times)
         self.open = list[int]()
-        self.server = Server(opened, self.gateway, settings, 10, self.open.append)
-        self.port = self.running.enter_context(running(self.server))
+        server = Server(opened, self.gateway, settings, 10, self.open.append)
+        self.port = self.running.enter_context(running(server, self.stop))
 
     def close(self) -> None:
         self.go.set()
@@ -185,7 +185,7 @@ def test_what_is_at_work_at_the_end_is_answered(served: Served) -> None:
         idle = served.connect(stack, ALIVE)
         half = served.connect(stack, WAIT[:20])
         wait_until(lambda: served.at_work == 1)
-        served.server.stop()
+        served.stop.set()
         wait_until(is_closed(idle))
         wait_until(is_closed(half))
         assert not accepts(served.port)
@@ -203,7 +203,7 @@ def test_who_was_idle_or_half_heard_at_the_end_has_a_second_in_which_he_is_answe
         wait_until(lambda: served.at_work == 1)
         while not idle.recv(65_536).endswith(b'{"ok":true}'):
             pass
-        served.server.stop()
+        served.stop.set()
         wait_until(lambda: not accepts(served.port))
         idle.sendall(QUICK)
         half.sendall(b"\r\n")

@@ -92,10 +92,11 @@ class House:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.bridge = Bridge(service.container, many=True)
-        self.server = create_server(self.bridge, listeners(), many=True, finish_s=10)
+        server = create_server(self.bridge, listeners(), many=True, finish_s=10)
         self.begun: list[bool] = []
         self.running = ExitStack()
-        self.port = self.running.enter_context(running(self.server))
+        self.stop = Event()
+        self.port = self.running.enter_context(running(server, self.stop))
 
     def ask(self, tenant: Tenant, number: str = NUMBER, **headers: str) -> "Reply":
         reply = Reply(self.sent(tenant, number, **headers))
@@ -475,7 +476,7 @@ def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.Mo
         assert stands()
         # Who is not heard yet is cut off.
         assert wait_for(lambda: len({*read}) == 3, PATIENCE_S)
-        house.server.stop()
+        house.stop.set()
         assert wait_for(lambda: not accepts(house.port), PATIENCE_S)
     assert [Reply(each).status for each in sent] == [200] * 3
     house.running.close()
