@@ -22,7 +22,7 @@ from app.bootstrap import providers
 from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
 from app.settings import Settings
-from app.watch.clock_check import ClockCheck
+from domain.accounts.providers import switch_provider
 from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
@@ -132,7 +132,7 @@ class Process(Container):
         self.monotonic = lambda: clock().timestamp()  # Time is what moves it.
         self.began = clock(), self.monotonic()
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
-            self.shared_clock, self.clock_check = clock, ClockCheck(clock, lambda: None)
+            self.shared_clock, self.gate.ask = clock, lambda: None
         self._given = provider
 
     def anew(self) -> Self:
@@ -155,6 +155,11 @@ class Process(Container):
 
     def cause(self, request_id: str = "request-1") -> Cause:
         return Cause(self.clock(), request_id)
+
+    def drain(self, provider: str, *, end: bool = False) -> None:
+        """Give a provider no new work, or work again, as this process has seen."""
+        switch_provider(self.log, provider, self.cause(), drained=not end)
+        self.gate.look_at_drains()
 
     def organization(self, amount: str = "100.00", name: str = "Acme") -> UUID:
         """Register an organization and pay an amount into its wallet; "" for no wallet."""

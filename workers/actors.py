@@ -17,7 +17,6 @@ from workers.webhooks import WebhookWork
 class Services(Protocol):
     """What actors call; made at the first message, because a mere publisher needs none of it."""
 
-    def is_resting(self) -> bool: ...
     @property
     def lookup_turns(self) -> LookupTurns: ...
     @property
@@ -32,12 +31,12 @@ class Services(Protocol):
     def webhook_work(self) -> WebhookWork: ...
 
 
-def register(broker: Broker, services: Services) -> None:
-    """Declare the actors; at rest they do nothing, and the sweeps ask again when it ends."""
+def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) -> None:
+    """Declare the actors; while the gate is shut they do nothing, and the sweeps ask again."""
 
     def declare(name: str, queue: Queue, work: Callable[..., object]) -> None:
         def run(*arguments: Any) -> None:
-            if not services.is_resting():
+            if not is_shut():
                 work(*arguments)
 
         actor = dramatiq.actor(actor_name=name, broker=broker, queue_name=queue)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import cached_property, partial
 from inspect import signature
 from math import inf
@@ -34,7 +34,7 @@ from app.adapters.remote.api import Record, RemoteApi, RemoteRules
 from app.adapters.remote.transcript import redacted
 from app.adapters.sinks import sink_at
 from app.adapters.webhooks.sender import HttpSender
-from app.bootstrap.hold import Hold
+from app.bootstrap.gate import Gate
 from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.sandbox import LOOKUP, Sandbox
@@ -61,7 +61,6 @@ from app.settings import (
     Settings,
     WrongSetting,
 )
-from app.watch.clock_check import ClockCheck
 from app.watch.logging import WorkLog, note_cause
 from app.watch.metrics import STORES, Metrics
 from app.watch.tracing import tracing
@@ -72,7 +71,6 @@ from domain.accounts.currency import Currency
 from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.operators import Operators
 from domain.accounts.prices import Prices
-from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES
 from domain.at_once import rest_s
 from domain.catalogue.commands import Catalogue
@@ -233,7 +231,7 @@ class Container:
         self.clock = clock
         self.monotonic: Callable[[], float] = time.monotonic
         self.began = clock(), self.monotonic()
-        self.clock_check = ClockCheck(clock, lambda: self.views.server_time())  # noqa: PLW0108  # It opens a database.
+        self.gate = Gate(self)
         self.new_id = uuid4
         self.is_closed = False
         self.circuits: list[CircuitBreaker] = []
@@ -278,32 +276,10 @@ class Container:
         url = self.settings.finance_database_url or self.settings.database_url
         return persistence_at(url, "finance").read_only(ON_FILES)
 
-    # Clocks, and whether this process may act.
-
     # The database server's clock, asked each time; this machine's where it has none.
     shared_clock = part[Clock](lambda c: lambda: c.views.server_time() or c.clock())
 
-    def checked_clock(self) -> datetime:
-        """Tell the time to what refunds, or repeats a call; raises ClockOff if it is wrong."""
-        now = self.clock()
-        self.clock_check.refuse()
-        return now
-
-    cut_off = made(CutOff, check="clock_check.check", wall="clock", database="views")
-    hold = made(Hold)
-
-    def is_resting(self) -> bool:
-        """Tell whether to act on nothing: the machine's clock is wrong, or the copy is held.
-
-        Raises while nobody could find out whether it is held. What a held copy still does, such as
-        reads and audits, asks only the `clock_check`.
-        """
-        return self.clock_check.is_off() or self.hold.is_on
-
-    def refuse_at_rest(self) -> None:
-        """Raise ClockOff or InstallationHeld if this process rests."""
-        self.clock_check.refuse()
-        self.hold.refuse()
+    cut_off = made(CutOff, check="gate.check", wall="clock", database="views")
 
     # What operators watch.
 
@@ -440,7 +416,7 @@ class Container:
     # Money and the catalogue.
 
     # The only writer of wallets in this process.
-    committer = part(lambda c: Committer(c.log, c.refuse_at_rest))
+    committer = part(lambda c: Committer(c.log, c.gate.refuse))
     currency = made(Currency, code="settings.currency")
     prices = made(Prices, setting_micros="settings.price_per_lookup_micros")
     accounts = made(Accounts, moved_micros="_moved_micros")
@@ -516,12 +492,6 @@ class Container:
         self.remote_apis.append(api)
         return api
 
-    # Which providers get no new work; a thread of each process reads this every second.
-    drains = part(lambda c: Drains(c.log, [*c.settings.lookup_providers, *c.settings.networks]))
-
-    def _is_drained(self, name: str) -> bool:
-        return self.drains.has(name)  # Looked up late: `check_settings` must not open the log.
-
     # Lookups.
 
     # The providers of lookups that LOOKUP_PROVIDER names, without their circuits.
@@ -536,7 +506,7 @@ class Container:
     def _guarded(self, bare: LookupProvider, patience_s: float) -> LookupProvider:
         circuit = CircuitBreaker("lookup provider", bare.name, bare.probe, patience_s=patience_s)
         self.circuits.append(circuit)
-        return GuardedLookup(bare, circuit, lambda it: self.is_resting() or self._is_drained(it))
+        return GuardedLookup(bare, circuit, self.gate.spares)
 
     @part
     def provider(self) -> LookupProvider:
@@ -553,7 +523,7 @@ class Container:
     def warm(self) -> None:
         """Connect to the provider or load its data, so that the first lookup need not wait."""
         try:
-            if not self.is_resting():
+            if not self.gate.is_shut():
                 self.provider.probe()
         except ProviderError:
             pass  # A provider that is down is noticed when it is asked.
@@ -625,7 +595,7 @@ class Container:
         """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         more = {name: self.guard_network(NETWORKS[name](self)) for name in others}
-        return Networks({first: self.network, **more}, self._is_drained, self.is_resting)
+        return Networks({first: self.network, **more}, self.gate.is_drained, self.gate.is_shut)
 
     @property
     def network_names(self) -> Iterable[str]:
@@ -664,30 +634,27 @@ class Container:
     link_ending = made(
         LinkEnding,
         cancel_within=lambda c: timedelta(days=c.settings.link_cancel_days),
-        clock="checked_clock",
+        clock="gate.now",
     )
     link_readings = made(LinkReadings, tells=lambda c: c.settings.readings_refresh_s > 0)
 
     # What partners play in a sandbox; in any other installation nobody asks for it.
     sandbox = made(Sandbox, network=simulated)
     play = part(lambda c: c.sandbox.play if c.settings.sandbox else as_sold)
-    failing = made(Failing, clock="checked_clock")
+    failing = made(Failing, clock="gate.now")
     link_create = made(LinkCreate, offers="offer", rules="provisioning_rules", play="play")
     link_plans = made(LinkPlans, offers="offer", rules="provisioning_rules", play="play")
-    link_status = made(LinkStatusSwitch, clock="checked_clock")
+    link_status = made(LinkStatusSwitch, clock="gate.now")
     notifications = made(Notifications, reads="link_readings")
     # Keeps usage and status of links fresh even if nobody reads them.
     background_reading = made(
         BackgroundReading,
         database="views",
         every=lambda c: timedelta(seconds=c.settings.readings_refresh_s),
-        lanes="_lanes",
+        lanes=lambda c: {
+            name: Lane(c.networks.of(name).background_reads_per_s) for name in c.networks.names
+        },
     )
-
-    @property
-    def _lanes(self) -> Mapping[str, Lane]:
-        networks = self.networks
-        return {name: Lane(networks.of(name).background_reads_per_s) for name in networks.names}
 
     # The queues, and what fills them.
 
@@ -705,7 +672,7 @@ class Container:
                 quorum=settings.quorum_queues,
                 on_given_up=partial(self.metrics.count, "messages_given_up"),
             )
-        actors.register(broker, self)
+        actors.register(broker, self, self.gate.is_shut)
         broker.add_middleware(WorkLog(self.metrics.worked, tracing()))
         return broker
 
@@ -730,7 +697,7 @@ class Container:
         """Make what works on one kind of saga, with a saga for each network."""
 
         def saga_at(network: EsimNetwork) -> Saga[Any]:
-            return self.make(kind, network=network, clock=self.checked_clock, **given)
+            return self.make(kind, network=network, clock=self.gate.now, **given)
 
         return SagaWork(self.log, self.networks, self.provision_shares, of, saga_at)
 

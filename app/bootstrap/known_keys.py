@@ -41,8 +41,7 @@ def note_pepper(container: Container) -> None:
     The note has the time of the clock that stamps the secret. A note from a clock that is ahead
     would make the secret look older than the pepper.
     """
-    container.clock_check.require()
-    container.notes.add("pepper", container.pepper.newest().id, container.clock())
+    container.notes.add("pepper", container.pepper.newest().id, container.gate.require())
 
 
 def lost_keys(container: Container) -> list[str]:

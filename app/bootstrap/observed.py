@@ -177,7 +177,7 @@ class Observed:
         for name in parts.networks.names:
             network = parts.networks.of(name)
             networks[name] = float(not isinstance(network, GuardedNetwork) or network.is_up())
-        drained = {name: float(parts.drains.has(name)) for name in (*lookups, *networks)}
+        drained = {name: float(parts.gate.is_drained(name)) for name in (*lookups, *networks)}
         found = (lookups, networks, drained)
         return dict(zip(PROVIDER_GAUGES, found, strict=True))
 

@@ -130,7 +130,7 @@ def make_checkpoint(session: Session, out: Path | None) -> Said | Mapping[str, A
     container.tree_keeper.catch_up(progress=session.watch("Hashing"))
     signed = _sign(session).signed
     try:
-        if not container.is_resting():
+        if not container.gate.is_shut():
             container.checkpoints.deliver()
     except NotAccepted as error:
         warn(f"{error}; the clock tries again")

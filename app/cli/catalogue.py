@@ -28,6 +28,7 @@ from app.cli.session import Session
 from app.processes import providers as checks
 from app.processes.readiness import wrong_price
 from app.processes.smoke import Smoked, Step, smoke
+from domain.accounts.providers import switch_provider
 from domain.catalogue.commands import Imported
 from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
 from domain.catalogue.supplied import Supplied
@@ -269,7 +270,7 @@ def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:
 
 def _supplied(session: Session, name: str) -> Sequence[Supplied]:
     networks = session.container.networks
-    session.container.refuse_at_rest()
+    session.container.gate.refuse()
     if name not in networks.names:
         refuse(f"NETWORK_PROVIDER names no {name}, but: {', '.join(networks.names)}")
     return checks.supplied_by(networks.of(name))
@@ -379,7 +380,7 @@ def drain(session: Session, name: str, *, end: bool) -> Mapping[str, Any]:
     a network cannot be bought, and its links are read and switched as ever. Every process knows
     within a second or two.
     """
-    by = session.container.drains.switch(name, session.cause, drained=not end).drained
+    by = switch_provider(session.container.log, name, session.cause, drained=not end).drained
     who = by and (by.actor if session.as_json else session.named(by.actor).name)
     return {"provider": name, "drained": by is not None, "since": by and by.timestamp, "by": who}
 

@@ -85,7 +85,7 @@ def _working(container: Container) -> Iterator[Callable[[], None]]:
     With RabbitMQ the workers of other processes do the work, and nothing is waited for.
     """
     container.currency.check()  # The work may charge.
-    container.clock_check.require()
+    container.gate.require()
     broker = container.broker
     if not container.settings.has_own_broker:
         yield broker.drain
@@ -151,7 +151,7 @@ def change(session: Session, identifier: UUID | str, status: Target | Literal["e
     """
     container, cause = session.container, session.cause
     link = find_link(container, identifier)
-    container.refuse_at_rest()  # It would only be asked for, and done after a release.
+    container.gate.refuse()  # It would only be asked for, and done after a release.
     if status == ENDED:
         changed = container.link_ending.end(link, cause)
     else:

@@ -396,7 +396,7 @@ def backup(session: Session, directory: Path) -> Said:
     PostgreSQL the server's own program copies the database; this command prints what to run next.
     """
     container = session.container
-    container.clock_check.require()
+    container.gate.require()
     manifest = back_up(container, directory)
     commands = container.persistence.dump_commands(directory.absolute())
     facts = {"backup": directory, "position": manifest.position, "files": len(manifest.files)}
@@ -417,14 +417,14 @@ def backup(session: Session, directory: Path) -> Said:
 @installation.command("hold", right="keys")
 def hold(session: Session) -> Row:
     """Hold this copy, which the database's own tools made, before its first process starts."""
-    changed = session.container.hold.switch(session.cause, held=True)
+    changed = session.container.gate.switch(session.cause, held=True)
     return {"held": True, "changed": changed}
 
 
 @installation.command("release", right="keys")
 def release(session: Session) -> Said:
     """Let this copy act on the world, because it takes the place of the installation."""
-    changed = session.container.hold.switch(session.cause, held=False)
+    changed = session.container.gate.switch(session.cause, held=False)
     facts = {"held": False, "changed": changed}
     left, told = _undone(session)
     return Said({**facts, "redo": left}, [facts, *[TOLD_AGAIN] * changed, *told])

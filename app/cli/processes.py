@@ -48,7 +48,7 @@ def migrate_tables(session: Session, process: str) -> Mapping[str, Any] | None:
         announce(container)
         if not wait_until_reached(container, stop):
             return None
-    container.clock_check.require()
+    container.gate.require()
     built = {"built": migrate(container, session.watch("Building read models"), warn)}
     if stop is None:
         return built

@@ -92,8 +92,7 @@ class Session:
         container = self.container
         take_turn(container)
         container.currency.check()
-        container.clock_check.require()
-        cause = Cause(container.clock(), f"cli-{uuid4()}", self._actor())
+        cause = Cause(container.gate.require(), f"cli-{uuid4()}", self._actor())
         container.accounts.approvals.renew_limit(cause)
         return cause
 
@@ -190,8 +189,8 @@ def holder_of_key(container: Container) -> Operator | None:
     if used is None or holder is None:
         refuse("OPERATOR_KEY is the key of no operator; it may have been replaced or revoked")
     if hasher.is_outdated(used):
-        container.clock_check.require()
-        new, cause = hasher.hash(key), Cause(container.clock(), f"cli-{uuid4()}", holder.actor)
+        cause = Cause(container.gate.require(), f"cli-{uuid4()}", holder.actor)
+        new = hasher.hash(key)
         container.log.update(holder, lambda newest: newest.rehash_key(used, new, cause))
     return holder
 

@@ -16,7 +16,7 @@ from app.http.edge.replies import SCHEMA_REF, json_response
 from app.http.edge.request import container
 from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
-from projections.engine.shape import NAME, Moment, format_time, means
+from projections.engine.shape import Moment, format_time, means
 
 READYZ, HEALTH = "/readyz", "/number-lookup/health"
 PROBES = (LIVEZ, READYZ, HEALTH)
@@ -71,7 +71,8 @@ def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
     """Return the document of a 503: `reply`, or the error of a full server; `name` of both."""
     (refused,) = error_responses([UNAVAILABLE]).values()
     either = [{"$ref": SCHEMA_REF.format(name=each.__name__)} for each in (type(reply), RetryError)]
-    media = {"schema": {"anyOf": either, NAME: name}, "example": to_builtins(reply)}
+    blueprint.schemas[name] = {"anyOf": either}
+    media = {"schema": name, "example": to_builtins(reply)}
     told = {"description": f"{description} An error where too many requests wait."}
     content = {"content": {"application/json": media}}
     return {"responses": {503: refused | told | content}}
@@ -91,7 +92,7 @@ def number_lookup_health() -> Response:
     lookups are disabled for everybody, and while the lookup provider does not answer.
     """
     parts = container()
-    can_work = parts.settings.number_lookup_enabled and not parts.clock_check.is_off()
+    can_work = parts.settings.number_lookup_enabled and not parts.gate.is_off()
     ok = can_work and _missing_log() is None and parts.provider.is_up()
     return json_response(Health(ok, format_time(parts.clock())), 200 if ok else 503)
 
@@ -119,7 +120,7 @@ def readyz() -> Response:
     """
     away, no_keys = _missing_log(), missing_keys(container())
     failed, old = _read_models() if away is None else ([], away)
-    wrong_clock = container().clock_check.reason()
+    wrong_clock = container().gate.reason()
     other = container().shared_settings.difference() if away is None else None
     missing = [each for each in (old, no_keys, wrong_clock, other) if each is not None]
     readiness = Readiness(
@@ -129,8 +130,8 @@ def readyz() -> Response:
         missing=missing,
         failed_read_models=failed,
         signing_keys=no_keys is None,
-        held=container().hold.known or UNSET,
-        clock_offset_seconds=round(container().clock_check.off_s, 3),
+        held=container().gate.held or UNSET,
+        clock_offset_seconds=round(container().gate.off_s, 3),
     )
     return json_response(readiness, 200 if readiness.ok else 503)
 

@@ -302,7 +302,7 @@ def issue_token() -> Response:
     expires: it needs no renewal before. After five wrong secrets a client has to wait, at that
     address only; after 60 of any clients all that call from there.
     """
-    container().clock_check.refuse()
+    container().gate.now()
     form = read_form()
     check_grant_type(form)
     token = grant(*read_credentials(form), form.get("scope", ""))

@@ -48,7 +48,7 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
         return None
     needs: dict[str, Need] = {
         "database": lambda: what_is_missing(lives.now) or lives.now.shared_settings.difference(),
-        "clock": lambda: lives.now.clock_check.reason(),  # noqa: PLW0108  # `now` changes.
+        "clock": lambda: lives.now.gate.reason(),  # noqa: PLW0108  # `now` changes.
         **others,
     }
     if role in WITH_BROKER:
@@ -56,7 +56,7 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
     registry = container.metrics.registry(role)
     about = "How far the clock of the database is ahead of that of this machine."
     offset = Gauge(f"{PREFIX}{CLOCK_OFFSET}", about, registry=registry)
-    offset.set_function(lambda: lives.now.clock_check.off_s)
+    offset.set_function(lambda: lives.now.gate.off_s)
     shown = pages(registry, needs, lambda: _facts(lives.now))
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
@@ -67,8 +67,8 @@ def listen(lives: Lives, role: ProcessName, **others: Need) -> MetricsServer | N
 
 def _facts(container: Container) -> dict[str, object]:
     """Return what `/readyz` shows beside its needs."""
-    held = {"held": True} if container.hold.known else {}
-    return {CLOCK_OFFSET: round(container.clock_check.off_s, 3), **held}
+    held = {"held": True} if container.gate.held else {}
+    return {CLOCK_OFFSET: round(container.gate.off_s, 3), **held}
 
 
 def missing_broker(container: Container) -> str | None:

@@ -21,7 +21,7 @@ from eventsourcing.utils import TopicError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
-from app.bootstrap.hold import HELD
+from app.bootstrap.gate import HELD
 from app.bootstrap.shared_settings import KEPT
 from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, sync, write_file

@@ -10,7 +10,7 @@ from typing import Literal
 from eventsourcing.utils import get_topic, resolve_topic
 
 from app.bootstrap.container import Container
-from app.bootstrap.hold import MEANING
+from app.bootstrap.gate import MEANING
 from app.bootstrap.known_keys import active_clients, lost_keys, missing_keys
 from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
@@ -189,12 +189,12 @@ def _price(container: Container) -> Iterator[Finding]:
 
 
 def _hold(container: Container) -> Iterator[Finding]:
-    if container.hold.look():
+    if container.gate.look_at_hold():
         yield Finding("hold", "fault", MEANING)
 
 
 def _clock(container: Container) -> Iterator[Finding]:
-    if (reason := container.clock_check.check()) is not None:
+    if (reason := container.gate.check()) is not None:
         yield Finding("clock", "fault", f"{reason}: set up NTP")
 
 
@@ -235,9 +235,9 @@ def _months(container: Container) -> Iterator[Finding]:
 
 def _providers(container: Container) -> Iterator[Finding]:
     names = container.operators.names()
-    for name, drained in container.drains.look().items():
+    for name, drained in container.gate.look_at_drains().items():
         who = drained.actor or "nobody known"
-        by, since = names.get(who, who), f"{drained.since:%Y-%m-%d %H:%M}"
+        by, since = names.get(who, who), f"{drained.timestamp:%Y-%m-%d %H:%M}"
         message = f"{name} is drained by {by} since {since} UTC: it gets no new work"
         yield Finding("providers", "advice", message)
     missing = [name for name in NETWORKS if name not in container.settings.networks]
@@ -248,7 +248,7 @@ def _providers(container: Container) -> Iterator[Finding]:
 
 
 def _trials(container: Container) -> Iterator[Finding]:
-    if container.is_resting():  # Then it calls nobody; `_hold` or `_clock` reports it.
+    if container.gate.is_shut():  # Then it calls nobody; `_hold` or `_clock` reports it.
         return
     try:
         checked = check(container)

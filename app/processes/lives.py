@@ -60,7 +60,6 @@ class Lives:
             try:
                 following.log.note_loss(old.log.seen)
                 following.complete()
-                following.clock_check.check()  # Another server has another clock.
                 for begin in self._begins:
                     begun.append(begin(following))
             # Whatever the error, or this process would answer nothing any more.

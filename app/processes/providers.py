@@ -56,7 +56,7 @@ def check(
     container: Container, name: str | None = None, transcripts: Path = TRANSCRIPTS
 ) -> list[Checked]:
     """Ask each configured provider, or only `name`; this changes nothing and costs nothing."""
-    container.hold.refuse()
+    container.gate.refuse_held()
     asked = [each for each in _configured(container) if name in {None, each.name}]
     return [_check(container, each, transcripts) for each in asked]
 
@@ -107,7 +107,7 @@ def _check(
         except Exception as error:  # noqa: BLE001  # As above.
             problem = f"its balance: {problem_of(error)}"
     tried, unreadable = trials(name, transcripts) if provider.remote else ("in this process", None)
-    drained = name in container.drains.look()
+    drained = name in container.gate.look_at_drains()
     gauge = "lookup_provider_up" if is_lookup else "network_provider_up"
     is_closed = container.observed.providers_up()[gauge][name]
     return Checked(

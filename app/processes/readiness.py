@@ -32,13 +32,13 @@ def wait_until_ready(container: Container, stop: Event, *, sets_price: bool = Fa
     Who `sets_price`, the last follower that an upgrade replaces (older ones stop there), makes it
     that of the log. Raises WrongSetting or WrongCurrency if the log has another one.
     """
-    check = container.clock_check.check
+    check = container.gate.check
     is_ready = _wait(lambda: what_is_missing(container) or check(), stop)
     if is_ready:
         container.currency.check()
         container.shared_settings.agree(container.clock())
         micros = container.settings.price_per_lookup_micros if sets_price else None
-        if micros is not None and not container.hold.is_on:  # Its log stays as it is.
+        if micros is not None and not container.gate.is_held():  # Its log stays as it is.
             container.prices.begin(micros, Cause(container.clock(), "start"))
         if (wrong := wrong_price(container)) is not None:
             raise WrongSetting(wrong)
@@ -59,7 +59,7 @@ def wrong_price(container: Container) -> str | None:
 
 def wait_until_reached(container: Container, stop: Event) -> bool:
     """Wait for the database and a right clock, as `migrate` does; False when told to end before."""
-    check = container.clock_check.check
+    check = container.gate.check
     return _wait(lambda: _what_fails(container, lambda: _reach(container)) or check(), stop)
 
 

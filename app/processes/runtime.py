@@ -90,10 +90,7 @@ class Runtime:
         container.cut_off.live()  # Before the followers of this process leave signs of their own.
         watch = self._watching().tick
         self._spawn("watch", lambda: keep_time(self._stop, watch))
-        container.clock_check.check()
-        self._spawn("time", lambda: container.clock_check.keep(self._stop))
         if "worker" in roles:
-            self._spawn("drains", lambda: container.drains.keep(self._stop))
             # For `serve`, which answers lookups too.
             self._spawn("prices", lambda: keep_time(self._stop, container.prices.look))
             self._start_workers()
@@ -142,7 +139,7 @@ class Runtime:
             "billing": BILLING_THREADS,
             "webhook": WEBHOOK_THREADS,
         }
-        rests = self._container.clock_check.is_off
+        rests = self._container.gate.is_off
         self._workers = [WaitingWorker(broker, *each, rests) for each in threads.items()]
         for worker in self._workers:
             worker.start()
@@ -171,20 +168,22 @@ class Runtime:
 
     def _acting(self, run: Callable[[], Any]) -> Callable[[], Any]:
         """Return work that acts on the world, so that it does nothing while the process rests."""
-        return lambda: 0 if self._container.is_resting() else run()
+        return lambda: 0 if self._container.gate.is_shut() else run()
 
     def _standby(self, name: str, step: Step) -> LockedStep:
         parts = self._container
         lock, tell = parts.persistence.lock(name), parts.metrics.activity(name)
-        standby = LockedStep(lock, step, parts.clock_check.is_off, tell)
+        standby = LockedStep(lock, step, parts.gate.is_off, tell)
         self._standbys.append(standby)
         return standby
 
     def _watching(self) -> Schedule:
         container = self._container
+        look = partial(container.gate.look, drains="worker" in self._roles)
+        look()
         return Schedule(
             [
-                Task("hold", TICK_S, container.hold.look, first_s=0),
+                Task("gate", TICK_S, look),
                 Task("sign of life", ALIVE_S, container.cut_off.live),
             ]
         )

@@ -60,7 +60,6 @@ def serve_alone(container: Container) -> None:
     announce(container)
     notify(READY)
     if wait_until_ready(container, stop):
-        container.hold.look()
         _answer(lives, listeners, stop, _run_beside, serving.set)
 
 
@@ -98,11 +97,9 @@ def _answer(
 def _run_beside(container: Container) -> Callable[[], None]:
     """Start the threads that a container needs to answer requests alone."""
     stop = Event()
-    container.clock_check.check()
+    container.gate.look()
     runs = {
-        "time": lambda: container.clock_check.keep(stop),
-        "drains": lambda: container.drains.keep(stop),
-        "hold": lambda: keep_time(stop, container.hold.look),
+        "gate": lambda: keep_time(stop, container.gate.look),
         "prices": lambda: keep_time(stop, container.prices.look),
         "warm": container.warm,
     }

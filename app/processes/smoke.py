@@ -71,7 +71,7 @@ def smoke(
     Raises NotPossible before anything is bought if the cost is unknown, or is more than the given
     amount in the provider's currency.
     """
-    container.refuse_at_rest()
+    container.gate.refuse()
     for lookup in container.lookups:
         if lookup.name == name:
             return _look_up(container, lookup, spend_max_micros, number)

@@ -3,11 +3,7 @@
 Open work is still finished. The log records who drained a provider and who resumed it.
 """
 
-import logging
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from threading import Event
+from collections.abc import Iterable, Mapping
 from typing import Self
 from uuid import UUID
 
@@ -15,10 +11,6 @@ from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, itself, sets
 from domain.log.log import Log, retry_on_conflict
-
-LOOK_S = 1.0  # How soon every process knows.
-
-logger = logging.getLogger(__name__)
 
 
 class Provider(LoadedFromNewest):
@@ -62,57 +54,26 @@ class Provider(LoadedFromNewest):
         self.name = event.name
 
 
-@dataclass(frozen=True, slots=True)
-class DrainState:
-    """Since when a provider is drained, and by whom; None: by no operator."""
+def drained(log: Log, names: Iterable[str]) -> Mapping[str, Provider.Drained]:
+    """Read which of these providers are drained: since when, and by whom.
 
-    since: datetime
-    actor: str | None
+    Raises what the log raises.
+    """
+    found = log.find_all(Provider, [provider_id(name) for name in names])
+    return {each.name: each.drained for each in found.values() if each.drained is not None}
 
 
-class Drains:
-    """What the log says about these providers as of the last look; only `look` reads the log."""
+def switch_provider(log: Log, name: str, cause: Cause, *, drained: bool) -> Provider:
+    """Drain a provider, or let it work again."""
 
-    def __init__(self, log: Log, names: Collection[str]) -> None:
-        self._log = log
-        self._streams = {provider_id(name): name for name in names}
-        self._known: Mapping[str, DrainState] = {}
+    def attempt() -> Provider:
+        known = log.find(Provider, provider_id(name)) or Provider.register(name, cause)
+        known.switch(cause, drained=drained)
+        if known.pending_events and (drained or known.version > 1):
+            log.append(known)
+        return known
 
-    def has(self, name: str) -> bool:
-        """Tell whether a provider is drained."""
-        return name in self._known
-
-    def look(self) -> Mapping[str, DrainState]:
-        """Read the log; return what is drained. Raises what the log raises."""
-        found = self._log.find_all(Provider, self._streams)
-        self._known = {
-            each.name: DrainState(each.drained.timestamp, each.drained.actor)
-            for each in found.values()
-            if each.drained is not None
-        }
-        return self._known
-
-    def keep(self, stop: Event) -> None:
-        """Look each second; while the log cannot be read, the last known state holds."""
-        while True:
-            try:
-                self.look()
-            except Exception as error:  # noqa: BLE001  # Others report what is wrong with the log.
-                logger.debug("drained providers could not be read: %s", type(error).__name__)
-            if stop.wait(LOOK_S):
-                return
-
-    def switch(self, name: str, cause: Cause, *, drained: bool) -> Provider:
-        """Drain a provider, or let it work again."""
-
-        def switch() -> Provider:
-            known = self._log.find(Provider, provider_id(name)) or Provider.register(name, cause)
-            known.switch(cause, drained=drained)
-            if known.pending_events and (drained or known.version > 1):
-                self._log.append(known)
-            return known
-
-        return retry_on_conflict(switch)
+    return retry_on_conflict(attempt)
 
 
 def provider_id(name: str) -> UUID:

@@ -251,7 +251,7 @@ def test_a_link_that_is_suspended_is_read_too(lab: Lab) -> None:
 @pytest.mark.any_database
 def test_a_drained_network_is_read_on(lab: Lab) -> None:
     link = lab.create()
-    lab.process.drains.switch("simulated", lab.process.cause(), drained=True)
+    lab.process.drain("simulated")
     lab.clock.forward(hours=1)
     assert settle(lab) == 1
     assert seen(lab, link) is not None

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from app.watch.clock_check import ClockCheck
 from domain.errors import ClockOff, ProvisioningError
 from domain.links.link import Stage
 from tests.installation import Installation, Process, SetClock
@@ -87,8 +86,8 @@ def test_a_worker_whose_clock_jumps_after_it_took_a_message_decides_nothing(
         lab.book.lag = lambda: SHOWN_LATE
     work = begin(lab)
     worker, right = lab.other_process(), SetClock(lab.clock())
-    worker.clock_check = ClockCheck(lab.clock, right, lambda: right().timestamp())
-    worker.clock_check.require()
+    worker.gate.ask, worker.gate.monotonic = right, lambda: right().timestamp()
+    worker.gate.require()
     head = lab.process.log.head()
     lab.clock.forward(seconds=HOUR_S)
     with pytest.raises(ClockOff):

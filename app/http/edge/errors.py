@@ -76,7 +76,7 @@ def outages() -> Outages:
 
 
 def refused(refusal: Refused) -> Told:
-    if isinstance(refusal, NetworkUnavailable) and request_context().container.hold.known:
+    if isinstance(refusal, NetworkUnavailable) and request_context().container.gate.held:
         refusal = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(refusal, ServiceUnavailable):
         outages().note(refusal)

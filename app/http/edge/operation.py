@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 import flask_smorest
 from flask import Response
+from flask_smorest.utils import deepupdate
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
@@ -21,10 +22,9 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Location,
-    check_body,
-    loader,
-    read_json,
+    Reader,
+    parse_json,
+    read_body,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -34,7 +34,6 @@ from app.http.edge.replies import (
     IDEMPOTENCY_REPLAYED,
     LOCATION,
     NOT_MODIFIED,
-    SCHEMA_REF,
     respond,
 )
 from app.http.edge.request import request_context, unknown_parameters
@@ -46,12 +45,11 @@ from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 Arguments = ParamSpec("Arguments")
 Found = TypeVar("Found")
 View = TypeVar("View", bound=Callable[..., object])
-Inputs = dict[Location, Schema]
 Check = Callable[..., tuple[Any, "Given[Any]"]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
-GIVEN: Mapping[Location, str] = {"query": "query", "json": "body", "headers": "headers"}
+LIMITS = ("RateLimit-Policy", "RateLimit")
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
 UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
 OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
@@ -138,20 +136,20 @@ class Operation:
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
-    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
+    reader: Reader = field(init=False)
+    described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
         self.name = view.__name__
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
-        inputs = self._inputs()
-        check = self._check(inputs)
+        self.reader = Reader(self.query, self.body, self.headers)
+        check = self._check()
         self.begin = lambda: view(*check())
         serve = _open(view) if self.group.scope is None else self._served(view, check)
-        # What flask-smorest documents it keeps on the function that its decorators return. Called,
-        # that function would read the input five times as slowly; one that looks like it does not.
-        update_wrapper(serve, self._documented(view, inputs))
+        self.described = self._described()
+        update_wrapper(serve, self.group.doc(**self.described)(view))
         method, path = self.line.split()
         self.group.add_url_rule(path, self.name, serve, methods=[method])
         self.group.operations.append(self)
@@ -163,42 +161,34 @@ class Operation:
         Return the claims of the token; raises Unauthorized without a valid one.
         """
         context = request_context()
-        context.parameters, context.scope = self.parameters, self.group.scope
-        context.container.clock_check.refuse()
+        context.parameters, context.scope = self.reader.parameters, self.group.scope
+        context.container.gate.now()
         return claims_of_caller()
 
-    def _inputs(self) -> Inputs:
-        """Return a schema for each part of the request, in the order in which they are read."""
-        kinds: Mapping[Location, type[Schema] | None] = {
-            "query": self.query,
-            "json": self.body,
-            "headers": self.headers,
-        }
-        return {location: kind() for location, kind in kinds.items() if kind is not None}
-
-    def _check(self, inputs: Inputs) -> Check:
+    def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        load, self.parameters = self._loader(inputs), _names(inputs.get("query"))
+        reader, is_strict = self.reader, self.is_strict
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
             context = request_context()
-            context.parameters = self.parameters
+            context.parameters = reader.parameters
             parts = context.container
-            parts.clock_check.refuse()  # First, because no token can be judged by a wrong clock.
+            parts.gate.now()  # First, because no token can be judged by a wrong clock.
             caller = self.who(self.group.scope or "")
             if changes:
-                parts.hold.refuse()
+                parts.gate.refuse_held()
             if self.feature is not None:
                 self.feature(caller)
             found = None if self.resource is None else self.resource(caller, **path)
-            given = Given(parts, context.request_id, path, found)
-            if takes_body:
-                check_body()
-            elif self.resource is not None:  # Reading a link may ask the network and append.
-                _check_unread()
-            load(given)
-            return caller, given
+            body = read_body() if takes_body else b""
+            if not takes_body and self.resource is not None:
+                _check_unread()  # Reading a link may ask the network and append.
+            if is_strict:
+                _refuse_unknown()
+            sent = reader.read(context, body)
+            refuse_over_limit()
+            return caller, Given(parts, context.request_id, path, found, *sent)
 
         return check
 
@@ -214,20 +204,6 @@ class Operation:
 
         return served
 
-    def _loader(self, inputs: Inputs) -> Callable[[Given[Any]], None]:
-        """Return what loads the input, and then refuses a caller that is over its rate limit."""
-        loads = [(GIVEN[location], loader(each, location)) for location, each in inputs.items()]
-        is_strict = self.is_strict
-
-        def load(given: Given[Any]) -> None:
-            if is_strict:
-                _refuse_unknown()
-            for name, read in loads:
-                setattr(given, name, read())
-            refuse_over_limit()
-
-        return load
-
     @property
     def route(self) -> str:
         """Its path, with the names of what stands in it."""
@@ -237,6 +213,11 @@ class Operation:
     def is_strict(self) -> bool:
         """Whether it refuses parameters of the query that it would ignore."""
         return self.buys or (self.group.strict and not self.line.startswith(READ))
+
+    @property
+    def _is_of_organization(self) -> bool:
+        """Whether its callers act for an organization, which is rate-limited."""
+        return self.group.scope is not None and self.who is authenticate
 
     @property
     def replies(self) -> Sequence[Shown]:
@@ -249,7 +230,7 @@ class Operation:
     def codes(self) -> list[str]:
         """The codes of all its refusals."""
         said = {
-            OF_ORGANIZATION: self.group.scope and self.who is authenticate,
+            OF_ORGANIZATION: self._is_of_organization,
             OF_EVERY_CALLER: self.group.scope,
             "VALIDATION_ERROR": self.query or self.body,
             "NOT_FOUND": self.resource,
@@ -260,45 +241,53 @@ class Operation:
         }
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
-    def _documented(self, view: View, inputs: Inputs) -> Callable[..., object]:
-        """Return a function on which flask-smorest has noted what its document says."""
-        doc, documented = self.group.doc, view
-        for status, response in self._responses():
-            documented = doc(responses={status: response})(documented)
-        documented = doc(**self.doc)(documented)
-        for location, schema in reversed(inputs.items()):
-            more: dict[str, Any] = {"example": getattr(schema, "example", None)}
-            more["required"] = not getattr(schema, "may_be_absent", False)
-            if schema.fields:  # One without fields takes nothing.
-                documented = self.group.arguments(schema, location=location, **more)(documented)
-        problems = error_responses(self._problems())
-        facts = {"operationId": self.name, "security": self._security(), "responses": problems}
-        noted: Callable[..., object] = doc(**facts)(documented)
-        return noted
+    def _described(self) -> dict[str, Any]:
+        """Return what the document says of it, in the notation of apispec.
 
-    def _responses(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        A text in place of a parameter, a header or a response refers to what has this name there.
+        """
+        body, limits = self.reader.body, LIMITS if self._is_of_organization else ()
+        said: dict[str, Any] = {
+            "operationId": self.name,
+            "security": self._security(),
+            "parameters": [
+                {"in": "header", "schema": self.reader.headers.schema},
+                {"in": "query", "schema": self.reader.query.schema},
+                "X-Request-Id",
+                *(["X-Organization-Id"] if self._is_of_organization else ()),
+                *(["If-None-Match"] if self.tagged else ()),
+            ],
+            "responses": {},
+        }
+        if body.fields:  # One without fields takes nothing.
+            content = {"schema": body.schema, "example": getattr(body.schema, "example", None)}
+            is_required = body.empty is None
+            said["requestBody"] = {"required": is_required, "content": {JSON: content}}
+        for status, response in (*self._successes(), *error_responses(self._problems()).items()):
+            deepupdate(said["responses"].setdefault(status, {}), response)
+        deepupdate(said, self.doc)
+        sent = {name: name for name in ("X-Request-Id", *limits)}
+        for response in said["responses"].values():
+            response["headers"] = sent | response.get("headers", {})
+        said["responses"] = dict(sorted(said["responses"].items()))
+        return said
+
+    def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield what the document says of each success, by its status."""
         if self.is_file:
             yield 200, also_sent_as(self.also)
         for each in self.replies:
             kind = type(each.example)
-            schema = {"$ref": SCHEMA_REF.format(name=kind.__name__)}
-            content = {JSON: {"schema": schema, "example": to_builtins(each.example)}}
             headers = {
                 **(ETAG if self.tagged else {}),
                 **(LOCATION if each.status in MADE else {}),
                 **each.headers,
                 **(IDEMPOTENCY_REPLAYED if self.key and each.is_outcome else {}),
             }
-            yield (
-                each.status,
-                {
-                    "description": each.description or kind.__doc__,
-                    **({"headers": headers} if headers else {}),
-                    "content": content,
-                    **({"links": each.leads_to} if each.leads_to else {}),
-                },
-            )
+            content = {JSON: {"schema": kind.__name__, "example": to_builtins(each.example)}}
+            said = {"description": each.description or kind.__doc__, "content": content}
+            links = {"links": each.leads_to} if each.leads_to else {}
+            yield each.status, said | {"headers": headers} | links
             if self.tagged:
                 yield 304, {**NOT_MODIFIED, "headers": headers}
         if self.also:
@@ -307,7 +296,7 @@ class Operation:
     def _security(self) -> list[dict[str, list[str]]]:
         if self.group.scope is None:
             return [*self.doc.get("security", ())]
-        return [{"oauth2" if self.who is authenticate else PAYMENTS: [self.group.scope]}]
+        return [{"oauth2" if self._is_of_organization else PAYMENTS: [self.group.scope]}]
 
     def _problems(self) -> list[Problem]:
         """Return an example of each error."""
@@ -364,12 +353,6 @@ def _open(view: View) -> Callable[..., Response]:
     return lambda: respond(view())
 
 
-def _names(schema: Schema | None) -> frozenset[str]:
-    """Return the names under which a part of a request has the fields of its schema."""
-    fields = {} if schema is None else schema.fields
-    return frozenset(each.data_key or name for name, each in fields.items())
-
-
 def _refuse_unknown() -> None:
     """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
     unknown, context = unknown_parameters(PROBLEMS_MAX), request_context()
@@ -381,5 +364,4 @@ def _refuse_unknown() -> None:
 
 def _check_unread() -> None:
     """Refuse a body that cannot be read, though its content is ignored."""
-    check_body()
-    read_json()
+    parse_json(read_body())

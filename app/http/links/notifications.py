@@ -20,7 +20,7 @@ def take_notification(name: str) -> Response:
     if len(body) > BODY_BYTES_MAX:
         raise RequestEntityTooLarge
     headers = {key.lower(): value for key, value in request.headers.items()}
-    container().refuse_at_rest()
+    container().gate.refuse()
     container().notifications.take(name, headers, body, current_cause())
     response = Response(status=204)
     del response.headers["Content-Type"]

@@ -468,7 +468,7 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
         rows = parts.plans.compatible(
             connection, caller.organization_id, profile_id, given.query.get("country")
         )
-    offered, now = None if parts.drains.has(link.network) else link.network, parts.clock()
+    offered, now = None if parts.gate.is_drained(link.network) else link.network, parts.clock()
     rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
     rows = _nearest_first(rows, link)
     taken = _taken(link, rows) if link.sponsor_profile is None else None

@@ -10,7 +10,6 @@ import pytest
 from app.bootstrap.known_keys import ensure_keys, note_keys
 from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
-from app.watch.clock_check import ClockCheck
 from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cause import utc_now
 from domain.finance.month import Month
@@ -199,8 +198,8 @@ def test_whether_the_release_before_can_return_is_said_after_an_upgrade(
 
 @postgresql_only("a file has no clock of its own")
 def test_a_clock_that_is_off_is_said(healthy: Process) -> None:
-    behind = SetClock(utc_now() - timedelta(seconds=28))
-    healthy.clock_check = ClockCheck(behind, healthy.views.server_time)
+    ask = healthy.views.server_time
+    healthy.gate.ask = lambda: ask() + timedelta(seconds=28)
     assert checks(healthy) == {"clock"}
 
 

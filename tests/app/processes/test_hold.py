@@ -1,14 +1,16 @@
 """Every process learns within seconds that its installation is held, or released."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from app.processes import runtime
 from app.processes.runtime import Runtime
-from domain.cause import Cause
+from domain.accounts.providers import switch_provider
+from domain.cause import Cause, utc_now
+from domain.errors import InstallationHeld
 from domain.finance.month import Month
 from domain.log.aggregate import Event
 from domain.lookups.bulk_commands import BulkRequest
@@ -21,6 +23,7 @@ from tests.installation import (
     Process,
     SetClock,
     numbers,
+    postgresql_only,
     wait_until,
 )
 from tests.projections.looking import places
@@ -43,8 +46,8 @@ def held(installation: Installation) -> Process:
         BulkRequest(owner, numbers(3), PRICE_MICROS, "USD", "key-1"), process.cause()
     )
     process.cut_off.confirm()
-    assert process.hold.switch(act(process), held=True)
-    assert not process.hold.switch(act(process), held=True)
+    assert process.gate.switch(act(process), held=True)
+    assert not process.gate.switch(act(process), held=True)
     return process
 
 
@@ -68,7 +71,7 @@ class Running:
 def running(
     installation: Installation, held: Process, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Running]:
-    assert held.hold.is_on
+    assert held.gate.is_held()
     for often in ("MONTH_END_S", "CHECKPOINT_S", "DELIVER_S"):
         monkeypatch.setattr(runtime, often, 1.0)
     made = Running(installation)
@@ -86,14 +89,36 @@ def test_a_held_installation_rests_until_it_is_released(held: Process, running: 
     assert (running.provider.asked, running.sender.told, running.sunk) == ([], [], [])
     assert held.log.head() == head
     (job,) = jobs(held)
-    held.hold.switch(act(held), held=False)
+    held.gate.switch(act(held), held=False)
     wait_until(lambda: held.log.get(BulkJob, job).finished_at is not None)
     wait_until(lambda: {each.url for each in running.sender.told} == {"https://a.example"})
     wait_until(lambda: bool(running.sunk) and bool(closed(held)))
-    held.hold.switch(act(held), held=True)
-    wait_until(lambda: running.process.hold.is_on)
+    held.gate.switch(act(held), held=True)
+    wait_until(running.process.gate.is_held)
 
 
 def jobs(process: Process) -> list[UUID]:
     found = (each.event for each in process.log.read(0, 100))
     return [each.originator_id for each in found if isinstance(each, BulkJob.Created)]
+
+
+@postgresql_only("its server has a clock")
+def test_whoever_looks_finds_all_that_was_changed(installation: Installation) -> None:
+    off = [timedelta(hours=1)]
+    process = installation.process(lambda: utc_now() - off[0])
+    by_hand = Cause(utc_now(), "by hand")
+    process.gate.look()
+    assert process.gate.off_s > 3599
+    assert process.gate.is_shut()
+    off[0] = timedelta(0)
+    switch_provider(process.log, "offline", by_hand, drained=True)
+    process.gate.look()
+    assert (process.gate.is_off(), process.gate.is_shut()) == (False, False)
+    assert process.gate.spares("offline")
+    assert not process.gate.spares("other")
+    installation.process().gate.switch(by_hand, held=True)
+    process.gate.refuse()
+    process.gate.look()
+    assert process.gate.spares("other")
+    with pytest.raises(InstallationHeld):
+        process.gate.refuse()

@@ -2,7 +2,6 @@
 
 import logging
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
 
 import pytest
 
@@ -10,7 +9,7 @@ from app.watch import clock_check
 from app.watch.clock_check import CHECK_S, WAS_SET, ClockCheck
 from domain.cause import utc_now
 from domain.errors import ClockOff
-from tests.installation import Installation, postgresql_only, sqlite_only, wait_until
+from tests.installation import Installation, sqlite_only
 from tests.log_lines import said_by
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -28,7 +27,8 @@ class Host:
         self.off_s = off_s
         self.is_away = False
         self.asked = 0
-        self.check = ClockCheck(self.local, self.answer, lambda: self.passed_s)
+        self.check = ClockCheck(self.local, self.answer)
+        self.check.monotonic = lambda: self.passed_s
 
     def local(self) -> datetime:
         return START + timedelta(seconds=self.passed_s + self.set_by_s)
@@ -56,11 +56,11 @@ def test_two_seconds_are_allowed(off_s: float, reason: str | None) -> None:
 
 def test_who_must_not_go_on_is_refused() -> None:
     host = Host(3600)
-    host.check.refuse()
+    assert host.check.now() == host.local()
     with pytest.raises(ClockOff, match=BEHIND):
         host.check.require()
     host.off_s = 0
-    host.check.require()
+    assert host.check.require() == host.local()
 
 
 @pytest.mark.parametrize(("off_s", "found"), [(0, 0), (1, 0), (2.5, 1.5), (-2.5, -1.5), (5, 4)])
@@ -119,10 +119,10 @@ def test_a_clock_that_is_set_amid_a_comparison_is_compared_anew() -> None:
         host.set_by_s = 3600.0
         return answer
 
-    check = ClockCheck(host.local, set_meanwhile, lambda: host.passed_s)
-    assert check.check() is None
-    check.check_if_due()
-    assert check.reason() == AHEAD
+    host.check.ask = set_meanwhile
+    assert host.check.check() is None
+    host.check.check_if_due()
+    assert host.check.reason() == AHEAD
 
 
 def test_each_change_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -141,21 +141,4 @@ def test_each_change_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 @sqlite_only("a file has no clock")
 def test_a_file_has_the_clock_of_its_machine(installation: Installation) -> None:
     process = installation.process(lambda: utc_now() - timedelta(hours=1))
-    assert process.clock_check.check() is None
-
-
-@postgresql_only("its server has a clock")
-def test_the_clock_is_kept_by_a_thread_of_its_own(
-    installation: Installation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clock_check, "LOOK_S", 0.001)
-    off = [timedelta(hours=1)]
-    process = installation.process(lambda: utc_now() - off[0])
-    stop = Event()
-    thread = Thread(target=process.clock_check.keep, args=(stop,))
-    thread.start()
-    wait_until(lambda: process.clock_check.off_s > 3599)
-    off[0] = timedelta(0)
-    wait_until(lambda: not process.clock_check.is_off())
-    stop.set()
-    thread.join()
+    assert process.gate.check() is None

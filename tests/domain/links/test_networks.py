@@ -1,6 +1,5 @@
 """Each link runs on the network of its plan, and one network has no part in another's trouble."""
 
-from threading import Event
 from uuid import UUID
 
 import pytest
@@ -189,10 +188,7 @@ def _requested(buyer: Buyer) -> UUID:
 
 def test_a_drained_network_sells_nothing_and_serves_its_links(buyer: Buyer) -> None:
     link, more = buyer.own("Asia", network=SECOND), buyer.sell("Asia more", network=SECOND)
-    drains, cause = buyer.process.drains, buyer.process.cause()
-    drains.switch(SECOND, cause, drained=True)
-    assert not drains.has(SECOND), "nobody has looked yet"
-    drains.look()
+    buyer.process.drain(SECOND)
     with pytest.raises(ValidationFailed) as refused:
         buyer.create(more)
     assert refused.value.details["plan_id"] == [DRAINED]
@@ -201,8 +197,7 @@ def test_a_drained_network_sells_nothing_and_serves_its_links(buyer: Buyer) -> N
     assert refused.value.details["add.0"] == [DRAINED]
     assert buyer.switch(link.id, "suspended").status == "suspended"
     assert buyer.own().network == SIMULATED
-    drains.switch(SECOND, cause, drained=False)
-    drains.look()
+    buyer.process.drain(SECOND, end=True)
     assert buyer.create(more)[0].network == SECOND
 
 
@@ -211,17 +206,14 @@ def test_work_that_is_open_when_its_network_is_drained_is_finished(buyer: Buyer)
     second(buyer.process).before("create_endpoint", gate)
     created = buyer.create_later(buyer.sell("Asia", network=SECOND))
     gate.wait()
-    buyer.process.drains.switch(SECOND, buyer.process.cause(), drained=True)
-    buyer.process.drains.look()
+    buyer.process.drain(SECOND)
     gate.open()
     assert created.result()[0].activated_at is not None
 
 
 def test_drained_lookup_providers_are_asked_nothing(buyer: Buyer) -> None:
-    drains = buyer.process.drains
     assert buyer.process.provider.is_up()
-    drains.switch("offline", buyer.process.cause(), drained=True)
-    drains.look()
+    buyer.process.drain("offline")
     assert not buyer.process.provider.is_up()
     with pytest.raises(Unavailable, match="drained"):
         buyer.process.provider.look_up(buyer.organization_id, "+14155550100")
@@ -230,15 +222,12 @@ def test_drained_lookup_providers_are_asked_nothing(buyer: Buyer) -> None:
 def test_what_was_known_of_drained_providers_holds_while_the_log_is_away(
     buyer: Buyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drains, stopped = buyer.process.drains, Event()
-    drains.switch(SECOND, buyer.process.cause(), drained=True)
-    stopped.set()
-    drains.keep(stopped)
-    assert drains.has(SECOND)
+    buyer.process.drain(SECOND)
 
     def fail(*_: object) -> int:
         raise OperationalError
 
     monkeypatch.setattr(buyer.process.log, "find_all", fail)
-    drains.keep(stopped)
-    assert drains.has(SECOND)
+    with pytest.raises(OperationalError):
+        buyer.process.gate.look()
+    assert buyer.process.gate.is_drained(SECOND)

@@ -63,7 +63,7 @@ class Lookups:
             [each.name for each in self.servers] or ["offline"]
         )
         self.container = stack.enter_context(closing(Container(Settings.from_env(environment))))
-        self.container.hold.known = False  # There is no database that could say so.
+        self.container.gate.held = False  # There is no database that could say so.
 
     @property
     def provider(self) -> LookupProvider:

@@ -26,7 +26,7 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
     link = buyer.link()
     lookup = buyer.look_up("+971508245915").json["meta"]["lookup_id"]
     parts = service.container
-    parts.hold.switch(Cause(parts.clock(), "by hand"), held=True)
+    parts.gate.switch(Cause(parts.clock(), "by hand"), held=True)
     refused = 0
     for rule in service.app.url_map.iter_rules():
         path = IN_PATH.sub(link["id"], rule.rule)
@@ -58,6 +58,6 @@ def test_a_held_copy_answers_reads_and_refuses_the_rest(service: Service) -> Non
     read = buyer.get(f"{LINKS}/{link['id']}").json
     assert read["data"]["capabilities"] == link["capabilities"]
     head = parts.log.head()
-    parts.hold.switch(Cause(parts.clock(), "by hand"), held=False)
+    parts.gate.switch(Cause(parts.clock(), "by hand"), held=False)
     assert parts.log.head() == head + 1, "nothing else was written"
     assert buyer.look_up("+971508245915").status_code == 200

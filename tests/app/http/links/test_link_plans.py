@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from app.adapters.networks.simulated.network import Fault
+from domain.accounts.providers import switch_provider
 from domain.catalogue.plan import SIMULATED
 from domain.provider_errors import Unavailable
 from tests.app.http.buying import (
@@ -121,9 +122,9 @@ def test_what_is_offered_can_be_cut_to_a_country(acme: Buyer, link: dict[str, An
 
 def test_a_drained_network_has_nothing_to_add(make_service: MakeService) -> None:
     service = make_service().start()
-    shop, drains = buyer(service), service.container.drains
+    shop, parts = buyer(service), service.container
     link = shop.link(FREE)
     assert offers(shop, link) == SOLD
-    drains.switch(SIMULATED, service.cause(), drained=True)
-    service.until(lambda: drains.has(SIMULATED))
+    switch_provider(parts.log, SIMULATED, service.cause(), drained=True)
+    service.until(lambda: parts.gate.is_drained(SIMULATED))
     assert offers(shop, link) == []
