@@ -48,11 +48,11 @@ def canonical_of(phone_number: str) -> str | None:
     `+4407400123456` keeps the trunk prefix of Great Britain, which nobody can dial from abroad. A
     zero that belongs to the number, as in `+390612345678`, stays.
     """
-    _, canonical = _read(phone_number)
+    _, canonical = read(phone_number)
     return canonical if canonical not in ("", phone_number) else None
 
 
-def _read(phone_number: str) -> tuple[PhoneNumber, str]:
+def read(phone_number: str) -> tuple[PhoneNumber, str]:
     """Return a number in E.164 form as the package has it, and its canonical form; "" for no plan.
 
     The package's parser, which finds numbers in any text, makes half of the calls of a lookup here.
@@ -124,7 +124,7 @@ class OfflineLookup(LookupProvider):
         return Found(self._facts_of(phone_number), self.name)
 
     def _facts_of(self, phone_number: str) -> NumberFacts:
-        number, canonical = _read(phone_number)
+        number, canonical = read(phone_number)
         kind = phonenumbers.number_type(number)
         line_type = LINE_TYPES.get(kind)
         # A number is valid exactly when its type is known.
