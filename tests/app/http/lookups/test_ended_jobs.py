@@ -9,7 +9,6 @@ import pytest
 from app.bootstrap.container import Container
 from app.http.lookups import ended_jobs
 from app.http.lookups.ended_jobs import PART, EndedJobs, Shown
-from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 from tests.support.erasing import erase_months
 
@@ -63,24 +62,19 @@ def test_another_process_erases_it_within_the_second_that_a_key_is_held(
 
 
 @pytest.mark.any_database
-def test_nobody_else_gets_it(still: Service) -> None:
+def test_nobody_else_gets_it_and_none_is_kept_that_has_not_ended(still: Service) -> None:
     tenant, rival = still.tenant(), still.tenant()
     path = ended_job(tenant)
     assert code_of(rival.get(path)) == "NOT_FOUND"
     assert kept(tenant, path) is not None
+    begun = f"/number-lookup/bulk/{tenant.create_job(NUMBERS).json['data']['job_id']}"
+    assert tenant.get(begun).json["data"]["finished_at"] is None
+    assert kept(tenant, begun) is None
 
 
 @pytest.mark.any_database
-def test_a_job_that_has_not_ended_is_not_kept(make_service: MakeService) -> None:
-    tenant = make_service().tenant()
-    path = f"/number-lookup/bulk/{tenant.create_job(NUMBERS).json['data']['job_id']}"
-    assert tenant.get(path).json["data"]["finished_at"] is None
-    assert kept(tenant, path) is None
-
-
-@pytest.mark.any_database
-def test_a_job_whose_table_says_something_else_is_read_anew(make_service: MakeService) -> None:
-    tenant = make_service().tenant()
+def test_a_job_whose_table_says_something_else_is_read_anew(still: Service) -> None:
+    tenant = still.tenant()
     path = ended_job(tenant)
     jobs: EndedJobs = tenant.service.app.extensions[PART]
     was = kept(tenant, path)
