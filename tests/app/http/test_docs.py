@@ -176,9 +176,7 @@ def test_a_table_of_values_has_all_of_them(name: str, part: str, values: Iterabl
     assert {*re.findall(r"`([^`]+)`", " ".join(first_cells))} == {*values}
 
 
-def test_every_operation_that_takes_a_key_is_listed_and_none_is_filled_in(
-    service: Service,
-) -> None:
+def test_every_operation_that_takes_a_key_is_listed_and_none_is_filled_in(service: Service) -> None:
     listed = (GUIDES / "idempotency.md").read_text("utf-8").partition("## Where")[2]
     taken = {
         f"{method.upper()} {path}": parameter
