@@ -88,7 +88,7 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
     try:
         partner, rich = serving.partner(), (serving.demo["organization"], "1000000")
         serving.shell.run("wallet", "deposit", *rich, "--reference", "wire 1")
-        with at_work(partner):
+        with at_work(partner, 1):
             wait_until(lambda: len(partner.promised.charges) > 3)
             before, (job, *_) = [*partner.promised.charges], partner.promised.jobs
             wait_until(lambda: partner.has_ended(job))
