@@ -106,19 +106,21 @@ class LinkQuery(PageQuery):
 
 
 class Name(fields.String):
-    """A name that a partner gives; an empty one is none.
+    """A name that a partner gives; None if it is empty or left out.
 
     It has no default: generators of TypeScript demand each field that has one.
     """
 
     def __init__(self, description: str, **kwargs: Any) -> None:
-        checks: list[Any] = [validate.Length(max=NAME_CHARS_MAX), _check_name]
-        about = described(description, pattern=NAME_PATTERN)
-        super().__init__(allow_none=True, validate=checks, metadata=about, **kwargs)
+        super().__init__(
+            allow_none=True,
+            validate=[validate.Length(max=NAME_CHARS_MAX), _check_name],
+            metadata=described(description, pattern=NAME_PATTERN),
+            **kwargs,
+        )
 
-    def deserialize(self, *args: Any, **kwargs: Any) -> Any:
-        """Read a name, or None."""
-        return super().deserialize(*args, **kwargs) or None
+    def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().deserialize(value, *args, **kwargs) or None
 
 
 def _check_name(name: str) -> None:
