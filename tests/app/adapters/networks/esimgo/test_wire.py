@@ -65,8 +65,6 @@ DETAILS = {
     "profileStatus": "Installed",
     "firstInstalledDateTime": 1723541877280,
     "customerRef": "",
-    "appleInstallUrl": "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata=LPA:1$…",
-    "brandingId": "f616f7g8-ey0d-123d-803d-0214a2f5dafb",
     "profileName": "Profile 1",
     "state": "active",
 }
@@ -84,16 +82,8 @@ LOCATION = {
     "country": "FR",
     "lastSeen": "2024-07-27T00:25:07.382562Z",
 }
-ORGANISATION = {
-    "name": "Acme Corp",
-    "apiKey": "ak_1234567890abcdef",
-    "groups": ["Enterprise", "Tech"],
-    "currency": "USD",
-    "balance": 10000,
-    "testCredit": 500,
-    "testCreditExpiry": "2023-12-31",
-    "users": [{"firstName": "John", "phoneNumber": "+1 (555) 123-4567"}],
-}
+USERS = [{"firstName": "John", "phoneNumber": "+1 (555) 123-4567"}]
+ORGANISATION = {"name": "Acme Corp", "currency": "USD", "balance": 10000, "users": USERS}
 REVOKED = {"status": "Successfully Revoked Bundle, bundle has been refunded to inventory"}
 SUSPENDED = {"status": "eSIM suspended successfully"}
 # From the pages about callbacks; one of them has the ICCID as a number.
@@ -105,17 +95,12 @@ CALLBACKS: list[dict[str, Any]] = [
 CATALOGUED: dict[str, Any] = {
     "name": "esim_UL_7D_REUP_V2",
     "description": "eSIM, Unlimited, 7 Days, Europe+",
-    "groups": ["Standard Unlimited Lite"],
     "countries": [{"name": "Europe+", "region": "Europe", "iso": "Europe+"}],
     "dataAmount": -1,
     "duration": 7,
-    "speed": ["3G", "4G"],
-    "autostart": True,
     "unlimited": True,
     "roamingEnabled": [{"name": "France", "region": "Europe", "iso": "FR"}],
     "price": 12.5,
-    "billingType": "FixedCost",
-    "profileName": "Profile 1",
     "allowances": [{"type": "DATA", "service": "STANDARD", "amount": -1, "unit": "MB"}],
 }
 NETWORK = {"name": "Orange F", "brandName": "Orange", "mcc": "208", "mnc": "01", "tagid": "FRAF1"}
