@@ -82,8 +82,13 @@ LOCATION = {
     "country": "FR",
     "lastSeen": "2024-07-27T00:25:07.382562Z",
 }
-USERS = [{"firstName": "John", "phoneNumber": "+1 (555) 123-4567"}]
-ORGANISATION = {"name": "Acme Corp", "currency": "USD", "balance": 10000, "users": USERS}
+ORGANISATION: dict[str, Any] = {
+    "name": "Acme Corp",
+    "currency": "USD",
+    "balance": 10000,
+    "testCredit": 500,
+}
+ORGANISATION |= {"apiKey": "ak_1234567890abcdef", "users": [{"firstName": "John"}]}
 REVOKED = {"status": "Successfully Revoked Bundle, bundle has been refunded to inventory"}
 SUSPENDED = {"status": "eSIM suspended successfully"}
 # From the pages about callbacks; one of them has the ICCID as a number.
