@@ -82,13 +82,14 @@ LOCATION = {
     "country": "FR",
     "lastSeen": "2024-07-27T00:25:07.382562Z",
 }
-ORGANISATION: dict[str, Any] = {
+ORGANISATION = {
     "name": "Acme Corp",
+    "apiKey": "ak_1234567890abcdef",
     "currency": "USD",
     "balance": 10000,
     "testCredit": 500,
+    "users": [{"firstName": "John", "phoneNumber": "+1 (555) 123-4567"}],
 }
-ORGANISATION |= {"apiKey": "ak_1234567890abcdef", "users": [{"firstName": "John"}]}
 REVOKED = {"status": "Successfully Revoked Bundle, bundle has been refunded to inventory"}
 SUSPENDED = {"status": "eSIM suspended successfully"}
 # From the pages about callbacks; one of them has the ICCID as a number.
