@@ -101,12 +101,17 @@ CALLBACKS: list[dict[str, Any]] = [
 CATALOGUED: dict[str, Any] = {
     "name": "esim_UL_7D_REUP_V2",
     "description": "eSIM, Unlimited, 7 Days, Europe+",
+    "groups": ["Standard Unlimited Lite"],
     "countries": [{"name": "Europe+", "region": "Europe", "iso": "Europe+"}],
     "dataAmount": -1,
     "duration": 7,
+    "speed": ["3G", "4G"],
+    "autostart": True,
     "unlimited": True,
     "roamingEnabled": [{"name": "France", "region": "Europe", "iso": "FR"}],
     "price": 12.5,
+    "billingType": "FixedCost",
+    "profileName": "Profile 1",
     "allowances": [{"type": "DATA", "service": "STANDARD", "amount": -1, "unit": "MB"}],
 }
 NETWORK = {"name": "Orange F", "brandName": "Orange", "mcc": "208", "mnc": "01", "tagid": "FRAF1"}
