@@ -20,14 +20,9 @@ def authenticate(scope: str) -> Caller:
     """Return the caller of this request; check its token, its organization, then its scope."""
     context = request_context()
     context.scope = scope
-    claims = claims_of_caller()
-    caller = context.container.authorizer.authorize(
-        claims.client_id,
-        claims.organization_id,
-        context.environ.get(ORGANIZATION),
-        claims.scopes,
-        scope,
-    )
+    claims = claims_of(context)
+    named, now = context.environ.get(ORGANIZATION), context.at
+    caller = context.container.authorizer.authorize(claims, named, scope, now)
     context.organization_id = caller.organization_id
     per_minute = context.container.settings.requests_per_minute(caller.rate_limit)
     if per_minute:  # Else there is no limit.
