@@ -19,7 +19,7 @@ from app.http.edge.callers import bearer_of
 from app.http.edge.errors import told
 from app.http.edge.operation import Operation
 from app.http.edge.replies import Answer, Begun, Commit, Written, written
-from app.http.edge.request import CURRENT, RequestContext, caller_address
+from app.http.edge.request import CURRENT, Given, caller_address
 from app.http.gateway import Pending, Reply, Scope, environ_of, in_json
 from app.security.tokens import Claims
 from domain.at_once import NeedsThread, WouldWait
@@ -30,8 +30,8 @@ BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 # Wrong tokens of an address that the loop checks in a second: the signatures take it 2 ms.
 WRONG_MAX = 20
 
-Open = Callable[[dict[str, Any]], RequestContext]
-Close = Callable[[RequestContext, str, str, int], list[tuple[str, str]]]
+Open = Callable[[dict[str, Any]], Given[Any]]
+Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
 # Names the operation of a request; None: it is none of ours. Raises HTTPException where there is
 # nothing, or nothing of its method.
 Find = Callable[[Scope], Operation | None]
@@ -148,7 +148,7 @@ class _Asked:
     answer: Callable[[Any], Answer]
     begun: Begun[Any]
 
-    def __init__(self, context: RequestContext, method: str, route: str, end: Close) -> None:
+    def __init__(self, context: Given[Any], method: str, route: str, end: Close) -> None:
         self.context = context
         self._method, self._route = method, route
         self._end = end
@@ -211,7 +211,7 @@ class _Asked:
         context = self.context
         if context.admission is not None and not context.admission.is_over:
             assert context.organization_id is not None
-            context.container.rate_limits.give_back(context.organization_id)
+            context.parts.rate_limits.give_back(context.organization_id)
 
     def whole(self, reply: Written) -> Reply:
         body, status, headers = reply

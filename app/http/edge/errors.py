@@ -72,11 +72,11 @@ class Outages:
 
 def outages() -> Outages:
     """Return the outages of the app that answers this request."""
-    return cast("Outages", request_context().parts[OUTAGES])
+    return cast("Outages", request_context().kept[OUTAGES])
 
 
 def refused(refusal: Refused) -> Told:
-    if isinstance(refusal, NetworkUnavailable) and request_context().container.gate.held:
+    if isinstance(refusal, NetworkUnavailable) and request_context().parts.gate.held:
         refusal = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(refusal, ServiceUnavailable):
         outages().note(refusal)

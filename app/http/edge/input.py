@@ -238,7 +238,7 @@ def _body(_: Iterable[str]) -> Given:
 
 def _query(names: Iterable[str]) -> Given:
     def given() -> dict[str, Any]:
-        query = request_context().query
+        query = request_context().sent_query
         read = {name: values for name in names if (values := query.get(name))}
         twice = {name: [TWICE] for name, values in read.items() if len(values) > 1}
         if twice:

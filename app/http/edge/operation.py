@@ -8,15 +8,14 @@ made. The function returns its data, an `Answer` (another status, headers), or a
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import update_wrapper
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import flask_smorest
 from flask import Response
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
-from app.bootstrap.container import Container
-from app.http.edge.callers import authenticate, claims_of_caller, refuse_over_limit
+from app.http.edge.callers import authenticate, claims_of
 from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
@@ -37,17 +36,14 @@ from app.http.edge.replies import (
     SCHEMA_REF,
     respond,
 )
-from app.http.edge.request import request_context, unknown_parameters
-from app.security.authorization import Caller
+from app.http.edge.request import Given, request_context, unknown_parameters
 from app.security.tokens import Claims
-from domain.cause import Cause
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 Arguments = ParamSpec("Arguments")
-Found = TypeVar("Found")
 View = TypeVar("View", bound=Callable[..., object])
 Inputs = dict[Location, Schema]
-Check = Callable[..., tuple[Any, "Given[Any]"]]
+Check = Callable[..., tuple[Any, Given[Any]]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -58,31 +54,6 @@ OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
 # A caller that acts for no organization gets none of its refusals.
 OF_ORGANIZATION = "ORGANIZATION_NOT_FOUND ORGANIZATION_SUSPENDED ORGANIZATION_INACTIVE"
 OF_MONEY = "SPENDING_LIMIT BILLING_NOT_CONFIGURED INSUFFICIENT_BALANCE"
-
-
-@dataclass(slots=True)
-class Given(Generic[Found]):
-    """What a request brings, when all of it has been checked.
-
-    `found` is what the operation's `resource` has found by the path.
-    """
-
-    parts: Container
-    request_id: str
-    path: Mapping[str, str]
-    found: Found
-    query: dict[str, Any] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
-    headers: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str | None:
-        """The `Idempotency-Key`, if any."""
-        return self.headers.get("key")
-
-    def cause(self) -> Cause:
-        """Return the cause for the events of this request."""
-        return Cause(self.parts.clock(), self.request_id)
 
 
 class Shown(NamedTuple):
@@ -118,8 +89,8 @@ class Operation:
     group: "Group"
     line: str  # Method and path, such as `GET /v1/links`.
     _: KW_ONLY
-    who: Callable[[str], Any] = authenticate  # Finds the caller; others act for no organization.
-    feature: Callable[[Caller], None] | None = None  # Refuses a caller for whom it is off.
+    who: Callable[..., Any] = authenticate  # Finds the caller; others act for no organization.
+    feature: Callable[..., None] | None = None  # Refuses a caller for whom it is off.
     # Finds what the path names, or raises NotFound, before the input is read.
     resource: Callable[..., Any] | None = None
     query: type[Schema] | None = None
@@ -162,10 +133,10 @@ class Operation:
 
         Return the claims of the token; raises Unauthorized without a valid one.
         """
-        context = request_context()
-        context.parameters, context.scope = self.parameters, self.group.scope
-        context.container.gate.now()
-        return claims_of_caller()
+        given = request_context()
+        given.parameters, given.scope = self.parameters, self.group.scope
+        given.at = given.parts.gate.now()
+        return claims_of(given)
 
     def _inputs(self) -> Inputs:
         """Return a schema for each part of the request, in the order in which they are read."""
@@ -182,17 +153,16 @@ class Operation:
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
-            context = request_context()
-            context.parameters = self.parameters
-            parts = context.container
-            parts.gate.now()  # First, because no token can be judged by a wrong clock.
-            caller = self.who(self.group.scope or "")
+            given = request_context()
+            given.parameters, given.scope = self.parameters, self.group.scope
+            given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
+            caller = self.who(given, self.group.scope)
             if changes:
-                parts.gate.refuse_held()
+                given.parts.gate.refuse_held()
             if self.feature is not None:
-                self.feature(caller)
-            found = None if self.resource is None else self.resource(caller, **path)
-            given = Given(parts, context.request_id, path, found)
+                self.feature(caller, given)
+            given.path = path
+            given.found = None if self.resource is None else self.resource(caller, **path)
             if takes_body:
                 check_body()
             elif self.resource is not None:  # Reading a link may ask the network and append.
@@ -207,7 +177,9 @@ class Operation:
         is_unread = self.resource is None and self.body is None
 
         def served(**path: str) -> Response:
-            response = respond(view(*check(**path)), is_tagged=self.tagged)
+            caller, given = check(**path)
+            given.at = given.parts.clock()  # The checks may have waited for long.
+            response = respond(view(caller, given), is_tagged=self.tagged)
             if is_unread:  # Only now, so errors of the function win.
                 _check_unread()
             return response
@@ -224,7 +196,7 @@ class Operation:
                 _refuse_unknown()
             for name, read in loads:
                 setattr(given, name, read())
-            refuse_over_limit()
+            given.refuse_over_limit()
 
         return load
 

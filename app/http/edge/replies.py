@@ -22,7 +22,7 @@ from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, VALIDATION, Problem
-from app.http.edge.request import container, current_request, request_context, unknown_parameters
+from app.http.edge.request import Given, current_request, request_context, unknown_parameters
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
@@ -312,17 +312,16 @@ def reply_meta(*, stale: bool = False) -> ReplyMeta:
     context = request_context()
     seen_at = context.as_of if context.stale else None
     as_of = UNSET if seen_at is None else format_time(seen_at)
-    return ReplyMeta(**common_meta(stale=stale), as_of=as_of)
+    return ReplyMeta(**common_meta(context, stale=stale), as_of=as_of)
 
 
-def common_meta(*, stale: bool = False) -> dict[str, Any]:
-    """Return the fields of CommonMeta for the reply to this request."""
-    context = request_context()
+def common_meta(given: Given[Any], *, stale: bool = False) -> dict[str, Any]:
+    """Return the fields of CommonMeta for the reply to a request."""
     return {
-        "timestamp": format_time(container().clock()),
-        "response_time_ms": context.elapsed_ms(),
-        "request_id": context.request_id,
-        "stale": context.stale or stale or UNSET,
+        "timestamp": format_time(given.parts.clock()),
+        "response_time_ms": given.elapsed_ms(),
+        "request_id": given.request_id,
+        "stale": given.stale or stale or UNSET,
         "ignored": unknown_parameters(IGNORED_MAX) or UNSET,
     }
 

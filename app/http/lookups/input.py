@@ -133,7 +133,7 @@ class LookupBody(Schema):
     @staticmethod
     def needed() -> bool:
         """Tell whether the number must come in the body."""
-        return "phone_number" not in request_context().query
+        return "phone_number" not in request_context().sent_query
 
     phone_number = PhoneNumber(metadata=NUMBER)
     max_age = JsonNumber(**AGE)

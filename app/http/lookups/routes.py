@@ -7,7 +7,7 @@ from flask import Response
 
 from app.bootstrap.container import DOWNLOADS_SHARE
 from app.http.edge.input import parse_id
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
@@ -19,7 +19,7 @@ from app.http.edge.replies import (
     tagged,
     wait_for,
 )
-from app.http.edge.request import container, reached, request_context
+from app.http.edge.request import Given, container, reached, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import (
     FORMATS,
@@ -43,9 +43,9 @@ from domain.lookups.single import LookupRequest, LookupResult
 from projections.models.jobs import STATUSES, JobCounts, row_of
 
 
-def require_lookup(caller: Caller) -> None:
+def require_lookup(caller: Caller, given: Given[None]) -> None:
     """Raise NumberLookupDisabled while lookups are off, for everybody or for the caller."""
-    if not (container().settings.number_lookup_enabled and caller.lookup_enabled):
+    if not (given.parts.settings.number_lookup_enabled and caller.lookup_enabled):
         raise NumberLookupDisabled
 
 
@@ -99,11 +99,12 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
     )
     asked = wanted, given.cause()
     lookups = parts.single_lookup
-    return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), _answer)
+    answer = partial(_answer, given)
+    return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), answer)
 
 
-def _answer(result: LookupResult) -> Answer:
-    reply = lookup_reply(container(), result, common_meta())
+def _answer(given: Given[None], result: LookupResult) -> Answer:
+    reply = lookup_reply(given.parts, result, common_meta(given))
     return Answer(reply, headers=replay_headers(result.replayed))
 
 
@@ -122,7 +123,7 @@ def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    return Answer(lookup_reply(given.parts, given.found, common_meta()))
+    return Answer(lookup_reply(given.parts, given.found, common_meta(given)))
 
 
 @blueprint.operation(
@@ -195,7 +196,7 @@ def _find_job(caller: Caller, job_id: str) -> JobCounts:
     try:
         return job_replies.find_job(container(), owner, wanted)
     except errors.NotFound:  # Perhaps it has been erased: then nothing of it may stay here.
-        request_context().parts[ended_jobs.PART].drop(owner, wanted)
+        request_context().kept[ended_jobs.PART].drop(owner, wanted)
         raise
 
 
@@ -213,7 +214,7 @@ def read_job(caller: Caller, given: Given[JobCounts]) -> Response:
     `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
     without a body.
     """
-    parts, job, ended = given.parts, given.found, request_context().parts[ended_jobs.PART]
+    parts, job, ended = given.parts, given.found, given.kept[ended_jobs.PART]
     headers = {} if job.finished_at is not None else {"Retry-After": POLL_S}
     state = job_replies.encode_state(job)
     if "shown" in given.query:
@@ -246,7 +247,7 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     for a formula begins with an apostrophe, numbers too.
     """
     parts, wanted = given.parts, format_of(given.query.get("format"))
-    request_context().hold(parts.downloads.slot(caller.organization_id))
+    given.hold(parts.downloads.slot(caller.organization_id))
     row = job_replies.whole(parts, given.found)
     return results_reply(parts, row, wanted, given.query.get("status"))
 

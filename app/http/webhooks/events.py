@@ -18,9 +18,9 @@ from msgspec import Raw, Struct
 
 from app.bootstrap.container import Container
 from app.http.edge.input import Id, Query, Reads, WholeNumber, described
-from app.http.edge.operation import Given, Group
+from app.http.edge.operation import Group
 from app.http.edge.replies import OR_EMPTY, Answer, example, note_age
-from app.http.edge.request import RequestContext, request_context
+from app.http.edge.request import Given, request_context
 from app.http.webhooks import told
 from app.security.authorization import Caller
 from app.watch.trouble import log_place
@@ -231,13 +231,13 @@ class Waiter:
     When it was told of news, a thread answers the request from scratch.
     """
 
-    def __init__(self, context: RequestContext, query: dict[str, Any], after: int) -> None:
-        assert context.organization_id is not None
-        self.organization_id, self.after = context.organization_id, after
-        self.wait_s: float = query["wait"]
+    def __init__(self, given: Given[None], after: int) -> None:
+        assert given.organization_id is not None
+        self.organization_id, self.after = given.organization_id, after
+        self.wait_s: float = given.query["wait"]
         self.held = ExitStack()  # Its place.
-        self._types, self._context = query["types"], context
-        self._waiters: Waiters = context.parts[WAITERS]
+        self._types, self._given = given.query["types"], given
+        self._waiters: Waiters = given.kept[WAITERS]
 
     def wants(self, news: News) -> bool:
         found = news.get(self.organization_id.int, ())
@@ -254,8 +254,8 @@ class Waiter:
     def end(self, *, again: bool) -> None:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
-        if again and self._context.admission is not None:
-            self._context.container.rate_limits.give_back(self.organization_id)
+        if again and self._given.admission is not None:
+            self._given.parts.rate_limits.give_back(self.organization_id)
 
 
 blueprint = Group(
@@ -299,7 +299,7 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     ]
     page = EventPage(events, cursor_at(owner, last), len(found) > len(shown))
     waits = query["wait"] and not events
-    return Answer(page, later=Waiter(request_context(), query, until) if waits else None)
+    return Answer(page, later=Waiter(given, until) if waits else None)
 
 
 def known_until(parts: Container) -> int | None:
