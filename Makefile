@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start quick test check again lint types imports bench profile soak ready
+.PHONY: help install run start quick test check again lint types imports bench soak ready
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,9 +85,6 @@ soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (
 
 bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines
 	@$(BIN)/python -m tests.bench
-
-profile: .venv/.dev ## Show where the time of a row goes: ROW=hot_wallet (may need root)
-	@$(BIN)/python -m tests.bench.profile $(or $(ROW),$(error ROW is not set; name a module of tests/bench/rows))
 
 # A stamp is touched last, so an install that was cut short starts again.
 # Most of the tools is never imported, so Python compiles what is, when it is.

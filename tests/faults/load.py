@@ -14,8 +14,8 @@ from domain.errors import Refused
 from domain.money import parse_amount
 from tests.faults.debtors import Debtors
 from tests.faults.ledger import Kind, Ledger, Promise
-from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner, code_of
-from tests.faults.service import NUMBER_PATH, Reply
+from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner, Reply, code_of
+from tests.faults.service import NUMBER_PATH
 from tests.faults.system import System
 from tests.installation import numbers
 from tests.plan_files import import_plans, plan

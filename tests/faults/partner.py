@@ -3,17 +3,26 @@
 import http.client
 import json
 import time
+from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 from tests.faults.ledger import Ledger
-from tests.faults.service import Reply
 
 REPLY_S_MAX = 40.0
 PAUSE_S = 0.2  # Before a request is sent again.
 ANSWERED_S_MAX = 600.0  # Longer than `web` may die again and again before it has answered.
 # The request has had its outcome; the first two are refunded.
 FINAL = {"PROVISIONING_ERROR", "PROVISIONING_FAILED", "JOB_FINISHED"}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a client saw."""
+
+    status: int
+    body: Any
+    replayed: bool
 
 
 class Partner:

@@ -1,15 +1,12 @@
-"""`python -m app serve` as a process of its own that can be killed, and clients that call it."""
+"""`python -m app serve` as a process of its own that can be killed, and operator commands."""
 
-import http.client
 import json
 import os
 import signal
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
 
 from tests.installation import PATIENCE_S, Installation, wait_until
 from tests.support import warm
@@ -27,15 +24,6 @@ def free_port() -> int:
 def installation_for_serving(directory: Path) -> Installation:
     port = str(free_port())
     return Installation(directory, PORT=port, TOKEN_ALGORITHM="ES256", LOG_FORMAT="json")
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a client saw."""
-
-    status: int
-    body: Any
-    replayed: bool
 
 
 class Service:
@@ -89,43 +77,3 @@ def run(installation: Installation, *arguments: str) -> tuple[int, Any]:
     """Run one operator command; return its exit status and what it printed."""
     done = warm.run([*arguments, "--json"], child_environment(installation))
     return done.returncode, json.loads(done.stdout or "null")
-
-
-class Client:
-    """A partner with a token, who sends a request again, under its key, until it is answered."""
-
-    def __init__(self, installation: Installation) -> None:
-        process = installation.process()
-        process.keys.ensure()
-        self.organization_id = process.organization("1000.00")
-        client_id = process.client(self.organization_id)
-        self._token = process.issuer.issue(client_id, self.organization_id, ["lookup", "wallet"])
-        self._port = int(installation.environment["PORT"])
-
-    def create_job(self, key: str, numbers: list[str]) -> Reply | None:
-        body = json.dumps({"phone_numbers": numbers})
-        return self._send("POST", "/number-lookup/bulk", key, body)
-
-    def look_up(self, key: str, number: str) -> Reply | None:
-        return self._send("POST", NUMBER_PATH + quote(number), key)
-
-    def read_job(self, job_id: str) -> Reply | None:
-        return self._send("GET", f"/number-lookup/bulk/{job_id}")
-
-    def _send(
-        self, method: str, path: str, key: str | None = None, body: str | None = None
-    ) -> Reply | None:
-        """Return the reply; None when the service died before it came."""
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        if key is not None:
-            headers["Idempotency-Key"] = key
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_S)
-        try:
-            connection.request(method, path, body, headers)
-            reply = connection.getresponse()
-            replayed = reply.getheader("Idempotency-Replayed") == "true"
-            return Reply(reply.status, json.loads(reply.read()), replayed)
-        except (OSError, http.client.HTTPException, json.JSONDecodeError):
-            return None
-        finally:
-            connection.close()

@@ -34,7 +34,6 @@ class Member:
     def __init__(self, role: str, copy: int, system: "System") -> None:
         self.role = role
         self.name = f"{role}-{copy}"
-        self.deaths = 0
         self._environment = system.process_environment
         self._lines = (system.directory / f"{self.name}.log").open("ab")
         self._running = self._start()
@@ -57,7 +56,6 @@ class Member:
     def look(self) -> None:
         """Start it again if it has ended."""
         if self._running.poll() is not None:
-            self.deaths += 1
             self._running = self._start()
 
     def kill(self) -> None:

@@ -7,14 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from threading import Event
-from uuid import UUID
+from urllib.parse import quote
 
 import pytest
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
-from tests.faults.service import Client, Reply, Service, installation_for_serving, run
+from tests.faults.ledger import Ledger
+from tests.faults.partner import Partner, Reply
+from tests.faults.service import NUMBER_PATH, Service, installation_for_serving, run
 from tests.installation import (
     PRICE_MICROS,
     Installation,
@@ -36,20 +38,27 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     made.close()
 
 
-class Partner:
+class Insistent:
     """Sends jobs and lookups side by side, each under its key until it was answered."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, installation: Installation) -> None:
+        process = installation.process()
+        process.keys.ensure()
+        self.organization_id = process.organization("1000.00")
+        client_id = process.client(self.organization_id)
+        token = process.issuer.issue(client_id, self.organization_id, ["lookup", "wallet"])
+        self.partner = Partner(int(installation.environment["PORT"]), token, Ledger())
         self.jobs: dict[str, str] = {}  # By key: what the client was promised.
         self.lookups: dict[str, str] = {}
-        self._unanswered: list[str] = []
+        self._unanswered: dict[str, None] = {}  # In their order.
         self._made = 0
 
     def live(self, dead: Event) -> None:
         """Ask for more until the service is dead."""
         while not dead.is_set():
-            for key in [*self._unanswered, self._new_key()]:
+            self._made += 1
+            kind = "job" if self._made % 3 == 0 else "lookup"
+            for key in [*self._unanswered, f"{kind}-{self._made}"]:
                 self._send(key)
             dead.wait(0.02)
 
@@ -57,33 +66,28 @@ class Partner:
         """Send what was never answered once more, then everything: each outcome has to stand."""
         for key in [*self._unanswered]:
             self._send(key)
-        assert self._unanswered == []
+        assert not self._unanswered
         for key, outcome in [*self.jobs.items(), *self.lookups.items()]:
             reply = self._ask(key)
             assert reply is not None
             assert (reply.replayed, _id_of(reply)) == (True, outcome)
 
-    def _new_key(self) -> str:
-        self._made += 1
-        return f"{'job' if self._made % 3 == 0 else 'lookup'}-{self._made}"
-
     def _send(self, key: str) -> None:
         reply = self._ask(key)
         if reply is None:
-            if key not in self._unanswered:
-                self._unanswered.append(key)
+            self._unanswered[key] = None
             return
         assert reply.status in {200, 202}, reply
         kept = self.jobs if key.startswith("job") else self.lookups
         kept[key] = _id_of(reply)
-        if key in self._unanswered:
-            self._unanswered.remove(key)
+        self._unanswered.pop(key, None)
 
     def _ask(self, key: str) -> Reply | None:
         start = int(key.rpartition("-")[2])
         if key.startswith("job"):
-            return self._client.create_job(key, [*numbers(999, start), DOWN])
-        return self._client.look_up(key, numbers(1, start)[0])
+            body = {"phone_numbers": [*numbers(999, start), DOWN]}
+            return self.partner.once("POST", "/number-lookup/bulk", body, key)
+        return self.partner.once("POST", NUMBER_PATH + quote(numbers(1, start)[0]), key=key)
 
 
 def _id_of(reply: Reply) -> str:
@@ -127,22 +131,22 @@ def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
 ) -> None:
     started = time.monotonic()
     watcher = Watcher(installation.process())
-    partner = Partner(client := Client(installation))
+    partner = Insistent(installation)
     for _ in range(KILLS):
         live_and_die(installation, partner, watcher)
     with Service(installation) as service:
         service.wait_until_it_listens()
         partner.settle()
         wait_until(watcher.all_have_ended, timeout_s=WALL_S_MAX)
-        check_replies(client, partner)
+        check_replies(partner)
         status, report = run(installation, "audit", "verify")
         assert (status, report["failures"]) == (0, [])
         assert service.stop() == 0
-    check_money(watcher, partner, client.organization_id)
+    check_money(watcher, partner)
     assert time.monotonic() - started < WALL_S_MAX
 
 
-def live_and_die(installation: Installation, partner: Partner, watcher: Watcher) -> None:
+def live_and_die(installation: Installation, partner: Insistent, watcher: Watcher) -> None:
     """Let the service live until it is in the midst of its work, then kill it."""
     dead = Event()
     with ThreadPoolExecutor(1) as pool:
@@ -164,18 +168,18 @@ def forget_leases(process: Process) -> None:
         connection.exec_driver_sql("DELETE FROM counters WHERE name = 'leases'")
 
 
-def check_replies(client: Client, partner: Partner) -> None:
+def check_replies(partner: Insistent) -> None:
     """Every job that was promised reads back as one that has ended, as soon as followers know."""
 
     def has_ended(job_id: str) -> bool:
-        reply = client.read_job(job_id)
+        reply = partner.partner.once("GET", f"/number-lookup/bulk/{job_id}")
         return reply is not None and reply.body["data"]["status"] in {"completed", "failed"}
 
     for job_id in partner.jobs.values():
         wait_until(partial(has_ended, job_id))
 
 
-def check_money(watcher: Watcher, partner: Partner, organization_id: UUID) -> None:
+def check_money(watcher: Watcher, partner: Insistent) -> None:
     """Every promise was charged once; what failed was given back; nothing else happened."""
     jobs = watcher.jobs()
     assert {str(job.id) for job in jobs} == set(partner.jobs.values())
@@ -185,6 +189,6 @@ def check_money(watcher: Watcher, partner: Partner, organization_id: UUID) -> No
     completed = sum(len(job.completed) for job in jobs)
     assert completed + failed == 1_000 * len(jobs)
     assert failed >= len(jobs)
-    wallet = watcher.process.log.get(Wallet, wallet_id(organization_id))
+    wallet = watcher.process.log.get(Wallet, wallet_id(partner.organization_id))
     spent = (completed + len(partner.lookups)) * PRICE_MICROS
     assert wallet.balance_micros == DEPOSIT_MICROS - spent

@@ -11,8 +11,8 @@ from tests.faults.debtors import PAID_IN, months_owed
 from tests.faults.ledger import Promise
 from tests.faults.load import DEPOSIT, Load
 from tests.faults.observer import Observer
-from tests.faults.partner import Partner
-from tests.faults.service import NUMBER_PATH, Reply
+from tests.faults.partner import Partner, Reply
+from tests.faults.service import NUMBER_PATH
 from tests.installation import PRICE_MICROS
 
 FEES_PATH = "/v1/transactions?kind=monthly_link_fee"

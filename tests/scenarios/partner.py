@@ -55,7 +55,6 @@ class Partner:
         self.basic = f"Basic {pair}"
         self._token = ""
         self.promised = Promised()
-        self.keeps_key = True  # After a failure too; else a 502 is followed by a request anew.
         self.troubles = Counter[str]()  # Replies after which a request was sent again.
         self.given_up = 0  # Requests without an outcome, because the load came to its end.
 
@@ -94,8 +93,6 @@ class Partner:
             if stop.wait(AGAIN_S):
                 self.given_up += 1
                 return None
-            if reply.status == HTTPStatus.BAD_GATEWAY and not self.keeps_key:
-                key = {"Idempotency-Key": str(uuid4())}
 
     def look_up(self, number: str, stop: Event) -> None:
         reply = self.insist("POST", f"/number-lookup?phone_number={quote(number)}", None, stop)

@@ -30,12 +30,12 @@ from tests.contracts.scripted_lookup import (
     Fault,
     ScriptedLookup,
 )
+from tests.installation import PATIENCE_S, wait_until
 from tests.log_lines import said_by
 
 AT_ONCE_S = 0.001  # Between opening and the first probe; tests wait for the probe, not for this.
 NEVER_S = 3600.0
 Make = Callable[..., Behind]
-PATIENCE_S = 10.0  # How long a test waits for what must happen, before it fails.
 
 
 @pytest.fixture
@@ -68,16 +68,6 @@ def fail(breaker: Behind, times: int) -> None:
             breaker.look_up(ORGANIZATION, VALID_MOBILE)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for what a thread does next; it has done the slow part when this is called."""
-    pulse = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.001)):
-        if condition():
-            return
-        pulse.wait(0.001)
-    pytest.fail("it did not happen")
-
-
 class ScriptedProbe:
     """A probe that raises until it is told to succeed, and tells when it ran."""
 
@@ -100,19 +90,7 @@ def test_an_answer_in_between_starts_the_count_anew(make: Make, provider: Script
         provider.play(Fault.TIMES_OUT)
         fail(breaker, 1)
         assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
-
     assert breaker.is_up()
-
-
-def test_who_says_not_now_is_not_down() -> None:
-    def say_not_now() -> None:
-        raise Busy
-
-    with closing(CircuitBreaker("lookup provider", "scripted", object, failures_max=1)) as circuit:
-        for _ in range(3):
-            with pytest.raises(Busy):
-                circuit.call(say_not_now)
-        assert circuit.is_up()
 
 
 def test_a_probe_closes_the_circuit_without_traffic(make: Make, provider: ScriptedLookup) -> None:
@@ -120,65 +98,53 @@ def test_a_probe_closes_the_circuit_without_traffic(make: Make, provider: Script
     breaker = make(provider, failures_max=1, open_s=AT_ONCE_S, probe=probe)
     provider.play(Fault.TIMES_OUT)
     fail(breaker, 1)
-
     assert not probe.ran.get(timeout=PATIENCE_S)
     assert not probe.ran.get(timeout=PATIENCE_S)
     assert not breaker.is_up()
-
     probe.down.clear()
     wait_until(breaker.is_up)
     assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
     wait_until(lambda: probers() == [])
 
 
-def test_one_thread_probes_however_many_lookups_fail_at_once(make: Make) -> None:
-    breaker = make(FailsTogether(8), failures_max=1)
+class Gate(ScriptedLookup):
+    """Runs something within each call, and then refuses it unless that returns an answer."""
 
+    def __init__(self, within: Callable[[], object]) -> None:
+        super().__init__()
+        self.within = within
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
+        if not self.within():
+            raise Unavailable
+        return Found(NumberFacts(phone_number, valid=True), self.name)
+
+
+def test_one_thread_probes_however_many_lookups_fail_at_once(make: Make) -> None:
+    barrier = threading.Barrier(8, timeout=PATIENCE_S)
+    breaker = make(Gate(lambda: barrier.wait() < 0), failures_max=1)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: fail(breaker, 1), range(8)))
-
     assert len(probers()) == 1
 
 
-class FailsTogether(ScriptedLookup):
-    """Refuses its calls when so many of them are under way, all in the same moment."""
-
-    def __init__(self, calls: int) -> None:
-        super().__init__()
-        self.barrier = threading.Barrier(calls, timeout=PATIENCE_S)
-
-    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
-        self.barrier.wait()
-        raise Unavailable
-
-
 def test_a_late_answer_does_not_close_an_open_circuit(make: Make) -> None:
-    late = LateLookup()
-    breaker = make(late, failures_max=1)
+    entered, release = threading.Event(), threading.Event()
+
+    def hold_the_first() -> bool:
+        if entered.is_set():
+            return False
+        entered.set()
+        return release.wait(PATIENCE_S)
+
+    breaker = make(Gate(hold_the_first), failures_max=1)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(breaker.look_up, ORGANIZATION, VALID_MOBILE)
-        assert late.entered.wait(PATIENCE_S)
+        assert entered.wait(PATIENCE_S)
         fail(breaker, 1)
-        late.release.set()
+        release.set()
         assert answer.result(PATIENCE_S).facts.valid
-
     assert not breaker.is_up()
-
-
-class LateLookup(ScriptedLookup):
-    """Holds its first call back and refuses every other one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entered = threading.Event()
-        self.release = threading.Event()
-
-    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
-        if self.entered.is_set():
-            raise Unavailable
-        self.entered.set()
-        assert self.release.wait(PATIENCE_S)
-        return Found(NumberFacts(phone_number, valid=True), self.name)
 
 
 def test_closing_ends_the_thread_and_may_be_repeated(make: Make, provider: ScriptedLookup) -> None:
@@ -186,10 +152,8 @@ def test_closing_ends_the_thread_and_may_be_repeated(make: Make, provider: Scrip
     provider.play(Fault.TIMES_OUT)
     fail(breaker, 1)
     assert len(probers()) == 1
-
     breaker.close()
     breaker.close()
-
     assert probers() == []
 
 
@@ -205,7 +169,6 @@ def test_no_number_reaches_a_log(
     probe.down.clear()
     wait_until(breaker.is_up)
     wait_until(lambda: "circuit closed" in caplog.text)
-
     assert "KeyError" in caplog.text
     assert "ConnectionError" in caplog.text
     assert VALID_MOBILE[1:] not in caplog.text
@@ -223,7 +186,6 @@ def test_the_circuit_stays_closed_when_no_thread_is_to_be_had(
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         fail(breaker, 1)
-
     assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
 
 
@@ -276,30 +238,23 @@ def test_forged_notifications_open_no_circuit() -> None:
         assert circuit.is_up()
 
 
-@pytest.mark.parametrize("answer", [Rejected, NoSuchEndpoint, OddRecord, OutcomeNotTold])
-def test_a_network_that_answers_is_up(answer: type[ProviderError]) -> None:
+@pytest.mark.parametrize("answer", [Busy, Rejected, NoSuchEndpoint, OddRecord, OutcomeNotTold])
+def test_a_network_that_answers_or_says_not_now_is_up(answer: type[ProviderError]) -> None:
     assert networks_calls(*[answer() for _ in range(3)]) == ([answer] * 3, True)
 
 
 def test_the_place_in_an_odd_record_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     networks_calls(OddRecord("an odd reply at $.data"), OutcomeNotTold("of an order"))
+    begins = "eSIM network scripted: an odd record: "
     lines = said_by(caplog, "app.providers.circuit")
-    assert lines == [
-        "eSIM network scripted: an odd record: an odd reply at $.data",
-        "eSIM network scripted: an odd record: of an order",
-    ]
-
-
-def test_a_refusal_in_between_starts_the_count_of_a_network_anew() -> None:
-    seen, is_up = networks_calls(Unavailable(), Rejected(), OutcomeUnknown(), "LPA:1$h$m")
-    assert seen == [Unavailable, Rejected, OutcomeUnknown, "LPA:1$h$m"]
-    assert is_up
+    assert lines == [f"{begins}an odd reply at $.data", f"{begins}of an order"]
 
 
 @pytest.mark.parametrize("failure", [Unavailable, OutcomeUnknown, KeyError])
-def test_failures_of_a_network_open_its_circuit_and_pass_as_they_are(
+def test_failures_of_a_network_open_its_circuit_unless_a_refusal_comes_between(
     failure: type[Exception],
 ) -> None:
-    seen, is_up = networks_calls(failure(), failure(), "LPA:1$h$m")
-    assert seen == [failure, failure, Unavailable]
-    assert not is_up
+    code = "LPA:1$h$m"
+    assert networks_calls(failure(), failure(), code) == ([failure, failure, Unavailable], False)
+    between = networks_calls(failure(), Rejected(), failure(), code)
+    assert between == ([failure, Rejected, failure, code], True)

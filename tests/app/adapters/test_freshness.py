@@ -21,20 +21,12 @@ def wait(service: Service, *names: str, wait_s: float = 0.25) -> bool:
     return wait_until_projected(parts.log, parts.views, parts.positions, names, wait_s)
 
 
-def test_who_stands_at_the_head_is_not_waited_for(service: Service) -> None:
-    service.container.projector.catch_up()
-    assert wait(service, "wallets", "transactions", wait_s=0)
-
-
-def test_who_stands_still_is_given_up(service: Service) -> None:
-    started = time.monotonic()
+def test_who_stands_at_the_head_or_has_failed_is_not_waited_for_and_who_stands_still_a_little(
+    service: Service,
+) -> None:
+    parts, started = service.container, time.monotonic()
     assert not wait(service, "wallets")
     assert time.monotonic() - started > 0.2
-    service.stop()
-
-
-def test_who_has_failed_is_not_waited_for(service: Service) -> None:
-    parts = service.container
     with parts.views.writing() as connection:
         place = parts.positions.get(connection, "wallets")
         assert place is not None
@@ -42,3 +34,6 @@ def test_who_has_failed_is_not_waited_for(service: Service) -> None:
     started = time.monotonic()
     assert not wait(service, "wallets", wait_s=10)
     assert time.monotonic() - started < 5
+    parts.projector.catch_up()
+    assert wait(service, "transactions", "plans", wait_s=0)
+    service.stop()

@@ -46,6 +46,8 @@ def process(relay: Relay, tmp_path: Path) -> Iterator[Process]:
 
 
 def test_an_answer_is_waited_for_as_long_as_the_statement_may_take(relay: Relay) -> None:
+    with BoundedConnection.open(conninfo(relay.url), statement_timeout_ms=0) as connection:
+        assert connection.answer_s is None
     with BoundedConnection.open(conninfo(f"{relay.url}?{SHORT}")) as connection:
         assert connection.answer_s == 0.3 + SPARE_S
         with pytest.raises(psycopg.errors.QueryCanceled):  # The server itself says so first.
@@ -54,11 +56,6 @@ def test_an_answer_is_waited_for_as_long_as_the_statement_may_take(relay: Relay)
         with pytest.raises(ServerSilent, match="not answered within"):
             connection.execute("SELECT 1")
         assert connection.closed
-
-
-def test_without_a_limit_of_its_statements_a_session_waits(relay: Relay) -> None:
-    with BoundedConnection.open(conninfo(relay.url), statement_timeout_ms=0) as connection:
-        assert connection.answer_s is None
 
 
 def test_a_session_that_never_begins_is_given_up(

@@ -11,7 +11,7 @@ import pytest
 
 from app.adapters.sinks import sink_at
 from tests.support.certificate import certificate
-from workers.checkpoints import NotAccepted
+from workers.checkpoints import NotAccepted, Sink
 
 DAY = timedelta(days=1)
 NOTE = "text\n\n\u2014 name c2lnbmVk\n"
@@ -53,53 +53,41 @@ def keeper(
         thread.join()
 
 
-def test_a_directory_gets_a_file_and_may_get_it_twice(tmp_path: Path) -> None:
-    sink = sink_at(str(tmp_path))
+def put(sink: Sink | None) -> None:
     assert sink is not None
+    sink.put("one.txt", NOTE)
+
+
+def test_a_directory_gets_a_file_maybe_twice_and_one_that_is_not_mounted_is_not_made(
+    tmp_path: Path,
+) -> None:
     for _ in range(2):
-        sink.put("one.txt", NOTE)
+        put(sink_at(str(tmp_path)))
     assert [path.name for path in tmp_path.iterdir()] == ["one.txt"]
     assert (tmp_path / "one.txt").read_text("utf-8") == NOTE
-
-
-def test_a_directory_that_is_not_mounted_is_not_made(tmp_path: Path) -> None:
-    sink = sink_at(str(tmp_path / "mount"))
-    assert sink is not None
     with pytest.raises(NotAccepted, match=r"CHECKPOINT_SINK: .*mount: No such"):
-        sink.put("one.txt", NOTE)
+        put(sink_at(str(tmp_path / "mount")))
+    assert sink_at("") is None
 
 
-def test_an_address_accepts_by_its_status(keeper: tuple[str, type[Keeper]]) -> None:
-    url, handler = keeper
-    sink = sink_at(url)
-    assert sink is not None
-    handler.closed = True
-    with pytest.raises(NotAccepted, match="answers 503"):
-        sink.put("one.txt", NOTE)
-    handler.closed = False
-    sink.put("one.txt", NOTE)
-    assert handler.kept == {"/checkpoints/one.txt": NOTE}
-
-
-def test_an_address_whose_certificate_nobody_trusts_gets_nothing(
+def test_an_address_accepts_by_its_status_if_its_certificate_is_trusted(
     keeper: tuple[str, type[Keeper]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, handler = keeper
-    sink = sink_at(url)
-    assert sink is not None
+    handler.closed = True
+    with pytest.raises(NotAccepted, match="answers 503"):
+        put(sink_at(url))
+    handler.closed = False
+    put(sink_at(url))
+    assert handler.kept == {"/checkpoints/one.txt": NOTE}
+    handler.kept.clear()
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     if url.startswith("https"):
         with pytest.raises(NotAccepted, match="SSLCertVerificationError"):
-            sink.put("one.txt", NOTE)
+            put(sink_at(url))
         assert handler.kept == {}
 
 
 def test_an_address_that_nobody_answers_at_is_named() -> None:
-    sink = sink_at("https://127.0.0.1:1/kept")
-    assert sink is not None
     with pytest.raises(NotAccepted, match=r"127\.0\.0\.1:1 cannot be reached: Connection"):
-        sink.put("one.txt", NOTE)
-
-
-def test_no_place_is_no_sink() -> None:
-    assert sink_at("") is None
+        put(sink_at("https://127.0.0.1:1/kept"))

@@ -5,12 +5,13 @@ The operations are those that the application knows, so a new one is tested as s
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from app.http.edge.callers import authenticate
-from tests.app.http.buying import BASIC, FREE
+from domain.links.link import Link
+from tests.app.http.buying import BASIC, FREE, LINKS, buyer
 from tests.app.http.edge.test_isolation import (
     IN_PATH,
     MISSING,
@@ -121,11 +122,9 @@ def test_a_parameter_is_given_once(acme: Tenant, cases: list[Case]) -> None:
 def test_what_costs_money_or_plays_refuses_unknown_parameters(
     acme: Tenant, cases: list[Case]
 ) -> None:
-    def is_strict(case: Case) -> bool:
-        played = "/v1/sandbox" in case.operation.line and case.method != "GET"
-        return played or case.operation.buys
-
-    strict = [*filter(is_strict, cases)]
+    played = [each for each in cases if "/v1/sandbox" in each.operation.line]
+    strict = [each for each in cases if each.operation.buys]
+    strict += [each for each in played if each.method != "GET"]
     assert len(strict) == 8
     for case in strict:
         reply = ask(acme, case, path=f"{case.path()}?dryRun=true")
@@ -253,3 +252,42 @@ def test_a_payment_service_acts_for_no_organization(service: Service, cases: lis
     reply = service.client.open(case.path(), method=case.method, **sent)
     assert reply.status_code == 201
     assert "RateLimit" not in reply.headers
+
+
+def test_every_other_operation_names_what_it_ignores(service: Service, acme: Tenant) -> None:
+    named = set()
+    for operation in operations(service):
+        if operation.line.startswith(("GET", "DELETE")):
+            case = case_of(operation, acme)
+            query = {**case.sent.get("query_string", {}), "dryRun": "true", "page_no\x00": "2"}
+            reply = ask(acme, case, query_string=query)
+            assert reply.status_code in {200, 202}, (case, reply.text)
+            if reply.mimetype == "application/json" and "success" in reply.json:
+                assert reply.json["meta"]["ignored"] == ["dryRun", "page_no\ufffd"], case
+                named.add(operation.name)
+    assert len(named) > 20
+
+
+def test_what_is_named_is_bounded(acme: Tenant) -> None:
+    query = "&".join(f"{number}{'x' * 100}" for number in range(500))
+    for path in ("/v1/wallet", "/v1/transactions/none"):
+        reply = acme.get(f"{path}?{query}")
+        names = reply.json["meta"]["ignored"]
+        assert [len(each) for each in names] == [64] * 10
+    assert "ignored" not in acme.get("/v1/wallet?").json["meta"]
+    assert "ignored" not in acme.get("/v1/transactions?page=1").json["meta"]
+    refused = acme.post("/v1/links?dryRun=true", json={})
+    assert (refused.status_code, "ignored" in refused.json["meta"]) == (422, False)
+
+
+@pytest.mark.parametrize("code", UNREADABLE)
+def test_a_read_refuses_a_body_before_it_asks_the_network(service: Service, code: str) -> None:
+    shop, log = buyer(service), service.container.log
+    link = shop.link(FREE)
+    known = log.get(Link, UUID(link["id"]))
+    service.container.bare_network.deactivate(known.endpoint_id)
+    for more in ("", "/network-status?live=true", "/history", "/topup-plans"):
+        assert code_of(shop.get(f"{LINKS}/{link['id']}{more}", **UNREADABLE[code])) == code, more
+        assert shop.get(f"{LINKS}/none{more}", **UNREADABLE[code]).status_code == 404, more
+    assert service.container.readings.find([known.id])[known.id].status is None
+    assert log.get(Link, known.id).version == known.version

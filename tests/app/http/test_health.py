@@ -36,35 +36,9 @@ def test_an_outage_of_the_sandbox_is_none_of_the_service(make_service: MakeServi
     assert service.client.get(HEALTH).status_code == 200
 
 
-def test_tables_of_another_version_are_not_ready(
+def test_a_service_whose_tables_or_settings_are_not_its_own_is_not_ready(
     make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = make_service()
-    monkeypatch.setattr(Transactions, "version", Transactions.version + 1)
-    reply = service.client.get("/readyz")
-    assert (reply.status_code, reply.json["database"]) == (503, True)
-    assert reply.json["migrated"] is False
-
-
-def test_settings_that_differ_from_what_is_recorded_are_not_ready(
-    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shared = (service := make_service()).container.shared_settings
-    monkeypatch.setattr(shared, "_is_alone", False)  # As beside a broker.
-    shared.record({"CURRENCY": "EUR"}, service.container.clock())
-    reply = service.client.get("/readyz")
-    assert "CURRENCY is USD here and EUR for all" in reply.json["missing"][0]
-
-
-def test_tables_that_are_missing_are_not_ready(make_service: MakeService) -> None:
-    service = make_service()
-    with service.container.views.writing() as connection:
-        connection.exec_driver_sql("DROP TABLE follower_positions")
-    reply = service.client.get("/readyz")
-    assert (reply.status_code, reply.json["migrated"]) == (503, False)
-
-
-def test_a_read_model_that_has_failed_is_named(make_service: MakeService) -> None:
     service = make_service()
     parts = service.container
     with parts.views.writing() as connection:
@@ -72,3 +46,17 @@ def test_a_read_model_that_has_failed_is_named(make_service: MakeService) -> Non
         parts.positions.fail(connection, [place], "KeyError", parts.clock())
     reply = service.client.get("/readyz")
     assert (reply.status_code, reply.json["failed_read_models"]) == (200, ["jobs"])
+    with monkeypatch.context() as other:
+        other.setattr(Transactions, "version", Transactions.version + 1)
+        reply = service.client.get("/readyz")
+        assert (reply.status_code, reply.json["database"]) == (503, True)
+        assert reply.json["migrated"] is False
+    with monkeypatch.context() as other:
+        other.setattr(parts.shared_settings, "_is_alone", False)  # As beside a broker.
+        parts.shared_settings.record({"CURRENCY": "EUR"}, parts.clock())
+        reply = service.client.get("/readyz")
+        assert "CURRENCY is USD here and EUR for all" in reply.json["missing"][0]
+    with parts.views.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE follower_positions")
+    reply = service.client.get("/readyz")
+    assert (reply.status_code, reply.json["migrated"]) == (503, False)

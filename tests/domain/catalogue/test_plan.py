@@ -8,7 +8,7 @@ import pytest
 from domain.catalogue.plan import Plan, coverage_type_of, key_of, plan_id
 from domain.errors import NotPossible
 from tests.domain.build import ORGANIZATION, cause
-from tests.golden.examples import TERMS
+from tests.golden.files import TERMS
 from tests.story import Story
 
 OTHER = UUID("5f0c9c3e-2a4b-4f1d-9c3e-0d9c8f3e58f5")

@@ -8,7 +8,7 @@ from domain.catalogue.plan import LATER_PRICES_MAX, LaterPrice, Plan, PlanTerms,
 from domain.cost import Cost
 from domain.errors import NotPossible
 from tests.domain.build import START, cause
-from tests.golden.examples import TERMS
+from tests.golden.files import TERMS
 from tests.story import Story, fact
 
 SOON, LATER = START + timedelta(minutes=10), START + timedelta(minutes=20)

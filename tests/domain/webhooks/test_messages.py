@@ -24,9 +24,7 @@ from domain.webhooks.messages import (
     messages_of,
     types_of,
 )
-from tests.golden.building import ORGANIZATION, STREAM
-from tests.golden.examples import EVENTS
-from tests.golden.later_forms import LATER_FORMS
+from tests.golden.files import EVENTS, LATER_FORMS, ORGANIZATION, STREAM
 from tests.installation import Process, numbers
 from tests.projections.histories import create_job
 

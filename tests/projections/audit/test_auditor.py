@@ -1,15 +1,20 @@
 """The auditor reads the whole log: it finds nothing where all is right, and says what it read."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
+from domain.finance.month import Month
+from domain.log.discontinuity import Discontinuity
 from projections.audit.auditor import check_log, verify
 from projections.audit.report import FAILURES_MAX
-from tests.installation import Process
+from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
 from tests.projections.forgery import Forger
-from tests.projections.histories import Life, write_row
+from tests.projections.histories import Life, create_job, look_up, write_row
 from tests.projections.looking import register, tables
+from tests.support.erasing import erase_months
 
 
 @pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.any_database)])
@@ -56,3 +61,47 @@ def test_read_models_of_a_broken_log_are_not_looked_at(process: Process) -> None
     report = verify(process.log, process.views, process.positions, process.models)
     assert len(report.failures) == 1
     assert tables(process) == before
+
+
+def lose(process: Process) -> None:
+    server = Discontinuity.notice("server-2", process.log.head(), 10**6, process.cause())
+    process.log.append(server)
+
+
+def set_the_clock_back(process: Process) -> None:
+    clock = process.clock
+    clock.now -= timedelta(hours=3)
+    look_up(process, process.organization("1.00", "Yesterday"), numbers(1)[0])
+    clock.now += timedelta(hours=3)
+
+
+def charge_late(process: Process) -> None:
+    organization = process.organization("5.00", "Late")
+    process.log.append(Month.close("2026-02", process.cause()))
+    create_job(process, organization, numbers(2))
+
+
+def erase(process: Process) -> None:
+    erase_months(process.vault, "2026-04")
+    clock = process.clock
+    clock.forward(days=31)  # Into a month with a key.
+
+
+@pytest.mark.parametrize("happening", [lose, set_the_clock_back, charge_late, erase])
+@sqlite_only("the auditor reads events, whatever holds them")
+def test_what_is_honest_is_not_accused(
+    installation: Installation, happening: Callable[[Process], None]
+) -> None:
+    process = installation.process(SetClock())
+    organization = process.organization("5.00")
+    look_up(process, organization, numbers(1)[0])
+    clock = process.clock
+    clock.forward(minutes=2)
+    process.checkpoints.make()
+    happening(process)
+    look_up(process, organization, numbers(1)[0])
+    clock.forward(minutes=2)
+    process.checkpoints.make()
+    report = check_log(process.log, witnesses=process.witnesses())
+    assert report.failures == []
+    assert report.leaves == report.events

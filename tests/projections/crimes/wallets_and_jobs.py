@@ -1,18 +1,16 @@
 """What breaks the invariants of wallets, deposits, lookups and jobs."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from uuid import uuid4
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.spending import Spending
-from domain.accounts.wallet import Reference
+from domain.accounts.wallet import Reference, Wallet, wallet_id
 from domain.cause import utc_now
 from domain.months import month_of
+from tests.projections.crimes.months import closed
 from tests.projections.forgery import ITEM_MICROS, forged
 from tests.projections.link_forgery import Crimes, LinkForger
-
-if TYPE_CHECKING:
-    from domain.accounts.wallet import Wallet
 
 
 def spent_now(limit_micros: int, spent_micros: int) -> Spending:
@@ -24,6 +22,25 @@ def charged(forger: LinkForger, **changes: Any) -> int:
     lookup = forger.lookup()
     forger.write(lookup)
     return forger.write(forger.charge_for(lookup, **changes))
+
+
+def a_charge_of_somebody_else(forger: LinkForger) -> int:
+    victim = wallet_id(forger.process.organization("1.00", "Somebody Else"))
+    lookup, forger.wallet = forger.lookup(), forger.process.log.get(Wallet, victim)
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup))
+
+
+def one_charge_for_two_lookups(forger: LinkForger) -> int:
+    first, second = forger.lookup(), forger.lookup()
+    forger.write(first)
+    return forger.write(forged(second, price=first.price))
+
+
+def a_correction_of_before_behind_a_closed_month(forger: LinkForger) -> int:
+    late = forger.adjusted(-5)
+    forger.write(closed("2026-01"))
+    return forger.write(late)
 
 
 def a_stream_that_begins_in_the_midst(forger: LinkForger) -> int:
@@ -156,6 +173,11 @@ CRIMES: Crimes = [
     (a_deposit_that_is_made_twice, "begins again, or with something else"),
     (a_deposit_that_is_made_twice, "announces again what has not come"),
     (lambda f: f.write(f.lookup()), ", which never comes"),
+    (lambda f: f.write(f.failed(f.job(), 0)), ", which never comes"),
+    (lambda f: f.write(f.deposit()[0]), ", which never comes"),
+    (a_charge_of_somebody_else, "has announced something else"),
+    (one_charge_for_two_lookups, "announces again what has not come"),
+    (a_correction_of_before_behind_a_closed_month, UNSAID),
     (a_charge_beyond_the_limit, "spends more than the limit"),
     (a_charge_that_forgets_the_limit, "states another limit"),
     (a_limit_that_forgets_what_was_spent, "states another limit"),

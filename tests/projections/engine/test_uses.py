@@ -12,7 +12,7 @@ from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from projections.engine.read_model import Batch, ReadModel, Uses
-from tests.golden.examples import EVENTS
+from tests.golden.files import EVENTS
 
 MODELS = Container(Settings.from_env({})).models
 BATCH = [Recorded(position, event) for position, event in enumerate([*EVENTS, *EVENTS], 1)]

@@ -11,7 +11,7 @@ import pytest
 
 from domain.catalogue.plan import Plan, PlanTerms, SponsorProfile
 from projections.models.plans import PlanFilter
-from tests.golden.examples import TERMS
+from tests.golden.files import TERMS
 from tests.installation import Process
 
 Owner = Literal["nobody", "caller", "other"]

@@ -1,7 +1,7 @@
 """Telnyx's replies: each documented form is read, and whatever is no answer is none."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -89,72 +89,53 @@ def test_an_answer_of_mostly_empty_texts_is_read() -> None:
     assert found.told == Told(portability=Portability(operating_company="6034", line_type="mobile"))
 
 
-@pytest.mark.parametrize("porting", [None, {}, {"ported_status": " "}, {"ported_date": ""}])
-def test_where_nothing_is_known_of_the_porting_nothing_is_kept(porting: Any) -> None:
-    assert read(record(NUMBER, carrier=carrier("voip"), portability=porting)).told is None
+def test_where_nothing_is_known_of_the_porting_nothing_is_kept() -> None:
+    for porting in (None, {}, {"ported_status": " "}, {"ported_date": ""}):
+        assert read(record(NUMBER, carrier=carrier("voip"), portability=porting)).told is None
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        ("fixed line", "landline"),
-        ("mobile", "mobile"),
-        ("voip", "voip"),
-        ("VoIP", "voip"),
-        ("fixed line or mobile", "fixed_line_or_mobile"),
-        ("toll free", "toll_free"),
-        ("toll_free", "toll_free"),
-        ("premium rate", "premium_rate"),
-        ("shared cost", "shared_cost"),
-        ("personal number", "personal_number"),
-        ("pager", "pager"),
-        ("uan", "uan"),
-        ("voicemail", "voicemail"),
-        ("unknown", "unknown"),
-        ("", "unknown"),
-        (None, "unknown"),
-    ],
+WORDS = (
+    "fixed line=landline|mobile=mobile|voip=voip|VoIP=voip|toll free=toll_free|pager=pager|uan=uan"
 )
-def test_each_line_type_has_its_word(kind: str | None, expected: LineType) -> None:
-    assert told_of(kind).facts.carrier == Carrier(type=expected)
-
-
-@pytest.mark.parametrize(
-    ("mcc", "mnc", "expected"),
-    [
-        ("310", "260", ("310", "260")),
-        ("310", 260, ("310", "260")),
-        ("214", 7, ("214", None)),
-        ("US", 866, (None, None)),
-        ("", "", (None, None)),
-    ],
+WORDS += (
+    "|toll_free=toll_free|premium rate=premium_rate|shared cost=shared_cost|voicemail=voicemail"
 )
-def test_network_codes_are_kept_where_they_are_digits(
-    mcc: Any, mnc: Any, expected: tuple[str | None, str | None]
-) -> None:
-    found = told_of("mobile", mobile_country_code=mcc, mobile_network_code=mnc).facts.carrier
-    assert found is not None
-    assert (found.mcc, found.mnc) == expected
+WORDS += (
+    "|fixed line or mobile=fixed_line_or_mobile|personal number=personal_number|unknown=unknown|="
+)
 
 
-def test_an_error_inside_an_answer_is_no_answer() -> None:
+def test_each_line_type_has_its_word() -> None:
+    for kind, _, expected in (each.partition("=") for each in WORDS.split("|")):
+        assert told_of(kind).facts.carrier == Carrier(type=cast("LineType", expected or "unknown"))
+    assert told_of(None).facts.carrier == Carrier(type="unknown")
+
+
+def test_network_codes_are_kept_where_they_are_digits() -> None:
+    for told, kept in {
+        ("310", "260"): ("310", "260"),
+        ("310", 260): ("310", "260"),
+        ("214", 7): ("214", None),
+        ("US", 866): (None, None),
+        ("", ""): (None, None),
+    }.items():
+        codes = dict(zip(("mobile_country_code", "mobile_network_code"), told, strict=True))
+        found = told_of("mobile", **codes).facts.carrier
+        assert found == Carrier(None, "mobile", *kept), told
+
+
+def test_without_a_carrier_or_with_an_error_inside_there_is_no_answer() -> None:
+    with pytest.raises(NotAnswered):
+        read(record(NUMBER))
     with pytest.raises(NotAnswered):
         told_of("mobile", error_code="10001")
 
 
-def test_without_a_carrier_there_is_no_answer() -> None:
-    with pytest.raises(NotAnswered):
-        read(record(NUMBER))
-
-
-def test_a_number_that_is_told_as_invalid_is_not_valid() -> None:
+def test_a_number_is_valid_unless_it_is_told_otherwise_in_words_that_are_understood() -> None:
     assert not read(record(NUMBER, valid_number=False)).facts.valid
-
-
-@pytest.mark.parametrize("valid", ["perhaps", 2, ["x"], {}])
-def test_a_number_is_not_called_valid_by_a_word_that_is_not_understood(valid: Any) -> None:
-    with pytest.raises(NotAnswered, match="valid_number"):
-        read(record(NUMBER, valid_number=valid, carrier=carrier("mobile")))
+    for valid in ("perhaps", 2, ["x"], {}):
+        with pytest.raises(NotAnswered, match="valid_number"):
+            read(record(NUMBER, valid_number=valid, carrier=carrier("mobile")))
 
 
 def test_a_reply_about_another_number_is_no_answer_and_no_outage() -> None:
@@ -191,43 +172,27 @@ def test_a_number_that_is_refused_is_not_valid(
     assert (found.facts, found.told) == (NumberFacts(MOBILE, valid=False), Told(errors=(code,)))
 
 
-@pytest.mark.parametrize("status", [404, 422])
-@pytest.mark.parametrize("told", [{"errors": []}, {}, b"<html>", {"message": "no route"}])
-def test_a_refusal_that_is_not_theirs_is_no_answer(
-    server: ScriptedTelnyx, lookup: TelnyxLookup, status: int, told: Any
+NO_REASON: list[Any] = [{"errors": []}, {}, {"message": "no route"}]
+
+
+# A wrong base URL gets 404 with 10005, with which no number may be sold as not valid.
+@pytest.mark.parametrize(
+    ("status", "told", "is_outage"),
+    [
+        *((422, problem(422, code, "Bad Request")[1], False) for code in ("10001", "10015")),
+        *((404, problem(404, code, "Resource not found")[1], True) for code in ("10003", "10005")),
+        *((status, problem(status, "10015", "No")[1], status != 400) for status in (302, 400, 402)),
+        *((status, told, status == 404) for status in (404, 422) for told in NO_REASON),
+        *((status, b"<html>", True) for status in (404, 422)),
+    ],
+)
+def test_any_other_refusal_is_no_answer_and_an_outage_unless_it_is_about_the_number(
+    server: ScriptedTelnyx, lookup: TelnyxLookup, status: int, told: Any, *, is_outage: bool
 ) -> None:
     server.answer_with(status, told)
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable, match=str(status) if is_outage else None) as caught:
         lookup.look_up(ORGANIZATION, MOBILE)
-
-
-@pytest.mark.parametrize("code", ["10003", "10005"])
-def test_a_wrong_url_calls_no_number_invalid(
-    server: ScriptedTelnyx, lookup: TelnyxLookup, code: str
-) -> None:
-    """A wrong base URL gets 404 with 10005, with which no number may be sold as not valid."""
-    server.answer_with(*problem(404, code, "Resource not found")[:2])
-    with pytest.raises(Unavailable, match="404") as caught:
-        lookup.look_up(ORGANIZATION, MOBILE)
-    assert not isinstance(caught.value, NotAnswered)
-
-
-@pytest.mark.parametrize("code", ["10001", "10015"])
-def test_a_refusal_that_does_not_blame_the_number_is_no_answer(
-    server: ScriptedTelnyx, lookup: TelnyxLookup, code: str
-) -> None:
-    server.answer_with(*problem(422, code, "Bad Request")[:2])
-    with pytest.raises(NotAnswered):
-        lookup.look_up(ORGANIZATION, MOBILE)
-
-
-@pytest.mark.parametrize("status", [302, 400, 402])
-def test_any_other_status_is_no_answer(
-    server: ScriptedTelnyx, lookup: TelnyxLookup, status: int
-) -> None:
-    server.answer_with(*problem(status, "10015", "Bad Request")[:2])
-    with pytest.raises(Unavailable, match=str(status)):
-        lookup.look_up(ORGANIZATION, MOBILE)
+    assert isinstance(caught.value, NotAnswered) is not is_outage
 
 
 def test_the_balance_is_what_can_be_spent(server: ScriptedTelnyx, lookup: TelnyxLookup) -> None:

@@ -146,12 +146,10 @@ def test_what_is_said_of_a_change_is_true_and_what_is_open_can_be_found_out(
     caplog.set_level(logging.DEBUG)
     change, before, error = CHANGES[name], account.books(), None
     account.server.fault(kind, on=change.route, headers={"Retry-After": "0"})
-
     try:
         change.make(account, SHORT_S if kind in SLOW else TIMEOUT_S)
     except ProviderError as caught:
         error = caught
-
     account.server.heal()
     wait_until(lambda: account.server.is_idle)
     happened = account.books() != before
@@ -177,7 +175,6 @@ def test_a_login_that_fails_is_an_outage_and_buys_nothing(
 ) -> None:
     before, account.network = account.books(), account.side.connect()
     account.server.fault(kind, on=route, times=9, headers={"Retry-After": "0"})
-
     if kind in HARMLESS:
         CHANGES[name].make(account, TIMEOUT_S)
         return
@@ -203,8 +200,6 @@ def test_a_change_that_was_sent_twice_is_unknown_where_nobody_can_look(
     if look == "bundles":  # It looks first, too.
         account.server.fault(FaultKind.DELAY, on=look, seconds=0.0)
     account.server.fault(FaultKind.HTML, on=look, times=9)
-
     with pytest.raises(OutcomeUnknown):
         CHANGES[name].make(account, TIMEOUT_S)
-
     assert account.books() != before

@@ -49,37 +49,28 @@ def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_of_two_holds_and_the_other_follows(new_lock: NewLock) -> None:
     first, second = new_lock("projector"), new_lock("projector")
+    first.release()  # What is not held.
     assert first.hold()
     assert not second.hold()
     assert first.hold()
-    first.release()
+    assert new_lock("dispatcher").hold(), "another name is another lock"
+    for _ in range(2):
+        first.release()
     wait_until(second.hold)  # The server has to read that the connection was closed.
     assert not first.hold()
 
 
-def test_locks_of_other_names_are_others(new_lock: NewLock) -> None:
-    assert new_lock("projector").hold()
-    assert new_lock("dispatcher").hold()
-
-
-def test_a_lock_ends_with_its_connection(new_lock: NewLock, database_url: str) -> None:
+@pytest.mark.usefixtures("unheard")
+def test_a_lock_ends_with_its_connection_and_that_is_noticed(
+    new_lock: NewLock, database_url: str
+) -> None:
     first, second = new_lock("clock"), new_lock("clock")
     assert first.hold()
     with psycopg.connect(database_url, autocommit=True) as other:
         assert other.execute(END).fetchall() == [(True,)]
     wait_until(second.hold)
-
-
-@pytest.mark.usefixtures("unheard")
-def test_a_lock_that_is_lost_is_noticed(new_lock: NewLock, database_url: str) -> None:
-    first = new_lock("clock")
-    assert first.hold()
-    with psycopg.connect(database_url, autocommit=True) as other:
-        other.execute(END)
     with pytest.raises(ServiceUnavailable):
         first.hold()
-    second = new_lock("clock")
-    wait_until(second.hold)
     assert not first.hold()
 
 
@@ -97,15 +88,6 @@ def test_while_the_server_is_away_nobody_holds_and_afterwards_one_does(
     postgres_up.start()
     assert second.hold()
     assert not first.hold()
-
-
-def test_releasing_what_is_not_held_does_nothing(new_lock: NewLock) -> None:
-    lock = new_lock("clock")
-    lock.release()
-    assert lock.hold()
-    lock.release()
-    lock.release()
-    wait_until(new_lock("clock").hold)
 
 
 def test_the_number_of_a_lock_is_the_same_in_every_release() -> None:

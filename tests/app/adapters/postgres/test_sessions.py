@@ -3,7 +3,7 @@
 from contextlib import suppress
 from datetime import UTC, timedelta
 from threading import Event, Thread
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -25,26 +25,19 @@ PAUSE_MAX = "SHOW idle_in_transaction_session_timeout"
 
 
 @ON_A_SERVER
-def test_a_transaction_may_not_stand_still_but_that_of_one_state(
-    installation: Installation,
-) -> None:
-    views = installation.process().views
-    with views.writing() as connection:
-        assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == "10s"
-    with views.snapshot() as connection:
-        assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == "0"
-    with views.writing() as connection:  # Perhaps on the very connection of the snapshot.
-        assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == "10s"
-
-
-@ON_A_SERVER
-def test_no_statement_is_compiled_however_much_it_is_thought_to_cost(
+def test_a_transaction_may_not_stand_still_but_that_of_one_state_and_nothing_is_compiled(
     installation: Installation,
 ) -> None:
     process = installation.process()
-    with process.views.writing() as connection:
-        assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
-    recorder: Any = process.log.recorder
+    views, recorder = process.views, cast("Any", process.log.recorder)
+    for transaction, pause_max in (
+        (views.writing, "10s"),
+        (views.snapshot, "0"),
+        (views.writing, "10s"),  # Perhaps on the very connection of the snapshot.
+    ):
+        with transaction() as connection:
+            assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == pause_max
+            assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
     with recorder.datastore.get_connection() as connection:
         assert connection.execute("SHOW jit").fetchone() == {"jit": "off"}
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -101,25 +101,11 @@ def test_nobody_is_told_of_mere_steps_until_somebody_waits_for_a_read_model(
         assert wait_until_projected(process.log, process.views, process.positions, [name])
         notify(url)
         heard = [each.payload for each in listener.notifies(timeout=PATIENCE_S, stop_after=2)]
-    assert heard == [
-        NONE,
-        "",
-    ]  # None of the charge, one of the wait, none of the wait that is over.
+    assert heard == [NONE, ""], "of the charge none, one of the wait, none of a wait that is over"
 
 
 def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
     assert waker.wait(waker.count, PATIENCE_S)
-
-
-def test_a_commit_names_the_streams_that_somebody_may_wait_for() -> None:
-    one, other = uuid4().hex, uuid4().hex
-    assert streams_of({payload_of({one}).encode(), payload_of({other, one}).encode()}) == {
-        one,
-        other,
-    }
-    assert streams_of({payload_of(()).encode(), payload_of({one}).encode()}) == {one}
-    assert streams_of({payload_of(()).encode()}) == set()
-    assert streams_of({payload_of([uuid4().hex] * (STREAMS_MAX + 1)).encode()}) is None
 
 
 def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -198,16 +184,18 @@ def test_a_closed_one_leaves_no_connection(waker: PostgresWaker, database_url: s
     assert not waker.wait(waker.count, 0.05)
 
 
-def test_the_streams_of_a_commit_are_told_unless_they_are_too_many() -> None:
+def test_a_commit_names_the_streams_that_somebody_may_wait_for_unless_they_are_too_many() -> None:
+    one, other = uuid4().hex, uuid4().hex
+    both = {payload_of({one}).encode(), payload_of({other, one}).encode()}
+    assert streams_of(both) == {one, other}
+    assert streams_of({payload_of(()).encode(), payload_of({one}).encode()}) == {one}
+    assert streams_of({payload_of(()).encode()}) == set()
     streams = {uuid4().hex for _ in range(STREAMS_MAX)}
     told = payload_of(streams).encode()
     assert len(told) < 8_000, "that is all that the server takes"
     assert streams_of([told]) == streams
-    assert streams_of([told, payload_of({*streams, uuid4().hex}).encode()]) is None
-
-
-def test_what_the_release_before_tells_is_understood_and_what_nobody_tells_harms_nobody() -> None:
-    first, second = uuid4(), uuid4()
-    assert streams_of([f"{first},{second}".encode()]) == {first.hex, second.hex}
-    assert streams_of([first.hex.encode(), b"nonsense \xff"]) is not None
+    assert streams_of([told, payload_of({*streams, one}).encode()]) is None
+    by_the_release_before = f"{UUID(one)},{UUID(other)}".encode()
+    assert streams_of([by_the_release_before]) == {one, other}
+    assert streams_of([one.encode(), b"nonsense \xff"]) is not None
     assert streams_of([b""]) is None

@@ -8,15 +8,10 @@ from app.adapters.queues.rabbitmq import DurableBroker, parameters
 from app.settings import WrongSetting
 
 
-def test_a_url_is_given_time_limits() -> None:
+def test_a_url_is_given_time_limits_and_what_it_says_itself_stands() -> None:
     read = parameters("amqp://host")
-    assert (read.host, read.port, read.virtual_host) == ("host", 5672, "/")
-    assert read.heartbeat == 15
-    assert read.blocked_connection_timeout == 5
-    assert read.socket_timeout == 5
-
-
-def test_what_a_url_says_itself_stands() -> None:
+    assert (read.host, read.port, read.virtual_host, read.heartbeat) == ("host", 5672, "/", 15)
+    assert (read.socket_timeout, read.blocked_connection_timeout) == (5, 5)
     read = parameters("amqp://u:p@host:1234/a%2Fb?heartbeat=7&socket_timeout=2")
     assert (read.port, read.virtual_host, read.heartbeat) == (1234, "a/b", 7)
     assert (read.socket_timeout, read.blocked_connection_timeout) == (2, 5)

@@ -44,8 +44,5 @@ def test_the_form_stays_and_the_content_goes() -> None:
     }
     assert first["headers"] == {"content-type": "application/json"}
     assert (first["ms"], second["outcome"]) == (123, "lost")
-
-
-def test_what_is_no_json_is_counted() -> None:
     told = redacted(Request("GET", "/a", None, {}), Reply(502, {}, b"<html>secret"), 0.0)
     assert told["reply"] == "12 bytes that are no JSON"

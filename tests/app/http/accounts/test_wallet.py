@@ -1,10 +1,11 @@
-"""The balance and the transactions of an organization."""
+"""The balance, its threshold and the transactions of an organization."""
 
 from datetime import date, timedelta
 
 import pytest
 
 from app.http.edge.paging import PAGE_MAX, PAST_ALL
+from domain.accounts.organization import Organization
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, fields_of
 
@@ -77,28 +78,57 @@ def test_a_date_is_its_first_instant_in_utc(service: Service) -> None:
     assert tenant.transactions(**{"from": tomorrow}) == []
 
 
-def test_while_the_projector_stands_still_the_balance_comes_from_the_log(
+def test_while_the_projector_stands_still_the_log_answers_and_reads_are_delayed_only_a_little(
     make_service: MakeService,
 ) -> None:
     tenant = make_service().tenant(balance="3.00")
-    tenant.look_up(NUMBER)
-    assert tenant.balance() == "2.995"
-
-
-def test_a_charge_that_the_read_model_does_not_have_yet_is_not_called_unknown(
-    make_service: MakeService,
-) -> None:
-    tenant = make_service().tenant()
     charge = tenant.look_up(NUMBER).json["meta"]["charge"]["transaction_id"]
-    reply = tenant.get(f"{TRANSACTIONS}/{charge}")
+    assert tenant.balance() == "2.995"
+    reply = tenant.get(f"{TRANSACTIONS}/{charge}")  # It is not called unknown.
     assert (reply.status_code, reply.json["error"]["details"]["retryable"]) == (503, True)
     assert "Retry-After" in reply.headers
-
-
-def test_a_projector_that_stands_still_delays_a_read_only_a_little(
-    make_service: MakeService,
-) -> None:
-    tenant = make_service().tenant()
     reply = tenant.get(TRANSACTIONS)
     assert reply.status_code == 200
     assert 200 <= reply.json["meta"]["response_time_ms"] < 2_000
+
+
+@pytest.mark.any_database
+def test_a_threshold_above_the_balance_is_told_with_that_balance(service: Service) -> None:
+    tenant = service.tenant(balance="9.75")
+    for threshold in ("9.75", "10"):
+        reply = tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": threshold})
+        assert reply.status_code == 200, reply.text
+    events = service.container.log.history(tenant.id)
+    told = [each for each in events if isinstance(each, Organization.LowBalanceThresholdSet)]
+    balances = [(each.balance_micros, each.currency) for each in told]
+    assert balances == [(None, None), (9_750_000, "USD")]
+
+
+@pytest.fixture
+def paid(service: Service) -> Tenant:
+    """Who has been paid in seven times."""
+    found = service.tenant(balance="1.00")
+    for index in range(6):
+        found.deposit(f"{index + 2}.00")
+    service.container.projector.catch_up()
+    return found
+
+
+@pytest.mark.parametrize("after", [0, 2, 6, 7, 10**12])
+def test_what_is_behind_a_sequence_comes_oldest_first(paid: Tenant, after: int) -> None:
+    every, query = [*reversed(paid.transactions())], {"after_sequence": after}
+    page = paid.get(TRANSACTIONS, query_string={**query, "per_page": 2, "page": 2}).json["data"]
+    assert page["data"] == every[after + 2 : after + 4]
+    assert page["meta"]["total"] == max(0, len(every) - after)
+    csv = paid.get(TRANSACTIONS, query_string=query, headers={"Accept": "text/csv"})
+    sequences = [int(line.split(",")[0]) for line in csv.text.splitlines()[1:]]
+    assert sequences == [each["sequence"] for each in every[after:]]
+
+
+@pytest.mark.any_database
+def test_a_sequence_stands_alone(acme: Tenant) -> None:
+    for other in ("kind=deposit", "from=2026-01-01", "reference=a"):
+        refused = fields_of(acme.get(f"{TRANSACTIONS}?after_sequence=1&{other}"))
+        words = "Must be given without kind, from, to and reference."
+        assert refused == {"after_sequence": [words]}
+    assert [*fields_of(acme.get(f"{TRANSACTIONS}?after_sequence=-1"))] == ["after_sequence"]

@@ -22,15 +22,10 @@ def test_a_filter_that_names_nothing_is_refused(acme: Tenant) -> None:
     for query in UNKNOWN.split():
         (field,) = fields_of(acme.get(f"{PLANS}?{query}"))
         assert query.startswith(f"{field}=")
-
-
-@pytest.mark.parametrize(
-    ("sent", "meant"),
-    [("UK", "United Kingdom is GB."), ("el", "Greece is GR."), ("Germany", "Germany is DE.")],
-)
-def test_a_country_by_another_name_is_told_its_code(acme: Tenant, sent: str, meant: str) -> None:
-    (problem,) = fields_of(acme.get(f"/v1/plans?country={sent}"))["country"]
-    assert problem.endswith(meant)
+    others = {"UK": "United Kingdom is GB.", "el": "Greece is GR.", "Germany": "Germany is DE."}
+    for sent, meant in others.items():
+        (problem,) = fields_of(acme.get(f"{PLANS}?country={sent}"))["country"]
+        assert problem.endswith(meant)
 
 
 def test_a_price_that_takes_effect_is_the_price_from_then_on(make_service: MakeService) -> None:

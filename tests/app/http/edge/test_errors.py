@@ -69,13 +69,10 @@ def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type
     assert ("Retry-After" in problem.headers) == (kind in retryable)
 
 
-def test_a_validation_error_ends_with_its_first_problem() -> None:
+def test_a_validation_error_ends_with_its_first_problem_and_empty_details_are_never_sent() -> None:
     refusal = ValidationFailed({"add.0": ["It is not.", "Nor that."], "add.1": ["No."]})
     assert problem_of(refusal).message == "The request is not valid. add.0: It is not."
     assert "add.0" not in str(refusal)  # The name of a field may be its sender's secret.
-
-
-def test_empty_details_are_never_sent() -> None:
     for kind in every_subclass(Refused):
         assert failure_body(problem_of(kind.example()), META).error.details != {}
 
@@ -121,21 +118,16 @@ def test_an_exception_is_answered_without_a_word_of_its_own(  # noqa: PLR0913 - 
     assert CANARY not in reply.text + caplog.text
 
 
-def test_an_unexpected_error_is_logged_with_its_place(
-    make_service: MakeService, caplog: pytest.LogCaptureFixture
-) -> None:
-    raising(make_service().app, ValueError(CANARY))
-    (record,) = [each for each in caplog.records if each.name == "app.http.edge.errors"]
-    assert "ValueError" in record.getMessage()
-    assert "in fail" in record.getMessage()
-
-
-def test_an_error_that_cannot_be_answered_is_answered_all_the_same(
+def test_an_unexpected_error_is_logged_with_its_place_and_what_has_no_answer_has_one(
     make_service: MakeService, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Unknown(Refused):
         """A refusal without a status, never raised."""
 
+    raising(make_service().app, ValueError(CANARY))
+    (record,) = [each for each in caplog.records if each.name == "app.http.edge.errors"]
+    assert "ValueError" in record.getMessage()
+    assert "in fail" in record.getMessage()
     reply = raising(make_service().app, Unknown(CANARY))
     assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")
     assert CANARY not in reply.text + caplog.text

@@ -66,31 +66,18 @@ SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("read_transaction", "transaction_id"): lambda tenant: tenant.transactions()[0]["id"],
     ("read_plan", "plan_id"): own_plan,
     ("read_plan_coverage", "plan_id"): own_plan,
-    ("read_link", "identifier"): link_of,
     ("read_link_request", "request_id"): link_of,
-    ("change_link_plans", "identifier"): link_of,
-    ("list_topup_plans", "identifier"): link_of,
-    ("suspend_link", "identifier"): link_of,
-    ("reactivate_link", "identifier"): link_of,
-    ("rename_link", "identifier"): link_of,
-    ("cancel_link", "identifier"): link_of,
-    ("end_link", "identifier"): link_of,
-    ("read_link_qr", "identifier"): link_of,
-    ("list_link_history", "identifier"): link_of,
-    ("read_network_status", "identifier"): link_of,
-    ("read_webhook", "webhook_id"): webhook_of,
-    ("change_webhook", "webhook_id"): webhook_of,
     ("delete_webhook", "webhook_id"): lambda tenant: tenant.webhook(),
-    ("rotate_webhook_secret", "webhook_id"): webhook_of,
-    ("send_test_webhook", "webhook_id"): webhook_of,
-    ("list_deliveries", "webhook_id"): webhook_of,
-    ("play_link", "identifier"): link_of,
-    ("redeliver_failed", "webhook_id"): webhook_of,
-    ("read_delivery", "webhook_id"): delivery_of,
-    ("read_delivery", "delivery_id"): delivery_of,
-    ("redeliver", "webhook_id"): delivery_of,
-    ("redeliver", "delivery_id"): delivery_of,
 }
+OF_LINKS = "read_link change_link_plans list_topup_plans suspend_link reactivate_link rename_link"
+OF_LINKS += " cancel_link end_link read_link_qr list_link_history read_network_status play_link"
+SAMPLES |= {(name, "identifier"): link_of for name in OF_LINKS.split()}
+OF_WEBHOOKS = "read_webhook change_webhook rotate_webhook_secret send_test_webhook list_deliveries"
+OF_WEBHOOKS += " redeliver_failed"
+SAMPLES |= {(name, "webhook_id"): webhook_of for name in OF_WEBHOOKS.split()}
+OF_DELIVERIES = [("read_delivery", "webhook_id"), ("read_delivery", "delivery_id")]
+OF_DELIVERIES += [("redeliver", "webhook_id"), ("redeliver", "delivery_id")]
+SAMPLES |= dict.fromkeys(OF_DELIVERIES, delivery_of)
 OF_EVERYBODY = {"month"}  # Each organization has statements of its own of the same months.
 # The bodies of those that need one.
 BODIES: dict[str, Callable[[Tenant], dict[str, Any]]] = {

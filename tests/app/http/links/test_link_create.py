@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.http.links.input import is_waited_for
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer
 from tests.app.http.service import Service, fields_of
 
@@ -18,21 +19,9 @@ def test_the_reply_does_not_wait_for_the_usage_of_what_is_new(
     assert acme.create().status_code == 201
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [
-        (None, None),
-        ("", None),
-        (" ", " "),
-        ("Lkw 7 🚚 \u200d東京", "Lkw 7 🚚 \u200d東京"),
-        ("n" * 255,) * 2,
-    ],
-)
-def test_a_name_is_kept_as_it_is_given(acme: Buyer, name: str | None, kept: str | None) -> None:
-    assert acme.link(FREE, name=name)["name"] == kept
-
-
-def test_any_other_name_is_refused(acme: Buyer) -> None:
+def test_a_name_is_kept_as_it_is_given_and_any_other_is_refused(acme: Buyer) -> None:
+    for name in (None, "", " ", "Lkw 7 🚚 \u200d東京", "n" * 255):
+        assert acme.link(FREE, name=name)["name"] == (name or None)
     for name in ("n" * 256, "a\nb", "\0", "\x7f", "\ud800", 5, ["n"], {}):
         assert list(fields_of(acme.create(FREE, name=name))) == ["name"], name
 
@@ -43,3 +32,17 @@ NO_PLANS: list[object] = [None, "", "basic", 7, MISSING.replace("-", ""), [MISSI
 def test_a_plan_that_is_none_is_refused(acme: Buyer) -> None:
     for body in ({}, *({"plan_id": each} for each in NO_PLANS)):
         assert list(fields_of(acme.post(LINKS, json=body))) == ["plan_id"], body
+
+
+SAYS_SO = [
+    "respond-async",
+    "Respond-Async; foo",
+    "handling=lenient, respond-async, wait=10",
+    'foo="a, b", respond-async',
+]
+SAYS_NOTHING = ["wait=10", 'foo="x, respond-async, y"', "respond-asynchronously", "", ',,;="']
+
+
+def test_a_preference_is_read_as_rfc_7240_has_it() -> None:
+    assert [each for each in SAYS_SO if is_waited_for(each)] == []
+    assert [each for each in SAYS_NOTHING if not is_waited_for(each)] == []

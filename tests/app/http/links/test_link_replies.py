@@ -49,14 +49,9 @@ def reading(*plans: BoughtPlan, code: network.ActivationCode | None = None) -> L
     return LinkReading(link, None, plans_shown, None, code, stale=False, is_live=False)
 
 
-def test_a_link_says_what_the_traveller_must_know_of_its_plans() -> None:
-    noticed = buy(uuid4(), msgspec.structs.replace(terms(), notices=["identity_check"]))
-    assert show_link(reading(noticed), {}, OFFERED).notices == ["identity_check"]
-
-
-def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkReading:
+def used(asked: LinkReading, *used_mb: float) -> LinkReading:
     plans = [
-        PlanUsage(each.activation, mb, each.remaining_mb - mb, None, is_expired=expired)
+        PlanUsage(each.activation, mb, each.remaining_mb - mb, None, is_expired=False)
         for each, mb in zip(asked.plans, used_mb, strict=True)
     ]
     return LinkReading(asked.link, None, plans, None, None, stale=False, is_live=False)
@@ -70,13 +65,12 @@ def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[s
     }
 
 
-def test_sums_are_rounded_to_a_kilobyte() -> None:
+def test_sums_notices_and_the_activation_code_to_its_last_character() -> None:
+    noticed = buy(uuid4(), msgspec.structs.replace(terms(), notices=["identity_check"]))
+    assert show_link(reading(noticed), {}, OFFERED).notices == ["identity_check"]
     shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {}, OFFERED)
-    assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7)
+    assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7), "to a kilobyte"
     assert [each.data_used_mb for each in shown.activations] == [0.1, 0.2]
-
-
-def test_an_activation_code_is_encoded_to_its_last_character() -> None:
     code = network.ActivationCode("LPA:1$a.example/b$C+D E&é", "4711")
     shown = show_link(reading(WIDE, code=code), {}, OFFERED)
     assert (shown.lpa_profile, shown.confirmation_code) == (code.lpa, "4711")
@@ -86,7 +80,7 @@ def test_an_activation_code_is_encoded_to_its_last_character() -> None:
         assert getattr(shown, f"{maker}_activation_url") == start + encoded
 
 
-def test_coverage_is_the_union_of_the_plans_sorted_by_country() -> None:
+def test_coverage_is_the_union_of_the_plans_by_country_where_they_were_bought() -> None:
     a1, magenta = MobileOperator("A1", ["4G"]), MobileOperator("Magenta", ["3G", "4G"])
     wide = terms(DE=[MobileOperator("O2", ["4G"])], AT=[a1, magenta])
     narrow = terms(AT=[MobileOperator("Drei", ["5G"]), MobileOperator("A1", ["5G", "4G"])])
@@ -96,9 +90,7 @@ def test_coverage_is_the_union_of_the_plans_sorted_by_country() -> None:
         "DE": {"O2": ["4G"]},
     }
     assert list(union) == ["AT", "DE"]
-
-
-def test_countries_are_those_that_were_bought() -> None:
+    # Countries are those that were bought.
     today = terms(AT=[MobileOperator("A1", ["4G"])], FR=[MobileOperator("SFR", ["4G"])])
     assert coverage(reading(WIDE), (WIDE, today)) == {"AT": {"A1": ["4G"]}, "DE": {}}
     assert coverage(reading(WIDE)) == {"AT": {}, "DE": {}}

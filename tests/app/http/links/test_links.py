@@ -33,6 +33,9 @@ def test_what_names_no_link_is_a_404(acme: Buyer) -> None:
     ):
         reply = acme.get(f"{LINKS}/{wrong}")
         assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND"), wrong
+    assert acme.create(Fault.NO_ENDPOINT.value).status_code == 502
+    failed = acme.transactions(kind="refund")[0]["reference"]["id"]
+    assert acme.get(f"{LINKS}/{failed}").status_code == 404
 
 
 @pytest.mark.any_database
@@ -61,12 +64,6 @@ def test_a_link_says_whether_and_until_when_it_can_be_cancelled(
     link = shop.link(FREE)
     assert said(shop, link) == (False, None)
     assert code_of(shop.post(f"{LINKS}/{link['id']}/cancel")) == "CANCEL_WINDOW_OVER"
-
-
-def test_a_link_that_is_not_active_does_not_exist(acme: Buyer) -> None:
-    assert acme.create(Fault.NO_ENDPOINT.value).status_code == 502
-    link_id = acme.transactions(kind="refund")[0]["reference"]["id"]
-    assert acme.get(f"{LINKS}/{link_id}").status_code == 404
 
 
 def test_a_search_finds_what_was_pasted(acme: Buyer) -> None:

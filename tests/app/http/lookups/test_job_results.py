@@ -1,5 +1,6 @@
-"""The results of a job as a file: three forms, in order, while it runs and after."""
+"""A job in the midst of its work, and its results: in order, from the log or from its table."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,7 +14,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.personal import Sealed
 from projections.stores.personal_keys import PersonalKeys
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant, code_of
+from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import numbers
 
 BULK = "/number-lookup/bulk"
@@ -77,3 +78,54 @@ def test_what_is_erased_while_they_are_read_is_not_found(
 def test_they_are_there_before_the_read_model_has_the_job(still: Tenant) -> None:
     job_id = still.create_job(WANTED).json["data"]["job_id"]
     assert len(still.get(f"{BULK}/{job_id}/results").json["data"]) == len(WANTED)
+
+
+def test_a_job_of_which_one_slice_is_done_is_processing(still: Tenant) -> None:
+    job_id = still.create_job(WANTED).json["data"]["job_id"]
+    path = f"/number-lookup/bulk/{job_id}"
+    parts = still.service.container
+    parts.bulk_lookup.work(UUID(job_id), 1)
+    job = still.get(path).json["data"]
+    assert (job["status"], job["processed_count"], job["failed_count"]) == ("processing", 3, 0)
+    assert job["finished_at"] is None
+    assert [item["phone_number"] for item in job["items"]] == WANTED
+    states = [item["status"] for item in job["items"]]
+    assert states == ["pending"] * SLICE_ITEMS + ["completed"] * 3
+    assert still.get(path).headers["Retry-After"] == "1"
+    parts.bulk_lookup.work(UUID(job_id), 0)
+    done = still.get(path).json["data"]
+    counts = [done[name] for name in ("status", "processed_count", "failed_count")]
+    assert counts == ["completed", len(WANTED), 1]
+    assert [item["phone_number"] for item in done["items"]] == WANTED
+
+
+def test_the_log_and_the_table_show_the_same_job(still: Tenant) -> None:
+    path = f"/number-lookup/bulk/{still.create_job(WANTED).json['data']['job_id']}"
+    parts = still.service.container
+    from_log = still.get(path)
+    parts.projector.catch_up()
+    from_table = still.get(path)
+    assert from_log.json["data"] == from_table.json["data"]
+    assert from_log.headers["ETag"] == from_table.headers["ETag"]
+    parts.bulk_lookup.work(UUID(path.rpartition("/")[2]), 1)
+    assert still.get(path).headers["ETag"] == from_table.headers["ETag"]
+    parts.projector.catch_up()
+    assert still.get(path).json["data"]["processed_count"] == 3
+
+
+def test_a_job_of_the_most_numbers_that_a_setting_allows_fits_into_a_body(
+    make_service: MakeService,
+) -> None:
+    most = 15_000
+    tenant = make_service(BULK_NUMBERS_MAX=str(most)).tenant()
+    longest = [f"+{100_000_000_000_000 + index}" for index in range(most + 1)]
+    told = fields_of(tenant.create_job(longest))
+    assert told == {"phone_numbers": ["Must hold 1 to 15000 numbers."]}
+    reply = tenant.create_job(longest[:most])
+    assert reply.status_code == 202
+    assert reply.json["data"]["charge"]["amount"] == "75.00"
+    path = f"/number-lookup/bulk/{reply.json['data']['job_id']}"
+    lines = tenant.get(f"{path}/results?format=ndjson").text.splitlines()
+    assert [json.loads(each)["phone_number"] for each in lines] == longest[:most]
+    assert tenant.open("DELETE", path).json["data"]["cancelled_count"] == most
+    assert tenant.balance() == "100.00"

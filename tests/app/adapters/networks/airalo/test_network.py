@@ -32,45 +32,30 @@ def buy(network: Airalo, reference: str = "link-1") -> Order:
     return network.order(PLAN, reference, timeout_s=TIMEOUT_S)
 
 
+FINAL = dict.fromkeys((11, 23, 33, 34, 43), Rejected)
+
+
 @pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        (11, Rejected),
-        (13, Unavailable),
-        (23, Rejected),
-        (33, Rejected),
-        (34, Rejected),
-        (43, Rejected),
-        (53, OutcomeUnknown),
-    ],
+    ("code", "expected"), {**FINAL, 13: Unavailable, 53: OutcomeUnknown}.items()
 )
 def test_a_code_says_whether_it_is_final(
     network: Airalo, server: AiraloServer, code: int, expected: type[ProviderError]
 ) -> None:
     order = buy(network)
     server.refuses = code
-
     with pytest.raises(expected) as ordering:
         buy(network)
     with pytest.raises(expected) as adding:
         network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
-
     assert {type(ordering.value), type(adding.value)} == {expected}
 
 
-@pytest.mark.parametrize(
-    "other", [{"description": "link-2"}, {"package_id": "x"}, {"quantity": 2}, {"sims": []}]
-)
-def test_the_reply_of_another_call_is_no_outcome(
-    network: Airalo, server: AiraloServer, other: dict[str, Any]
-) -> None:
-    server.tells = other
-    with pytest.raises(OutcomeUnknown):
-        buy(network)
-
-
-def test_a_topup_told_of_another_esim_is_no_outcome(network: Airalo, server: AiraloServer) -> None:
+def test_the_reply_of_another_call_is_no_outcome(network: Airalo, server: AiraloServer) -> None:
     order = buy(network)
+    for other in ({"description": "link-2"}, {"package_id": "x"}, {"quantity": 2}, {"sims": []}):
+        server.tells = other
+        with pytest.raises(OutcomeUnknown):
+            buy(network)
     server.tells = {"description": "Topup (8945)"}
     with pytest.raises(OutcomeUnknown):
         network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
@@ -101,11 +86,14 @@ def test_what_people_have_ordered_hides_no_order_of_ours(
             network.orders(PLAN, clock.now, clock.now, timeout_s=TIMEOUT_S)
 
 
-def test_costs_are_what_the_replies_told(network: Airalo, server: AiraloServer) -> None:
+def test_an_order_says_what_the_document_asks_for_and_costs_what_its_reply_told(
+    network: Airalo, server: AiraloServer
+) -> None:
     order = buy(network)
+    asked = {"quantity": 1, "type": "sim", "description": "link-1"}
+    assert server.asked("order")[0].json() == {**asked, "package_id": PLAN.provider_plan_id}
     server.offer(OTHER_PLAN.provider_plan_id, "6.10", gb=3)
     addon = network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
-
     first, second = (each.code for each in server.sales)
     assert order.cost == Cost(2_300_000, "USD", first, estimated=False)
     assert addon.cost == Cost(6_100_000, "USD", second, estimated=False)
@@ -119,9 +107,7 @@ def test_orders_are_looked_through_page_by_page(
     clock.now = clock.now.replace(microsecond=700_000)  # The list tells seconds.
     bought = [buy(network, f"link-{number}") for number in range(5)]
     network.add_plan(bought[0].iccid, PLAN, "c-1", timeout_s=TIMEOUT_S)
-
     found = network.orders(PLAN, clock.now, clock.now, timeout_s=TIMEOUT_S)
-
     assert [each.reference for each in found] == [f"link-{number}" for number in range(5)]
     assert len(server.asked("orders")) == 3
     monkeypatch.setattr(adapter, "ORDER_PAGES_MAX", 2)
@@ -134,9 +120,7 @@ def test_the_catalogue_is_told_in_our_terms_also_where_its_areas_are_numbered(
     network: Airalo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter, "AREAS_PER_PAGE", 1)
-
     first, second, _ = network.supplied(timeout_s=TIMEOUT_S)
-
     where, cost = (SuppliedCountry("DE"), SuppliedCountry("FR")), Cost(2_300_000, "USD")
     name = "Brand 1 GB - 7 Days"
     assert first == SuppliedPlan(PLAN.provider_plan_id, name, 1_000, 7, where, cost)
@@ -182,37 +166,20 @@ def test_an_esim_takes_what_its_own_list_has(network: Airalo, server: AiraloServ
     assert taken() == taken("8945000000000009999") == set()
 
 
-def test_an_esim_without_activation_code_is_told_apart(
-    network: Airalo, server: AiraloServer
-) -> None:
-    iccid = buy(network).iccid
-    server.tells_of_esims = {"qrcode": None, "lpa": "rsp.example", "matching_id": None}
-    with pytest.raises(NoActivationCode):
-        network.lpa(iccid, timeout_s=TIMEOUT_S)
-
-
-def test_one_thread_logs_in_for_all_and_again_when_the_token_is_over(
-    network: Airalo, server: AiraloServer
+def test_one_thread_logs_in_for_all_again_with_an_old_token_and_not_at_once_after_a_refusal(
+    side: AiraloSide, network: Airalo, server: AiraloServer
 ) -> None:
     with ThreadPoolExecutor(6) as pool:
         assert len({each.iccid for each in pool.map(lambda _: buy(network), range(6))}) == 6
     assert len(server.tokens) == 1
-
     server.tokens[:] = ["another"]
     buy(network)
-
-    assert len(server.tokens) == 2
-    assert len(server.sales) == 7
-
-
-def test_a_login_that_was_refused_is_not_tried_again_at_once(
-    side: AiraloSide, server: AiraloServer
-) -> None:
-    network = side.connect("wrong")
+    assert (len(server.tokens), len(server.sales), len(server.asked("token"))) == (2, 7, 2)
+    wrong = side.connect("wrong")
     for _ in range(3):
         with pytest.raises(Unavailable):
-            network.probe(timeout_s=TIMEOUT_S)
-    assert len(server.asked("token")) == 1
+            wrong.probe(timeout_s=TIMEOUT_S)
+    assert len(server.asked("token")) == 3
 
 
 def test_a_package_begins_with_its_first_use_and_ends_after_its_days(
@@ -222,9 +189,7 @@ def test_a_package_begins_with_its_first_use_and_ends_after_its_days(
     began = clock.now
     server.use(order.iccid, 512)
     clock.forward(days=8)
-
     usage = network.usage(order.iccid, timeout_s=TIMEOUT_S)
-
     (addon,) = usage.addons
     assert (addon.used_mb, addon.remaining_mb) == (500, 500)
     assert (usage.first_used_at, addon.expires_at) == (began, began + timedelta(days=7))
@@ -232,26 +197,20 @@ def test_a_package_begins_with_its_first_use_and_ends_after_its_days(
     assert network.usage(order.iccid, timeout_s=TIMEOUT_S).addons[0].remaining_mb == 0
 
 
-def test_an_activation_code_is_the_qr_code_or_its_two_parts() -> None:
+def test_an_activation_code_is_the_qr_code_or_its_two_parts_beside_what_a_phone_asks_for(
+    network: Airalo, server: AiraloServer
+) -> None:
     parts = Sim("8945", lpa="lpa.example", matching_id="X")
     assert parts.activation_code == "LPA:1$lpa.example$X"
     assert Sim("8945", qrcode="LPA:1$other$Y").activation_code == "LPA:1$other$Y"
     assert Sim("8945").activation_code is None
-
-
-def test_what_a_phone_asks_for_is_told_with_the_activation_code(
-    network: Airalo, server: AiraloServer
-) -> None:
-    iccid, said = buy(network).iccid, {}
-
-    def tell(_: Request, told: Any) -> Any:
-        told["data"] |= said
-        return told
-
-    server.mangle = tell
+    iccid = buy(network).iccid
     for code, known in {"4711-A": "4711-A", 1234: "1234", " ": None, None: None}.items():
-        said["confirmation_code"] = code
+        server.tells_of_esims = {"confirmation_code": code}
         assert network.lpa(iccid, timeout_s=TIMEOUT_S).confirmation_code == known
+    server.tells_of_esims = {"qrcode": None, "lpa": "rsp.example", "matching_id": None}
+    with pytest.raises(NoActivationCode):
+        network.lpa(iccid, timeout_s=TIMEOUT_S)
 
 
 # The forms of the provider's document, shortened to what is read.
@@ -272,9 +231,7 @@ DISCOUNTED = b"""{"id": 619, "code": "20251118-000619", "package_id": "change-7d
 @pytest.mark.parametrize(("name", "is_read"), [(b"completed", True), (b"refunded", False)])
 def test_an_order_of_the_list_counts_when_it_is_completed(name: bytes, *, is_read: bool) -> None:
     (listed,), _ = orders_of(Reply(200, {}, LISTED % (name, name)))
-
     order = listed.read("kallur-digital-7days-1gb")
-
     assert (order is not None) == is_read
     if order is not None:
         assert (order.iccid, order.reference, order.cost) == ("891000000000009125", None, None)
@@ -283,39 +240,25 @@ def test_an_order_of_the_list_counts_when_it_is_completed(name: bytes, *, is_rea
 
 def test_what_is_paid_with_a_discount_is_the_cost() -> None:
     placed = msgspec.json.decode(DISCOUNTED, type=Placed)
-
     assert placed.tops_up("change-7days-1gb", "873000000000042542", "c-1")
     assert not placed.tops_up("change-7days-1gb", "873000000000042543", "c-1")
     assert placed.cost == Cost(9_000_000, "USD", "20251118-000619", estimated=False)
 
 
-def test_an_order_asks_for_what_the_document_says(network: Airalo, server: AiraloServer) -> None:
-    buy(network)
-    assert server.asked("order")[0].json() == {
-        "quantity": 1,
-        "package_id": PLAN.provider_plan_id,
-        "type": "sim",
-        "description": "link-1",
-    }
-
-
 def test_a_used_up_package_needs_no_number_and_any_other_needs_one(
     network: Airalo, server: AiraloServer
 ) -> None:
-    iccid = buy(network).iccid
+    iccid, status = buy(network).iccid, "FINISHED"
 
-    def without_a_number(status: str) -> None:
-        def spoil(request: Request, told: Any) -> Any:
-            if request.route == "packages":
-                told["data"][0] |= {"remaining": None, "status": status}
-            return told
+    def without_a_number(request: Request, told: Any) -> Any:
+        if request.route == "packages":
+            told["data"][0] |= {"remaining": None, "status": status}
+        return told
 
-        server.mangle = spoil
-
-    without_a_number("FINISHED")
+    server.mangle = without_a_number
     (used_up,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
     assert (used_up.remaining_mb, used_up.used_mb) == (0.0, 1_000.0)
-    without_a_number("ACTIVE")
+    status = "ACTIVE"
     with pytest.raises(NotAnswered, match="remaining"):
         network.usage(iccid, timeout_s=TIMEOUT_S)
 

@@ -21,63 +21,32 @@ def free(network: BicsNetwork, page: int = 0) -> list[str]:
     return [esim.iccid for esim in esims]
 
 
-def answer_without(server: BicsServer, route: str, path: str, *fields: str) -> None:
-    """Let a read leave out what an account may not tell."""
-    handler = server.handler_of(route)
-
-    def answer(request: Any) -> Any:
-        status, told, headers = handler(request)
-        part = told
-        for name in fields[:-1]:
-            part = part[name] if not isinstance(part, list) else part[0][name]
-        (part[0] if isinstance(part, list) else part).pop(fields[-1])
-        return status, told, headers
-
-    server.route_first(route, "GET", path, answer)
-
-
 def test_pages_whose_esims_are_in_use_are_passed_over_once(
     network: BicsNetwork, server: BicsServer
 ) -> None:
     in_use = list(server.sims.values())[:100]
     for sim in in_use:
         sim.endpoint_id = "of-another"
-
-    assert free(network)[0] > in_use[-1].iccid
-    assert [request.query["page"] for request in server.asked("sims")] == ["1", "2"]
-    free(network)
-    assert [request.query["page"] for request in server.asked("sims")] == ["1", "2", "2"]
-
-
-def test_an_esim_that_is_not_to_be_sold_again_is_passed_over(network: BicsNetwork) -> None:
     first, *others = free(network)
+    assert first > in_use[-1].iccid
+    assert [request.query["page"] for request in server.asked("sims")] == ["1", "2"]
     assert network.pass_over(first)
-    assert free(network) == others
-
-
-def test_esims_that_come_back_are_found_when_the_rest_is_used_up(
-    network: BicsNetwork, server: BicsServer
-) -> None:
-    first, *others = server.sims.values()
-    for sim in (first, *others):
+    assert free(network) == others, "it is not to be sold again"
+    assert [request.query["page"] for request in server.asked("sims")] == ["1", "2", "2"]
+    first, *_ = server.sims.values()
+    for sim in server.sims.values():
         sim.endpoint_id = "of-another"
     assert free(network) == []
-
     first.endpoint_id = None
-
-    assert free(network) == [first.iccid]
+    assert free(network) == [first.iccid], "it is found when the rest is used up"
 
 
 def test_a_plan_with_more_left_than_it_began_with_is_not_used(
     network: BicsNetwork, server: BicsServer
 ) -> None:
-    iccid = a_free_esim(network)
-    made = network.create_endpoint(iccid, PLAN, BASE_PLAN, "link-1", timeout_s=TIMEOUT_S)
-    [endpoint] = server.endpoints.values()
-    endpoint.addons[0].left_mb += 500
-
-    [addon] = network.usage(made.endpoint_id, timeout_s=TIMEOUT_S).addons
-
+    endpoint_id = a_link(network)
+    server.endpoints[endpoint_id].addons[0].left_mb += 500
+    [addon] = network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons
     assert (addon.used_mb, addon.remaining_mb) == (0.0, PLAN.data_mb + 500)
 
 
@@ -88,45 +57,25 @@ def test_an_endpoint_that_was_not_activated_is_activated_when_it_is_looked_up(
     server.activates = False
     with pytest.raises(OutcomeUnknown):
         network.create_endpoint(iccid, PLAN, BASE_PLAN, "link-1", timeout_s=TIMEOUT_S)
-    found = network.find_endpoint(iccid, timeout_s=TIMEOUT_S)  # It is refused, so it stays so.
-    assert found is not None
-    assert network.usage(found.endpoint_id, timeout_s=TIMEOUT_S).status == "inactive"
-
-    server.activates = True
-    found = network.find_endpoint(iccid, timeout_s=TIMEOUT_S)
-
-    assert found is not None
-    assert network.usage(found.endpoint_id, timeout_s=TIMEOUT_S).status == "active"
-
-
-def test_a_creation_that_tells_no_endpoint_has_an_unknown_outcome(
-    network: BicsNetwork, server: BicsServer
-) -> None:
-    iccid = a_free_esim(network)
+    for activates, status in ((False, "inactive"), (True, "active")):  # Refused, it stays so.
+        server.activates = activates
+        found = network.find_endpoint(iccid, timeout_s=TIMEOUT_S)
+        assert found is not None
+        assert network.usage(found.endpoint_id, timeout_s=TIMEOUT_S).status == status
     server.route_first("create", "POST", "/CreateEndPoint", lambda _: bics.done("4001"))
+    with pytest.raises(OutcomeUnknown):  # Which tells no endpoint.
+        network.create_endpoint(free(network)[0], PLAN, BASE_PLAN, "link-2", timeout_s=TIMEOUT_S)
 
-    with pytest.raises(OutcomeUnknown):
-        network.create_endpoint(iccid, PLAN, BASE_PLAN, "link-1", timeout_s=TIMEOUT_S)
 
-
-@pytest.mark.parametrize(
-    ("life_cycle", "status"),
-    [
-        ("Active", "active"),
-        ("A", "active"),
-        ("Suspended", "suspended"),
-        ("SUSPEND", "suspended"),
-        ("S", "suspended"),
-        ("Pre-Active", "inactive"),
-        ("Active-Inventory", "inactive"),
-        ("AI", "inactive"),
-        ("Active-Test", "inactive"),
-        ("Hold", "inactive"),
-        ("", "inactive"),
-    ],
+CYCLES = "Active=active A=active Suspended=suspended SUSPEND=suspended S=suspended AI=inactive"
+CYCLES += (
+    " Pre-Active=inactive Active-Inventory=inactive Active-Test=inactive Hold=inactive =inactive"
 )
-def test_only_two_life_cycles_are_more_than_inactive(life_cycle: str, status: str) -> None:
-    assert status_of(life_cycle) == status
+
+
+def test_only_two_life_cycles_are_more_than_inactive() -> None:
+    for life_cycle, _, status in (each.partition("=") for each in CYCLES.split()):
+        assert status_of(life_cycle) == status
 
 
 def test_where_a_profile_has_no_life_cycle_the_esim_tells_it(
@@ -134,42 +83,35 @@ def test_where_a_profile_has_no_life_cycle_the_esim_tells_it(
 ) -> None:
     endpoint_id = a_link(network)
     network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
-    answer_without(
-        server, "profile", "/GetEndPointProfile", "Response", "info", "basicInfo", "lifeCycle"
-    )
+    handler = server.handler_of("profile")
 
+    def answer(request: Any) -> Any:
+        status, told, headers = handler(request)
+        del told["Response"]["info"]["basicInfo"]["lifeCycle"]
+        return status, told, headers
+
+    server.route_first("profile", "GET", "/GetEndPointProfile", answer)
     assert network.usage(endpoint_id, timeout_s=TIMEOUT_S).status == "suspended"
     assert network.status(endpoint_id, timeout_s=TIMEOUT_S).status == "suspended"
 
 
-def test_a_plan_that_is_used_up_has_the_traffic_since_it_began(
+def test_plans_that_are_used_up_have_the_traffic_since_they_began_which_is_read_once(
     network: BicsNetwork, server: BicsServer
 ) -> None:
     endpoint_id = a_link(network)
-    server.forward(timedelta(hours=24))
-    server.forward(timedelta(hours=48))
-
+    for hours in (24, 48):
+        server.forward(timedelta(hours=hours))
     usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
-
     (addon,) = usage.addons
     assert (addon.used_mb, addon.remaining_mb) == (PLAN.data_mb, 0)
     assert usage.first_used_at is not None
     assert addon.expires_at is not None
     assert addon.expires_at - usage.first_used_at == timedelta(days=PLAN.validity_days)
-
-
-def test_traffic_is_read_once_however_many_plans_are_used_up(
-    network: BicsNetwork, server: BicsServer
-) -> None:
-    endpoint_id = a_link(network)
-    server.forward(timedelta(days=3))
     for number in range(3):
         network.add_plan(endpoint_id, PLAN, f"more-{number}", timeout_s=TIMEOUT_S)
         server.forward(timedelta(days=3))
     before = len(server.asked("statistics"))
-
     addons = network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons
-
     assert len(server.asked("statistics")) == before + 1
     assert [each.remaining_mb for each in addons] == [0.0] * 4
     assert addons[-1].used_mb < addons[0].used_mb
@@ -220,12 +162,11 @@ def test_what_cannot_be_read_is_not_guessed(
     assert str(value) not in str(caught.value)
 
 
-def test_an_activation_code_is_put_together_where_its_text_is_missing() -> None:
+def test_statistics_as_a_public_client_keeps_them_and_an_activation_code_in_parts_are_read() -> (
+    None
+):
     code = ActivationCode("", "smdp.bics.example", "AB-1")
     assert code.lpa == "LPA:1$smdp.bics.example$AB-1"
-
-
-def test_statistics_as_a_public_client_keeps_them_are_read() -> None:
     told = b"""{"Response": {"resultCode": "0", "resultParam": {"resultCode": "1339"},
         "responseParam": {"smsUsage": [{"totalCost": "3", "date": "26/04/2020"}],
         "dataUsage": [{"totalCost": "0.473", "date": "27/04/2020", "uplink": "2.02",

@@ -51,7 +51,6 @@ def test_an_order_is_found_where_the_clock_of_the_network_is_behind(
     since = clock.now
     lost = bought(network)
     clock.forward(seconds=5)
-
     found = network.orders(PLAN, since - APART, clock.now, timeout_s=TIMEOUT_S)
     assert [each.iccid for each in found] == [lost.iccid]
     assert abs(found[0].placed_at - since) <= APART
@@ -87,31 +86,20 @@ def test_an_order_that_cannot_be_read_hides_others_only_if_it_may_be_the_one(
         assert found() == [lost]
 
 
-@pytest.mark.parametrize("status", [201, 202, 206])
-def test_an_order_is_placed_under_any_status_of_success(
-    network: EsimGo, server: EsimGoServer, status: int
-) -> None:
-    server.done_with = status
-    assert bought(network).iccid in server.held
-
-
 def test_an_esim_is_connected_when_its_network_has_just_heard_of_it(
     network: EsimGo, server: EsimGoServer, clock: SetClock
 ) -> None:
     iccid = bought(network).iccid
     assert not network.status(iccid, timeout_s=TIMEOUT_S).connected
-
     server.use(iccid, MB)
     seen_at = clock.now
     status = network.status(iccid, timeout_s=TIMEOUT_S)
     assert status.connected
     assert status.network is not None
     assert (status.network.country_code, status.network.operator) == ("FR", "Orange France")
-
     network.suspend(iccid, timeout_s=TIMEOUT_S)
     assert not network.status(iccid, timeout_s=TIMEOUT_S).connected
     network.resume(iccid, timeout_s=TIMEOUT_S)
-
     clock.forward(seconds=CONNECTED_FOR.total_seconds() + 1)
     status = network.status(iccid, timeout_s=TIMEOUT_S)
     assert (status.connected, status.network, status.last_seen_at) == (False, None, seen_at)
@@ -120,10 +108,8 @@ def test_an_esim_is_connected_when_its_network_has_just_heard_of_it(
 def test_a_suspension_by_policy_cannot_be_lifted(network: EsimGo, server: EsimGoServer) -> None:
     iccid = bought(network).iccid
     server.suspend_by_policy(iccid)
-
     with pytest.raises(Rejected):
         network.resume(iccid, timeout_s=TIMEOUT_S)
-
     assert network.usage(iccid, timeout_s=TIMEOUT_S).status == "suspended"
     network.suspend(iccid, timeout_s=TIMEOUT_S)
 
@@ -133,12 +119,10 @@ def test_the_last_bundle_of_an_esim_that_nobody_has_installed_is_left(
 ) -> None:
     iccid = bought(network).iccid
     (addon,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
-
     with pytest.raises(Rejected):
         network.remove_plan(iccid, addon.addon_id, timeout_s=TIMEOUT_S)
     server.install(iccid)
     network.remove_plan(iccid, addon.addon_id, timeout_s=TIMEOUT_S)
-
     assert server.held == {iccid}
     assert network.usage(iccid, timeout_s=TIMEOUT_S).addons == []
 
@@ -154,42 +138,32 @@ def test_what_was_used_or_has_another_bundle_is_not_taken_back(
     server.install(replaced.iccid)
     network.remove_plan(replaced.iccid, own.addon_id, timeout_s=TIMEOUT_S)
     network.add_plan(replaced.iccid, OTHER_PLAN, "change-3", timeout_s=TIMEOUT_S)
-
     assert [network.take_back(each, timeout_s=TIMEOUT_S) for each in orders] == [False] * 4
-
     assert server.held == {each.iccid for each in orders}
 
 
-def test_nothing_is_taken_back_without_refunds(side: EsimGoSide, server: EsimGoServer) -> None:
-    network = side.connect(refunds=False)
-    order = bought(network)
-
-    assert not network.take_back(order, timeout_s=TIMEOUT_S)
-
-    assert server.held == {order.iccid}
-    assert "cancel" not in network.capabilities
-    assert "cancel" in side.connect(refunds=True).capabilities
-
-
-def test_an_esim_that_the_provider_does_not_take_back_is_kept(
-    network: EsimGo, server: EsimGoServer
+def test_what_the_provider_or_our_account_does_not_give_back_is_kept(
+    network: EsimGo, side: EsimGoSide, server: EsimGoServer
 ) -> None:
-    order = bought(network)
+    without = side.connect(refunds=False)
+    kept, lost = bought(without), bought(network)
+    assert not without.take_back(kept, timeout_s=TIMEOUT_S)
+    assert "cancel" not in without.capabilities
+    assert "cancel" in side.connect(refunds=True).capabilities
     server.keeps = True
-
-    assert not network.take_back(order, timeout_s=TIMEOUT_S)
-    server.install(order.iccid)
+    assert not network.take_back(lost, timeout_s=TIMEOUT_S)
+    server.install(lost.iccid)
     with pytest.raises(Rejected):
-        network.remove_plan(order.iccid, "200000001", timeout_s=TIMEOUT_S)
-
-    assert server.held == {order.iccid}
+        network.remove_plan(lost.iccid, "200000002", timeout_s=TIMEOUT_S)
+    assert server.held == {kept.iccid, lost.iccid}
+    server.keeps, server.refunds = False, False
+    assert not network.take_back(bought(network), timeout_s=TIMEOUT_S)
 
 
 def test_a_refused_key_is_not_taken_for_an_unknown_esim(
     network: EsimGo, side: EsimGoSide, server: EsimGoServer
 ) -> None:
     iccid, strange = bought(network).iccid, side.connect(key="esimgo-key-wrong")
-
     for read in (strange.usage, strange.status, strange.lpa):
         with pytest.raises(Unavailable) as caught:
             read(iccid, timeout_s=TIMEOUT_S)
@@ -208,9 +182,7 @@ def test_the_catalogue_is_read_page_by_page(network: EsimGo, server: EsimGoServe
     for number in range(150):
         server.offer(f"esim_{number}")
     server.offer("esim_UL", "12.50", unlimited=True, roaming=())
-
     plans = [*network.supplied(timeout_s=TIMEOUT_S)]
-
     assert [plan.provider_plan_id for plan in plans] == [*server.offered]
     assert len(server.asked("catalogue")) == 4
     first, last = plans[0], plans[-1]
@@ -233,18 +205,12 @@ def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
             continue
 
 
-def test_what_is_ordered_is_not_validated_before(network: EsimGo, server: EsimGoServer) -> None:
-    bought(network)
-
-    (sent,) = server.requests
-    (line,) = sent.json()["order"]
-    assert sent.json()["type"] == "transaction"
-    assert line["allowReassign"] is False
-
-
-def test_a_refund_that_our_account_does_not_get_is_told(
+def test_an_order_is_sent_once_unvalidated_and_placed_under_any_status_of_success(
     network: EsimGo, server: EsimGoServer
 ) -> None:
-    server.refunds = False
-
-    assert not network.take_back(bought(network), timeout_s=TIMEOUT_S)
+    for status in (201, 202, 206):
+        server.done_with = status
+        assert bought(network).iccid in server.held
+    assert len(server.requests) == 3
+    sent = server.requests[0].json()
+    assert (sent["type"], sent["order"][0]["allowReassign"]) == ("transaction", False)

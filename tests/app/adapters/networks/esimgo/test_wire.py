@@ -1,4 +1,4 @@
-"""Every example of the provider's documents, read as the adapter reads it."""
+"""The examples of the provider's documents, in short, read as the adapter reads them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,61 +19,28 @@ from tests.support.providers.server import Request
 NOW = datetime(2024, 12, 20, tzinfo=UTC)
 BUNDLE = "esim_1GB_7D_GB_V2"
 
-# From the OpenAPI document of v2.5 (`Order`, as placed and as read again).
-PLACED: dict[str, Any] = {
-    "order": [
-        {
-            "type": "bundle",
-            "item": "esim_data_plan_2",
-            "quantity": 1,
-            "subTotal": 9.99,
-            "pricePerUnit": 9.99,
-            "AllowReassign": False,
-            "esims": [
-                {
-                    "iccid": "8900000000000000001",
-                    "matchingId": "MATCH-001",
-                    "smdpAddress": "http://smdp.example.com",
-                }
-            ],
-            "iccids": ["8900000000000000001"],
-        }
-    ],
-    "total": 9.99,
-    "currency": "USD",
-    "status": "completed",
-    "statusMessage": "Order completed: 1 eSIM assigned",
-    "orderReference": "order-ref-002",
-    "createdDate": "2023-06-14T15:45:00Z",
-    "assigned": True,
-}
-READ_AGAIN = {
-    "order": [
-        {
-            "esims": [
-                {
-                    "iccid": "8912345678901234567",
-                    "matchingId": "AB-12C3DE-4FGHIJ5",
-                    "smdpAddress": "http://rsp.mockprovider.com",
-                }
-            ],
-            "type": "bundle",
-            "item": "esim_5GB_30D_EU_V3",
-            "iccids": ["8912345678901234567"],
-            "quantity": 1,
-            "subTotal": 9.99,
-            "pricePerUnit": 9.99,
-            "AllowReassign": True,
-        }
-    ],
-    "total": 9.99,
-    "currency": "USD",
-    "status": "completed",
-    "statusMessage": "Order completed: 1 eSIMs assigned",
-    "orderReference": "1a2b3c4d-5e6f-7g8h-9i10-11j12k13l14m",
-    "createdDate": "2023-06-15T10:30:45.123456789Z",
-    "assigned": True,
-}
+
+def order_of(item: str, iccid: str, **more: Any) -> dict[str, Any]:
+    """Return an order as the OpenAPI document of v2.5 has it (`Order`)."""
+    smdp = {"matchingId": "MATCH-001", "smdpAddress": "http://smdp.example.com"}
+    line = {"type": "bundle", "item": item, "quantity": 1, "subTotal": 9.99, "pricePerUnit": 9.99}
+    line |= {"AllowReassign": False, "esims": [{"iccid": iccid, **smdp}], "iccids": [iccid]}
+    told = {"order": [line], "total": 9.99, "currency": "USD", "status": "completed"}
+    return {**told, "statusMessage": "Order completed: 1 eSIM assigned", "assigned": True, **more}
+
+
+PLACED = order_of(
+    "esim_data_plan_2",
+    "8900000000000000001",
+    orderReference="order-ref-002",
+    createdDate="2023-06-14T15:45:00Z",
+)
+READ_AGAIN = order_of(
+    "esim_5GB_30D_EU_V3",
+    "8912345678901234567",
+    orderReference="1a2b3c4d-5e6f-7g8h-9i10-11j12k13l14m",
+    createdDate="2023-06-15T10:30:45.123456789Z",
+)
 ORDERED = "3a6e2e40-c674-45e9-b289-b35027bf72a9"
 QUEUED = {
     "id": "215009266",
@@ -86,13 +53,7 @@ QUEUED = {
     "unlimited": False,
 }
 BUNDLES: dict[str, Any] = {
-    "bundles": [
-        {
-            "name": BUNDLE,
-            "description": "eSIM, 1GB, 7 Days, United Kingdom, V2",
-            "assignments": [QUEUED],
-        }
-    ]
+    "bundles": [{"name": BUNDLE, "description": "eSIM, 1GB, 7 Days", "assignments": [QUEUED]}]
 }
 DETAILS = {
     "iccid": "894123456789123456",
@@ -114,8 +75,6 @@ INSTALL_DETAILS = {
     "matchingId": "A1B2-C3D4-E5F6-G7H8",
     "smdpAddress": "http://smdp.example.com",
     "profileStatus": "Released",
-    "pin": "1234",
-    "puk": "12345678",
     "firstInstalledDateTime": "2023-06-15T14:30:00.000Z",
 }
 LOCATION = {
@@ -138,35 +97,11 @@ ORGANISATION = {
 REVOKED = {"status": "Successfully Revoked Bundle, bundle has been refunded to inventory"}
 SUSPENDED = {"status": "eSIM suspended successfully"}
 # From the pages about callbacks; one of them has the ICCID as a number.
-UTILISATION = {
-    "iccid": "8944538532008160222",
-    "alertType": "Utilisation",
-    "bundle": {
-        "id": "123456789",
-        "name": "A_BUNDLE_20GB_30D_EU_U",
-        "description": "A Bundle, 20GB, 30 Days, EU, Unthrottled",
-        "initialQuantity": 20000000000,
-        "remainingQuantity": 19000000000,
-        "startTime": "2006-01-02T15:04:05Z",
-        "endTime": "2007-01-02T15:04:05Z",
-        "reference": "12345-12345-12345-12345-0",
-        "unlimited": False,
-    },
-}
-FIRST_USE = {
-    "alertType": "FirstUse",
-    "iccid": 8944538532008160000,
-    "bundle": {
-        "name": "A_BUNDLE_1GB",
-        "initialQuantity": 1000000000,
-        "remainingQuantity": 1000000000,
-        "startTime": "2006-01-02T15:04:05Z",
-        "endTime": "2007-01-02T15:04:05Z",
-    },
-}
-FIRST_ATTACHMENT = {"alertType": "FirstAttachment", "iccid": "8944538532008160222"}
-
-
+CALLBACKS: list[dict[str, Any]] = [
+    {"iccid": "8944538532008160222", "alertType": "Utilisation", "bundle": {"id": "123456789"}},
+    {"iccid": 8944538532008160000, "alertType": "FirstUse", "bundle": {"name": "A_BUNDLE_1GB"}},
+    {"iccid": "8944538532008160222", "alertType": "FirstAttachment"},
+]
 CATALOGUED: dict[str, Any] = {
     "name": "esim_UL_7D_REUP_V2",
     "description": "eSIM, Unlimited, 7 Days, Europe+",
@@ -196,10 +131,11 @@ def reply(told: Any) -> Reply:
 
 def test_an_order_as_it_was_placed() -> None:
     order = read(PLACED, wire.Placed).read("esim_data_plan_2")
-
     assert order.iccid == "8900000000000000001"
     assert order.placed_at == datetime(2023, 6, 14, 15, 45, tzinfo=UTC)
     assert order.cost == Cost(9_990_000, "USD", "order-ref-002", estimated=False)
+    for change in ({"total": -1}, {"currency": "dollars"}, {"total": None}, {"currency": None}):
+        assert read({**PLACED, **change}, wire.Placed).read("esim_data_plan_2").cost is None
 
 
 @pytest.mark.parametrize(
@@ -207,10 +143,8 @@ def test_an_order_as_it_was_placed() -> None:
 )
 def test_the_list_of_orders_in_both_of_its_documented_forms(told: Any) -> None:
     orders = wire.orders_of(reply(told))
-
     day, night = (datetime(2023, 6, each, tzinfo=UTC) for each in (15, 16))
     (order,) = wire.matching(orders, "esim_5GB_30D_EU_V3", day, night, timedelta(0))
-
     assert order.order_reference == "1a2b3c4d-5e6f-7g8h-9i10-11j12k13l14m"
     assert order.placed_at == datetime(2023, 6, 15, 10, 30, 45, 123457, UTC)
     assert wire.matching(orders, "esim_5GB_30D_EU_V3", night, night, timedelta(0)) == []
@@ -235,16 +169,9 @@ def test_an_order_that_did_not_bring_one_esim_with_one_bundle_is_none(change: An
     assert read({**PLACED, **change}, wire.Placed).read("esim_data_plan_2") is None
 
 
-def test_an_order_without_an_amount_has_no_cost() -> None:
-    for change in ({"total": -1}, {"currency": "dollars"}, {"total": None}, {"currency": None}):
-        assert read({**PLACED, **change}, wire.Placed).read("esim_data_plan_2").cost is None
-
-
 def test_the_bundles_of_an_esim() -> None:
     bundles = read(BUNDLES, wire.Bundles)
-
     ((name, assignment),) = bundles.present
-
     assert assignment.usage(name, NOW) == AddonUsage(
         "215009266", BUNDLE, 0.0, 1000.0, order_reference=ORDERED
     )
@@ -278,46 +205,30 @@ def test_each_state_of_a_bundle(
     change: Any, used_mb: float, remaining_mb: float, expires_at: datetime | None
 ) -> None:
     usage = read({**QUEUED, **change}, wire.Assignment).usage(BUNDLE, NOW)
-
     assert usage == AddonUsage("215009266", BUNDLE, used_mb, remaining_mb, expires_at, ORDERED)
 
 
-def test_a_bundle_that_lapsed_is_over_a_year_after_it_was_bought() -> None:
+def test_what_was_revoked_is_not_there_and_the_first_use_is_that_of_what_began_first() -> None:
     lapsed = read({**QUEUED, "bundleState": "lapsed"}, wire.Assignment)
-
-    assert lapsed.usage(BUNDLE, NOW + timedelta(days=999)).expires_at == ASSIGNED + timedelta(365)
-
-
-def test_a_revoked_bundle_is_not_there() -> None:
-    told = {"bundles": [{"name": BUNDLE, "assignments": [{**QUEUED, "bundleState": "revoked"}]}]}
-
-    assert [*read(told, wire.Bundles).present] == []
-
-
-def test_the_first_use_is_that_of_the_bundle_that_began_first() -> None:
-    later = {"startTime": "2025-01-01T00:00:00Z"}
-    put = [QUEUED, {**QUEUED, **later}, {**QUEUED, **BEGAN}]
-
-    bundles = read({"bundles": [{"name": BUNDLE, "assignments": put}]}, wire.Bundles)
-
+    later = NOW + timedelta(days=999)
+    assert lapsed.usage(BUNDLE, later).expires_at == ASSIGNED + timedelta(365), "after a year"
+    revoked = {**QUEUED, "bundleState": "revoked"}
+    put = [QUEUED, {**QUEUED, "startTime": "2025-01-01T00:00:00Z"}, {**QUEUED, **BEGAN}]
+    told = {"bundles": [{"name": BUNDLE, "assignments": [*put, revoked]}]}
+    bundles = read(told, wire.Bundles)
+    assert len([*bundles.present]) == 3
     assert bundles.first_used_at == datetime(2024, 12, 12, 8, tzinfo=UTC)
 
 
 def test_an_esim() -> None:
     esim = read(DETAILS, wire.EsimDetails)
-
     assert esim.status == "active"
     assert esim.installed_at == datetime(2024, 8, 13, 9, 37, 57, 280_000, UTC)
     assert esim.lpa == "LPA:1$rsp.example.com$JQ-123456-ABCDEPFX"
     assert esim.number == "+4471234131234"
-    assert (
-        read(INSTALL_DETAILS, wire.EsimDetails).lpa == "LPA:1$smdp.example.com$A1B2-C3D4-E5F6-G7H8"
-    )
-    installed_at = read(INSTALL_DETAILS, wire.EsimDetails).installed_at
-    assert installed_at == datetime(2023, 6, 15, 14, 30, tzinfo=UTC)
-
-
-def test_an_esim_that_nobody_has_installed() -> None:
+    other = read(INSTALL_DETAILS, wire.EsimDetails)
+    assert other.lpa == "LPA:1$smdp.example.com$A1B2-C3D4-E5F6-G7H8"
+    assert other.installed_at == datetime(2023, 6, 15, 14, 30, tzinfo=UTC)
     for nothing in (0, "", None, 10**18):
         told = {**DETAILS, "firstInstalledDateTime": nothing, "msisdn": ""}
         assert read(told, wire.EsimDetails).installed_at is None
@@ -326,24 +237,11 @@ def test_an_esim_that_nobody_has_installed() -> None:
 
 def test_where_an_esim_was_seen() -> None:
     seen = read(LOCATION, wire.Location)
-
     assert seen.last_seen_at == datetime(2024, 7, 27, 0, 25, 7, 382562, UTC)
     assert (seen.serving.country_code, seen.serving.operator) == ("FR", "Orange France")
     assert seen.serving.mcc is None
     empty = read({"country": "", "lastSeen": ""}, wire.Location)
     assert (empty.last_seen_at, empty.serving) == (None, None)
-
-
-def test_the_account() -> None:
-    account = read(ORGANISATION, wire.Organisation)
-
-    told = balance_of(account.balance, account.currency)
-    assert told == ProviderBalance(10_000_000_000, "USD")
-
-
-def test_what_changes_answer() -> None:
-    assert "refunded" in read(REVOKED, wire.Status).status
-    assert read(SUSPENDED, wire.Status).status
 
 
 def test_the_catalogue() -> None:
@@ -353,11 +251,8 @@ def test_the_catalogue() -> None:
     for form in ([told], {"bundles": [told], "pageCount": 1, "rows": 1}):
         listed, odd = wire.catalogue_of(reply(form)), list[OddEntry]()
         ((at, bundle),) = entries(listed, wire.CatalogueBundle, "$", odd)
-
         plan = bundle.supplied("USD", {"FR": (("Orange", ("4G",)),)}, at, odd)
-
         assert odd == []
-
         assert (plan.data_mb, plan.validity_days) == (None, 7)
         assert [each.country_code for each in plan.coverage] == ["DE", "FR"]
         assert plan.coverage[1].operators == (("Orange", ("4G",)),)
@@ -372,9 +267,14 @@ def test_the_operators_of_a_country() -> None:
         assert told.by_country([]) == {"FR": (("Orange", ("4G",)),)}
 
 
-def test_callbacks() -> None:
-    for told in (UTILISATION, FIRST_USE, FIRST_ATTACHMENT):
-        assert str(read(told, Notification).iccid).startswith("89445385320081")
+def test_the_account_what_changes_answer_and_callbacks() -> None:
+    account = read(ORGANISATION, wire.Organisation)
+    told = balance_of(account.balance, account.currency)
+    assert told == ProviderBalance(10_000_000_000, "USD")
+    assert "refunded" in read(REVOKED, wire.Status).status
+    assert read(SUSPENDED, wire.Status).status
+    for callback in CALLBACKS:
+        assert str(read(callback, Notification).iccid).startswith("89445385320081")
     assert read({"alertType": "LowBalance"}, Notification).iccid is None
 
 
@@ -413,7 +313,6 @@ def test_the_scripted_server_speaks_as_the_documents_do(server: EsimGoServer) ->
         ("revoke", "DELETE", f"/esims/{iccid}/bundles/{BUNDLE}/assignments/200000001", b""),
     ):
         told[route] = answer(server, method, path, sent)
-
     assert told.keys() == DOCUMENTED.keys()
     for route, reply in told.items():
         assert strangers(reply, DOCUMENTED[route], route) == []

@@ -38,29 +38,23 @@ def test_a_change_that_takes_longer_than_its_time_out_is_undone(
     side: SimulatedSide, network: SimulatedNetwork
 ) -> None:
     iccid = a_free_esim(network)
-
     with pytest.raises(OutcomeUnknown, match="time-out"):
         create(side.connect(clock=Ticking(TIMEOUT_S + 1)), iccid)
-
     assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is None
     assert a_free_esim(network) == iccid
 
 
-def test_a_commit_that_fails_has_an_unknown_outcome(side: SimulatedSide) -> None:
+@pytest.mark.parametrize("kind", ["reading", "changing"])
+def test_a_statement_that_fails_is_unavailable_and_a_commit_has_an_unknown_outcome(
+    side: SimulatedSide, kind: str
+) -> None:
     database = side.database()
     calls = Calls(database, side.clock)
-    event.listen(database.engine, "commit", fail)
-
-    with pytest.raises(OutcomeUnknown, match="OperationalError"), calls.changing(TIMEOUT_S) as call:
-        call.connection.exec_driver_sql("DELETE FROM simulated_esims")
-
-
-@pytest.mark.parametrize("kind", ["reading", "changing"])
-def test_a_statement_that_fails_is_unavailable(side: SimulatedSide, kind: str) -> None:
-    calls = Calls(side.database(), side.clock)
-
     with pytest.raises(Unavailable), getattr(calls, kind)(TIMEOUT_S) as call:
         call.connection.exec_driver_sql("SELECT * FROM nowhere")
+    event.listen(database.engine, "commit", fail)
+    with pytest.raises(OutcomeUnknown, match="OperationalError"), calls.changing(TIMEOUT_S) as call:
+        call.connection.exec_driver_sql("DELETE FROM simulated_esims")
 
 
 def test_a_stock_that_cannot_be_filled_is_unavailable(side: SimulatedSide) -> None:
@@ -68,20 +62,13 @@ def test_a_stock_that_cannot_be_filled_is_unavailable(side: SimulatedSide) -> No
     database = side.database()
     network = SimulatedNetwork(database, side.clock, "seed", sandbox=False, wait=fail)
     event.listen(database.engine, "commit", fail)
-
     with pytest.raises(Unavailable):
         a_free_esim(network)
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        "ALTER TABLE simulated_esims RENAME TO elsewhere",
-        "ALTER TABLE simulated_endpoints RENAME TO elsewhere",
-    ],
-)
+@pytest.mark.parametrize("table", ["simulated_esims", "simulated_endpoints"])
 def test_no_error_and_no_log_line_names_an_esim(
-    side: SimulatedSide, spoil: str, caplog: pytest.LogCaptureFixture
+    side: SimulatedSide, table: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     network = side.connect()
     iccid = a_free_esim(network)
@@ -91,7 +78,7 @@ def test_no_error_and_no_log_line_names_an_esim(
         create(network, iccid)
         network.lpa(iccid, timeout_s=TIMEOUT_S)
         with side.database().writing() as connection:
-            connection.exec_driver_sql(spoil)
+            connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO elsewhere")
         asks = (
             lambda: create(network, iccid),
             lambda: network.lpa(iccid, timeout_s=TIMEOUT_S),
@@ -101,7 +88,6 @@ def test_no_error_and_no_log_line_names_an_esim(
             with pytest.raises(Unavailable) as caught:
                 ask()
             texts.append(str(caught.value))
-
     assert iccid[-10:] not in " ".join(texts)
     logged = [record.getMessage() for record in caplog.records]
     assert logged == ["the tables of the simulated network: OperationalError"] * 3

@@ -34,7 +34,6 @@ def test_a_device_is_installed_then_used_then_spends_its_plan(
     endpoint_id: str, plan: ProviderPlan
 ) -> None:
     device = habits(endpoint_id, plan)
-
     assert 30 <= (device.installed_at - START).total_seconds() <= 90
     assert 60 <= (device.first_used_at - START).total_seconds() <= 180
     assert device.installed_at <= device.first_used_at
@@ -49,9 +48,7 @@ def test_a_device_was_last_seen_when_it_was_last_connected(
 ) -> None:
     device = habits(endpoint_id)
     moment = device.first_used_at + passed
-
     seen = device.last_seen(moment)
-
     assert device.first_used_at <= seen <= moment
     assert (seen == moment) or not device.is_connected(moment)
     assert device.is_connected(seen - timedelta(milliseconds=1)) or seen == device.first_used_at
@@ -68,7 +65,6 @@ def test_every_serving_network_is_a_real_one() -> None:
             for row in csv.DictReader(lines)
         }
     told_apart = {country for country, _, _ in names}
-
     assert told_apart < NETWORKS.keys()
     for code, network in NETWORKS.items():
         assert is_country(code)
@@ -95,7 +91,6 @@ def served(number: int, *covered: Sequence[str], seed: str = "seed") -> str | No
 def test_devices_are_all_over_the_countries_of_a_plan_and_nowhere_else() -> None:
     countries = ("US", "CA", "MX")
     places = [served(number, countries) for number in range(200)]
-
     assert set(places) == set(countries)
     assert places == [served(number, countries[::-1]) for number in range(200)]
     assert places != [served(number, countries, seed="other") for number in range(200)]

@@ -27,7 +27,6 @@ def test_an_iccid_has_19_digits_and_a_valid_check_digit(
     seed: str, sponsor_profile_id: str, serial: int
 ) -> None:
     iccid = Identifiers(seed).iccid(sponsor_profile_id, serial)
-
     assert re.fullmatch(r"8988[0-9]{15}", iccid)
     assert is_luhn(iccid)
 
@@ -39,14 +38,12 @@ def test_the_check_digit_is_that_of_the_example_in_the_standard() -> None:
 @given(names, names)
 def test_an_activation_code_is_one_of_sgp_22_at_a_host_of_nobody(seed: str, iccid: str) -> None:
     code = Identifiers(seed).lpa(iccid)
-
     assert re.fullmatch(r"LPA:1\$[a-z.]+\.example\$[A-Z2-7]{4}(-[A-Z2-7]{4}){3}", code)
 
 
 @given(names, names)
 def test_a_phone_asks_for_a_code_if_the_iccid_ends_in_0(seed: str, serial: str) -> None:
     made = Identifiers(seed)
-
     assert re.fullmatch("[0-9]{4}", made.confirmation_code(f"{serial}0") or "")
     assert made.confirmation_code(f"{serial}1") is None
 

@@ -61,7 +61,6 @@ def test_nothing_is_used_beyond_the_data_the_time_or_the_rate(
     addons: list[Addon], since: datetime, until: datetime, mb_per_s: float
 ) -> None:
     after = advance(addons, since, until, mb_per_s)
-
     for addon in after:
         assert 0 <= addon.used_mb <= addon.data_mb
         assert 0 <= addon.remaining_mb(until) <= addon.data_mb - addon.used_mb
@@ -92,7 +91,6 @@ def test_plans_are_used_in_order_and_expire_by_their_own_start() -> None:
 
 def test_a_plan_that_is_used_up_leaves_none_over() -> None:
     (addon,) = advance([an_addon(data_mb=7)], START, START + DAY, 0.3)
-
     assert addon.used_mb == 7
     assert addon.remaining_mb(START + DAY) == 0
     assert advance([addon], START + DAY, START + 2 * DAY, 0.3) == [addon]
@@ -100,7 +98,6 @@ def test_a_plan_that_is_used_up_leaves_none_over() -> None:
 
 def test_a_listed_plan_is_there_and_was_not_removed() -> None:
     addon = an_addon(added_at=START + HOUR)
-
     assert [addon.is_listed(START), addon.is_listed(START + HOUR)] == [False, True]
     removed = msgspec.structs.replace(addon, removed=True)
     assert not removed.is_listed(START + HOUR)

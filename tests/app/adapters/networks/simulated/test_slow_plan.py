@@ -34,9 +34,7 @@ def test_what_is_yet_to_come_is_not_there_for_any_call(
     found = find(network, iccid)
     assert found is not None
     endpoint_id = found.endpoint_id
-
     side.forward(-LATE)
-
     assert find(network, iccid) is None
     for call in (network.usage, network.status, network.suspend, network.resume):
         with pytest.raises(NoSuchEndpoint):
@@ -55,9 +53,7 @@ def test_whatever_the_time_out_an_outcome_settles_when_it_must(
     iccid, began = a_free_esim(network), side.clock()
     with pytest.raises(OutcomeUnknown):
         create(network, iccid, SLOW, timeout_s=timeout_s)
-
     side.clock.now = began + PATIENCE + LATE
-
     assert network.settles_after == PATIENCE + LATE
     assert find(network, iccid) is not None
 
@@ -71,8 +67,6 @@ def test_a_slow_addition_repeated_is_as_slow_and_comes_no_later(
             add(network, endpoint_id, timeout_s=2.0)
     side.forward(PATIENCE + LATE - timedelta(seconds=4))
     _, late = addons(network, endpoint_id)
-
     again = add(network, endpoint_id, timeout_s=2.0)
-
     assert again == late
     assert side.waits_s == [2.0, 2.0]

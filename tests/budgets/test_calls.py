@@ -1,0 +1,23 @@
+"""How many functions of Python a lookup calls before its reply: what it costs at a low rate."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.installation import migrated
+from tests.seeds import Seed
+from tests.tidy.source import ROOT
+
+__all__ = ["migrated"]
+
+# The median of fifty numbers. On PostgreSQL the loop answers, on SQLite a thread.
+CEILINGS = {"postgresql": 785, "sqlite": 1_190}
+
+
+def test_a_lookup_calls_no_more_than_is_written_down(migrated: Seed, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.bench.calls", url := migrated.copy(tmp_path)]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    migrated.drop(url)
+    calls = int(re.findall(r"^lookup: (\d+) ", told)[0])
+    assert calls <= CEILINGS[re.split(r"\W", url)[0]], told
