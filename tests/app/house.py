@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from app.security.authorization import Caller
+from app.security.tokens import Claims
 from domain.accounts.organization import SCOPES, Status
 from tests.installation import Process, SetClock
 
@@ -29,12 +30,22 @@ class House:
         self, claimed: UUID | None = None, scope: str = "lookup", granted: frozenset[str] = ALL
     ) -> Caller:
         """Let the client of the organization in; its token claims that one unless told."""
-        return self.process.authorizer.authorize(
-            self.client_id, claimed or self.organization_id, None, granted, scope
-        )
+        return self.let_in(self.client_id, claimed or self.organization_id, None, scope, granted)
 
     def authorize_machine(self, named: str | None, scope: str = "lookup") -> Caller:
-        return self.process.authorizer.authorize(self.machine_id, None, named, ALL, scope)
+        return self.let_in(self.machine_id, None, named, scope, ALL)
+
+    def let_in(
+        self,
+        client_id: str,
+        claimed: UUID | None,
+        named: str | None,
+        scope: str = "lookup",
+        granted: frozenset[str] = ALL,
+    ) -> Caller:
+        now = self.process.clock()
+        claims = Claims(client_id, claimed, granted, "1", now)
+        return self.process.authorizer.authorize(claims, named, scope, now)
 
     def move_to(self, status: Status) -> None:
         cause = self.process.cause()

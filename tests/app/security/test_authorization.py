@@ -13,7 +13,7 @@ from domain.errors import (
     OrganizationSuspended,
     Unauthorized,
 )
-from tests.app.house import ALL, House
+from tests.app.house import House
 
 Pace = Callable[[House], None]
 
@@ -149,9 +149,8 @@ def test_a_claim_counts_only_while_it_is_the_clients_own(house: House, pace: Pac
 def test_a_client_of_an_organization_cannot_name_another_one(house: House, pace: Pace) -> None:
     other = house.process.organization("", "Somebody Else")
     pace(house)
-    authorize = house.process.authorizer.authorize
     for named in (other, house.organization_id):
         with pytest.raises(OrganizationNotFound):
-            authorize(house.client_id, None, str(named), ALL, "lookup")
-    caller = authorize(house.client_id, house.organization_id, str(other), ALL, "lookup")
+            house.let_in(house.client_id, None, str(named))
+    caller = house.let_in(house.client_id, house.organization_id, str(other))
     assert caller.organization_id == house.organization_id
