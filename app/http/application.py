@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from uuid import UUID
 from wsgiref.types import StartResponse
 
-from flask import Flask, Request, Response, request
+from flask import Flask, Response, request
 from werkzeug.routing import RequestRedirect
 
 from app.bootstrap.container import Container
@@ -73,18 +73,12 @@ def token_paths(settings: Settings) -> set[str]:
     return known | {settings.path_prefix + path for path in known}
 
 
-class _Request(Request):
-    max_content_length = BODY_BYTES_MAX
-
-
 class Edge(Flask):
     """Flask, with our context of a request beside its own; views use `app.http.edge.request`."""
 
-    request_class = _Request
-
     def __init__(self, container: Container, new_id: Callable[[], UUID]) -> None:
         super().__init__(__name__, static_folder=None)
-        self.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+        self.config.update(PROVIDE_AUTOMATIC_OPTIONS=False, MAX_CONTENT_LENGTH=BODY_BYTES_MAX)
         self.url_map.merge_slashes = False  # Otherwise a redirect would have an HTML body.
         self._container = container
         self._prefix = container.settings.path_prefix

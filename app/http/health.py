@@ -16,7 +16,7 @@ from app.http.edge.replies import SCHEMA_REF, json_response
 from app.http.edge.request import container
 from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
-from projections.engine.shape import NAME, Moment, format_time, means
+from projections.engine.shape import Moment, format_time, means
 
 READYZ, HEALTH = "/readyz", "/number-lookup/health"
 PROBES = (LIVEZ, READYZ, HEALTH)
@@ -71,7 +71,8 @@ def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
     """Return the document of a 503: `reply`, or the error of a full server; `name` of both."""
     (refused,) = error_responses([UNAVAILABLE]).values()
     either = [{"$ref": SCHEMA_REF.format(name=each.__name__)} for each in (type(reply), RetryError)]
-    media = {"schema": {"anyOf": either, NAME: name}, "example": to_builtins(reply)}
+    blueprint.schemas[name] = {"anyOf": either}
+    media = {"schema": name, "example": to_builtins(reply)}
     told = {"description": f"{description} An error where too many requests wait."}
     content = {"content": {"application/json": media}}
     return {"responses": {503: refused | told | content}}

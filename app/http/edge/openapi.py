@@ -1,21 +1,26 @@
-"""The OpenAPI document; flask-smorest collects it from the blueprints."""
+"""The OpenAPI document; flask-smorest collects it from the groups of operations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask, Response
 from flask_smorest import Api
+from flask_smorest.spec import FlaskPlugin
+from flask_smorest.utils import deepupdate
+from marshmallow import fields
 from msgspec import Struct
 from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Rule
 
 from app.http.edge.compression import Kept
 from app.http.edge.errors import answer
 from app.http.edge.oauth_errors import TOKEN_PATH
-from app.http.edge.operation import PAYMENTS, Group
+from app.http.edge.operation import PAYMENTS, Group, Operation
 from app.http.edge.problem_docs import ERRORS
-from app.http.edge.replies import KNOWN, SCHEMA_REF
+from app.http.edge.replies import KNOWN, SCHEMA_REF, header
 from app.http.edge.request import REQUEST_ID, below
 from app.settings import Settings
 from domain.links.esim import ICCID_FORM
@@ -26,14 +31,23 @@ VERSION = "1.0.0"
 LICENSE = {"name": "For partners, under their agreement", "identifier": "LicenseRef-Partner"}
 DESCRIPTION = Path(__file__).with_name("openapi.md")
 GUIDES = "https://api.example/docs"  # Stands in that text for the URL of the guides.
-
-DEPOSITS = {"deposits": "Book payments of partners; for payment services, given by name only."}
+# Whoever asks for all scopes of a scheme gets them, and `deposits` has nobody but by name.
 SCOPES = {
-    "lookup": "Look up phone numbers.",
-    "plans": "Read the data plans.",
-    "links": "Buy, read and change links.",
-    "wallet": "Read the balance, the transactions, statements, usage and the account.",
-    "webhooks": "Say where you are told what happens, and read what you were told.",
+    "oauth2": {
+        "lookup": "Look up phone numbers.",
+        "plans": "Read the data plans.",
+        "links": "Buy, read and change links.",
+        "wallet": "Read the balance, the transactions, statements, usage and the account.",
+        "webhooks": "Say where you are told what happens, and read what you were told.",
+    },
+    PAYMENTS: {
+        "deposits": "Book payments of partners; for payment services, given by name only.",
+    },
+}
+BASIC = {
+    "type": "http",
+    "scheme": "basic",
+    "description": "client_id and client_secret, at the token endpoint only.",
 }
 UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 # The ids in paths whose name does not say all: what it is, its form, an example.
@@ -47,47 +61,45 @@ ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], str]] = {
     "request_id": ("The id of the request, from its 202.", {"format": "uuid"}, id_of("link")),
     "webhook_id": ("The id of the endpoint.", {"format": "uuid"}, id_of("webhook")),
 }
-REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
-    "X-Request-Id": {
-        "description": "An id of your own (1–128 letters, digits and `._~:/@=+-`, but no phone "
-        "number, no ICCID, no secret and no token). It is sent back, stored with what the request "
-        "causes, and stands on our log lines. Another one is replaced.",
-        "schema": {"type": "string"},  # No pattern, because nothing is refused for it.
-    },
-    "X-Organization-Id": {
-        "description": "The organization to act for. Only read for approved machine-to-machine "
-        "clients, whose tokens name no organization.",
-        # With the format `uuid` a generated client sends an object that is no text, and fails.
-        "schema": {
-            "type": "string",
-            "pattern": f"^{UUID_FORM}$",
-        },
-    },
-    "If-None-Match": {
-        "description": "The `ETag` of a reply that you have: while it stands, the reply is a 304 "
-        "without a body.",
-        "schema": {"type": "string"},
-    },
+PARAMETERS = {
+    **header(  # No pattern, because nothing is refused for it.
+        "X-Request-Id",
+        "An id of your own (1–128 letters, digits and `._~:/@=+-`, but no phone number, no ICCID, "
+        "no secret and no token). It is sent back, stored with what the request causes, and stands "
+        "on our log lines. Another one is replaced.",
+    ),
+    **header(  # With the format `uuid` a generated client sends an object, no text, and fails.
+        "X-Organization-Id",
+        "The organization to act for. Only read for approved machine-to-machine clients, whose "
+        "tokens name no organization.",
+        pattern=f"^{UUID_FORM}$",
+    ),
+    **header(
+        "If-None-Match",
+        "The `ETag` of a reply that you have: while it stands, the reply is a 304 without a body.",
+    ),
 }
-REPLY_HEADERS = {
-    "X-Request-Id": {
-        "description": "The id of the request: yours, or one that we have made.",
-        "required": True,
-        "schema": {"type": "string", "pattern": REQUEST_ID},
-    }
-}
-LIMIT_HEADERS = {
-    "RateLimit-Policy": {
-        "description": "Where your organization has a rate limit: `q` requests within `w` seconds "
+HEADERS = {
+    **header(
+        "X-Request-Id",
+        "The id of the request: yours, or one that we have made.",
+        pattern=REQUEST_ID,
+    ),
+    **header(
+        "RateLimit-Policy",
+        "Where your organization has a rate limit: `q` requests within `w` seconds "
         "(draft-ietf-httpapi-ratelimit-headers).",
-        "schema": {"type": "string", "pattern": '^"default";q=[0-9]+;w=60$'},
-    },
-    "RateLimit": {
-        "description": "Beside it: `r` more requests may come, and in `t` seconds all of them.",
-        "schema": {"type": "string", "pattern": '^"default";r=[0-9]+;t=[0-9]+$'},
-    },
+        pattern='^"default";q=[0-9]+;w=60$',
+    ),
+    **header(
+        "RateLimit",
+        "Beside it: `r` more requests may come, and in `t` seconds all of them.",
+        pattern='^"default";r=[0-9]+;t=[0-9]+$',
+    ),
 }
-HTTP_METHODS = {"get", "post", "put", "patch", "delete"}
+HEADERS["X-Request-Id"]["required"] = True
+for name, parameter in PARAMETERS.items():
+    parameter |= {"in": "header", "name": name}
 
 
 class _Api(Api):
@@ -99,112 +111,110 @@ class _Api(Api):
         """Answer in our envelope and keep `Allow`, which flask-smorest would drop."""
         return answer(error)
 
+    def _register_responses(self) -> None:
+        """Describe neither its errors nor its header of pages, which we do not send."""
+
+    _register_pagination_header = _register_responses
+
+
+class _Paths(FlaskPlugin):
+    """Says what the ids in a path are, and refers to the error replies that operations share."""
+
+    def __init__(self, shared: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._shared = shared  # By the one code of each.
+
+    def rule_to_params(self, rule: Rule) -> list[dict[str, Any]]:
+        return [each | _id_parameter(each["name"]) for each in super().rule_to_params(rule)]
+
+    def operation_helper(self, *, operations: Mapping[str, dict[str, Any]], **_: Any) -> None:
+        known = self._shared.values()
+        for responses in (each["responses"] for each in operations.values()):
+            same = [status for status, each in responses.items() if each in known]
+            responses |= {status: responses[status]["x-error-codes"][0] for status in same}
+
+
+def _id_parameter(name: str) -> dict[str, Any]:
+    thing = name.removesuffix("_id")
+    usual = f"The id of the {thing}.", {"format": "uuid"}, id_of(thing)
+    says, form, shown = ID_PARAMETERS.get(name, usual)
+    return {"description": says, "schema": {"type": "string", **form, "examples": [shown]}}
+
 
 def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[str, Kept]:
     """Register groups of operations with an app; return the OpenAPI document for each root path."""
     app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.1.0")
-    api = _Api(app, spec_kwargs={"info": _info(settings)})
-    _add_security(api)
+    operations = [each for group in groups for each in group.operations]
+    shared = _shared(operations)
+    webhooks = {name: sent for group in groups for name, sent in group.webhooks.items()}
+    api = _Api(app, spec_kwargs={"flask_plugin": _Paths(shared), "webhooks": webhooks})
+    api.ma_plugin.converter.add_attribute_function(_named_apart)
+    components = api.spec.components
+    components.headers |= HEADERS
+    components.parameters |= PARAMETERS
+    for code, response in shared.items():
+        components.response(code, response)
+    replies = {type(shown.example) for each in operations for shown in each.replies}
+    for schemas in _schemas_of({*replies, *ERRORS}), *(group.schemas for group in groups):
+        components.schemas |= _named(schemas, components.schemas)
     for group in groups:
         api.register_blueprint(group)
+    numbers = components.schemas["BulkBody"]["properties"]["phone_numbers"]
+    numbers["maxItems"] = settings.bulk_numbers_max
+    # Either list may be empty beside the other one; what they hold together is said in words.
+    components.schemas["LinkPlansBody"]["minProperties"] = 1
     document = api.spec.to_dict()
-    schemas = document["components"]["schemas"]
-    del schemas["PaginationMetadata"]  # It describes a header that we do not send.
-    operations = [each for group in groups for each in group.operations]
-    replies = {type(shown.example) for each in operations for shown in each.replies}
-    schemas |= _schemas_of({*replies, *ERRORS})
-    document["webhooks"] = {}
-    for group in groups:
-        schemas |= group.schemas
-        document["webhooks"] |= group.webhooks
-    for body in {each.body for each in operations if each.body is not None}:
-        schemas.get(body.__name__, {}).update(getattr(body, "in_document", {}))
-    schemas["BulkBody"]["properties"]["phone_numbers"]["maxItems"] = settings.bulk_numbers_max
-    for members in document["paths"].values():
-        _complete(members)
-    document["components"] |= {
-        "headers": REPLY_HEADERS | LIMIT_HEADERS,
-        "parameters": {
-            name: {"in": "header", "name": name, **facts} for name, facts in REQUEST_HEADERS.items()
-        },
-        "responses": _shared(document["paths"]),
-    }
-    document = _named(document, found := dict[str, Any]())
     # Sorted, because types come in another order in each process, and their ETags must agree.
-    found |= document["components"]["schemas"]
-    document["components"]["schemas"] = dict(sorted(found.items()))
-    return {root: _encoded(document, settings, root) for root in ("", settings.path_prefix)}
-
-
-def _info(settings: Settings) -> dict[str, Any]:
-    email = {"email": settings.contact_email} if settings.contact_email else {}
+    document["components"]["schemas"] = dict(sorted(components.schemas.items()))
     return {
-        "contact": {"name": "Partner support", **email},
-        "license": LICENSE,
+        root: Kept(msgspec.json.encode(deepupdate(document, _frame(document, settings, root))))
+        for root in ("", settings.path_prefix)
     }
 
 
-def _encoded(document: dict[str, Any], settings: Settings, root: str) -> Kept:
-    """Return the document with its URLs as clients see them who reach us below `root`."""
+def _shared(operations: Iterable[Operation]) -> dict[str, Any]:
+    """Return an error reply for each code that is alone in one, of organizations if they get it."""
+    shared: dict[str, Any] = {}
+    for each in sorted(operations, key=lambda each: each.group.scope is not None):
+        for response in reversed(each.described["responses"].values()):
+            codes = response.get("x-error-codes", ())
+            if len(codes) == 1:
+                shared[codes[0]] = response
+    return shared
+
+
+def _frame(document: Mapping[str, Any], settings: Settings, root: str) -> dict[str, Any]:
+    """Return what stands around the operations, with URLs for clients who reach us below `root`."""
     # Without PUBLIC_URL the URLs are relative, so the document is valid on any host.
     auth = settings.auth_url or settings.public_url
-    token_url = (below(auth, root) if auth else root) + TOKEN_PATH
-    for scheme in ("oauth2", PAYMENTS):
-        flows = document["components"]["securitySchemes"][scheme]["flows"]
-        flows["clientCredentials"]["tokenUrl"] = token_url
-    here = below(settings.public, root) if settings.public_url else root or "/"
-    document["servers"] = [{"url": here}]
-    guides = f"{here.rstrip('/')}/docs"
-    document["info"]["description"] = DESCRIPTION.read_text("utf-8").replace(GUIDES, guides)
-    # Unlike the others, this one must not be relative.
-    document["externalDocs"] = {
-        "description": "Guides",
-        "url": f"{below(settings.public, root)}/docs",
+    flow = {"tokenUrl": (below(auth, root) if auth else root) + TOKEN_PATH}
+    schemes = {
+        name: {"type": "oauth2", "flows": {"clientCredentials": {**flow, "scopes": scopes}}}
+        for name, scopes in SCOPES.items()
     }
-    for path, operations in document["paths"].items():
-        server = _server_of(path, settings)
-        if server != settings.public:
-            operations["servers"] = [{"url": below(server, root)}]
-    return Kept(msgspec.json.encode(document))
-
-
-def _add_security(api: _Api) -> None:
-    schemes = api.spec.components
-    # Whoever asks for all scopes of a scheme gets them, and `deposits` has nobody but by name.
-    for name, scopes in (("oauth2", SCOPES), (PAYMENTS, DEPOSITS)):
-        flow = {"tokenUrl": TOKEN_PATH, "scopes": scopes}
-        schemes.security_scheme(name, {"type": "oauth2", "flows": {"clientCredentials": flow}})
-    schemes.security_scheme(
-        "basic",
-        {
-            "type": "http",
-            "scheme": "basic",
-            "description": "client_id and client_secret, at the token endpoint only.",
+    here = below(settings.public, root) if settings.public_url else root or "/"
+    guides = f"{here.rstrip('/')}/docs"
+    email = {"email": settings.contact_email} if settings.contact_email else {}
+    urls = {"/auth/": settings.auth, "/.well-known/": settings.auth, "/v1/": settings.base}
+    urls |= {"/number-lookup": settings.numbers}
+    elsewhere = {
+        path: {"servers": [{"url": below(url, root)}]}
+        for start, url in urls.items()
+        for path in document["paths"]
+        if path.startswith(start) and url != settings.public
+    }
+    return {
+        "info": {
+            "description": DESCRIPTION.read_text("utf-8").replace(GUIDES, guides),
+            "contact": {"name": "Partner support", **email},
+            "license": LICENSE,
         },
-    )
-
-
-def _complete(operations: dict[str, Any]) -> None:
-    """Add what follows from the path: its ids, and the headers that every caller sends."""
-    for parameter in operations.get("parameters", []):
-        thing = parameter["name"].removesuffix("_id")
-        usual = f"The id of the {thing}.", {"format": "uuid"}, id_of(thing)
-        parameter["description"], form, shown = ID_PARAMETERS.get(parameter["name"], usual)
-        parameter["schema"] = {"type": "string", **form, "examples": [shown]}
-    for method in sorted(HTTP_METHODS & operations.keys()):
-        operation = operations[method]
-        responses = operation["responses"] = dict(sorted(operation["responses"].items()))
-        # Only callers that act for an organization have this scheme and are rate-limited.
-        for_organization = any("oauth2" in scheme for scheme in operation["security"])
-        sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if for_organization else ())]
-        for response in responses.values():
-            named = {name: {"$ref": f"#/components/headers/{name}"} for name in sent_back}
-            response["headers"] = named | response.get("headers", {})
-        names = ["X-Request-Id"]
-        names += ["X-Organization-Id"] if for_organization else []
-        names += ["If-None-Match"] if "304" in responses else []
-        sent = [{"$ref": f"#/components/parameters/{name}"} for name in names]
-        operation["parameters"] = [*operation.get("parameters", []), *sent]
+        "servers": [{"url": here}],
+        "paths": elsewhere,
+        "components": {"securitySchemes": {**schemes, "basic": BASIC}},
+        # Unlike the others, this one must not be relative.
+        "externalDocs": {"description": "Guides", "url": f"{below(settings.public, root)}/docs"},
+    }
 
 
 def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
@@ -219,19 +229,11 @@ def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
     return found
 
 
-def _shared(paths: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Replace error replies that operations share by references; return them by error code."""
-    shared: dict[str, Any] = {}
-    for operations in reversed(paths.values()):  # Those of organizations, which are most, first.
-        for method in sorted(HTTP_METHODS & operations.keys()):
-            responses = operations[method]["responses"]
-            for status, response in responses.items():
-                codes = [
-                    *response.get("content", {}).get("application/json", {}).get("examples", ())
-                ]
-                if len(codes) == 1 and shared.setdefault(codes[0], response) == response:
-                    responses[status] = {"$ref": f"#/components/responses/{codes[0]}"}
-    return shared
+def _named_apart(converter: OpenAPIConverter, _: fields.Field[Any], ret: dict[str, Any]) -> Any:
+    """Complete what apispec says of a field; see `add_attribute_function`."""
+    told = _named(ret, converter.spec.components.schemas)
+    ret.clear()
+    return told
 
 
 def _named(part: Any, schemas: dict[str, Any]) -> Any:
@@ -255,13 +257,3 @@ def _named(part: Any, schemas: dict[str, Any]) -> Any:
     schemas[name] = told
     reference = {"$ref": SCHEMA_REF.format(name=name)}
     return around | ({"anyOf": [reference, *others]} if others else reference)
-
-
-def _server_of(path: str, settings: Settings) -> str:
-    groups = {
-        "/auth/": settings.auth,
-        "/.well-known/": settings.auth,
-        "/number-lookup": settings.numbers,
-        "/v1/": settings.base,
-    }
-    return next((url for start, url in groups.items() if path.startswith(start)), settings.public)

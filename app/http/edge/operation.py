@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import flask_smorest
 from flask import Response
+from flask_smorest.utils import deepupdate
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
@@ -20,10 +21,9 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Location,
-    check_body,
-    loader,
-    read_json,
+    Reader,
+    parse_json,
+    read_body,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
@@ -33,21 +33,19 @@ from app.http.edge.replies import (
     IDEMPOTENCY_REPLAYED,
     LOCATION,
     NOT_MODIFIED,
-    SCHEMA_REF,
     respond,
 )
-from app.http.edge.request import Given, request_context, unknown_parameters
+from app.http.edge.request import Given, request_context
 from app.security.tokens import Claims
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 Arguments = ParamSpec("Arguments")
 View = TypeVar("View", bound=Callable[..., object])
-Inputs = dict[Location, Schema]
 Check = Callable[..., tuple[Any, Given[Any]]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
-GIVEN: Mapping[Location, str] = {"query": "query", "json": "body", "headers": "headers"}
+LIMITS = ("RateLimit-Policy", "RateLimit")
 PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
 UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
 OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
@@ -109,20 +107,20 @@ class Operation:
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
-    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
+    reader: Reader = field(init=False)
+    described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
         """Add the operation to its group; the function stays as it is."""
         self.name = view.__name__
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
-        inputs = self._inputs()
-        check = self._check(inputs)
+        self.reader = Reader(self.query, self.body, self.headers)
+        check = self._check()
         self.begin = lambda: view(*check())
         serve = _open(view) if self.group.scope is None else self._served(view, check)
-        # What flask-smorest documents it keeps on the function that its decorators return. Called,
-        # that function would read the input five times as slowly; one that looks like it does not.
-        update_wrapper(serve, self._documented(view, inputs))
+        self.described = self._described()
+        update_wrapper(serve, self.group.doc(**self.described)(view))
         method, path = self.line.split()
         self.group.add_url_rule(path, self.name, serve, methods=[method])
         self.group.operations.append(self)
@@ -134,40 +132,32 @@ class Operation:
         Return the claims of the token; raises Unauthorized without a valid one.
         """
         given = request_context()
-        given.parameters, given.scope = self.parameters, self.group.scope
+        given.parameters, given.scope = self.reader.parameters, self.group.scope
         given.at = given.parts.gate.now()
         return claims_of(given)
 
-    def _inputs(self) -> Inputs:
-        """Return a schema for each part of the request, in the order in which they are read."""
-        kinds: Mapping[Location, type[Schema] | None] = {
-            "query": self.query,
-            "json": self.body,
-            "headers": self.headers,
-        }
-        return {location: kind() for location, kind in kinds.items() if kind is not None}
-
-    def _check(self, inputs: Inputs) -> Check:
+    def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        load, self.parameters = self._loader(inputs), _names(inputs.get("query"))
+        reader, is_strict = self.reader, self.is_strict
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
             given = request_context()
-            given.parameters, given.scope = self.parameters, self.group.scope
+            given.parameters, given.scope, given.path = reader.parameters, self.group.scope, path
             given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
             caller = self.who(given, self.group.scope)
             if changes:
                 given.parts.gate.refuse_held()
             if self.feature is not None:
                 self.feature(caller, given)
-            given.path = path
             given.found = None if self.resource is None else self.resource(caller, **path)
-            if takes_body:
-                check_body()
-            elif self.resource is not None:  # Reading a link may ask the network and append.
-                _check_unread()
-            load(given)
+            body = read_body(given.environ) if takes_body else b""
+            if not takes_body and self.resource is not None:
+                _check_unread(given)  # Reading a link may ask the network and append.
+            if is_strict:
+                _refuse_unknown(given)
+            reader.read(given, body)
+            given.refuse_over_limit()
             return caller, given
 
         return check
@@ -181,24 +171,10 @@ class Operation:
             given.at = given.parts.clock()  # The checks may have waited for long.
             response = respond(view(caller, given), is_tagged=self.tagged)
             if is_unread:  # Only now, so errors of the function win.
-                _check_unread()
+                _check_unread(given)
             return response
 
         return served
-
-    def _loader(self, inputs: Inputs) -> Callable[[Given[Any]], None]:
-        """Return what loads the input, and then refuses a caller that is over its rate limit."""
-        loads = [(GIVEN[location], loader(each, location)) for location, each in inputs.items()]
-        is_strict = self.is_strict
-
-        def load(given: Given[Any]) -> None:
-            if is_strict:
-                _refuse_unknown()
-            for name, read in loads:
-                setattr(given, name, read())
-            given.refuse_over_limit()
-
-        return load
 
     @property
     def route(self) -> str:
@@ -211,6 +187,11 @@ class Operation:
         return self.buys or (self.group.strict and not self.line.startswith(READ))
 
     @property
+    def _is_of_organization(self) -> bool:
+        """Whether its callers act for an organization, which is rate-limited."""
+        return self.group.scope is not None and self.who is authenticate
+
+    @property
     def replies(self) -> Sequence[Shown]:
         """The successes, as the document shows them."""
         if isinstance(self.reply, Shown):
@@ -221,7 +202,7 @@ class Operation:
     def codes(self) -> list[str]:
         """The codes of all its refusals."""
         said = {
-            OF_ORGANIZATION: self.group.scope and self.who is authenticate,
+            OF_ORGANIZATION: self._is_of_organization,
             OF_EVERY_CALLER: self.group.scope,
             "VALIDATION_ERROR": self.query or self.body,
             "NOT_FOUND": self.resource,
@@ -232,45 +213,53 @@ class Operation:
         }
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
-    def _documented(self, view: View, inputs: Inputs) -> Callable[..., object]:
-        """Return a function on which flask-smorest has noted what its document says."""
-        doc, documented = self.group.doc, view
-        for status, response in self._responses():
-            documented = doc(responses={status: response})(documented)
-        documented = doc(**self.doc)(documented)
-        for location, schema in reversed(inputs.items()):
-            more: dict[str, Any] = {"example": getattr(schema, "example", None)}
-            more["required"] = not getattr(schema, "may_be_absent", False)
-            if schema.fields:  # One without fields takes nothing.
-                documented = self.group.arguments(schema, location=location, **more)(documented)
-        problems = error_responses(self._problems())
-        facts = {"operationId": self.name, "security": self._security(), "responses": problems}
-        noted: Callable[..., object] = doc(**facts)(documented)
-        return noted
+    def _described(self) -> dict[str, Any]:
+        """Return what the document says of it, in the notation of apispec.
 
-    def _responses(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        A text in place of a parameter, a header or a response refers to what has this name there.
+        """
+        body, limits = self.reader.body, LIMITS if self._is_of_organization else ()
+        said: dict[str, Any] = {
+            "operationId": self.name,
+            "security": self._security(),
+            "parameters": [
+                {"in": "header", "schema": self.reader.headers.schema},
+                {"in": "query", "schema": self.reader.query.schema},
+                "X-Request-Id",
+                *(["X-Organization-Id"] if self._is_of_organization else ()),
+                *(["If-None-Match"] if self.tagged else ()),
+            ],
+            "responses": {},
+        }
+        if body.fields:  # One without fields takes nothing.
+            content = {"schema": body.schema, "example": getattr(body.schema, "example", None)}
+            is_required = body.empty is None
+            said["requestBody"] = {"required": is_required, "content": {JSON: content}}
+        for status, response in (*self._successes(), *error_responses(self._problems()).items()):
+            deepupdate(said["responses"].setdefault(status, {}), response)
+        deepupdate(said, self.doc)
+        sent = {name: name for name in ("X-Request-Id", *limits)}
+        for response in said["responses"].values():
+            response["headers"] = sent | response.get("headers", {})
+        said["responses"] = dict(sorted(said["responses"].items()))
+        return said
+
+    def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield what the document says of each success, by its status."""
         if self.is_file:
             yield 200, also_sent_as(self.also)
         for each in self.replies:
             kind = type(each.example)
-            schema = {"$ref": SCHEMA_REF.format(name=kind.__name__)}
-            content = {JSON: {"schema": schema, "example": to_builtins(each.example)}}
             headers = {
                 **(ETAG if self.tagged else {}),
                 **(LOCATION if each.status in MADE else {}),
                 **each.headers,
                 **(IDEMPOTENCY_REPLAYED if self.key and each.is_outcome else {}),
             }
-            yield (
-                each.status,
-                {
-                    "description": each.description or kind.__doc__,
-                    **({"headers": headers} if headers else {}),
-                    "content": content,
-                    **({"links": each.leads_to} if each.leads_to else {}),
-                },
-            )
+            content = {JSON: {"schema": kind.__name__, "example": to_builtins(each.example)}}
+            said = {"description": each.description or kind.__doc__, "content": content}
+            links = {"links": each.leads_to} if each.leads_to else {}
+            yield each.status, said | {"headers": headers} | links
             if self.tagged:
                 yield 304, {**NOT_MODIFIED, "headers": headers}
         if self.also:
@@ -279,7 +268,7 @@ class Operation:
     def _security(self) -> list[dict[str, list[str]]]:
         if self.group.scope is None:
             return [*self.doc.get("security", ())]
-        return [{"oauth2" if self.who is authenticate else PAYMENTS: [self.group.scope]}]
+        return [{"oauth2" if self._is_of_organization else PAYMENTS: [self.group.scope]}]
 
     def _problems(self) -> list[Problem]:
         """Return an example of each error."""
@@ -336,22 +325,15 @@ def _open(view: View) -> Callable[..., Response]:
     return lambda: respond(view())
 
 
-def _names(schema: Schema | None) -> frozenset[str]:
-    """Return the names under which a part of a request has the fields of its schema."""
-    fields = {} if schema is None else schema.fields
-    return frozenset(each.data_key or name for name, each in fields.items())
-
-
-def _refuse_unknown() -> None:
+def _refuse_unknown(given: Given[Any]) -> None:
     """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
-    unknown, context = unknown_parameters(PROBLEMS_MAX), request_context()
+    unknown = given.unknown_parameters(PROBLEMS_MAX)
     if unknown:
-        known = ", ".join(sorted(context.parameters or ())) or "none"
-        context.parameters = None  # What is refused is not ignored.
+        known = ", ".join(sorted(given.parameters or ())) or "none"
+        given.parameters = None  # What is refused is not ignored.
         raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})
 
 
-def _check_unread() -> None:
+def _check_unread(given: Given[Any]) -> None:
     """Refuse a body that cannot be read, though its content is ignored."""
-    check_body()
-    read_json()
+    parse_json(read_body(given.environ))

@@ -22,7 +22,7 @@ from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, VALIDATION, Problem
-from app.http.edge.request import Given, current_request, request_context, unknown_parameters
+from app.http.edge.request import Given, current_request, request_context
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
@@ -322,7 +322,7 @@ def common_meta(given: Given[Any], *, stale: bool = False) -> dict[str, Any]:
         "response_time_ms": given.elapsed_ms(),
         "request_id": given.request_id,
         "stale": given.stale or stale or UNSET,
-        "ignored": unknown_parameters(IGNORED_MAX) or UNSET,
+        "ignored": given.unknown_parameters(IGNORED_MAX) or UNSET,
     }
 
 

@@ -106,6 +106,14 @@ class Given(Generic[Found]):
         """The `Idempotency-Key`, if any."""
         return self.headers.get("key")
 
+    def unknown_parameters(self, count: int) -> list[str]:
+        """Return the first names in its query that its operation does not read."""
+        known = self.parameters
+        if known is None or known.issuperset(self.sent_query):
+            return []
+        unknown = (name for name in self.sent_query if name not in known)
+        return [repeated(name) for name in islice(unknown, count)]
+
     def cause(self) -> Cause:
         """Return the cause for the events of this request."""
         return Cause(self.at, self.request_id)
@@ -217,16 +225,6 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
-
-
-def unknown_parameters(count: int) -> list[str]:
-    """Return the first names in the query of this request that its operation does not read."""
-    context = CURRENT.get()
-    known = context.parameters
-    if known is None or known.issuperset(context.sent_query):
-        return []
-    unknown = (name for name in context.sent_query if name not in known)
-    return [repeated(name) for name in islice(unknown, count)]
 
 
 def query_of(environ: dict[str, Any]) -> Mapping[str, list[str]]:

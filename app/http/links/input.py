@@ -22,7 +22,7 @@ from app.http.edge.input import (
 )
 from app.http.edge.paging import PageQuery, per_page
 from app.http.edge.replies import KNOWN
-from app.http.edge.request import current_request
+from app.http.edge.request import request_context
 from app.http.links.replies import STATUSES
 from projections.engine.shape import id_of
 
@@ -180,7 +180,8 @@ class CreateHeaders(IdempotencyHeader):
     @pre_load
     def ignore_them_in_a_dry_run(self, data: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         """Read no header of a dry run, so that a malformed key refuses none."""
-        return {} if current_request().args.get("dry_run") in DRY else data
+        is_dry = data and not DRY.isdisjoint(request_context().sent_query.get("dry_run", ()))
+        return {} if is_dry else data
 
 
 def is_waited_for(prefer: str) -> bool:
@@ -200,8 +201,6 @@ class RenameBody(_Named):
 class LinkPlansBody(Schema):
     """The plans to remove from a link and those to add, in this order."""
 
-    # Either list may be empty beside the other one; what they hold together is said in words.
-    in_document: ClassVar = {"minProperties": 1}
     example: ClassVar = {"remove": [id_of("activation")], "add": [id_of("plan")]}
 
     remove = Ids(
@@ -249,5 +248,4 @@ class StatusQuery(Schema):
     live = _flag("Whether to ask the network now, whatever is stored.")
 
 
-class NoBody(Schema):
-    """An empty object, because the path says everything."""
+NoBody = Schema  # An empty object, because the path says everything.

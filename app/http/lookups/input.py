@@ -1,15 +1,13 @@
 """Input of lookups: one phone number, or the list of numbers of a job."""
 
 import re
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
+from marshmallow import Schema, ValidationError, fields, validate
 
 from app.http.edge.input import (
     NOT_A_LIST,
     JsonNumber,
-    Plain,
     Query,
     Reads,
     WholeNumber,
@@ -18,7 +16,7 @@ from app.http.edge.input import (
 )
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY
-from app.http.edge.request import container, request_context
+from app.http.edge.request import container
 from projections.engine.shape import one_of
 from projections.models.jobs import STATUSES
 
@@ -44,10 +42,11 @@ class PhoneNumber(Reads, fields.String):
     """A number in E.164 form (ITU-T E.164), whole and ASCII."""
 
     def read(self, value: Any) -> str:
-        number: str = super().read(value)
-        if not is_e164(number):
+        if not isinstance(value, str):
+            raise ValidationError(NOT_A_STRING)
+        if not _E164.fullmatch(value):
             raise ValidationError(NOT_E164)
-        return number
+        return value
 
 
 class PhoneNumbers(Reads, fields.List[str]):
@@ -85,7 +84,6 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
     return found
 
 
-MISSING = "Missing data for required field."
 NUMBER = described("A number in E.164 form.", pattern=PATTERN, examples=[EXAMPLE])
 
 
@@ -110,7 +108,7 @@ class QueryNumber(PhoneNumber):
         return super().read(meant)
 
 
-class LookupQuery(Plain):
+class LookupQuery(Schema):
     """The number in the query."""
 
     phone_number = QueryNumber(
@@ -126,30 +124,10 @@ class LookupQuery(Plain):
 class LookupBody(Schema):
     """The number in the body, for clients that keep it out of the URL."""
 
-    in_document: ClassVar = {"required": ["phone_number"]}  # Without a number a body says nothing.
-    may_be_absent = True
     example: ClassVar = {"phone_number": EXAMPLE}
 
-    @staticmethod
-    def needed() -> bool:
-        """Tell whether the number must come in the body."""
-        return "phone_number" not in request_context().sent_query
-
-    phone_number = PhoneNumber(metadata=NUMBER)
+    phone_number = PhoneNumber(required=True, metadata=NUMBER)
     max_age = JsonNumber(**AGE)
-
-    @pre_load
-    def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Ignore the number of the body if there is one in the query."""
-        if not self.needed():
-            return {name: value for name, value in data.items() if name != "phone_number"}
-        return data
-
-    @validates_schema(pass_original=True, skip_on_field_errors=False)
-    def need_a_number(self, _: dict[str, Any], given: Mapping[str, Any], **__: Any) -> None:
-        """Report a missing number beside other errors; a misspelled field may be one."""
-        if "phone_number" not in given and self.needed():
-            raise ValidationError(MISSING, "phone_number")
 
 
 class BulkBody(Schema):

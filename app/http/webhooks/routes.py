@@ -262,7 +262,6 @@ class WebhookBody(Schema):
 class WebhookChanges(WebhookBody):
     """What is to change of an endpoint; what is left out stays."""
 
-    may_be_absent = True
     example: ClassVar = {"enabled": True}
 
     enabled = Flag(

@@ -25,8 +25,7 @@ from schemathesis.schemas import BaseSchema
 from app.http.catalogue import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
 from app.http.links.input import NO_CHANGE, TOO_MANY
-from app.http.lookups.input import MAX_AGE_S, MISSING, is_e164
-from app.http.sandbox import MISSING as NEEDED_HERE
+from app.http.lookups.input import MAX_AGE_S, is_e164
 from app.http.sandbox import NOT_COVERED, NOT_OF_IT, NOT_SO, ONLY_ATTEMPTS, TOO_FAR, TOO_MUCH
 from app.http.webhooks.events import NOT_A_CURSOR, NOT_YOURS
 from domain.cause import utc_now
@@ -39,6 +38,7 @@ from domain.webhooks import destination
 from tests.app.http.buying import BASIC, MORE, Buyer
 
 KEY = "Idempotency-Key"
+MISSING = "Missing data for required field."
 URL_PROBLEMS = [
     destination.NOT_A_URL,
     destination.NOT_HTTPS,
@@ -256,7 +256,7 @@ def _is_not_played_so(refusal: Refusal) -> bool:
         TOO_FAR,
         NOT_COVERED,
         NOT_A_COUNTRY,
-        NEEDED_HERE,
+        MISSING,
     }
     is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
     return is_played and bool(refusal.messages) and refusal.messages <= known | {NOT_THERE}
