@@ -1,5 +1,6 @@
 """One organization with its clients, which authorization lets in or refuses."""
 
+from typing import Any
 from uuid import UUID
 
 from app.security.authorization import Caller
@@ -30,20 +31,15 @@ class House:
         self, claimed: UUID | None = None, scope: str = "lookup", granted: frozenset[str] = ALL
     ) -> Caller:
         """Let the client of the organization in; its token claims that one unless told."""
-        return self.let_in(self.client_id, claimed or self.organization_id, None, scope, granted)
+        claimed = claimed or self.organization_id
+        return self.let_in(self.client_id, claimed, None, scope, granted)
 
     def authorize_machine(self, named: str | None, scope: str = "lookup") -> Caller:
         return self.let_in(self.machine_id, None, named, scope, ALL)
 
-    def let_in(
-        self,
-        client_id: str,
-        claimed: UUID | None,
-        named: str | None,
-        scope: str = "lookup",
-        granted: frozenset[str] = ALL,
-    ) -> Caller:
-        now = self.process.clock()
+    def let_in(self, client_id: str, claimed: UUID | None, named: str | None, *may: Any) -> Caller:
+        """Let a client in that `may` one scope, and has been granted others."""
+        (scope, granted), now = may or ("lookup", ALL), self.process.clock()
         claims = Claims(client_id, claimed, granted, "1", now)
         return self.process.authorizer.authorize(claims, named, scope, now)
 
