@@ -1,6 +1,6 @@
 """One organization with its clients, which authorization lets in or refuses."""
 
-from typing import Any
+from datetime import datetime
 from uuid import UUID
 
 from app.security.authorization import Caller
@@ -9,6 +9,10 @@ from domain.accounts.organization import SCOPES, Status
 from tests.installation import Process, SetClock
 
 ALL = frozenset(SCOPES)
+
+
+def claims_of(client_id: str, claimed: UUID | None, granted: frozenset[str] = ALL) -> Claims:
+    return Claims(client_id, claimed, granted, "token", datetime.max)
 
 
 class House:
@@ -31,17 +35,14 @@ class House:
         self, claimed: UUID | None = None, scope: str = "lookup", granted: frozenset[str] = ALL
     ) -> Caller:
         """Let the client of the organization in; its token claims that one unless told."""
-        claimed = claimed or self.organization_id
-        return self.let_in(self.client_id, claimed, None, scope, granted)
+        claims = claims_of(self.client_id, claimed or self.organization_id, granted)
+        return self.let_in(claims, None, scope)
 
     def authorize_machine(self, named: str | None, scope: str = "lookup") -> Caller:
-        return self.let_in(self.machine_id, None, named, scope, ALL)
+        return self.let_in(claims_of(self.machine_id, None), named, scope)
 
-    def let_in(self, client_id: str, claimed: UUID | None, named: str | None, *may: Any) -> Caller:
-        """Let a client in that `may` one scope, and has been granted others."""
-        (scope, granted), now = may or ("lookup", ALL), self.process.clock()
-        claims = Claims(client_id, claimed, granted, "1", now)
-        return self.process.authorizer.authorize(claims, named, scope, now)
+    def let_in(self, claims: Claims, named: str | None, scope: str = "lookup") -> Caller:
+        return self.process.authorizer.authorize(claims, named, scope, self.process.clock())
 
     def move_to(self, status: Status) -> None:
         cause = self.process.cause()

@@ -11,7 +11,7 @@ from domain.accounts.approvals import LIMIT_ID, ApprovalLimit
 from domain.cause import Cause, utc_now
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_operator import created, head
-from tests.app.cli.test_wallet_refund import lookup_of
+from tests.app.cli.test_wallet import lookup_of
 from tests.projections.crimes.adjustments import waiting
 
 LIMIT = ("operator", "approvals")

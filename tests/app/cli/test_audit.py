@@ -1,8 +1,16 @@
-"""`audit verify`: its report, its exit status, and the position that it names."""
+"""`audit`: what verifies, balances, leaves and reconciles, and what is refused."""
+
+import csv
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from tests.app.cli.shell import Shell
+from tests.app.cli.shell import TIMEOUT_S, Shell
+from tests.installation import this_month
 
 
 @pytest.fixture
@@ -24,3 +32,167 @@ def test_a_log_that_was_cut_short_is_found_though_what_is_left_is_right(used: Sh
     for command in (("org", "list"), ("doctor",)):
         said = used.run(*command, status=1)
         assert "look at: python -m app audit verify" in said.stdout + said.stderr, command
+
+
+def test_an_amount_that_was_rewritten_leaves_a_difference(used: Shell) -> None:
+    used.rewrite(
+        "UPDATE stored_events SET state = replace(state, '\"amount_micros\":5000000',"
+        " '\"amount_micros\":5000001') WHERE topic = 'wallet.deposited'"
+    )
+    told = used.json("audit", "trial-balance", status=1)
+    assert used.json("audit", "trial-balance", "--month", "2099-01", status=1)["ok"] is False
+    difference = [{"amount": "0.000001", "currency": "USD"}]
+    assert (told["ok"], told["differences"]) == (False, difference)
+
+
+@pytest.fixture
+def organization(shell: Shell) -> UUID:
+    """An organization whose wallet has been paid into and corrected, beside another one."""
+    made = shell.new_organization()
+    shell.run("wallet", "deposit", made, "5", "--reference", "r")
+    shell.run("wallet", "adjust", made, "-1.5", "--reference", "c", "--reason", "a mistake")
+    shell.run("wallet", "deposit", shell.new_organization(), "7", "--reference", "r")
+    return made
+
+
+def test_all_statements_of_a_month_go_to_a_directory(
+    shell: Shell, organization: UUID, tmp_path: Path
+) -> None:
+    month, out, one = this_month(), tmp_path / "books" / "now", tmp_path / "one"
+    told = shell.json("audit", "statement", "--all", month, "--out", out)
+    assert told == {"month": month, "final": False, "statements": 2, "out": str(out)}
+    files = {file.name: json.loads(file.read_text()) for file in out.iterdir()}
+    assert len(files) == 2
+    its = shell.json("audit", "statement", organization, month)
+    assert files[f"{organization}-{month}.json"] == its
+    for form in ("html", "csv"):
+        every = ("audit", "statement", "--all", month, "--format", form, "--out")
+        assert shell.json(*every, out)["statements"] == 2
+        shell.run("audit", "statement", organization, month, "--format", form, "--out", one)
+        assert (out / f"{organization}-{month}.{form}").read_bytes() == one.read_bytes()
+    assert str(one) in shell.refusal("audit", "statement", "--all", month, "--out", one)
+
+
+def test_a_balance_is_of_a_position_or_a_moment(shell: Shell, organization: UUID) -> None:
+    now = shell.json("audit", "balance", organization)
+    before = shell.json("audit", "balance", organization, "--at", now["position"] - 1)
+    assert (before["balance"], before["position"]) == ("5.00", now["position"] - 2)
+    assert "no wallet" in shell.refusal("audit", "balance", organization, "--at", "2020-01-01")
+    for wrong in ("yesterday", "2026-01-01T00:00", "-1", "2026-13-01", "9" * 5_000):
+        shell.refusal("audit", "balance", organization, "--at", wrong, status=2)
+
+
+def test_a_part_has_the_tree_before_it_beside_it_and_is_not_imported(
+    used: Shell, tmp_path: Path
+) -> None:
+    whole = used.run("audit", "export").stdout_bytes.splitlines(keepends=True)
+    part = tmp_path / "part.jsonl"
+    told = used.json("audit", "export", "--from", 4, "--to", 4, "--out", part)
+    assert (told["events"], told["position"], told["size"]) == (1, 4, 4)
+    assert part.read_bytes() == whole[3]
+    before = json.loads((tmp_path / "part.jsonl.range.json").read_bytes())
+    assert (before["size"], len(before["hashes"])) == (3, 2)
+    assert "is a part" in used.refusal("audit", "import", part)
+    used.run("audit", "export", "--out", part)
+    assert not (tmp_path / "part.jsonl.range.json").exists(), "the whole log is no part"
+
+
+def test_what_is_no_file_takes_the_export_and_stays_what_it_is(used: Shell, tmp_path: Path) -> None:
+    whole = used.run("audit", "export").stdout_bytes
+    link, target, fifo = (tmp_path / name for name in ("link", "target", "fifo"))
+    link.symlink_to(target)
+    used.run("audit", "export", "--out", link)
+    assert link.is_symlink()
+    assert target.read_bytes() == whole
+    os.mkfifo(fifo)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(fifo.read_bytes)
+        used.run("audit", "export", "--out", fifo)
+        assert read.result(TIMEOUT_S) == whole
+    assert fifo.is_fifo()
+
+
+def test_a_table_holds_every_transaction_and_no_formula(used: Shell, tmp_path: Path) -> None:
+    (organization,) = (each["id"] for each in used.json("org", "list")["data"])
+    reason = "=HYPERLINK(1) – over"
+    adjust = ("wallet", "adjust", organization, "-1.5", "--reference", "c", "--reason", reason)
+    used.run(*adjust)
+    table = used.run("audit", "export", "--format", "csv").stdout_bytes.decode()
+    deposit, adjustment = csv.DictReader(table.splitlines())
+    replayed = used.json("audit", "replay")["data"]
+    for row, entry in zip((deposit, adjustment), replayed, strict=True):
+        assert row["organization"] == organization
+        for name in ("id", "kind", "amount", "direction", "balance_after", "charged_at", "actor"):
+            assert row[name] == entry[name]
+    assert adjustment["description"] == f"'{reason}", "a spreadsheet takes it for a text"
+    part = tmp_path / "part.csv"
+    used.run("audit", "export", "--format", "csv", "--from", deposit["position"], "--out", part)
+    assert part.read_bytes() == table.encode()
+    last = used.run("audit", "export", "--format", "csv", "--from", adjustment["position"]).stdout
+    assert [*csv.DictReader(last.splitlines())] == [adjustment]
+
+
+@pytest.fixture
+def paid(shell: Shell) -> Shell:
+    """Two deposits."""
+    organization = shell.new_organization()
+    for reference, amount in (("INV-1", "5"), ("INV-2", "7.25")):
+        shell.run("wallet", "deposit", organization, amount, "--reference", reference)
+    return shell
+
+
+def test_a_payment_that_the_bank_took_back_is_no_deposit(paid: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "bank.csv"
+    for lines in ("INV-1,5.00\nINV-2,7.25\nINV-1,-5.00\n", "INV-2,7.25\nINV-1,-5.00\n"):
+        file.write_text(f"reference,amount\nrent,-900\n{lines}")
+        told = paid.json("audit", "reconcile", file, "--deposits", status=1)
+        assert (told["matched"], told["missing_here"], told["missing_there"]) == (1, [], [])
+        assert [each["reference"] for each in told["different"]] == ["INV-1"]
+
+
+def test_two_organizations_with_one_reference_do_not_make_up_for_each_other(
+    paid: Shell, tmp_path: Path
+) -> None:
+    paid.run("wallet", "deposit", paid.new_organization(), "7", "--reference", "INV-1")
+    file = tmp_path / "bank.csv"
+    for lines, matched, *amounts in (
+        ("INV-1,5.00\nINV-1,7.00\n", 3, [], [], []),
+        ("INV-1,6.00\nINV-1,6.00\n", 1, ["12.00"], ["5.00", "7.00"], []),
+        ("INV-1,12.00\n", 1, ["12.00"], ["5.00", "7.00"], []),
+        ("INV-1,5.00\nINV-1,5.00\nINV-1,7.00\n", 2, [], [], ["5.00"]),
+    ):
+        file.write_text(f"reference,amount\nINV-2,7.25\n{lines}")
+        told = paid.json("audit", "reconcile", file, "--deposits", status=int(any(amounts)))
+        different = [each["here"] for each in told["different"]]
+        found = (told["missing_here"], told["missing_there"], different)
+        assert [[each["amount"] for each in some] for some in found] == amounts
+        assert told["matched"] == matched
+
+
+def test_a_file_that_cannot_be_read_is_refused_line_by_line(paid: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "invoice.csv"
+    file.write_text("reference,amount\na,one\nb,two\n")
+    refused = paid.run("audit", "reconcile", file, "--provider", "simulated", status=1)
+    assert refused.stdout == ""
+    assert refused.stderr.splitlines() == [
+        f"Error: {file}: line {line}, column amount: {text!r} is no amount"
+        for line, text in ((2, "one"), (3, "two"))
+    ]
+
+
+HEADS = {
+    "twilio": ("category,start_date,price,price_unit", "lookups,2026-03-01,0.005,usd"),
+    "telnyx": ("start_date,type,total_cost,currency", "2026-03-01,CARRIER,0.005,USD"),
+    "esimgo": ("orderReference,total,currency", "order-1,0.005,USD"),
+}
+
+
+def test_the_fields_of_a_provider_need_no_options(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "invoice.csv"
+    dates = ("2026-03-01", "2026-03", "order-1")
+    for (provider, lines), date in zip(HEADS.items(), dates, strict=True):
+        file.write_text("\n".join(lines))
+        command = ("audit", "reconcile", file, "--provider", provider)
+        (line,) = shell.json(*command, status=1)["missing_here"]
+        assert (line["reference"], line["amount"]) == (date, "0.005")
+        assert "'other'" in shell.refusal(*command, "--reference", "other")

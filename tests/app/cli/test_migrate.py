@@ -1,7 +1,12 @@
-"""`migrate`, and what commands say where it has not run."""
+"""`migrate`, and what commands say where it has not run or where the clock is wrong."""
+
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from domain.cause import utc_now
+from projections.engine.database import Database
 from tests.app.cli.shell import Shell
 
 NEED_TABLES = ["org list", "client create --m2m", "projections rebuild --all", "audit verify"]
@@ -64,3 +69,21 @@ def test_a_log_that_has_lost_its_end_is_told_before_it_is_built_upon(shell: Shel
     built = shell.run("migrate")
     assert "Warning: the log no longer holds the event" in built.stderr
     assert "organizations" in built.stdout
+
+
+LINE = "the clock of this machine is 3600.0 s behind the database's"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("org", "create", "--name", "Acme"), ("work", "retry"), ("migrate",), ("backup", "copy")],
+    ids=" ".join,
+)
+def test_nothing_is_written(
+    shell: Shell, command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Database, "server_time", lambda _: utc_now() + timedelta(hours=1))
+    assert shell.run("org", "list").stderr == ""
+    assert shell.refusal(*command) == LINE
+    assert not (tmp_path / "copy").exists()

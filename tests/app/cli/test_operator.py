@@ -184,7 +184,6 @@ def test_who_is_revoked_before_a_command_has_its_turn_does_nothing(
     made = boss.json(*create)
     waits = boss.json("operator", "create", "carl", "--may", "keys")
     dora = boss.having(OPERATOR_KEY=made["key"])
-
     take_turn = session.take_turn
 
     def comes_late(container: Any) -> None:

@@ -65,7 +65,6 @@ def test_smoke_buys_reads_and_gives_back(sold: Shell, far: EsimGoServer, tmp_pat
     assert (done["spent"], done["currency"], done["given_back"]) == ("2.50", "USD", True)
     assert done["reference"] == sale.reference
     assert far.balance == Decimal("1000.00")
-
     kept = Path(done["transcript"]).read_text("utf-8")
     assert json.loads(kept)["ok"]
     for secret in (KEY, sale.iccid, sale.reference, far.esims[sale.iccid].matching_id):
@@ -89,7 +88,6 @@ def test_smoke_keeps_neither_the_login_nor_the_token_of_a_network(
         done = sold.json(*command)
         (sale,) = server.sales
         kept = Path(done["transcript"]).read_text("utf-8")
-
     assert (done["spent"], done["given_back"], done["reference"]) == ("2.30", False, sale.code)
     assert "/v2/token" in kept
     for secret in (CLIENT_ID, CLIENT_SECRET, *server.tokens, sale.iccid, sale.description):

@@ -1,10 +1,17 @@
-"""`wallet`: money in, corrections, and what is refused."""
+"""`wallet`: money in, corrections, refunds, play money, and what is refused."""
 
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from domain.accounts.wallet import SANDBOX_DEPOSIT
+from domain.cause import Cause, utc_now
+from domain.lookups.single import LookupRequest
 from tests.app.cli.shell import Shell
+from tests.docs.verifier import verify
 
 
 @pytest.fixture
@@ -51,10 +58,11 @@ def test_a_wrong_deposit_is_named(shell: Shell, organization: UUID, amount: str)
     assert refusal.startswith("Invalid value for 'AMOUNT'")
 
 
-@pytest.mark.parametrize("amount", ["0", "-0", "--1", "-1.1234567", "--reason"])
-def test_a_wrong_correction_is_named(shell: Shell, organization: UUID, amount: str) -> None:
-    refusal = shell.refusal(*adjusting(organization, amount, "c-1", "r"), status=2)
-    assert "AMOUNT" in refusal or "--reason" in refusal
+def test_a_wrong_correction_is_named(shell: Shell, organization: UUID) -> None:
+    for amount in ("0", "-0", "--1", "-1.1234567", "--reason"):
+        line = (organization, amount, "--reference", "c-1", "--reason", "r")
+        refusal = shell.refusal("wallet", "adjust", *line, status=2)
+        assert "AMOUNT" in refusal or "--reason" in refusal
 
 
 @pytest.mark.parametrize("words", ["", " ", "a\tb", "\udcff", "r" * 256])
@@ -63,6 +71,33 @@ def test_a_reference_is_one_printable_line(shell: Shell, organization: UUID, wor
     assert "--reference" in refusal
 
 
-def adjusting(organization: UUID, amount: str, reference: str, reason: str) -> list[object]:
-    given = ["--reference", reference, "--reason", reason]
-    return ["wallet", "adjust", organization, amount, *given]
+def lookup_of(shell: Shell, organization: UUID, price_micros: int) -> UUID:
+    """Look a number up and return the charge."""
+    container = shell.container()
+    request = LookupRequest(organization, "+41446681800", price_micros, "USD", None)
+    result = container.single_lookup.run(request, Cause(utc_now(), "request-1"))
+    container.close()
+    assert result.lookup.answer.price is not None
+    return result.lookup.answer.price.transaction_id
+
+
+def test_a_refund_cannot_be_given_back(shell: Shell, organization: UUID) -> None:
+    shell.run("wallet", "deposit", organization, "1", "--reference", "bank-1")
+    line = ("wallet", "refund", "--reason", "a complaint", "--reference")
+    made = shell.json(*line, "t-1", lookup_of(shell, organization, 10_000))["transaction_id"]
+    told = shell.refusal(*line, "t-2", made)
+    assert told == "this transaction is no charge but a refund"
+
+
+def test_play_money_needs_no_right_and_both_audits_accept_it(shell: Shell, tmp_path: Path) -> None:
+    sandbox, out = shell.having(SANDBOX="true"), tmp_path / "log.jsonl"
+    organization = sandbox.new_organization()
+    sandbox.json("operator", "create", "anna", "--may", "money,approve,keys,audit")
+    parts = sandbox.container()
+    cause = Cause(parts.clock(), "request-1")
+    parts.accounts.book_deposit(organization, 7_000_000, "tests-1", cause, SANDBOX_DEPOSIT)
+    parts.close()
+    assert sandbox.json("audit", "verify")["ok"]
+    sandbox.run("audit", "export", "--format", "jsonl", "--out", out)
+    with redirect_stdout(StringIO()):
+        assert verify.main([str(out)]) == 0

@@ -1,14 +1,18 @@
-"""`work retry`: what a process left behind that died is done at once, in the one that asks."""
+"""What a process left behind that died: it is found, and is done at once or is ended."""
 
 from contextlib import closing
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+import pytest
+
 from domain.cause import Cause, utc_now
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link, Stage
 from domain.lookups.bulk_commands import BulkRequest
+from domain.lookups.bulk_job import BulkJob
 from tests.app.cli.shell import Shell
+from tests.app.cli.test_operator import created
 from workers.sweep import JOBS_MAX
 
 
@@ -32,9 +36,6 @@ def test_unfinished_jobs_are_worked_to_their_end_once(shell: Shell) -> None:
     accept_jobs(shell, ["+14155552671"], long_job)
     assert shell.json("work", "retry") == retried(sent=3, finished=2)
     assert shell.json("work", "retry") == retried()
-
-
-def test_more_jobs_than_one_sweep_takes_are_all_worked(shell: Shell) -> None:
     jobs = JOBS_MAX + 5
     accept_jobs(shell, *[["+14155552671"]] * jobs)
     told = shell.json("work", "retry")
@@ -63,10 +64,44 @@ def test_a_link_that_was_left_behind_is_made_once(shell: Shell) -> None:
     organization = shell.new_organization()
     shell.run("wallet", "deposit", organization, "10", "--reference", "r")
     link_id = left_behind(shell, organization)
-
     assert shell.json("work", "retry") == retried(sent=1)
-
     with closing(shell.container()) as container:
         assert container.log.get(Link, link_id).stage is Stage.ACTIVE
     assert shell.json("wallet", "show", organization)["balance"] == "6.00"
     assert shell.json("work", "retry") == retried()
+
+
+@pytest.fixture
+def anna(shell: Shell) -> Shell:
+    boss = created(shell.having(NETWORK_BASE_PLAN="base-1"), "boss", "keys")[1]
+    return created(boss, "anna", "money,keys")[1]
+
+
+def test_a_job_that_is_stuck_is_found_and_cancelled(anna: Shell) -> None:
+    accept_jobs(anna, ["+14155552671", "+14155552672"], ["+14155552673"], price_micros=1_000_000)
+    oldest, newer = anna.json("jobs", "list", "--unfinished")["data"]
+    assert oldest["age_s"] >= oldest["idle_s"] >= 0
+    anna.run("jobs", "cancel", oldest["id"])
+    with closing(anna.container()) as container:
+        event = container.log.history(UUID(oldest["id"]))[-1]
+    assert isinstance(event, BulkJob.Cancelled)
+    assert event.actor == f"operator:{anna.json('operator', 'list')['data'][1]['id']}"
+    (left,) = anna.json("jobs", "list", "--unfinished")["data"]
+    assert left["id"] == newer["id"]
+    back = anna.json("audit", "replay")["data"][-1]
+    assert (back["kind"], back["actor_name"]) == ("refund", "anna")
+    assert "anna" in anna.run("audit", "replay").stdout.splitlines()[-1]
+    assert anna.json("audit", "verify")["ok"]
+
+
+def test_a_link_that_is_stuck_is_found(anna: Shell) -> None:
+    organization = anna.new_organization()
+    link_id = left_behind(anna, organization)
+    (stuck,) = anna.json("links", "list", "--unfinished")["data"]
+    known = {"kind": "link", "id": str(link_id), "link": str(link_id), "stage": "requested"}
+    assert known.items() <= stuck.items()
+    assert (stuck["organization"], stuck["age_s"] >= 0) == (str(organization), True)
+    other = anna.new_organization()
+    assert anna.json("links", "list", "--unfinished", "--org", other) == {"data": []}
+    anna.run("work", "retry")
+    assert anna.json("links", "list", "--unfinished") == {"data": []}

@@ -41,81 +41,79 @@ def post(*lines: bytes, body: bytes = b"a") -> bytes:
     return get(b"Host: a", *lines, first=b"POST /x HTTP/1.1") + body
 
 
+CODED = b"Transfer-Encoding: chunked"
+
+
 def chunks(body: bytes) -> bytes:
-    return post(b"Transfer-Encoding: chunked", body=body)
+    return post(CODED, body=body)
 
 
-LINE, BODY, TARGET, NAME = (
-    "The first line or a header",
-    "The chunks",
-    "The target",
-    "The header Host",
-)
 # What a client could send so that a proxy and we would end its request at different places, and
 # what else is no request: the status, and how the reason begins.
+NO_LINE = {
+    "a word too many": b"GET / HTTP/1.1 more\r\n\r\n",
+    "two spaces before the target": get(b"Host: a", first=b"GET  /livez HTTP/1.1"),
+    "two spaces behind the target": get(b"Host: a", first=b"GET /livez  HTTP/1.1"),
+    "another protocol": get(b"Host: a", first=b"GET /livez RTSP/1.0"),
+    "HTTP/1.2": get(b"Host: a", first=b"GET / HTTP/1.2"),
+    "HTTP/0.9": b"GET /\r\n\r\n",
+    "NUL in the target": get(b"Host: a", first=b"GET /\0 HTTP/1.1"),
+    "NUL in a value": get(b"Host: a", b"X: a\0b"),
+    "NUL in a name": get(b"Host: a", b"X\0: a"),
+    "a space in a name": get(b"Host: a", b"X y: a"),
+    "no name": get(b"Host: a", b": a"),
+    "a folded header": get(b"Host: a", b"X: a", b" b: c"),
+    "a folded first header": get(b" Host: a"),
+    "a folded coding": post(b"Transfer-Encoding:", b" chunked", body=b"0\r\n\r\n"),
+    "bare line feeds": b"GET /x HTTP/1.1\nHost: a\n\n",
+    "a bare line feed": b"GET /x HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
+    "a bare line feed at the end": b"GET /x HTTP/1.1\r\nHost: a\r\n\n",
+    "a bare carriage return": b"GET /x HTTP/1.1\r\nHost: a\rX: y\r\n\r\n",
+    "a length, then chunks": post(b"Content-Length: 5", CODED, body=b"0\r\n\r\n"),
+    "chunks, then a length": post(CODED, b"Content-Length: 5", body=b"0\r\n\r\n"),
+    "two lengths": post(b"Content-Length: 1", b"Content-Length: 2"),
+    "a length twice": post(b"Content-Length: 1", b"Content-Length: 1"),
+    "a list of lengths": post(b"Content-Length: 1, 1"),
+    "a length with a sign": post(b"Content-Length: +1"),
+    "a negative length": post(b"Content-Length: -1"),
+    "a length in hexadecimal": post(b"Content-Length: 0x1"),
+    "an empty length": post(b"Content-Length:"),
+    "a length over 64 bits": post(b"Content-Length: 18446744073709551617"),
+    "a space before the colon": post(b"Content-Length : 1"),
+    "chunked twice": post(b"Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n"),
+    "a control before the coding": post(b"Transfer-Encoding: \x0bchunked"),
+    "chunks in HTTP/1.0": get(CODED, first=b"POST / HTTP/1.0"),
+}
+NO_CHUNKS = {
+    "a chunk of no length": b"zz\r\n",
+    "a chunk in 0x": b"0x1\r\na\r\n0\r\n\r\n",
+    "a negative chunk": b"-1\r\na\r\n0\r\n\r\n",
+    "a chunk over 64 bits": b"fffffffffffffffff\r\na\r\n0\r\n\r\n",
+    "a chunk that is longer": b"1\r\nab\r\n0\r\n\r\n",
+    "a line feed after a length": b"1\na\r\n0\r\n\r\n",
+    "a line feed after a chunk": b"1\r\na\n0\r\n\r\n",
+    "a line feed after the chunks": b"1\r\na\r\n0\r\n\n",
+    "a line feed in an extension": b"1;a\nb\r\na\r\n0\r\n\r\n",
+    "a length as a trailer": b"1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n",
+}
+HOSTS = {
+    "two hosts": get(b"Host: a", b"Host: a"),
+    "two hosts in HTTP/1.0": get(b"Host: a", b"Host: a", first=b"GET / HTTP/1.0"),
+}
 REFUSED = {
-    "a word too many": (b"GET / HTTP/1.1 more\r\n\r\n", 400, LINE),
-    "two spaces before the target": (get(b"Host: a", first=b"GET  /livez HTTP/1.1"), 400, LINE),
-    "two spaces behind the target": (get(b"Host: a", first=b"GET /livez  HTTP/1.1"), 400, LINE),
-    "another protocol": (get(b"Host: a", first=b"GET /livez RTSP/1.0"), 400, LINE),
-    "HTTP/1.2": (get(b"Host: a", first=b"GET / HTTP/1.2"), 400, LINE),
-    "HTTP/0.9": (b"GET /\r\n\r\n", 400, LINE),
-    "NUL in the target": (get(b"Host: a", first=b"GET /\0 HTTP/1.1"), 400, LINE),
-    "NUL in a value": (get(b"Host: a", b"X: a\0b"), 400, LINE),
-    "NUL in a name": (get(b"Host: a", b"X\0: a"), 400, LINE),
-    "a space in a name": (get(b"Host: a", b"X y: a"), 400, LINE),
-    "no name": (get(b"Host: a", b": a"), 400, LINE),
-    "a folded header": (get(b"Host: a", b"X: a", b" b: c"), 400, LINE),
-    "a folded first header": (get(b" Host: a"), 400, LINE),
-    "a folded coding": (post(b"Transfer-Encoding:", b" chunked", body=b"0\r\n\r\n"), 400, LINE),
-    "bare line feeds": (b"GET /x HTTP/1.1\nHost: a\n\n", 400, LINE),
-    "a bare line feed": (b"GET /x HTTP/1.1\r\nHost: a\nX: y\r\n\r\n", 400, LINE),
-    "a bare line feed at the end": (b"GET /x HTTP/1.1\r\nHost: a\r\n\n", 400, LINE),
-    "a bare carriage return": (b"GET /x HTTP/1.1\r\nHost: a\rX: y\r\n\r\n", 400, LINE),
-    "a length, then chunks": (
-        post(b"Content-Length: 5", b"Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
-        400,
-        LINE,
-    ),
-    "chunks, then a length": (
-        post(b"Transfer-Encoding: chunked", b"Content-Length: 5", body=b"0\r\n\r\n"),
-        400,
-        LINE,
-    ),
-    "two lengths": (post(b"Content-Length: 1", b"Content-Length: 2"), 400, LINE),
-    "a length twice": (post(b"Content-Length: 1", b"Content-Length: 1"), 400, LINE),
-    "a list of lengths": (post(b"Content-Length: 1, 1"), 400, LINE),
-    "a length with a sign": (post(b"Content-Length: +1"), 400, LINE),
-    "a negative length": (post(b"Content-Length: -1"), 400, LINE),
-    "a length in hexadecimal": (post(b"Content-Length: 0x1"), 400, LINE),
-    "an empty length": (post(b"Content-Length:"), 400, LINE),
-    "a length over 64 bits": (post(b"Content-Length: 18446744073709551617"), 400, LINE),
-    "a space before the colon": (post(b"Content-Length : 1"), 400, LINE),
-    "chunked twice": (post(b"Transfer-Encoding: chunked, chunked", body=b"0\r\n\r\n"), 400, LINE),
-    "a control before the coding": (post(b"Transfer-Encoding: \x0bchunked"), 400, LINE),
-    "chunks in HTTP/1.0": (get(b"Transfer-Encoding: chunked", first=b"POST / HTTP/1.0"), 400, LINE),
-    "a chunk of no length": (chunks(b"zz\r\n"), 400, BODY),
-    "a chunk in 0x": (chunks(b"0x1\r\na\r\n0\r\n\r\n"), 400, BODY),
-    "a negative chunk": (chunks(b"-1\r\na\r\n0\r\n\r\n"), 400, BODY),
-    "a chunk over 64 bits": (chunks(b"fffffffffffffffff\r\na\r\n0\r\n\r\n"), 400, BODY),
-    "a chunk that is longer": (chunks(b"1\r\nab\r\n0\r\n\r\n"), 400, BODY),
-    "a line feed after a length": (chunks(b"1\na\r\n0\r\n\r\n"), 400, BODY),
-    "a line feed after a chunk": (chunks(b"1\r\na\n0\r\n\r\n"), 400, BODY),
-    "a line feed after the chunks": (chunks(b"1\r\na\r\n0\r\n\n"), 400, BODY),
-    "a line feed in an extension": (chunks(b"1;a\nb\r\na\r\n0\r\n\r\n"), 400, BODY),
-    "a length as a trailer": (chunks(b"1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n"), 400, BODY),
-    "two hosts": (get(b"Host: a", b"Host: a"), 400, "There is more than one"),
-    "two hosts in HTTP/1.0": (
-        get(b"Host: a", b"Host: a", first=b"GET / HTTP/1.0"),
-        400,
-        "There is more than one",
-    ),
+    **{title: (sent, 400, "The first line or a header") for title, sent in NO_LINE.items()},
+    **{title: (chunks(sent), 400, "The chunks") for title, sent in NO_CHUNKS.items()},
+    **{title: (sent, 400, "There is more than one") for title, sent in HOSTS.items()},
     **{
-        f"host {odd.decode()}": (get(b"Host: " + odd), 400, f"{NAME} is no name")
+        f"host {odd.decode()}": (get(b"Host: " + odd), 400, "The header Host is no name")
         for odd in (b"", b"a b", b"a/b", b"u@a", b"a, b", b"a:b", b"[::1", b"a%zz", b'"a"')
     },
     **{
-        f"target {odd.decode()}": (get(b"Host: a", first=b"GET %s HTTP/1.1" % odd), 400, TARGET)
+        f"target {odd.decode()}": (
+            get(b"Host: a", first=b"GET %s HTTP/1.1" % odd),
+            400,
+            "The target",
+        )
         for odd in (b"*://x/livez", b"*", b"ftp://a/", b"http:///x", b"http://u@a/", b"/livez#a")
     },
     **{
@@ -212,15 +210,16 @@ def test_the_document_tells_what_the_server_replies_at_each_operation(
         assert not found, place
 
 
-def test_the_document_tells_what_the_server_says_of_its_life(service: Service, port: int) -> None:
+def test_the_document_tells_of_its_life_and_the_token_operation_has_its_own_shape(
+    service: Service, port: int
+) -> None:
     document = described(service.app.extensions[DOCUMENT][""])
     answer, operation = send(port, request(LAST)), document["paths"]["/livez"]["get"]
     assert not differences(document, operation, 200, answer.headers.items(), answer.body)
-
-
-def test_what_the_token_operation_is_told_has_its_own_shape(port: int) -> None:
     head = request("POST /auth/token HTTP/1.1", Content_Length=str(2 * 1024 * 1024))
     assert send(port, head).json()["error"] == "invalid_request"
+    answer = send(port, request("HEAD /livez HTTP/1.1"))
+    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "11")
 
 
 @pytest.mark.parametrize("space", [" ", "\t", " \t "])
@@ -231,16 +230,6 @@ def test_white_space_around_a_value_is_none_of_it(port: int, acme: Tenant, space
     assert (answer.status, answer.headers["x-request-id"]) == (200, "r-1")
 
 
-def test_a_chunked_body_is_read(port: int, acme: Tenant) -> None:
-    body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(NUMBERS), NUMBERS)
-    assert send(port, request(BULK, acme, **CHUNKED), body).status == 202
-
-
-def test_a_head_request_has_no_body(port: int) -> None:
-    answer = send(port, request("HEAD /livez HTTP/1.1"))
-    assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "11")
-
-
 def test_headers_that_come_twice_are_no_organization(port: int, acme: Tenant) -> None:
     service = acme.service
     token = service.token(service.register_client(None))
@@ -249,9 +238,7 @@ def test_headers_that_come_twice_are_no_organization(port: int, acme: Tenant) ->
     answer = send(port, head[:-2] + twice + b"\r\n")
     assert (answer.status, answer.code()) == (403, "ORGANIZATION_NOT_FOUND")
     assert answer.json()["error"]["message"] == HEADER_TWICE
-
-
-def test_a_header_with_underscores_is_not_taken_for_one_with_hyphens(port: int) -> None:
+    # One with underscores is not taken for one with hyphens.
     sent = request("GET /readyz HTTP/1.1")[:-2] + b"X_Request_Id: chosen\r\n\r\n"
     assert send(port, sent).headers["x-request-id"] != "chosen"
 
@@ -290,7 +277,9 @@ def test_requests_that_come_at_once_are_answered_in_order(port: int, acme: Tenan
     assert b"BAD_REQUEST" in found[found.rindex(b"HTTP/1.1 ") :]
 
 
-def test_a_request_in_many_pieces_is_one(port: int, acme: Tenant) -> None:
+def test_a_request_in_chunks_or_many_pieces_is_one(port: int, acme: Tenant) -> None:
+    body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(NUMBERS), NUMBERS)
+    assert send(port, request(BULK, acme, **CHUNKED), body).status == 202
     sent = request(BULK, acme, Content_Length=str(len(NUMBERS)), **JSON) + NUMBERS
     with socket.create_connection((HOST, port), timeout=10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

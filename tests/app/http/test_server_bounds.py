@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from threading import Event
-from typing import Any, cast
+from typing import Any
 from wsgiref.types import StartResponse
 
 import pytest
@@ -23,15 +23,15 @@ from domain.cause import utc_now
 from tests.app.http.over_http import HOST, accepts, listeners, read_all, running
 from tests.installation import wait_until
 
-ALIVE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
-WAIT = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
-QUICK = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
-LARGE = b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n"
-WHOLE = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n"
+ALIVE, WAIT, QUICK, LARGE, WHOLE = (
+    b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n" % path
+    for path in (b"livez", b"wait", b"quick", b"large", b"whole")
+)
 LARGE_BYTES = 20_000_000
 CLOSE = b"Connection: close\r\n\r\n"
 UPLOAD = b"POST /quick HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_BYTES_MAX
 PART = UPLOAD + b"x" * (BODY_BYTES_MAX * 3 // 4)
+CHUNKED = b"POST /quick HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 READ_S = 1.0
 
 
@@ -41,20 +41,16 @@ class Served:
     def __init__(self, read_s: float = 20.0, keep_alive_s: float = 75.0) -> None:
         self.go = Event()
         self.at_work = 0
-        self.counted: list[object] = []
         opened, self.running = listeners(), ExitStack()
+        self.counted: list[object] = []
         replies = OwnReplies(
             utc_now, probes={LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each)
         )
         by_query = Loop(_owner, lambda scope, _: (_owner(scope), None))
-        self.gateway = Gateway(
-            self._answer, replies, opened[0].getsockname(), many=False, loop=by_query
-        )
-        settings = replace(
-            Settings.from_env({}),
-            request_read_s=cast("int", read_s),
-            keep_alive_s=cast("int", keep_alive_s),
-        )
+        here = opened[0].getsockname()
+        self.gateway = Gateway(self._answer, replies, here, many=False, loop=by_query)
+        times: dict[str, Any] = {"request_read_s": read_s, "keep_alive_s": keep_alive_s}
+        settings = replace(Settings.from_env({}), **times)
         self.open = list[int]()
         self.server = Server(opened, self.gateway, settings, 10, self.open.append)
         self.port = self.running.enter_context(running(self.server))
@@ -128,11 +124,7 @@ SLOW = {  # What a stranger sends, what it goes on sending, and what it is told 
     "empty lines": (b"", b"\r\n", b""),
     "a head": (WAIT[:20], b"x", b"408"),
     "a body": (UPLOAD, b"x", b"408"),
-    "chunks": (
-        b"POST /quick HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"1\r\nx\r\n",
-        b"408",
-    ),
+    "chunks": (CHUNKED, b"1\r\nx\r\n", b"408"),
     "idle": (ALIVE, b"", b"200"),
     "a second head": (ALIVE + WAIT[:20], b"x", b"200 408"),
 }

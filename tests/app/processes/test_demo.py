@@ -43,40 +43,31 @@ def is_good(process: Process, secret: str) -> bool:
     return process.secret_hasher.matches(secret, client.secret_hashes)
 
 
-def test_the_credentials_are_kept_for_the_owner_alone(process: Process) -> None:
-    demo = make_demo(process)
-    file = credentials_file(process.settings)
+def test_the_secret_is_kept_for_the_owner_alone_and_made_anew_when_the_file_is_gone(
+    process: Process,
+) -> None:
+    demo, file = make_demo(process), credentials_file(process.settings)
     assert S_IMODE(file.stat().st_mode) == 0o600
     kept = {"client_id": demo.client_id, "client_secret": demo.client_secret}
     assert json.loads(file.read_bytes()) == kept
-
-
-def test_a_new_secret_is_made_only_when_the_file_is_gone(process: Process) -> None:
-    first = make_demo(process)
-    credentials_file(process.settings).unlink()
-    second = make_demo(process)
-    assert first.client_secret != second.client_secret
-    assert is_good(process, second.client_secret)
-
-
-def test_the_kept_secret_is_good_for_another_database_and_after_rotations(
-    process: Process,
-) -> None:
-    demo = make_demo(process)
     for secret_hash in ("0" * 64, "1" * 64):
         change = partial(ApiClient.rotate_secret, secret_hash=secret_hash, cause=process.cause())
         process.accounts.change_client(DEMO_CLIENT_ID, change)
     assert not is_good(process, demo.client_secret)
     assert make_demo(process).client_secret == demo.client_secret
     assert is_good(process, demo.client_secret)
+    file.unlink()
+    second = make_demo(process)
+    assert second.client_secret != demo.client_secret
+    assert is_good(process, second.client_secret)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"client_id": "cl_1"}'])
-def test_a_file_without_a_secret_is_named(process: Process, text: str) -> None:
+def test_a_file_without_a_secret_is_named(process: Process) -> None:
     file = credentials_file(process.settings)
-    file.write_text(text)
-    with pytest.raises(WrongSetting, match=file.name):
-        make_demo(process)
+    for text in ("", "[]", "{}", '{"client_id": "cl_1"}'):
+        file.write_text(text)
+        with pytest.raises(WrongSetting, match=file.name):
+            make_demo(process)
 
 
 def test_a_second_start_is_the_same_and_switches_nothing_on_again(process: Process) -> None:

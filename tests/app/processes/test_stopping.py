@@ -35,15 +35,11 @@ def started(then: str = "") -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_asks_and_the_process_ends_as_it_likes(number: int) -> None:
+def test_a_signal_asks_and_a_second_one_ends_a_process_that_hangs(number: int) -> None:
     process = started()
     process.send_signal(number)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, out) == (0, "asked\n")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_ends_a_process_that_hangs(number: int) -> None:
     process = started(WAIT)
     process.send_signal(number)
     assert process.stdout is not None

@@ -263,7 +263,6 @@ def test_a_commit_of_too_many_streams_forgets_everybody(
     house: House, reads: list[HotStatement]
 ) -> None:
     let_in(house)
-
     heard(house, lambda: tell(house.process, ""))
     let_in(house)
     assert len(reads) == 2

@@ -27,21 +27,15 @@ def test_the_first_start_makes_a_private_directory_and_one_key(
     load_pem_private_key(file.read_bytes(), None)
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o770])
-def test_a_directory_open_to_others_is_refused_in_one_line_that_names_the_setting(
-    ring: KeyRing, directory: Path, mode: int
+def test_what_is_no_directory_of_our_own_is_refused_in_one_line_that_names_the_setting(
+    ring: KeyRing, directory: Path, clock: HandClock
 ) -> None:
-    directory.chmod(mode)
-    for refused in (ring.ensure, ring.rotate, lambda: pepper_of(directory)):
-        with pytest.raises(SigningKeysError, match=r"\ASIGNING_KEYS: [^\n]*0700\Z"):
-            refused()
-
-
-def test_a_path_that_is_no_directory_is_refused_in_one_line(
-    tmp_path: Path, clock: HandClock
-) -> None:
-    path = tmp_path / "keys"
-    path.write_text("")
+    for mode in (0o755, 0o750, 0o701, 0o770):
+        directory.chmod(mode)
+        for refused in (ring.ensure, ring.rotate, lambda: pepper_of(directory)):
+            with pytest.raises(SigningKeysError, match=r"\ASIGNING_KEYS: [^\n]*0700\Z"):
+                refused()
+    (path := directory.with_name("file")).write_text("")
     with pytest.raises(SigningKeysError, match=r"\ASIGNING_KEYS: [^\n]*\Z"):
         ring_of(path, clock).ensure()
 
@@ -61,12 +55,7 @@ def test_a_file_that_is_no_key_stops_the_start_and_shows_nothing_of_itself(
         with pytest.raises(SigningKeysError, match=r"is not a signing key") as refusal:
             ring_of(directory, clock).ensure()
         assert refusal.value.__context__ is None
-
-
-def test_a_key_under_the_name_of_another_is_refused(
-    ring: KeyRing, directory: Path, clock: HandClock
-) -> None:
-    file = directory / f"{ring.signing_key().kid}.pem"
+    file.write_bytes(whole)
     file.rename(directory / f"{'0' * 32}.pem")
     with pytest.raises(SigningKeysError, match="is not a signing key"):
         ring_of(directory, clock).ensure()
@@ -94,23 +83,15 @@ def pepper_of(directory: Path) -> bytes:
     return Pepper(directory, utc_now, lambda: False).newest().value
 
 
-def test_a_pepper_is_made_once_and_kept(directory: Path) -> None:
+def test_a_pepper_is_made_once_and_kept_and_one_that_was_cut_is_refused(directory: Path) -> None:
     pepper = pepper_of(directory)
     assert len(pepper) == 64
     assert pepper_of(directory) == pepper
-    assert (directory / "pepper").read_bytes() == pepper
-    assert S_IMODE((directory / "pepper").stat().st_mode) == 0o600
-
-
-def test_a_pepper_file_that_was_cut_is_refused_without_showing_it(directory: Path) -> None:
-    pepper = pepper_of(directory)
-    (directory / "pepper").write_bytes(pepper[:10])
+    file = directory / "pepper"
+    assert (file.read_bytes(), S_IMODE(file.stat().st_mode)) == (pepper, 0o600)
+    file.write_bytes(pepper + b"\n")  # As an editor ends it.
+    assert pepper_of(directory) == pepper
+    file.write_bytes(pepper[:10])
     with pytest.raises(SigningKeysError, match="SIGNING_KEYS") as refusal:
         pepper_of(directory)
     assert pepper[:10].decode() not in str(refusal.value)
-
-
-def test_a_pepper_that_an_editor_ended_with_a_newline_is_the_same(directory: Path) -> None:
-    pepper = pepper_of(directory)
-    (directory / "pepper").write_bytes(pepper + b"\n")
-    assert pepper_of(directory) == pepper

@@ -44,15 +44,10 @@ def test_a_rotation_deletes_the_retired_keys_only(
     assert {path.stem for path in directory.glob("*.pem")} == {second, third}
     assert ring.verification_key(first) is None
     assert states(ring) == ["verifying", "signing"]
-
-
-def test_a_clock_that_was_set_back_does_not_make_a_rotation_void(
-    ring: KeyRing, clock: HandClock
-) -> None:
-    clock.forward(hours=-2)
-    new_kid = ring.rotate()
-    assert ring.signing_key().kid == new_kid
-    assert states(ring) == ["verifying", "signing"]
+    for rotated in (ring, ring_of(directory, clock)):  # By itself, and by another one.
+        clock.forward(hours=-2)
+        new_kid = rotated.rotate()
+        assert ring.signing_key().kid == new_kid, "the clock was set back"
 
 
 def test_a_directory_names_its_first_key_for_good(ring: KeyRing, clock: HandClock) -> None:
@@ -79,27 +74,19 @@ def test_no_crash_leaves_a_first_key_that_is_not_named(
     assert ring.first_kid() == ring.signing_key().kid
 
 
-def test_another_algorithm_adds_a_key_and_the_old_one_keeps_verifying(
+def test_another_algorithm_adds_a_key_and_its_retired_one_never_signs_again(
     ring: KeyRing, directory: Path, clock: HandClock
 ) -> None:
-    old = ring.signing_key()
+    first = ring.signing_key()
     clock.forward(days=1)
     changed = ring_of(directory, clock, "RS256")
     changed.ensure()
-    verifying = changed.verification_key(old.kid)
-    assert changed.signing_key().algorithm == "RS256"
-    assert verifying.algorithm == "ES256"
-
-
-def test_going_back_to_an_algorithm_does_not_sign_with_its_retired_key(
-    ring: KeyRing, directory: Path, clock: HandClock
-) -> None:
-    first = ring.signing_key().kid
-    for algorithm in ("RS256", "ES256"):
-        clock.forward(days=1)
-        ring_of(directory, clock, algorithm).ensure()
+    verifying = changed.verification_key(first.kid)
+    assert (changed.signing_key().algorithm, verifying.algorithm) == ("RS256", "ES256")
+    clock.forward(days=1)
+    ring_of(directory, clock, "ES256").ensure()
     clock.forward(seconds=2)
-    assert ring.signing_key().kid != first
+    assert ring.signing_key().kid != first.kid
     assert ring.signing_key().algorithm == "ES256"
     assert states(ring) == ["retired", "verifying", "signing"]
 
@@ -125,15 +112,6 @@ def test_the_set_of_public_keys_holds_no_private_member(ring: KeyRing) -> None:
     for key in ring.jwks()["keys"]:
         assert set(key) == {"kty", "crv", "x", "y", "kid", "use", "alg"}
         assert (key["kty"], key["use"], key["alg"]) == ("EC", "sig", "ES256")
-
-
-def test_a_ring_notices_a_rotation_although_the_clock_was_set_back(
-    ring: KeyRing, directory: Path, clock: HandClock
-) -> None:
-    ring.signing_key()
-    new_kid = ring_of(directory, clock).rotate()
-    clock.forward(hours=-2)
-    assert ring.signing_key().kid == new_kid
 
 
 def test_a_fresh_key_verifies_elsewhere_although_the_clock_of_the_files_stands_still(
@@ -169,12 +147,9 @@ def test_unknown_kids_read_no_file(
     for number in range(200):
         clock.forward(milliseconds=20)
         assert ring.verification_key(f"{number:032x}") is None
+    for kid in ("", "../pepper", "a" * 31, "A" * 32, "a" * 33, "a" * 32 + "\n"):
+        assert ring.verification_key(kid) is None
     assert reads == []
-
-
-@pytest.mark.parametrize("kid", ["", "../pepper", "a" * 31, "A" * 32, "a" * 33, "a" * 32 + "\n"])
-def test_a_kid_that_none_of_ours_can_be_is_unknown(ring: KeyRing, kid: str) -> None:
-    assert ring.verification_key(kid) is None
 
 
 def test_a_ring_that_was_never_made_says_so(tmp_path: Path, clock: HandClock) -> None:
@@ -198,10 +173,8 @@ def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
     assert [record.levelname for record in records_of(caplog, ring_module.__name__)] == ["ERROR"]
     kept.rename(directory / f"{kid}.pem")
     assert ring.verification_key(kid) is not None
-    assert [record.levelname for record in records_of(caplog, ring_module.__name__)] == [
-        "ERROR",
-        "WARNING",
-    ]
+    told = [record.levelname for record in records_of(caplog, ring_module.__name__)]
+    assert told == ["ERROR", "WARNING"]
 
 
 def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(

@@ -64,15 +64,11 @@ def test_so_many_are_admitted_and_no_more_until_the_minute_ends(
     assert admitted(process, 3, 4) == 3
 
 
-def test_organizations_do_not_share_a_limit(process: Process) -> None:
-    assert admitted(process, 2, 5) == 2
-    assert admitted(process, 2, 5, uuid4()) == 2
-
-
-def test_processes_share_it(process: Process, other: Process) -> None:
+def test_processes_share_it_and_organizations_do_not(process: Process, other: Process) -> None:
     for _ in range(3):
         assert admitted(process, 7, 1) + admitted(other, 7, 1) == 2
     assert admitted(process, 7, 5) + admitted(other, 7, 5) == 1
+    assert admitted(process, 2, 5, uuid4()) == 2
 
 
 @pytest.mark.parametrize("per_minute", [1, 20, 1_000])
@@ -104,6 +100,8 @@ def test_another_limit_counts_at_once_with_what_was_sent(process: Process, other
     assert admitted(process, 3, 5) == 3
     assert admitted(process, 5, 5) == 2
     assert admitted(other, 4, 5) == 0
+    process.rate_limits.give_back(ONE)
+    assert admitted(process, 5, 2) == 1
 
 
 def test_a_process_that_is_in_the_next_minute_already_begins_it_for_both(
@@ -143,9 +141,3 @@ def test_a_thread_that_must_not_wait_takes_only_what_was_counted_ahead(process: 
             admit()
         with pytest.raises(WouldWait):
             admit()
-
-
-def test_what_is_given_back_is_admitted_again(process: Process) -> None:
-    assert admitted(process, 2, 2) == 2
-    process.rate_limits.give_back(ONE)
-    assert admitted(process, 2, 2) == 1

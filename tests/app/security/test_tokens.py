@@ -69,13 +69,10 @@ def test_a_token_says_who_bears_it_for_whom_and_until_when(office: Office) -> No
 
 
 def test_a_token_of_a_machine_to_machine_client_has_no_organization(office: Office) -> None:
-    token = office.issuer.issue(CLIENT, None, ["plans"])
-    assert office.read(token).organization_id is None
+    token = office.issuer.issue(CLIENT, None, [])
+    claims = office.read(token)
+    assert (claims.organization_id, claims.scopes) == (None, frozenset())
     assert "organization" not in pyjwt.decode(token, options={"verify_signature": False})
-
-
-def test_a_token_without_scopes_has_none(office: Office) -> None:
-    assert office.read(office.issue([])).scopes == frozenset()
 
 
 def test_two_tokens_have_two_ids(office: Office) -> None:
@@ -129,26 +126,18 @@ def test_a_token_that_a_second_library_signs_is_accepted(office: Office) -> None
     assert office.read(token).client_id == CLIENT
 
 
-@pytest.mark.parametrize("typ", ["at+jwt", "AT+JWT", "application/at+jwt", "Application/At+Jwt"])
-def test_the_type_is_compared_without_case_and_may_be_whole(office: Office, typ: str) -> None:
-    assert office.accepts(office.forge().with_header(typ=typ))
-
-
-@pytest.mark.parametrize(
-    "claims",
-    [
-        {"organization": GONE},
-        {"nbf": 0},
-        {"unknown": {"nested": [1, 2.5, None, "ä"]}},
-        {"iat": 1_700_000_000.25},
-        {"scope": ""},
-        {"jti": "ä"},
-    ],
-)
-def test_what_the_profile_leaves_free_is_accepted(
-    office: Office, claims: dict[str, object]
-) -> None:
-    assert office.accepts(office.forge().with_claims(**claims))
+def test_what_the_profile_leaves_free_is_accepted(office: Office) -> None:
+    for typ in ("at+jwt", "AT+JWT", "application/at+jwt", "Application/At+Jwt"):
+        assert office.accepts(office.forge().with_header(typ=typ))
+    for name, value in (
+        ("organization", GONE),
+        ("nbf", 0),
+        ("unknown", {"nested": [1, 2.5, None, "ä"]}),
+        ("iat", 1_700_000_000.25),
+        ("scope", ""),
+        ("jti", "ä"),
+    ):
+        assert office.accepts(office.forge().with_claims(**{name: value})), name
 
 
 def test_a_token_ends_with_its_lifetime_and_the_leeway(office: Office) -> None:
@@ -160,21 +149,16 @@ def test_a_token_ends_with_its_lifetime_and_the_leeway(office: Office) -> None:
     assert not office.accepts(token)
 
 
-@pytest.mark.parametrize("claim", ["iat", "nbf"])
-def test_a_token_from_a_clock_ahead_is_accepted_within_the_leeway(
-    office: Office, claim: str
-) -> None:
+def test_a_token_from_a_clock_ahead_is_accepted_within_the_leeway(office: Office) -> None:
     office.clock.now = office.clock.now.replace(microsecond=0)
     now = int(office.clock().timestamp())
-    assert office.accepts(office.forge().with_claims(**{claim: now + LEEWAY_S}))
-    assert not office.accepts(office.forge().with_claims(**{claim: now + LEEWAY_S + 1}))
-
-
-@pytest.mark.parametrize("year", [2001, 2222])
-def test_the_wall_clock_has_no_say(office: Office, year: int) -> None:
-    office.clock.now = office.clock.now.replace(year=year)
-    now = int(office.clock().timestamp())
-    assert office.accepts(office.forge().with_claims(nbf=now))
+    for claim in ("iat", "nbf"):
+        assert office.accepts(office.forge().with_claims(**{claim: now + LEEWAY_S}))
+        assert not office.accepts(office.forge().with_claims(**{claim: now + LEEWAY_S + 1}))
+    for year in (2001, 2222):  # The wall clock has no say.
+        office.clock.now = office.clock.now.replace(year=year)
+        now = int(office.clock().timestamp())
+        assert office.accepts(office.forge().with_claims(nbf=now))
 
 
 def test_no_rotation_refuses_a_token_that_is_still_valid(office: Office) -> None:
