@@ -1,18 +1,18 @@
 """One organization with its clients, which authorization lets in or refuses."""
 
-from datetime import datetime
 from uuid import UUID
 
 from app.security.authorization import Caller
 from app.security.tokens import Claims
 from domain.accounts.organization import SCOPES, Status
+from domain.cause import utc_now
 from tests.installation import Process, SetClock
 
 ALL = frozenset(SCOPES)
 
 
 def claims_of(client_id: str, claimed: UUID | None, granted: frozenset[str] = ALL) -> Claims:
-    return Claims(client_id, claimed, granted, "token", datetime.max)
+    return Claims(client_id, claimed, granted, "token", utc_now())
 
 
 class House:
