@@ -23,7 +23,7 @@ ForOperator       one line tells an operator why something cannot be done
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
 
 from domain.money import format_amount
@@ -35,11 +35,11 @@ class Refused(Exception):
     The guide of partners says `cause`, or else the message, and `advice`: what they can do.
     """
 
-    code: ClassVar[str]
-    status: ClassVar[int]  # Of HTTP.
-    message: ClassVar[str] = ""
-    cause: ClassVar[str] = ""
-    advice: ClassVar[str]
+    code: str
+    status: int  # Of HTTP.
+    message: str = ""
+    cause: str = ""
+    advice: str
     retryable: bool | None = None  # Stated in the reply unless it is None.
     retry_after_s: int | None = None  # After how long a retry can help, if known.
 

@@ -16,6 +16,7 @@ from uuid import UUID
 from wsgiref.types import StartResponse
 
 from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
 from app.bootstrap.container import Container
@@ -27,8 +28,8 @@ from app.http.accounts import routes as wallet
 from app.http.edge import compression, errors, openapi
 from app.http.edge.at_once import AtOnce
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.operation import Operation
+from app.http.edge.problems import TOKEN_PATH
 from app.http.edge.request import (
     CURRENT,
     NO_SNIFF,
@@ -43,7 +44,6 @@ from app.http.finance import routes as finance
 from app.http.gateway import Gateway, Loop, OwnReplies, Pending, Reply, Scope
 from app.http.links import notifications
 from app.http.links import routes as links
-from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.server import Server
 from app.http.webhooks import events
@@ -189,7 +189,6 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     """
     app = Edge(container, new_id)
     app.extensions[errors.OUTAGES] = errors.Outages(container)
-    app.extensions[ended_jobs.PART] = ended_jobs.EndedJobs()
     app.extensions[events.WAITERS] = events.Waiters(container)
     groups = (
         auth.blueprint,
@@ -212,8 +211,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     app.register_blueprint(docs.blueprint)
     app.register_blueprint(notifications.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
-    for kind, handler in errors.HANDLERS.items():
-        app.register_error_handler(kind, handler)
+    for kind in (HTTPException, Exception):  # flask-smorest has a handler for the first one.
+        app.register_error_handler(kind, errors.answer)
     return app
 
 

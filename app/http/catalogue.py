@@ -154,12 +154,6 @@ def show_plan(row: PlanRow) -> Plan:
     )
 
 
-def show_coverage(row: PlanRow) -> Coverage:
-    """Return the networks of a plan, country by country."""
-    countries = [show_country(each.country_code, each.operators) for each in row.terms.coverage]
-    return Coverage(row.id, countries, len(countries), _count_operators(row.terms))
-
-
 def show_country(code: str, operators: Iterable[plan.MobileOperator]) -> CountryCoverage:
     """Return a country with its networks."""
     return CountryCoverage(code, regions.country_name(code), [*map(Operator.of, operators)])
@@ -294,4 +288,6 @@ def read_plan_coverage(_: Caller, given: Given[PlanRow]) -> Coverage:
 
     Every country with the networks that the plan can use there, and their generations.
     """
-    return show_coverage(given.found)
+    plan_id, terms = given.found.id, given.found.terms
+    countries = [show_country(each.country_code, each.operators) for each in terms.coverage]
+    return Coverage(plan_id, countries, len(countries), _count_operators(terms))

@@ -22,9 +22,8 @@ from wsgiref.types import WSGIApplication
 
 import msgspec
 
-from app.http.edge.oauth_errors import oauth_body_of
-from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of
-from app.http.edge.replies import LATER, ReplyMeta, failure_body
+from app.http.edge.problems import INTERNAL, UNAVAILABLE, retry_after
+from app.http.edge.replies import LATER, ReplyMeta, failure_body, oauth_body
 from app.http.edge.request import NO_SNIFF, NO_STORE, Count, note_answer, request_id_of
 from app.http.renewals import Renewals
 from app.http.threads import Threads
@@ -147,7 +146,7 @@ class Gateway:
             if reply is None:
                 reply = await self._answer(owner, scope, body, receive, send)
         except RateLimited as refused:
-            reply = self._replies.problem(problem_of(refused), scope)
+            reply = self._replies.problem(refused, scope)
         except Refused:
             await self.refuse(UNAVAILABLE, scope, receive, send)
             return
@@ -157,7 +156,7 @@ class Gateway:
         if reply is not None:
             await _send(send, reply)
 
-    async def refuse(self, problem: Problem, scope: Scope, _: object, send: Send) -> None:
+    async def refuse(self, problem: Refused, scope: Scope, _: object, send: Send) -> None:
         """Reply with a problem, after which the connection closes."""
         reply = self._replies.problem(problem, scope)
         reply.headers.append(("Connection", "close"))
@@ -419,16 +418,16 @@ class OwnReplies:
         headers = [each for each in reply.headers if each[0] != "X-Request-Id"]
         return reply._replace(headers=[*headers, ("X-Request-Id", request_id)])
 
-    def problem(self, problem: Problem, scope: Scope) -> Reply:
+    def problem(self, problem: Refused, scope: Scope) -> Reply:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
         request_id = self._note("-", "-", problem.status, scope)
         if scope["raw_path"] in self._token_paths:
-            body = msgspec.json.encode(oauth_body_of(problem))
+            body = msgspec.json.encode(oauth_body(problem))
         else:
             timestamp = format_time(self._clock())
             meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
             body = msgspec.json.encode(failure_body(problem, meta))
-        return in_json(problem.status, body, [*_own(request_id), *problem.headers.items()])
+        return in_json(problem.status, body, [*_own(request_id), *retry_after(problem).items()])
 
     def _note(self, method: str, route: str, status: int, scope: Scope) -> str:
         """Log and count a reply; return the id of its request."""

@@ -30,6 +30,7 @@ from app.http.edge.problems import Problem
 from app.http.gateway import Gateway, Headers, Scope
 from app.settings import HTTP_THREADS, Settings
 from app.watch.trouble import log_place
+from domain.errors import Refused
 
 # Bytes parsed at a time. Few, because parsed small requests take fifty times their bytes.
 PARSE_BYTES = 4 * 1024
@@ -319,7 +320,7 @@ class Connection(HttpToolsProtocol):
 
     # What the server does.
 
-    def cut_off(self, problem: Problem) -> None:
+    def cut_off(self, problem: Refused) -> None:
         """End what is incomplete; a request that has begun gets a reply that says why."""
         if self._begun:
             self._refuse(problem)
@@ -427,7 +428,7 @@ class Connection(HttpToolsProtocol):
         self._problem = problem
         raise _Refused
 
-    def _refuse(self, problem: Problem) -> None:
+    def _refuse(self, problem: Refused) -> None:
         """Answer a problem in its turn, then close, because what follows cannot be trusted."""
         if not self._last:
             self._enqueue(partial(cast("Gateway", self.app).refuse, problem), "-", keep=False)

@@ -2,8 +2,7 @@
 
 import re
 from base64 import b64decode
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
@@ -12,27 +11,18 @@ from flask import Response
 from marshmallow import Schema, fields
 from msgspec import Struct
 from webargs.core import is_json
-from werkzeug.exceptions import UnsupportedMediaType
 
 from app.http.edge.examples import example_of
 from app.http.edge.input import described, is_packed
-from app.http.edge.oauth_errors import (
-    FORM,
-    NO_STORE,
-    NOT_A_FORM,
-    TOKEN_PATH,
-    InvalidClient,
-    InvalidRequest,
-    InvalidScope,
-    OAuthError,
-    OAuthRefused,
-    SlowDown,
-    UnsupportedGrantType,
-    oauth_body_of,
-)
 from app.http.edge.operation import Group, Shown
-from app.http.edge.problem_docs import documented
-from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem
+from app.http.edge.problem_docs import error_responses
+from app.http.edge.problems import (
+    OF_EVERY_REQUEST,
+    TOKEN_PATH,
+    UNCACHED,
+    OAuthRefused,
+    Problem,
+)
 from app.http.edge.replies import json_response
 from app.http.edge.request import (
     caller_address,
@@ -43,7 +33,7 @@ from app.http.edge.request import (
     repeated,
 )
 from domain.accounts.organization import SCOPES, ApiClient, api_client_id
-from domain.errors import NotFound
+from domain.errors import NotFound, RateLimited
 from projections.engine.shape import NAME, means
 
 Jwk = Annotated[
@@ -104,24 +94,10 @@ TOKEN_FORM: Final = {
 }
 KEY_SET: Final = KeySet(**example_of(KeySet))
 
-
-def oauth_responses(
-    refusals: Iterable[OAuthRefused], problems: Iterable[Problem]
-) -> dict[int, dict[str, Any]]:
-    """Return the responses of the token endpoint; its errors have no envelope."""
-    grouped: dict[int, list[OAuthError]] = defaultdict(list)
-    for problem in problems:
-        grouped[problem.status].append(oauth_body_of(problem))
-    for refusal in refusals:  # Added last, because the last body of a code becomes its example.
-        grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))
-    return {
-        status: documented(status, OAuthError, {body.error: body for body in bodies})
-        for status, bodies in grouped.items()
-    }
-
-
+FORM = "application/x-www-form-urlencoded"
 FIELDS_MAX = 32
 FORM_BYTES_MAX = 64 * 1024  # As much as its header may hold; a megabyte takes long to decode.
+NOT_A_FORM = f"The body must be a form ({FORM})."
 UNREADABLE_FORM = "The form cannot be read."
 LONG_FORM = "The form is longer than 64 KiB."
 REPEATED = "A parameter is given more than once."
@@ -135,20 +111,20 @@ def read_form() -> dict[str, str]:
     request = current_request()
     body = request.get_data()
     if body and is_json(request.mimetype):
-        raise InvalidRequest(NOT_A_FORM)
+        raise OAuthRefused(NOT_A_FORM)
     if body and (request.mimetype != FORM or is_packed()):
-        raise UnsupportedMediaType
+        raise Problem(415, "invalid_request", NOT_A_FORM)
     if len(body) > FORM_BYTES_MAX:
-        raise InvalidRequest(LONG_FORM)
+        raise OAuthRefused(LONG_FORM)
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
         )
     except ValueError:
-        raise InvalidRequest(UNREADABLE_FORM) from None
+        raise OAuthRefused(UNREADABLE_FORM) from None
     form = dict(pairs)
     if len(form) != len(pairs):
-        raise InvalidRequest(REPEATED)
+        raise OAuthRefused(REPEATED)
     return {name: value for name, value in form.items() if value}
 
 
@@ -158,12 +134,12 @@ def read_credentials(form: dict[str, str]) -> tuple[str, str]:
     if basic is None:
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
     elif "client_secret" in form or form.get("client_id", basic[0]).strip() != basic[0]:
-        raise InvalidRequest(TWO_WAYS)
+        raise OAuthRefused(TWO_WAYS)
     else:
         client_id, secret = basic
     client_id, secret = client_id.strip(), secret.strip()
     if not client_id or not secret:
-        raise InvalidClient(NO_CREDENTIALS)
+        raise OAuthRefused(NO_CREDENTIALS, "invalid_client")
     return client_id, secret
 
 
@@ -182,7 +158,7 @@ def _read_basic() -> tuple[str, str] | None:
             )
     except ValueError:
         pass  # Refused below, without repeating what was sent.
-    raise InvalidClient(UNREADABLE_BASIC)
+    raise OAuthRefused(UNREADABLE_BASIC, "invalid_client")
 
 
 class TokenForm(Schema):
@@ -202,17 +178,9 @@ GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = "The parameter grant_type is missing."
 OTHER_GRANT_TYPE = f"Only {GRANT_TYPE} is supported."
 WRONG = "The client is unknown, or its secret is wrong."
+TOO_MANY_WRONG = "Too many wrong secrets from this address; wait before the next attempt."
 NOT_GRANTED = "The scope {} is not granted to this client. It has, with spaces between: {}."
 _UNSAID = re.compile(r"[^!#-\[\]-~]", re.ASCII)  # What no `error_description` may hold.
-
-
-def check_grant_type(form: dict[str, str]) -> None:
-    """Refuse every grant except client credentials."""
-    grant_type = form.get("grant_type")
-    if grant_type is None:
-        raise InvalidRequest(NO_GRANT_TYPE)
-    if grant_type != GRANT_TYPE:
-        raise UnsupportedGrantType(OTHER_GRANT_TYPE)
 
 
 def grant(client_id: str, secret: str, requested: str) -> Token:
@@ -237,7 +205,7 @@ def _authenticate(client_id: str, secret: str) -> ApiClient:
     counted = _hash(f"{address}\0{client_id}"), _hash(address)
     wait_s = parts.throttle.wait_s(*counted)
     if wait_s:
-        raise SlowDown(wait_s)
+        raise RateLimited(TOO_MANY_WRONG, retry_after_s=wait_s)
     client = parts.log.find(ApiClient, api_client_id(client_id))
     hashes: list[str] = []
     if client is not None and not client.revoked:
@@ -245,7 +213,7 @@ def _authenticate(client_id: str, secret: str) -> ApiClient:
     used = parts.secret_hasher.matches(secret, hashes)
     if used is None or client is None:
         parts.throttle.failed(*counted)
-        raise InvalidClient(WRONG)
+        raise OAuthRefused(WRONG, "invalid_client")
     if parts.secret_hasher.is_outdated(used):
         new, cause = parts.secret_hasher.hash(secret), current_cause()
         parts.log.update(client, lambda newest: newest.rehash_secret(used, new, cause))
@@ -260,7 +228,8 @@ def _narrow(client: ApiClient, requested: str) -> list[str]:
     wanted = requested.split()
     for other in (each for each in wanted if each not in client.scopes):
         named = _UNSAID.sub("?", repeated(other))
-        raise InvalidScope(NOT_GRANTED.format(named, " ".join(client.scopes)))
+        granted = " ".join(client.scopes)
+        raise OAuthRefused(NOT_GRANTED.format(named, granted), "invalid_scope")
     return [scope for scope in client.scopes if not wanted or scope in wanted]
 
 
@@ -274,11 +243,12 @@ blueprint = Group(
 )
 
 _REFUSALS = (
-    InvalidRequest(NO_GRANT_TYPE),
-    UnsupportedGrantType(OTHER_GRANT_TYPE),
-    InvalidScope(NOT_GRANTED.format("lookup,wallet", "lookup wallet")),
-    InvalidClient(WRONG),
-    SlowDown(60),
+    Problem(415, "invalid_request", NOT_A_FORM),
+    OAuthRefused(NO_GRANT_TYPE),
+    OAuthRefused(OTHER_GRANT_TYPE, "unsupported_grant_type"),
+    OAuthRefused(NOT_GRANTED.format("lookup,wallet", "lookup wallet"), "invalid_scope"),
+    OAuthRefused(WRONG, "invalid_client"),
+    RateLimited(TOO_MANY_WRONG),
 )
 
 
@@ -292,7 +262,7 @@ _REFUSALS = (
         },
         "operationId": "issue_token",
         "security": [{"basic": []}, {}],
-        "responses": oauth_responses(_REFUSALS, [WRONG_MEDIA_TYPE, *OF_EVERY_REQUEST]),
+        "responses": error_responses([*OF_EVERY_REQUEST, *_REFUSALS], is_token=True),
     },
 )
 def issue_token() -> Response:
@@ -304,9 +274,12 @@ def issue_token() -> Response:
     """
     container().gate.now()
     form = read_form()
-    check_grant_type(form)
+    if "grant_type" not in form:
+        raise OAuthRefused(NO_GRANT_TYPE)
+    if form["grant_type"] != GRANT_TYPE:
+        raise OAuthRefused(OTHER_GRANT_TYPE, "unsupported_grant_type")
     token = grant(*read_credentials(form), form.get("scope", ""))
-    return json_response(token, headers=NO_STORE)
+    return json_response(token, headers=UNCACHED)
 
 
 @blueprint.operation(

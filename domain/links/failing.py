@@ -15,6 +15,7 @@ from domain.accounts.wallet import Metadata, Refund
 from domain.cause import Cause, Clock
 from domain.errors import (
     LATE,
+    REFUSALS,
     REJECTED,
     UNREACHABLE,
     Conflict,
@@ -38,11 +39,6 @@ from domain.provider_errors import ProviderError, Rejected
 
 NEW_KEY = "try again with a new Idempotency-Key"
 OF_THE_NETWORK = {ProvisioningError.code, IncompleteNetworkAnswer.code}
-REFUSALS: dict[str, type[Refused]] = {
-    each.code: each
-    for each in Refused.__subclasses__()
-    if each not in {InsufficientBalance, SpendingLimit}
-}
 
 
 class BoundFailure(Exception):

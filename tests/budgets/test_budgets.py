@@ -59,14 +59,13 @@ BUDGETS: Mapping[str, Budget] = {
         "web 4/1, projector 29/2, dispatcher 3/1, worker 36/16",
         "web 6/1, projector 23/2, dispatcher 3/1, worker 45/16",
     ),
-    # The counters of the job, whose bytes are kept.
-    "read of a job": Budget("web 1/0", "web 2/0"),
     # Its counters, then all of it.
+    "read of a job": Budget("web 2/0", "web 3/0"),
     "results of a job": Budget("web 2/0", "web 3/0"),
     # The head and the positions; the counts by month, then a page.
     "list of jobs": Budget("web 4/0", "web 5/0"),
+    "wallet": Budget("web 1/0", "web 2/0"),
     # The head of the log and the positions, for a caller reads what he has written.
-    "wallet": Budget("web 3/0", "web 4/0"),
     "transactions": Budget("web 4/0", "web 5/0"),
     # The organization, the client, the wallet.
     "account": Budget("web 3/0", "web 4/0"),

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from app.http.edge import problems
-from app.http.edge.problems import Problem
+from app.http.edge.replies import error_detail
 from domain.errors import REFUSALS, Refused
 from tests.tidy.source import ROOT
 
@@ -17,12 +17,12 @@ BEGIN = "| Status | Code | Again | Cause | What to do |\n|---|---|---|---|---|\n
 END = "\nThe token operation has its own codes"
 AGAIN = {True: "yes", False: "no", None: "it says"}
 
-Row = Problem | type[Refused]
+Row = Refused | type[Refused]
 
 
 def rows() -> Iterator[Row]:
     """Yield each code once, by status."""
-    of_http = [each for each in vars(problems).values() if isinstance(each, Problem)]
+    of_http = [each for each in vars(problems).values() if isinstance(each, Refused)]
     first = dict[str, Row]()
     for each in (*of_http, *REFUSALS.values()):
         first.setdefault(each.code, REFUSALS.get(each.code, each))
@@ -39,7 +39,7 @@ def table() -> str:
 
 def _again(row: Row) -> str:
     """Say what `retryable` will be; nothing where a reply does not have it."""
-    stated = "retryable" in Problem(row.status, row.code, row.message).details_sent()
+    stated = error_detail(problems.Problem(row.status, row.code, row.message)).details
     return AGAIN[row.retryable] if stated else "–"
 
 

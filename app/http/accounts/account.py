@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
-from app.http.accounts.replies import Wallet
 from app.http.edge.input import described
 from app.http.edge.operation import Group
 from app.http.edge.replies import example
@@ -60,6 +59,13 @@ class Spending(Shape):
         means("What was charged less what was refunded in it; perhaps below 0.", example="12.50"),
     ]
     available: Annotated[Amount, means("What may still be spent.", example="37.50")]
+    currency: Currency
+
+
+class Wallet(Shape):
+    """A balance."""
+
+    balance: Annotated[Amount, means("What the wallet holds.")]
     currency: Currency
 
 

@@ -8,27 +8,29 @@ from flask import Response
 from msgspec import convert
 
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
-from app.http.accounts import replies
+from app.http.accounts import account
 from app.http.accounts.input import TransactionQuery
-from app.http.accounts.replies import TransactionPage
 from app.http.edge.examples import example_of
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.paging import show_page, span_of
+from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import Given, container
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, RateLimited, ServiceUnavailable
-from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import COLUMNS, EntryFilter, Transaction
-from projections.models.wallets import WalletRow
 
 BEHIND = "The list of transactions is not up to date; try again."
 READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a download.
 _ROW: Final = convert(example_of(Transaction), Transaction).cells(COLUMNS)
 EXAMPLE: Final = b"".join(csv_blocks(COLUMNS, [_ROW])).decode()
+
+
+class TransactionPage(Page[Transaction]):
+    """Transactions."""
+
 
 blueprint = Group(
     "Wallet",
@@ -39,18 +41,18 @@ blueprint = Group(
 
 
 @blueprint.operation(
-    "GET /v1/wallet", reply=example("The balance.", replies.Wallet), errors="NOT_FOUND"
+    "GET /v1/wallet", reply=example("The balance.", account.Wallet), errors="NOT_FOUND"
 )
-def read_wallet(caller: Caller, _: Given[None]) -> replies.Wallet:
+def read_wallet(caller: Caller, given: Given[None]) -> account.Wallet:
     """Read the balance.
 
     404 when your organization has no wallet: then nothing with a price can be bought.
     """
-    wallet = _find_wallet(caller.organization_id)
+    wallet = given.parts.log.find(Wallet, wallet_id(caller.organization_id))
     if wallet is None:
         message = "The organization has no wallet."
         raise NotFound(message)
-    return replies.Wallet.of(wallet)
+    return account.Wallet.of(wallet)
 
 
 @blueprint.operation(
@@ -143,13 +145,3 @@ def _behind(parts: Container, organization_id: UUID, after: int) -> Iterator[Tra
             )
         yield from found
         after = found[-1].sequence if found else after
-
-
-def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
-    """Read a balance; from the log itself while the read model is behind."""
-    parts = container()
-    names = [parts.wallets.name]
-    if not wait_until_projected(parts.log, parts.views, parts.positions, names):
-        return parts.log.find(Wallet, wallet_id(organization_id))
-    with parts.views.reading() as connection:
-        return parts.wallets.get(connection, organization_id)

@@ -1,8 +1,4 @@
-"""Sends replies of a kilobyte and more as gzip (RFC 1952) to clients that accept it.
-
-A reply consists of blocks. Each is compressed by itself, so a block that is sent many times is
-compressed once.
-"""
+"""Sends replies of a kilobyte and more as gzip (RFC 1952) to clients that accept it."""
 
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,22 +16,20 @@ from app.http.edge.media import accepted
 BYTES_MIN = 1024  # A smaller reply fits into one packet uncompressed.
 COMPRESSED = {"image/png"}  # Types that are compressed already.
 LEVEL = 1  # For a job of 1000 numbers, 6 saves a quarter more bytes and takes three times as long.
-KEPT_LEVEL = 6  # A higher level makes nothing smaller.
 # Random padding hides the exact length of a reply. By it, an eavesdropper who can choose a name in
 # the reply could guess a secret code beside it (BREACH).
 PADDING_BYTES = 64
 TAG_BYTES = 16
 HEADER = b"\x1f\x8b\x08\x08\0\0\0\0\0\xff"  # Deflate, a file name follows, no time, any system.
-LAST = b"\x03\0"  # An empty block of deflate, marked as the last.
 
 
 class Kept(bytes):
-    """Bytes that are sent many times. Their compressed form takes a tenth more memory."""
+    """What is the same for everybody: it is compressed once, which takes some more memory."""
 
     @cached_property
-    def deflated(self) -> bytes:
-        """The block as it stands in a compressed reply."""
-        return _deflate(self, KEPT_LEVEL)
+    def packed(self) -> bytes:
+        """The same as gzip. It holds no secret, so its length may be known."""
+        return zlib.compress(self, wbits=zlib.MAX_WBITS + 16)
 
     @cached_property
     def tag(self) -> str:
@@ -44,24 +38,21 @@ class Kept(bytes):
 
 
 def encode(response: Response, request: Request) -> None:
-    """Compress a reply if that saves bytes and the client accepts gzip; `Vary` tells caches.
-
-    A body that is not streamed becomes one block, which the server sends without holding a thread.
-    """
-    blocks, headers = cast("Iterable[bytes]", response.response), response.headers
-    streamed = not response.is_sequence
-    if not streamed and sum(map(len, blocks)) < BYTES_MIN:
+    """Compress a reply if that saves bytes and the client accepts gzip; `Vary` tells caches."""
+    blocks = cast("Iterable[bytes]", response.response)
+    if response.is_sequence and sum(map(len, blocks)) < BYTES_MIN:
         return
     if response.status_code == HTTPStatus.NOT_MODIFIED or response.mimetype in COMPRESSED:
         return
     response.vary.add("Accept-Encoding")
-    if takes_gzip(request.headers.get("Accept-Encoding", "")):
-        headers["Content-Encoding"] = "gzip"
-        blocks = gzip(blocks)
-    if streamed:
-        response.response = blocks
+    if not takes_gzip(request.headers.get("Accept-Encoding", "")):
+        return
+    response.headers["Content-Encoding"] = "gzip"
+    if response.is_sequence:  # The server sends it without holding a thread.
+        whole, *_ = blocks
+        response.set_data(whole.packed if isinstance(whole, Kept) else b"".join(gzip(blocks)))
     else:
-        response.set_data(b"".join(blocks))
+        response.response = gzip(blocks)
 
 
 def takes_gzip(header: str) -> bool:
@@ -75,15 +66,10 @@ def takes_gzip(header: str) -> bool:
 def gzip(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Compress blocks; each can be read before the next one comes."""
     yield HEADER + b"-" * randbelow(PADDING_BYTES) + b"\0"
+    deflate = zlib.compressobj(LEVEL, wbits=-zlib.MAX_WBITS)
     checksum = size = 0
     for each in blocks:
         checksum = zlib.crc32(each, checksum)
         size += len(each)
-        yield each.deflated if isinstance(each, Kept) else _deflate(each, LEVEL)
-    yield LAST + pack("<II", checksum, size % 2**32)
-
-
-def _deflate(block: bytes, level: int) -> bytes:
-    """Compress a block to whole bytes that do not refer to earlier blocks."""
-    compressor = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
-    return compressor.compress(block) + compressor.flush(zlib.Z_FULL_FLUSH)
+        yield deflate.compress(each) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    yield deflate.flush() + pack("<II", checksum, size % 2**32)

@@ -5,27 +5,36 @@ The reason of 503 replies is logged in the database's own words, one line for ma
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from threading import Lock
-from typing import Any, cast
+from typing import cast
 
 from eventsourcing.persistence import PersistenceError
 from flask import Response
 from sqlalchemy.exc import SQLAlchemyError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.bootstrap.container import Container
 from app.http.edge.callers import challenge
-from app.http.edge.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
 from app.http.edge.problems import (
+    BASIC,
     INTERNAL,
+    TOKEN_PATH,
     UNAVAILABLE,
+    UNCACHED,
+    WRONG_METHOD,
     Problem,
-    problem_of,
-    problem_of_http,
-    wrong_method,
+    problem_of_status,
+    retry_after,
 )
-from app.http.edge.replies import Written, failed, json_response
+from app.http.edge.replies import (
+    REPLAYED,
+    Written,
+    failure_body,
+    json_response,
+    oauth_body,
+    reply_meta,
+)
 from app.http.edge.request import request_context
 from app.security.key_file import SigningKeysError
 from app.watch.trouble import log_place, trouble_of
@@ -36,12 +45,13 @@ from domain.errors import (
     Refused,
     ServiceUnavailable,
 )
+from domain.links.failing import BoundFailure
 
 OUTAGES = "outages"  # The key of `Outages` among the extensions of the application.
 REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
 SAY_EVERY_S = 10.0  # A process without its database gets hundreds of requests a second.
-
-Told = tuple[Problem, Mapping[str, str]]  # With headers beside those of the problem.
+# When a Conflict reaches the edge nothing was charged, so the same request may be sent again.
+OUTAGE = SQLAlchemyError | PersistenceError | Conflict
 
 logger = logging.getLogger(__name__)
 
@@ -75,60 +85,36 @@ def outages() -> Outages:
     return cast("Outages", request_context().kept[OUTAGES])
 
 
-def refused(refusal: Refused) -> Told:
-    if isinstance(refusal, NetworkUnavailable) and request_context().parts.gate.held:
-        refusal = InstallationHeld()  # It was not asked, however well it is.
-    if isinstance(refusal, ServiceUnavailable):
-        outages().note(refusal)
-    return problem_of(refusal), challenge(refusal)
-
-
-def of_http(error: HTTPException) -> Told:
-    """Tell of an error of the framework, keeping its `Allow`."""
-    for name, value in error.get_headers():
-        if name == "Allow":
-            methods = ", ".join(sorted(value.split(", ")))  # They come from a set.
-            return wrong_method(methods), {name: methods}
-    return problem_of_http(error), {}
-
-
-def unavailable(error: Exception) -> Told:
-    """Tell that a database is unreachable."""
-    outages().note(error)
-    return UNAVAILABLE, {}
-
-
-def unexpected(error: Exception) -> Told:
-    log_place(logger, error)
-    return INTERNAL, {}
-
-
-# When a Conflict reaches the edge nothing was charged, so the same request may be sent again.
-PROBLEMS: Mapping[type, Callable[[Any], Told]] = {
-    Refused: refused,
-    HTTPException: of_http,
-    SQLAlchemyError: unavailable,
-    PersistenceError: unavailable,
-    Conflict: unavailable,
-    SigningKeysError: lambda _: (UNAVAILABLE, {}),  # Their reader has logged it.
-    Exception: unexpected,
-}
-
-
 def told(error: Exception) -> Written:
-    """Return the reply that tells of an error."""
-    return failed(*_problem(error))
-
-
-def _problem(error: Exception) -> Told:
-    kind = next(each for each in type(error).__mro__ if each in PROBLEMS)
-    return PROBLEMS[kind](error)
+    """Return the reply that tells of an error, which the token endpoint tells in its own shape."""
+    refusal, headers = _refusal_of(error)
+    headers = {**retry_after(refusal), **headers}
+    if request_context().environ["PATH_INFO"] == TOKEN_PATH:
+        return oauth_body(refusal), refusal.status, {**UNCACHED, **headers}
+    return failure_body(refusal, reply_meta()), refusal.status, headers
 
 
 def answer(error: Exception) -> Response:
-    if is_token_request():
-        return oauth_problem(*_problem(error))
     return json_response(*told(error))
 
 
-HANDLERS = {OAuthRefused: oauth_refusal, **dict.fromkeys(PROBLEMS, answer)}
+def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
+    """Return what is told of an error, and headers that go with it."""
+    if isinstance(error, BoundFailure):
+        return error.refusal, REPLAYED
+    if isinstance(error, MethodNotAllowed) and error.valid_methods:
+        methods = ", ".join(sorted(error.valid_methods))  # They come from a set.
+        message = f"This path takes only {methods}."
+        return Problem(WRONG_METHOD.status, WRONG_METHOD.code, message), {"Allow": methods}
+    if isinstance(error, HTTPException):  # Without its text, which may quote input.
+        return problem_of_status(error.code or INTERNAL.status), {}
+    if isinstance(error, NetworkUnavailable) and request_context().parts.gate.held:
+        error = InstallationHeld()  # It was not asked, however well it is.
+    if isinstance(error, ServiceUnavailable | OUTAGE):
+        outages().note(error)
+    if isinstance(error, Refused):
+        return error, BASIC if error.code == "invalid_client" else challenge(error)
+    if isinstance(error, OUTAGE | SigningKeysError):  # The reader of the keys has logged it.
+        return UNAVAILABLE, {}
+    log_place(logger, error)
+    return INTERNAL, {}

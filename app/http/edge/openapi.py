@@ -6,20 +6,18 @@ from typing import Any
 
 import msgspec
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
-from flask import Flask, Response
+from flask import Flask
 from flask_smorest import Api
 from flask_smorest.spec import FlaskPlugin
 from flask_smorest.utils import deepupdate
 from marshmallow import fields
 from msgspec import Struct
-from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Rule
 
 from app.http.edge.compression import Kept
-from app.http.edge.errors import answer
-from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.operation import PAYMENTS, Group, Operation
 from app.http.edge.problem_docs import ERRORS
+from app.http.edge.problems import TOKEN_PATH
 from app.http.edge.replies import KNOWN, SCHEMA_REF, header
 from app.http.edge.request import REQUEST_ID, below
 from app.settings import Settings
@@ -103,13 +101,9 @@ for name, parameter in PARAMETERS.items():
 
 
 class _Api(Api):
-    """flask-smorest, with our errors in place of its own."""
+    """flask-smorest, without its errors; `create_app` registers the handlers of ours."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
-
-    def handle_http_exception(self, error: HTTPException) -> Response:
-        """Answer in our envelope and keep `Allow`, which flask-smorest would drop."""
-        return answer(error)
 
     def _register_responses(self) -> None:
         """Describe neither its errors nor its header of pages, which we do not send."""

@@ -27,7 +27,7 @@ from app.http.edge.input import (
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
-from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, Problem, problem_of
+from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE
 from app.http.edge.replies import (
     ETAG,
     IDEMPOTENCY_REPLAYED,
@@ -270,11 +270,11 @@ class Operation:
             return [*self.doc.get("security", ())]
         return [{"oauth2" if self._is_of_organization else PAYMENTS: [self.group.scope]}]
 
-    def _problems(self) -> list[Problem]:
+    def _problems(self) -> list[Refused]:
         """Return an example of each error."""
         if self.group.scope is None:
             said = self.doc.get("responses", {})
-            its = [problem_of(REFUSALS[code].example()) for code in self.codes]
+            its = [REFUSALS[code].example() for code in self.codes]
             return [*its, *(each for each in OF_EVERY_REQUEST if each.status not in said)]
         wrong = {name: [problem] for name, problem in self.invalid.items()}
         types = [*([JSON] if self.replies else ()), *self.also]
@@ -282,7 +282,7 @@ class Operation:
         examples = {each.code: each for each in (*own, *self.examples)}
         refused = [examples.get(code) or REFUSALS[code].example() for code in self.codes]
         # Operations that take no body refuse one that cannot be read, too.
-        return [WRONG_MEDIA_TYPE, *map(problem_of, refused), *OF_EVERY_REQUEST]
+        return [WRONG_MEDIA_TYPE, *refused, *OF_EVERY_REQUEST]
 
 
 def _as_method(made: Callable[Arguments, Operation]) -> Callable[Arguments, Operation]:

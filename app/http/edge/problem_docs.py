@@ -9,20 +9,20 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from app.http.edge.oauth_errors import OAuthError
-from app.http.edge.problems import Problem
+from app.http.edge.problems import oauth_code
 from app.http.edge.replies import (
     META,
     SCHEMA_REF,
     Error,
     Explanation,
     Failure,
-    ReplyMeta,
+    OAuthError,
     ValidationProblem,
     failure_body,
     header,
+    oauth_body,
 )
-from domain import errors
+from domain.errors import NETWORK_REASONS, Refused
 from projections.engine.shape import MORE_MAY_COME, Amount, Currency, means, one_of
 
 
@@ -39,10 +39,8 @@ class RetryErrorDetail(Explanation[RetryDetails]):
     """What went wrong, and whether it helps to try again."""
 
 
-class RetryError(Failure[RetryErrorDetail], kw_only=True):
+class RetryError(Failure[RetryErrorDetail]):
     """A reply that says whether it helps to try again."""
-
-    meta: ReplyMeta
 
 
 class PaymentDetails(Struct, kw_only=True):
@@ -64,10 +62,8 @@ class PaymentErrorDetail(Explanation[PaymentDetails]):
     """What the wallet cannot pay."""
 
 
-class PaymentError(Failure[PaymentErrorDetail], kw_only=True):
+class PaymentError(Failure[PaymentErrorDetail]):
     """A reply to what the wallet cannot pay."""
-
-    meta: ReplyMeta
 
 
 class NetworkDetails(RetryDetails, kw_only=True):
@@ -77,7 +73,7 @@ class NetworkDetails(RetryDetails, kw_only=True):
         str | UnsetType,
         means(
             "Why the network did not do it.",
-            **one_of("NetworkReason", errors.NETWORK_REASONS, MORE_MAY_COME),
+            **one_of("NetworkReason", NETWORK_REASONS, MORE_MAY_COME),
         ),
     ] = UNSET
     refunded: Annotated[Amount, means("What went back to the wallet.")] | UnsetType = UNSET
@@ -89,10 +85,8 @@ class NetworkErrorDetail(Explanation[NetworkDetails]):
     """What the network did not do."""
 
 
-class NetworkError(Failure[NetworkErrorDetail], kw_only=True):
+class NetworkError(Failure[NetworkErrorDetail]):
     """A reply to what the network did not do."""
-
-    meta: ReplyMeta
 
 
 SHAPES: Final[Mapping[int, type[Struct]]] = {
@@ -119,20 +113,26 @@ CHALLENGE = header(
 )
 
 
-def error_responses(problems: Iterable[Problem]) -> dict[int, dict[str, Any]]:
-    """Return the responses for these problems by status, with an example for each code."""
-    grouped: dict[int, list[Problem]] = defaultdict(list)
-    for problem in problems:
-        grouped[problem.status].append(problem)
-    return {status: _response(status, group) for status, group in sorted(grouped.items())}
+def error_responses(
+    refused: Iterable[Refused], *, is_token: bool = False
+) -> dict[int, dict[str, Any]]:
+    """Return the responses for these errors by status; of a code the last one is its example.
+
+    `is_token`: they are those of the token endpoint.
+    """
+    grouped: dict[int, dict[str, Struct]] = defaultdict(dict)
+    for each in refused:
+        if is_token:
+            grouped[each.status][oauth_code(each)] = oauth_body(each)
+        else:
+            grouped[each.status][each.code] = failure_body(each, META)
+    return {
+        status: _response(status, OAuthError if is_token else SHAPES.get(status, Error), bodies)
+        for status, bodies in sorted(grouped.items())
+    }
 
 
-def _response(status: int, problems: list[Problem]) -> dict[str, Any]:
-    bodies = {each.code: failure_body(each, META) for each in problems}
-    return documented(status, SHAPES.get(status, Error), bodies)
-
-
-def documented(status: int, shape: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
+def _response(status: int, shape: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
     """Return one response; `bodies` are examples by code.
 
     The codes stand beside the schema. If they stood in it, generators would make a type for each

@@ -19,10 +19,10 @@ from flask import Response
 from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
-from app.http.edge.compression import Kept
 from app.http.edge.examples import example_of
-from app.http.edge.problems import CODES, VALIDATION, Problem
+from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
 from app.http.edge.request import Given, current_request, request_context
+from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
 
@@ -131,12 +131,11 @@ class Failure(Struct, Generic[Explained], kw_only=True):
 
     success: Annotated[bool, means(enum=[False])] = False
     error: Explained
-
-
-class Error(Failure[ErrorDetail], kw_only=True):
-    """A reply that is no success."""
-
     meta: ReplyMeta
+
+
+class Error(Failure[ErrorDetail]):
+    """A reply that is no success."""
 
 
 FieldProblems = Annotated[
@@ -150,12 +149,21 @@ class ValidationErrorDetail(Explanation[FieldProblems]):
     details: FieldProblems = UNSET
 
 
-class ValidationProblem(Failure[ValidationErrorDetail], kw_only=True):
+class ValidationProblem(Struct, kw_only=True):
     """A reply to input that breaks a rule, in both shapes that clients know."""
 
+    success: Annotated[bool, means(enum=[False])] = False
+    error: ValidationErrorDetail
     message: Annotated[str | UnsetType, means("The same as `error.message`.")] = UNSET
     errors: Annotated[FieldProblems, means("The same as `error.details`.")] = UNSET
     meta: ReplyMeta
+
+
+class OAuthError(Struct):
+    """A refused token request (RFC 6749 §5.2)."""
+
+    error: Annotated[str, means(**one_of("OAuthErrorCode", OAUTH_STATUS, MORE_MAY_COME))]
+    error_description: Annotated[str, means("For people.")]
 
 
 META: Final = ReplyMeta(**example_of(ReplyMeta))
@@ -243,7 +251,8 @@ def respond(answer: object, *, is_tagged: bool = False) -> Response:
     if isinstance(answer, Response):
         return answer
     if is_tagged:
-        return conditional(answer)
+        encoded = msgspec.json.encode(answer)
+        return tagged(encoded, lambda: msgspec.Raw(encoded))
     if isinstance(answer, Commit):
         answer = answer.answer(answer.run())
     if isinstance(answer, Answer) and answer.later is not None:
@@ -261,25 +270,29 @@ def written(answer: object) -> Written:
     return Reply(data=answer.data, meta=meta), answer.status, answer.headers
 
 
-def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """Reply with an error, and with `Retry-After` if trying again can help."""
-    return json_response(*failed(problem, headers or {}))
-
-
-def failed(problem: Problem, headers: Mapping[str, str]) -> Written:
-    """Return the reply that tells of an error."""
-    body = failure_body(problem, reply_meta())
-    return body, problem.status, {**problem.headers, **headers}
-
-
-def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem:
+def failure_body(error: Refused, meta: ReplyMeta) -> Error | ValidationProblem:
     """Return the body of an error; a validation error comes in both shapes that clients know."""
-    if problem.code == VALIDATION:
-        fields = dict(problem.details)
-        detail = ValidationErrorDetail(problem.code, problem.message, fields)
-        return ValidationProblem(error=detail, message=problem.message, errors=fields, meta=meta)
-    error = ErrorDetail(problem.code, problem.message, problem.details_sent() or UNSET)
-    return Error(error=error, meta=meta)
+    if not isinstance(error, ValidationFailed):
+        return Error(error=error_detail(error), meta=meta)
+    # Many clients keep only the message, so it names the first field and its problem. The text of
+    # the error does not, because the client chooses the name of an unknown field.
+    name, (problem, *_) = next(iter(error.details.items()))
+    message = f"{error} {name}: {problem}"
+    detail = ValidationErrorDetail(error.code, message, error.details)
+    return ValidationProblem(error=detail, message=message, errors=error.details, meta=meta)
+
+
+def error_detail(error: Refused) -> ErrorDetail:
+    """Return what went wrong; for some statuses the details say whether to try again."""
+    details = dict(error.details)
+    if error.status in {409, 429} or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        details["retryable"] = error.retryable is True
+    return ErrorDetail(error.code, str(error), details or UNSET)
+
+
+def oauth_body(error: Refused) -> OAuthError:
+    """Return the body of an error at the token endpoint, which has no envelope."""
+    return OAuthError(oauth_code(error), str(error))
 
 
 def json_response(
@@ -354,19 +367,13 @@ ETAG: Final = header(
 NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 
 
-def conditional(data: object) -> Response:
-    """Reply with data, or with 304 if the client has them."""
-    encoded = msgspec.json.encode(data)
-    return tagged(encoded, lambda: msgspec.Raw(encoded))
-
-
 def tagged(
     state: bytes, data: Callable[[], Any], headers: Mapping[str, str] | None = None
 ) -> Response:
     """Reply with data, or with 304 if the client has them; both have `headers`.
 
     `state` changes exactly when the data do. `data` returns them, and is called only if the client
-    lacks them. `Kept` data are JSON already.
+    lacks them.
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
@@ -374,17 +381,9 @@ def tagged(
         response.headers.update(headers or {})
         del response.headers["Content-Type"]
     else:
-        found = data()
-        is_kept = isinstance(found, Kept)
-        response = _kept(found, headers) if is_kept else respond(Answer(found, headers=headers))
+        response = respond(Answer(data(), headers=headers))
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
     # Also on a 304, because nobody knows yet whether the reply would be long enough to compress.
     response.headers["Vary"] = "Authorization, X-Organization-Id, Accept-Encoding"
     return response
-
-
-def _kept(data: Kept, headers: Mapping[str, str] | None) -> Response:
-    null = b"null"
-    before, _, after = msgspec.json.encode(Reply(data=None, meta=reply_meta())).partition(null)
-    return Response([before, data, after], headers=headers, content_type="application/json")

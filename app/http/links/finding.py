@@ -54,20 +54,13 @@ def list_items(
 ) -> tuple[list[Link], int]:
     """Return one page of links, newest first, and how many there are in all."""
     wait_for(parts, parts.links.name)
-    rows, total = find_links(parts, organization_id, query)
-    seen = parts.readings.find([row.id for row in rows])
-    now = parts.clock()
-    return [_item(parts, row, seen.get(row.id, NetworkReading()), now) for row in rows], total
-
-
-def find_links(
-    parts: Container, organization_id: UUID, query: Mapping[str, Any]
-) -> tuple[list[LinkRow], int]:
-    """Return one page of links as the log knows them, and how many there are in all."""
     search = query.get("search")
     also = _with_number(parts, organization_id, search) if search else ()
     wanted = LinkFilter(query.get("status"), search, also, query.get("changed_since"))
-    return parts.links.page(parts.views, organization_id, wanted, **span_of(query))
+    rows, total = parts.links.page(parts.views, organization_id, wanted, **span_of(query))
+    seen = parts.readings.find([row.id for row in rows])
+    now = parts.clock()
+    return [_item(parts, row, seen.get(row.id, NetworkReading()), now) for row in rows], total
 
 
 def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, ClassVar
+from urllib.request import parse_http_list
 from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
@@ -37,9 +38,6 @@ WITHOUT_SEARCH = "Must be given without search."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
-# A quoted value may hold a comma. One without an end goes to the end, so that no quote within it is
-# tried again.
-_QUOTED = re.compile(r'"(\\.|[^"\\])*("|\\?$)', re.DOTALL)
 _FILLED = re.compile("[0-9]{18,21}[Ff]")
 LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
@@ -186,7 +184,7 @@ class CreateHeaders(IdempotencyHeader):
 
 def is_waited_for(prefer: str) -> bool:
     """Tell whether a reply is to wait; other preferences are ignored, as RFC 7240 has it."""
-    named = _QUOTED.sub("", prefer).lower().split(",")
+    named = parse_http_list(prefer.lower())  # A quoted value may hold a comma.
     return RESPOND_ASYNC not in {re.split("[;=]", each)[0].strip() for each in named}
 
 

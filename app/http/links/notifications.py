@@ -14,8 +14,6 @@ blueprint = Blueprint("notifications", __name__)
 def take_notification(name: str) -> Response:
     """Take a notification; the network's signature stands in place of a token."""
     request = current_request()
-    if (request.content_length or 0) > BODY_BYTES_MAX:
-        raise RequestEntityTooLarge
     body = request.get_data()
     if len(body) > BODY_BYTES_MAX:
         raise RequestEntityTooLarge

@@ -214,7 +214,7 @@ class NewLink(LinkDetail, kw_only=True):
     currency: Currency
 
 
-class LinkQuote(Struct):
+class LinkQuote(Shape):
     """What a link would cost now; nothing was made, taken or kept."""
 
     plan_id: Annotated[UUID, means("The plan.")]

@@ -7,24 +7,20 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from flask import Response
-from msgspec import UNSET
 from msgspec.structs import asdict
 
-from app.http.accounts.replies import TransactionPage
+from app.http.accounts.routes import TransactionPage
 from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
-from app.http.edge.problems import problem_of
 from app.http.edge.replies import (
     IDEMPOTENCY_REPLAYED,
-    REPLAYED,
     Answer,
-    ErrorDetail,
+    error_detail,
     example,
-    failure,
     header,
     replay_headers,
     wait_for,
@@ -51,16 +47,16 @@ from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.links.change_plans import ASK_S, NOT_THERE, ChangeRequest
-from domain.links.create import LinkRequest, Quote
+from domain.links.create import LinkRequest
 from domain.links.ending import UNCHANGED
-from domain.links.failing import BoundFailure, refusal_of_link
+from domain.links.failing import refusal_of_link
 from domain.links.link import RENAMED, Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from domain.provider_errors import ProviderError
-from projections.engine.shape import id_of
+from projections.engine.shape import amount_of, id_of
 from projections.models.plans import PlanRow
 from projections.models.transactions import Transaction
 
@@ -143,7 +139,7 @@ def list_links(caller: Caller, given: Given[None]) -> Page[replies.Link]:
     ],
     doc={"responses": dict.fromkeys((402, 403, 500, 502), _REPLAYED)},
 )
-def create_link(caller: Caller, given: Given[None]) -> Answer | Response:
+def create_link(caller: Caller, given: Given[None]) -> Answer:
     """Create a link with its first plan.
 
     The price of the plan is charged when an eSIM has been found, and is back before a failure is
@@ -160,11 +156,12 @@ def create_link(caller: Caller, given: Given[None]) -> Answer | Response:
         waits=is_waited_for(given.headers.get("prefer", "")),
     )
     if given.query["dry_run"]:
-        return Answer(_show_quote(create.quote(wanted, cause)))
-    try:
-        link, replayed = create.run(wanted, cause)
-    except BoundFailure as bound:
-        return failure(problem_of(bound.refusal), REPLAYED)
+        quote, currency = create.quote(wanted, cause), given.parts.settings.currency
+        left, name = amount_of(quote.balance_micros), quote.plan.name
+        return Answer(
+            replies.LinkQuote.of(quote.plan, plan_name=name, currency=currency, balance_after=left)
+        )
+    link, replayed = create.run(wanted, cause)
     headers = replay_headers(replayed)
     base = reached(given.parts.settings.base)
     if not link.is_visible:
@@ -172,17 +169,6 @@ def create_link(caller: Caller, given: Given[None]) -> Answer | Response:
         headers["Location"] = f"{base}/v1/link-requests/{link.id}"
         return Answer(replies.LinkRequest(id=link.id, status="pending"), 202, headers)
     return Answer(_new(link), 201, {"Location": f"{base}/v1/links/{link.id}", **headers})
-
-
-def _show_quote(quote: Quote) -> replies.LinkQuote:
-    left_micros = quote.balance_micros
-    return replies.LinkQuote(
-        plan_id=quote.plan.plan_id,
-        plan_name=quote.plan.name,
-        price=format_amount(quote.plan.price_micros),
-        currency=container().settings.currency,
-        balance_after=None if left_micros is None else format_amount(left_micros),
-    )
 
 
 def _new(link: Link) -> replies.NewLink:
@@ -220,9 +206,8 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     if link.is_visible:
         shown.status, shown.link = "active", _new(link)
     elif link.failure is not None:
-        problem, refund = problem_of(refusal_of_link(link)), link.failure.refund
-        details = problem.details_sent() or UNSET
-        shown.status, shown.error = "failed", ErrorDetail(problem.code, problem.message, details)
+        refund = link.failure.refund
+        shown.status, shown.error = "failed", error_detail(refusal_of_link(link))
         shown.refunded = format_amount(refund.amount_micros if refund is not None else 0)
     return Answer(shown, headers={"Retry-After": POLL_S} if shown.status == "pending" else {})
 
@@ -412,7 +397,7 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [id_of("activatio
     ],
     doc={"responses": {502: _REPLAYED}},
 )
-def change_link_plans(caller: Caller, given: Given[Link]) -> Answer | Response:
+def change_link_plans(caller: Caller, given: Given[Link]) -> Answer:
     """Remove plans from a link and add others.
 
     Everything is checked before anything is done. The removals come first and give no money back;
@@ -429,10 +414,7 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer | Response:
         given.key,
         link.network,
     )
-    try:
-        change, replayed = parts.link_plans.run(wanted, given.cause())
-    except BoundFailure as bound:
-        return failure(problem_of(bound.refusal), REPLAYED)
+    change, replayed = parts.link_plans.run(wanted, given.cause())
     return show_read(
         parts.log.get(Link, link.id),
         replies.ChangedLink,

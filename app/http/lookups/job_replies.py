@@ -12,10 +12,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
-from app.http.edge.compression import Kept
 from app.http.edge.examples import example_of
 from app.http.edge.replies import example, note_age, wait_for
-from app.http.lookups.ended_jobs import EndedJobs, Shown
 from app.http.lookups.input import ITEM_STATUSES
 from app.http.lookups.replies import Charge, NumberResult, PhoneNumber
 from domain.errors import NotFound, NumberLookupUnavailable
@@ -101,7 +99,6 @@ class Job(JobSummary):
     ] = msgspec.UNSET
 
 
-_ENCODER = msgspec.json.Encoder()
 _NUMBERS = msgspec.json.Decoder(PersonalNumbers)
 _RESULTS = msgspec.json.Decoder(Results)
 
@@ -145,23 +142,11 @@ def open_numbers(parts: Container, row: JobRow) -> list[str]:
 
 def encode_state(row: JobCounts) -> bytes:
     """Return the JSON of a job without its items."""
-    return _ENCODER.encode(show_summary(row))
+    return msgspec.json.encode(show_summary(row))
 
 
-def show_job(parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]) -> Job | Kept:
-    """Return the reply of a job; NotFound once its results are erased.
-
-    The reply of an ended job is kept.
-    """
-    reply = _show(parts, row, numbers)
-    if row.finished_at is None:
-        return reply
-    shown = Shown(encode_state(row), Kept(_ENCODER.encode(reply)))
-    ended.keep(row.organization_id, row.id, shown)
-    return shown.data
-
-
-def _show(parts: Container, row: JobRow, numbers: list[str]) -> Job:
+def show_job(parts: Container, row: JobRow, numbers: list[str]) -> Job:
+    """Return a job with its items; NotFound once its results are erased."""
     items = [item for block in items_of(parts, row, numbers) for item in block]
     return Job(**asdict(show_summary(row)), items=items)
 

@@ -13,14 +13,13 @@ from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
     Answer,
     Commit,
-    common_meta,
     example,
     replay_headers,
     tagged,
     wait_for,
 )
-from app.http.edge.request import Given, container, reached, request_context
-from app.http.lookups import ended_jobs, job_replies
+from app.http.edge.request import Given, container, reached
+from app.http.lookups import job_replies
 from app.http.lookups.input import (
     FORMATS,
     NOT_E164,
@@ -104,7 +103,7 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
 
 
 def _answer(given: Given[None], result: LookupResult) -> Answer:
-    reply = lookup_reply(given.parts, result, common_meta(given))
+    reply = lookup_reply(given, result)
     return Answer(reply, headers=replay_headers(result.replayed))
 
 
@@ -123,7 +122,7 @@ def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    return Answer(lookup_reply(given.parts, given.found, common_meta(given)))
+    return Answer(lookup_reply(given, given.found))
 
 
 @blueprint.operation(
@@ -192,12 +191,7 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary
 
 
 def _find_job(caller: Caller, job_id: str) -> JobCounts:
-    owner, wanted = caller.organization_id, parse_id(job_id)
-    try:
-        return job_replies.find_job(container(), owner, wanted)
-    except errors.NotFound:  # Perhaps it has been erased: then nothing of it may stay here.
-        request_context().kept[ended_jobs.PART].drop(owner, wanted)
-        raise
+    return job_replies.find_job(container(), caller.organization_id, parse_id(job_id))
 
 
 @blueprint.operation(
@@ -208,25 +202,22 @@ def _find_job(caller: Caller, job_id: str) -> JobCounts:
     tagged=True,
     invalid={"fields": NOT_SUMMARY},
 )
-def read_job(caller: Caller, given: Given[JobCounts]) -> Response:
+def read_job(_: Caller, given: Given[JobCounts]) -> Response:
     """Read a job; with `fields=summary` without its items.
 
     `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
     without a body.
     """
-    parts, job, ended = given.parts, given.found, given.kept[ended_jobs.PART]
+    parts, job = given.parts, given.found
     headers = {} if job.finished_at is not None else {"Retry-After": POLL_S}
-    state = job_replies.encode_state(job)
     if "shown" in given.query:
         # With a tag of its own: a client that then asks for the items must not get an empty 304.
-        return tagged(state + b" summary", lambda: job_replies.show_summary(job), headers)
-    kept = ended.find(caller.organization_id, job.id)
-    if kept is not None and kept.state == state:
-        return tagged(state, lambda: kept.data)
+        state = job_replies.encode_state(job) + b" summary"
+        return tagged(state, lambda: job_replies.show_summary(job), headers)
     row = job_replies.whole(parts, job)
     numbers = job_replies.open_numbers(parts, row)  # Once erased, they are 404 for everybody.
     state = job_replies.encode_state(row)
-    return tagged(state, lambda: job_replies.show_job(parts, ended, row, numbers), headers)
+    return tagged(state, lambda: job_replies.show_job(parts, row, numbers), headers)
 
 
 @blueprint.operation(

@@ -193,33 +193,24 @@ class Waiters:
         if until is None:
             return False
         if until > seen:
-            with self._lock:
-                of_entries = self._want_entries()
-            news = self._news(seen, until, of_entries=of_entries)
-            self._tell(news, seen, until, of_entries=of_entries)
+            self._tell(self._news(seen, until), seen, until)
         return self._seen < until or until < parts.log.head()
 
-    def _want_entries(self) -> bool:
-        return any(each.wants_any(OF_ENTRIES) for each in self._waiting)
-
-    def _news(self, after: int, until: int, *, of_entries: bool) -> News:
-        """Return the news between two positions, or but for those of entries."""
+    def _news(self, after: int, until: int) -> News:
+        """Return the news between two positions."""
         parts = self._parts
         news = parts.webhook_messages.news(parts.views, after, until)
-        entries = parts.transactions.news(parts.views, after, until) if of_entries else {}
+        entries = parts.transactions.news(parts.views, after, until)
         return {
             owner: {*news.get(owner, ()), *entries.get(owner, ())}
             for owner in news.keys() | entries.keys()
         }
 
-    def _tell(
-        self, news: News | None, after: int = 0, until: int = 0, *, of_entries: bool = True
-    ) -> None:
+    def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
         """Tell those whom it concerns, all if None, of the news between two positions."""
         with self._lock:
             found = [tell for it, tell in self._waiting.items() if news is None or it.wants(news)]
-            # Else somebody has come who has seen less, or the first who waits for entries.
-            if self._seen == after and (of_entries or not self._want_entries()):
+            if self._seen == after:  # Else somebody has come who has seen less.
                 self._seen = until
         for tell in found:
             tell()
@@ -240,12 +231,9 @@ class Waiter:
         self._waiters: Waiters = given.kept[WAITERS]
 
     def wants(self, news: News) -> bool:
+        """Tell whether there is something of its organization, of a type that it waits for."""
         found = news.get(self.organization_id.int, ())
-        return bool(found) and self.wants_any(found)
-
-    def wants_any(self, types: Collection[str]) -> bool:
-        """Tell whether it waits for one of these types."""
-        return not self._types or any(each in types for each in self._types)
+        return any(not self._types or each in self._types for each in found)
 
     def begin(self, tell: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""

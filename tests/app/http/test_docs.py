@@ -12,7 +12,7 @@ import pytest
 
 from app.adapters.lookups.sandbox import MALFORMED, SECOND_ATTEMPT, SLOW, UNAVAILABLE
 from app.http.docs import GUIDES, HOME, STATIC, TYPES, asset, pages
-from app.http.edge.oauth_errors import OAuthRefused
+from app.http.edge.problems import OAUTH_STATUS
 from domain.accounts.organization import SCOPES
 from domain.errors import LATE, NO_ESIM, REJECTED, UNREACHABLE
 from projections.models.transactions import KINDS
@@ -155,8 +155,8 @@ def test_pages_below_a_prefix_call_what_lies_below_it(make_service: MakeService)
 
 def test_every_code_of_the_token_operation_is_explained() -> None:
     text = (GUIDES / "authentication.md").read_text("utf-8")
-    for kind in OAuthRefused.__subclasses__():
-        assert f"| {kind.status} `{kind.code}` |" in text
+    for code, status in OAUTH_STATUS.items():
+        assert f"| {status} `{code}` |" in text
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from sqlalchemy.exc import InterfaceError
 from werkzeug.exceptions import Gone, RequestURITooLarge
 from werkzeug.test import TestResponse
 
-from app.http.edge.problems import problem_of
-from app.http.edge.replies import META, failure_body
+from app.http.edge.problems import retry_after
+from app.http.edge.replies import META, error_detail, failure_body
 from domain.errors import (
     REFUSALS,
     ClockOff,
@@ -50,9 +50,9 @@ def test_every_refusal_has_one_status_and_a_code_of_its_own() -> None:
 
 @pytest.mark.parametrize("kind", [*every_subclass(Refused)])
 def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type[Refused]) -> None:
-    problem = problem_of(kind.example())
-    details = problem.details_sent()
-    stated = problem.status in {409, 429} or problem.status >= 500
+    refusal = kind.example()
+    details = error_detail(refusal).details or {}
+    stated = refusal.status in {409, 429} or refusal.status >= 500
     retryable = {
         IdempotencyInProgress,
         LinkBusy,
@@ -66,15 +66,16 @@ def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type
     }
     assert ("retryable" in details) == stated
     assert details.get("retryable", False) == (kind in retryable)
-    assert ("Retry-After" in problem.headers) == (kind in retryable)
+    assert ("Retry-After" in retry_after(refusal)) == (kind in retryable)
 
 
 def test_a_validation_error_ends_with_its_first_problem_and_empty_details_are_never_sent() -> None:
     refusal = ValidationFailed({"add.0": ["It is not.", "Nor that."], "add.1": ["No."]})
-    assert problem_of(refusal).message == "The request is not valid. add.0: It is not."
+    said = failure_body(refusal, META).error.message
+    assert said == "The request is not valid. add.0: It is not."
     assert "add.0" not in str(refusal)  # The name of a field may be its sender's secret.
     for kind in every_subclass(Refused):
-        assert failure_body(problem_of(kind.example()), META).error.details != {}
+        assert failure_body(kind.example(), META).error.details != {}
 
 
 def raising(app: Flask, error: Exception) -> TestResponse:

@@ -232,35 +232,6 @@ def test_what_comes_between_the_read_and_the_wait_is_heard(make_service: MakeSer
     wait_until(lambda: not waiters._looking)  # noqa: SLF001  # As above.
 
 
-def test_an_entry_is_heard_by_who_comes_while_nobody_waited_for_any(
-    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service = make_service()
-    tenant, parts = service.tenant(), service.container
-    waiters = Waiters(parts)
-    parts.projector.catch_up()
-    read_at, told, tell = parts.log.head(), Event(), waiters._tell  # noqa: SLF001  # As above.
-    context: Any = SimpleNamespace(organization_id=tenant.id, parts={WAITERS: waiters})
-    other, late = (
-        Waiter(context, {"wait": WAIT_S, "types": [each]}, read_at)
-        for each in ("link.failed", "wallet.charged")
-    )
-
-    def come_first(*news: Any, **more: Any) -> None:
-        monkeypatch.setattr(waiters, "_tell", tell)
-        assert late.begin(told.set)
-        tell(*news, **more)
-
-    monkeypatch.setattr(waiters, "_tell", come_first)
-    assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
-    parts.projector.catch_up()
-    assert other.begin(lambda: None)
-    assert told.wait(5)
-    for each in (late, other):
-        each.end(again=False)
-    wait_until(lambda: not waiters._looking)  # noqa: SLF001  # As above.
-
-
 def test_who_waits_is_answered_when_nobody_can_look(make_service: MakeService) -> None:
     service = make_service()
     tenant, parts = service.tenant(), service.container
