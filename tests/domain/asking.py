@@ -8,6 +8,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, wallet_id
+from domain.links.link import Link
 from domain.log.log import Recorded
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.single import LookupRequest, LookupResult
@@ -18,7 +19,35 @@ NUMBER = "+14155550100"
 T = TypeVar("T")
 
 
-class Asker:
+class Customer:
+    """One organization, seen from one process."""
+
+    process: Process
+    organization_id: UUID
+
+    @property
+    def wallet(self) -> Wallet:
+        return self.process.log.get(Wallet, wallet_id(self.organization_id))
+
+    @property
+    def balance_micros(self) -> int:
+        return self.wallet.balance_micros
+
+    def link(self, link_id: UUID) -> Link:
+        return self.process.log.get(Link, link_id)
+
+    def recorded(self) -> list[Recorded]:
+        return self.process.log.read(0, 10_000)
+
+    def events(self) -> Counter[str]:
+        """Count the events of the log by the topic of their class."""
+        return Counter(type(each.event).TOPIC for each in self.recorded())  # type: ignore[attr-defined]  # every event has one
+
+    def check(self) -> None:
+        assert check_log(self.process.log).failures == []
+
+
+class Asker(Customer):
     """One organization; `process` and `other` are two processes of the same installation."""
 
     def __init__(
@@ -57,20 +86,6 @@ class Asker:
         job, replayed = process.bulk_create.run(request, process.cause())
         return job.id, replayed
 
-    @property
-    def balance_micros(self) -> int:
-        return self.process.log.get(Wallet, wallet_id(self.organization_id)).balance_micros
-
-    def events(self) -> Counter[str]:
-        """Count the events of the log by the name of their class."""
-        return Counter(type(each.event).__qualname__ for each in self.recorded())
-
-    def recorded(self) -> list[Recorded]:
-        return self.process.log.read(0, 10_000)
-
-    def check(self) -> None:
-        assert check_log(self.process.log).failures == []
-
 
 def all_at_once(count: int, ask: Callable[[int], T]) -> list[T | Exception]:
     """Let so many callers ask together; return what each got, or what it was refused with."""
@@ -85,3 +100,10 @@ def all_at_once(count: int, ask: Callable[[int], T]) -> list[T | Exception]:
 
     with ThreadPoolExecutor(count) as pool:
         return list(pool.map(one, range(count)))
+
+
+def together(*calls: Callable[[], object]) -> None:
+    """Make calls at the same moment, each by a thread of its own; raises what one of them does."""
+    for outcome in all_at_once(len(calls), lambda caller: calls[caller]()):
+        if isinstance(outcome, Exception):
+            raise outcome

@@ -1,7 +1,6 @@
 """An organization that buys links, and workers that do what it asks for."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from threading import Event, Lock, Thread
 from uuid import UUID, uuid4
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
-from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import Plan
 from domain.cause import Clock, utc_now
 from domain.links.change_plans import ChangeRequest
@@ -20,9 +18,8 @@ from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.links.status import Target
 from domain.links.waiting import Waiting
-from domain.log.log import Recorded
 from domain.lookups.ports import LookupProvider
-from projections.audit.auditor import check_log
+from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork
 from tests.installation import PATIENCE_S, Installation, Process, wait_until
 from tests.plan_files import import_plans, plan
@@ -128,7 +125,7 @@ class Workers:
         (links if message.actor == "work_link" else changes).work(stream_id)
 
 
-class Buyer:
+class Buyer(Customer):
     """One organization, seen from one process; `open` makes another one of the same files."""
 
     def __init__(
@@ -258,23 +255,6 @@ class Buyer:
         """Wait until so many requests of a process wait."""
         places = (process or self.process).waiting
         wait_until(lambda: places.held == count)
-
-    def link(self, link_id: UUID) -> Link:
-        return self.process.log.get(Link, link_id)
-
-    @property
-    def balance_micros(self) -> int:
-        return self.process.log.get(Wallet, wallet_id(self.organization_id)).balance_micros
-
-    def events(self) -> Counter[str]:
-        """Count the events of the log by the topic of their class."""
-        return Counter(type(each.event).TOPIC for each in self.recorded())  # type: ignore[attr-defined]  # every event has one
-
-    def recorded(self) -> list[Recorded]:
-        return self.process.log.read(0, EVENTS_MAX)
-
-    def check(self) -> None:
-        assert check_log(self.process.log).failures == []
 
 
 NewBuyer = Callable[..., Buyer]

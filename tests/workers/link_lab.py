@@ -11,7 +11,6 @@ import pytest
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.bootstrap.providers import SEED
-from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import PlanTerms, SponsorProfile
 from domain.cost import Cost
 from domain.errors import ProvisioningError
@@ -23,6 +22,7 @@ from domain.links.plan_change import PlanChange
 from domain.links.status import Target
 from domain.money import parse_amount
 from projections.models.unfinished import UnfinishedWork
+from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock
 from tests.workers.late_network import LateNetwork
@@ -37,7 +37,7 @@ TICKS_MAX = 120  # Four minutes: whatever happens at the network has settled lon
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class Lab:
+class Lab(Customer):
     """Drives the sagas one step of a test after another, with no thread and no real time.
 
     The network outlives every worker. A life ends by `Killed`; the next one has the same files.
@@ -233,15 +233,8 @@ class Lab:
             self.clock.forward(seconds=TICK_S)
         raise AssertionError(self.unfinished())
 
-    def link(self, link_id: UUID) -> Link:
-        return self.process.log.get(Link, link_id)
-
     def plan_change(self, change_id: UUID) -> PlanChange:
         return self.process.log.get(PlanChange, change_id)
-
-    @property
-    def wallet(self) -> Wallet:
-        return self.process.log.get(Wallet, wallet_id(self.organization_id))
 
     def only(self, *iccids: str) -> None:
         """Let the network show only these eSIMs as free, whoever holds them."""

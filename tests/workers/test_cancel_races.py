@@ -4,8 +4,8 @@ from domain.accounts.wallet import Wallet
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.auditor import verify
+from tests.domain.asking import together
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, Process, numbers
-from tests.workers.together import together
 
 
 def test_twelve_who_cancel_at_once_beside_a_worker_give_back_once(

@@ -10,11 +10,11 @@ from domain.errors import InsufficientBalance, ProvisioningError
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.network import AvailableEsim, ProviderPlan
+from tests.domain.asking import together
 from tests.installation import on_sqlite
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
-from tests.workers.together import together
 from workers.links import PAGES_MAX
 
 

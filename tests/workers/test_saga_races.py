@@ -12,12 +12,12 @@ import pytest
 from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.link import Stage
 from domain.provider_errors import OutcomeUnknown, Unavailable
+from tests.domain.asking import together
 from tests.faulty_network import Killed
 from tests.installation import Process
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.places import Places, When
-from tests.workers.together import together
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from domain.accounts.approvals import WaitsForApproval
 from domain.cause import Cause
 from domain.errors import NotPossible
 from projections.audit.auditor import check_log
+from tests.domain.asking import together
 from tests.installation import Process
 from tests.operators import as_operator
-from tests.workers.together import together
 
 LIMIT, LARGE = 1_000_000, 1_000_001
 

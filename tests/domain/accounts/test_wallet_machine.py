@@ -1,81 +1,178 @@
-"""Whatever happens to a wallet, in whatever order, its money adds up."""
+"""Whatever happens to a wallet, in whatever order, its money adds up and nobody overspends."""
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
 
-from domain.accounts.wallet import Deposit, Wallet
-from domain.errors import InsufficientBalance, NotPossible
+from domain.accounts.spending import Spending
+from domain.accounts.wallet import Charge, ChargeKind, Deposit, Refund, Wallet
+from domain.cause import Cause
+from domain.errors import ConfigError, InsufficientBalance, NotPossible, SpendingLimit
 from domain.log.log import replay
 from domain.money import AMOUNT_MICROS_MAX, format_amount
-from tests.domain.build import ORGANIZATION, adjustment, cause, charge, refund
+from domain.months import month_of
+from tests.domain.build import ORGANIZATION, START, adjustment, charge, refund
 from tests.story import MAPPER, state_of, stored_events
 
-SMALL = st.integers(1, 5_000_000)
-HUGE = st.integers(AMOUNT_MICROS_MAX - 10_000_000, AMOUNT_MICROS_MAX - 1)
-AMOUNTS = st.one_of(SMALL, SMALL, SMALL, HUGE)
+SIGNS = st.sampled_from([1, -1])
+KINDS: Sequence[ChargeKind] = ("lookup", "lookup", "topup", "monthly_link_fee")
 
 
 class WalletMachine(RuleBasedStateMachine):
-    """A wallet beside the simplest model of one: the list of its signed movements."""
+    """A wallet beside the simplest model of one: its signed movements, and what counts of them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.wallet = Wallet.open(ORGANIZATION, "EUR", cause())
+        self.now = START
+        self.wallet = Wallet.open(ORGANIZATION, "EUR", self.cause)
         self.movements: list[int] = []
         self.charges: dict[UUID, int] = {}  # What each charge may still give back.
+        self.limit_micros: int | None = None
+        self.month, self.spent_micros = "", 0
         self.stored = stored_events(self.wallet)
+
+    @property
+    def cause(self) -> Cause:
+        return Cause(self.now, "request-1")
 
     @property
     def balance(self) -> int:
         return sum(self.movements)
 
-    @rule(amount=AMOUNTS)
-    def deposit(self, amount: int) -> None:
-        deposit = Deposit.make(ORGANIZATION, str(uuid4()), amount, cause())
-        if self.balance + amount > AMOUNT_MICROS_MAX:
-            with pytest.raises(NotPossible):
-                self.wallet.deposit(deposit, "EUR", cause())
-        else:
-            self.wallet.deposit(deposit, "EUR", cause())
-            self.movements.append(amount)
+    def left_micros(self) -> int:
+        """Return what may be spent now; a month that is over counts no more, but not before."""
+        assert self.limit_micros is not None
+        return self.limit_micros - (self.spent_micros if month_of(self.now) <= self.month else 0)
 
-    @rule(amount=AMOUNTS)
-    def charge(self, amount: int) -> None:
-        wanted = charge(format_amount(amount))
-        if amount > self.balance:
-            with pytest.raises(InsufficientBalance):
-                self.wallet.charge(wanted, cause())
+    def amount(self, data: st.DataObject) -> int:
+        """Draw an amount: a small one, a huge one, or one at a bound or just past it."""
+        bounds = [self.balance, AMOUNT_MICROS_MAX - self.balance, AMOUNT_MICROS_MAX // 2]
+        bounds += [self.left_micros()] if self.limit_micros is not None else []
+        near = [each + more for each in bounds for more in (0, 1) if 0 < each < AMOUNT_MICROS_MAX]
+        return data.draw(st.integers(1, 5_000_000) | st.sampled_from([1, *near]))
+
+    def moved(self, change_micros: int, counts_micros: int = 0) -> None:
+        self.movements.append(change_micros)
+        if month_of(self.now) > self.month:
+            self.month, self.spent_micros = month_of(self.now), 0
+        self.spent_micros += counts_micros
+
+    @contextmanager
+    def refused(self, *errors: type[Exception]) -> Iterator[None]:
+        """Expect a refusal that has recorded nothing."""
+        with pytest.raises(errors):
+            yield
+        assert not self.wallet.pending_events
+
+    @rule(days=st.sampled_from([1, 20, 31, -31]))
+    def pass_time(self, days: int) -> None:
+        self.now += timedelta(days=days)
+
+    @rule(data=st.data())
+    def deposit(self, data: st.DataObject) -> None:
+        amount = self.amount(data)
+        deposit = Deposit.make(ORGANIZATION, str(uuid4()), amount, self.cause)
+        if self.balance + amount > AMOUNT_MICROS_MAX:
+            with self.refused(NotPossible):
+                self.wallet.deposit(deposit, "EUR", self.cause)
         else:
-            self.wallet.charge(wanted, cause())
-            self.movements.append(-amount)
-            self.charges[wanted.transaction_id] = amount
+            self.wallet.deposit(deposit, "EUR", self.cause)
+            self.moved(amount)
+
+    @rule(data=st.data(), kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
+    def book(self, data: st.DataObject, kinds: list[ChargeKind]) -> None:
+        """Charge once, or for several things and for what comes back between them: all or none."""
+        charges = [charge(format_amount(self.amount(data)), kind=kind) for kind in kinds]
+        entries: list[Charge | Refund] = [*charges]
+        if len(charges) > 1 and (back := self.refund_of(data)) is not None:
+            entries.insert(1, back)
+        chosen = sum(e.amount_micros for e in charges if e.kind != "monthly_link_fee")
+        total = sum(each.amount_micros for each in charges)
+        if self.limit_micros is not None and chosen and chosen > self.left_micros():
+            with self.refused(SpendingLimit):  # It is told before the balance.
+                self.buy(entries)
+        elif total > self.balance:
+            with self.refused(InsufficientBalance):
+                self.buy(entries)
+        else:
+            self.buy(entries)
+            for each in entries:
+                sign = 1 if isinstance(each, Charge) else -1
+                self.moved(-sign * each.amount_micros, sign * each.amount_micros)
+                if isinstance(each, Charge):
+                    self.charges[each.transaction_id] = each.amount_micros
+                else:
+                    self.charges[each.charge_id] -= each.amount_micros
+
+    def buy(self, entries: Sequence[Charge | Refund]) -> None:
+        if len(entries) == 1 and isinstance(entries[0], Charge):
+            self.wallet.charge(entries[0], self.cause)
+        else:
+            self.wallet.book(entries, self.cause)
+
+    def refund_of(self, data: st.DataObject) -> Refund | None:
+        if not (given := [each for each, left in self.charges.items() if left]):
+            return None
+        charge_id = data.draw(st.sampled_from(given))
+        return refund(format_amount(data.draw(st.integers(1, self.charges[charge_id]))), charge_id)
 
     @rule(data=st.data())
     def refund(self, data: st.DataObject) -> None:
-        open_charges = [each for each, left in self.charges.items() if left]
-        if not open_charges:
-            return
-        charge_id = data.draw(st.sampled_from(open_charges))
-        amount = data.draw(st.integers(1, self.charges[charge_id]))
-        wanted = refund(format_amount(amount), charge_id)
-        self.wallet.refund(wanted, cause())  # However full the wallet is.
-        self.movements.append(amount)
-        self.charges[charge_id] -= amount
+        if (wanted := self.refund_of(data)) is not None:
+            self.wallet.refund(wanted, self.cause)  # However full the wallet is.
+            self.moved(wanted.amount_micros, -wanted.amount_micros)
+            self.charges[wanted.charge_id] -= wanted.amount_micros
 
-    @rule(amount=AMOUNTS, sign=st.sampled_from([1, -1]))
-    def adjust(self, amount: int, sign: int) -> None:
-        after = self.balance + sign * amount
-        if 0 <= after <= AMOUNT_MICROS_MAX:
-            self.wallet.adjust(adjustment(sign * amount), "EUR", cause())
-            self.movements.append(sign * amount)
+    @rule(data=st.data(), sign=SIGNS)
+    def adjust(self, data: st.DataObject, sign: int) -> None:
+        amount = sign * self.amount(data)
+        if 0 <= self.balance + amount <= AMOUNT_MICROS_MAX:
+            self.wallet.adjust(adjustment(amount), "EUR", self.cause)
+            self.moved(amount)
         else:
-            with pytest.raises((InsufficientBalance, NotPossible)):
-                self.wallet.adjust(adjustment(sign * amount), "EUR", cause())
+            with self.refused(InsufficientBalance, NotPossible):
+                self.wallet.adjust(adjustment(amount), "EUR", self.cause)
+
+    @rule(limit=st.none() | st.integers(0, 9_000_000), spent=st.integers(0, 9_000_000))
+    def limit(self, limit: int | None, spent: int) -> None:
+        """Set a limit, with what counts against it by then, or end it."""
+        self.limit_micros, self.month, self.spent_micros = limit, month_of(self.now), spent
+        self.wallet.limit_spending(self.spending(), self.cause)
+
+    def spending(self) -> Spending | None:
+        limit = self.limit_micros
+        return None if limit is None else Spending(limit, self.month, self.spent_micros)
+
+    @rule()
+    def take_what_is_not_its_own(self) -> None:
+        """Nothing moves it in another currency; to move nothing is a bug of the caller."""
+        deposit, back = Deposit.make(ORGANIZATION, "b", 5, self.cause), refund("0.1", ORGANIZATION)
+        dollars = charge("0.1", currency="USD")
+        for step in (
+            lambda: self.wallet.charge(dollars, self.cause),
+            lambda: self.wallet.book([charge("0.000001"), dollars], self.cause),
+            lambda: self.wallet.refund(replace(back, currency="USD"), self.cause),
+            lambda: self.wallet.deposit(deposit, "USD", self.cause),
+            lambda: self.wallet.adjust(adjustment(5), "USD", self.cause),
+        ):
+            with self.refused(ConfigError):
+                step()
+        for nothing in (
+            lambda: self.wallet.charge(charge("0"), self.cause),
+            lambda: self.wallet.refund(replace(back, amount_micros=0), self.cause),
+            lambda: self.wallet.adjust(adjustment(0), "EUR", self.cause),
+        ):
+            with self.refused(AssertionError):
+                nothing()
 
     @invariant()
     def the_balance_is_the_sum_and_never_negative(self) -> None:
@@ -84,7 +181,8 @@ class WalletMachine(RuleBasedStateMachine):
         assert 0 <= self.balance <= AMOUNT_MICROS_MAX + taken  # A refund may go past the limit.
 
     @invariant()
-    def the_sequence_counts_the_movements(self) -> None:
+    def it_knows_what_was_spent(self) -> None:
+        assert self.wallet.spending == self.spending()
         assert self.wallet.sequence == len(self.movements)
 
     @invariant()
@@ -96,14 +194,16 @@ class WalletMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Every entry says the balance after it, in a sequence without a gap."""
-        entries = [MAPPER.to_domain_event(each) for each in self.stored[1:]]
-        assert [each.sequence for each in entries] == list(range(1, len(entries) + 1))  # type: ignore[attr-defined]  # entries of a wallet
-        balance = 0
-        for entry, movement in zip(entries, self.movements, strict=True):
-            balance += movement
-            assert entry.balance_micros == balance  # type: ignore[attr-defined]  # the same
-            signed = isinstance(entry, Wallet.Adjusted)
-            assert entry.amount_micros == (movement if signed else abs(movement))  # type: ignore[attr-defined]  # the same
+        sequence = balance = 0
+        for stored in self.stored[1:]:
+            entry: Any = MAPPER.to_domain_event(stored)
+            if isinstance(entry, Wallet.Moved):
+                movement, sequence = self.movements[sequence], sequence + 1
+                balance += movement
+                signed = isinstance(entry, Wallet.Adjusted)
+                assert entry.amount_micros == (movement if signed else abs(movement))
+            assert (entry.sequence, entry.balance_micros) == (sequence, balance)
+        assert sequence == len(self.movements)
 
 
 # Thirty stories of forty steps; three hundred with SOAK=1.

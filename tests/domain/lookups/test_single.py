@@ -79,7 +79,7 @@ def test_the_last_cent_is_spent_once_and_nobody_else_gets_an_answer(
     )
     refused = [each for each in outcomes if isinstance(each, InsufficientBalance)]
     assert len(refused) == 9
-    assert asker.events()["NumberLookup.Answered"] == 3
+    assert asker.events()["number_lookup.answered"] == 3
     assert asker.balance_micros == 0
     asker.check()
 
@@ -97,7 +97,7 @@ def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
     with pytest.raises(InsufficientBalance):
         asker.look_up()
     assert provider.asked == [NUMBER]
-    assert "NumberLookup.Answered" not in asker.events()
+    assert "number_lookup.answered" not in asker.events()
     assert asker.balance_micros == 1_000
     asker.check()
 

@@ -7,7 +7,7 @@ import pytest
 from domain.provider_errors import Rejected
 from tests.app.adapters.networks.simulated.links import Link, only
 from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, SimulatedSide, a_link
-from tests.workers.together import together
+from tests.domain.asking import together
 
 
 def test_looking_changes_nothing(link: Link, side: SimulatedSide) -> None:
