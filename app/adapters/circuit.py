@@ -138,7 +138,7 @@ class CircuitBreaker:
 
 
 class GuardedLookup:
-    """A provider of lookups behind its circuit; an unknown error becomes Unavailable too.
+    """A provider of lookups, behind its circuit if it is remote; any error becomes Unavailable.
 
     A drained provider is not called.
     """
@@ -152,7 +152,8 @@ class GuardedLookup:
         self.name = inner.name
         self.remote = inner.remote
         self.probe, self.balance = inner.probe, inner.balance  # Whatever the circuit is.
-        self._inner = inner
+        look_up: Callable[[UUID, str], Found] = inner.look_up
+        self._look_up = (lambda *it: circuit.call(look_up, *it)) if inner.remote else look_up
         self._circuit = circuit
         self._is_drained = is_drained
 
@@ -166,7 +167,7 @@ class GuardedLookup:
             message = f"the lookup provider {self.name} is drained"
             raise Unavailable(message)
         try:
-            return self._circuit.call(self._inner.look_up, organization_id, phone_number)
+            return self._look_up(organization_id, phone_number)
         except ProviderError:
             raise
         except Exception:  # noqa: BLE001 - The port promises that no other error passes.

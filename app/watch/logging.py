@@ -135,6 +135,7 @@ def _mask(text: str) -> str:
 
 
 _mask_short = lru_cache(1024)(_mask)
+_mask_name = lru_cache(1024)(lambda name: mask(_text(name)))  # Of a field; our own are few.
 
 
 def without_values(text: str) -> str:
@@ -174,15 +175,16 @@ class JsonFormatter(_Formatter):
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": at, "level": record.levelname.lower(), "logger": record.name}
         line["message"] = mask(message_of(record))
-        fields = {mask(_text(name)): _clean(value) for name, value in fields_of(record).items()}
+        fields = {_mask_name(name): _clean(it) for name, it in fields_of(record).items()}
         line = line | fields | line  # No field replaces one of these four.
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             line["stack"] = mask(record.stack_info)
-        with suppress(UnicodeError):  # It is not in ASCII, which every terminal accepts.
+        try:
             return msgspec.json.encode(line).decode("ascii")
-        return json.dumps(line)
+        except UnicodeError:  # It is not in ASCII, which every terminal accepts.
+            return json.dumps(line)
 
 
 class TextFormatter(_Formatter):
@@ -234,9 +236,11 @@ class _Handler(logging.StreamHandler[Any]):
 
 def add_work(record: logging.LogRecord) -> bool:
     """Add to a line the request, actor, job or link that it is about, unless it has them."""
-    facts, request_id = _work.get() or {}, request_id_here()
-    facts = {**facts, "request_id": request_id} if request_id else facts
-    vars(record).update({name: it for name, it in facts.items() if not hasattr(record, name)})
+    known, facts = vars(record), _work.get() or {}
+    if "request_id" not in known and (request_id := request_id_here()):
+        known["request_id"] = request_id
+    for name, value in facts.items():
+        known.setdefault(name, value)
     return True
 
 

@@ -9,6 +9,7 @@ import logging
 import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -220,7 +221,7 @@ class Metrics:
         self.made = {
             name: make(PREFIX + name) for its in METRICS.values() for name, make in its.items()
         }
-        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._series = cache(lambda name, *of: self.made[name].labels(*of))  # Labels are slow.
         self.waiting: Gauge = self.made["http_waiting_places_in_use"]
         self.downloads: Gauge = self.made["http_downloads_in_progress"]
         self.connections: Gauge = self.made["http_connections"]
@@ -228,14 +229,8 @@ class Metrics:
         count_dropped(self.made["log_lines_dropped"].inc)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        found = self._answered.get((method, route, status))
-        if found is None:  # Looking up labels takes longer than counting.
-            counter = self.made["http_requests"].labels(method, route, str(status))
-            histogram = self.made["http_request_duration_seconds"].labels(route)
-            found = self._answered[method, route, status] = (counter, histogram)
-        counter, histogram = found
-        counter.inc()
-        histogram.observe(seconds)
+        self._series("http_requests", method, route, str(status)).inc()
+        self._series("http_request_duration_seconds", route).observe(seconds)
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
         """Count the events of one commit, each counter in one step; never raises."""
@@ -250,25 +245,25 @@ class Metrics:
                 elif event.topic == PlanChange.Finished.TOPIC and event.originator_id in done:
                     counts["plan_changes", "finished"] += 1
             for (name, label), count in counts.items():
-                counter = self.made[name].labels(label) if label else self.made[name]
+                counter = self._series(name, label) if label else self.made[name]
                 counter.inc(count / MICROS if name.endswith("_amount") else count)
         except Exception:
             logger.exception("events were not counted")
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         """Let a counter of METRICS rise."""
-        self.made[name].labels(*labels).inc(by)
+        self._series(name, *labels).inc(by)
 
     def called(self, provider: str, outcome: str, seconds: float) -> None:
         """Count one call to a provider's API; the time of a call that was held back is left out."""
         self.count("provider_calls", provider, outcome)
         if outcome != HELD:
-            self.made["provider_call_duration_seconds"].labels(provider).observe(seconds)
+            self._series("provider_call_duration_seconds", provider).observe(seconds)
 
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
         """Count one message that was handled."""
         self.count("messages_worked", actor, outcome)
-        self.made["message_duration_seconds"].labels(actor).observe(seconds)
+        self._series("message_duration_seconds", actor).observe(seconds)
 
     def balance(self, provider: str, amount: float) -> None:
         """Show what we have left at a provider; NaN if that is not known."""

@@ -7,7 +7,7 @@ id of the trace is made of that one. Only known attributes leave the process.
 import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from uuid import UUID
 from wsgiref.types import StartResponse, WSGIApplication
 
 import msgspec
-from eventsourcing.persistence import StoredEvent
 from eventsourcing.utils import get_topic
 from opentelemetry import context, propagate, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -31,7 +30,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from app.watch.logging import mask, request_id_here, working
 from app.watch.metrics import release
-from app.watch.tracing import Tracing
+from app.watch.tracing import Stored, T, Tracing
 from domain.log.aggregate import Event
 
 if TYPE_CHECKING:
@@ -144,11 +143,10 @@ class Spans(Tracing):
         parent = propagate.extract(message.options)
         return self.tracer.start_as_current_span(message.actor_name, parent, SpanKind.CONSUMER)
 
-    @contextmanager
-    def committing(self, stored: Sequence[StoredEvent]) -> Iterator[None]:
+    def committing(self, insert: Callable[[Stored], T], stored: Stored) -> T:
         """Add a span to each request of one commit; the committer makes one for many requests."""
         began_ns = time.time_ns()
-        yield
+        inserted = insert(stored)
         topics = defaultdict[str, dict[str, None]](dict)
         for event in stored:
             topics[_cause_of(event.state).request_id][event.topic] = None
@@ -159,6 +157,7 @@ class Spans(Tracing):
                 span = self.tracer.start_span("commit", parent, start_time=began_ns)
                 span.set_attribute("events", [*named][:TOPICS_MAX])
                 span.end()
+        return inserted
 
 
 def _note_call(span: trace.Span, pool: Any, _: object) -> None:

@@ -9,11 +9,10 @@ if its submitter withdraws it in time.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from queue import Empty, SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEvent
@@ -35,12 +34,12 @@ class Outcome:
     for each answer and must not wait, then `ring` once for many, to wake the submitter.
     """
 
-    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position", "_tell", "ring")
+    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position", "ring", "tell")
 
     def __init__(
         self, tell: Callable[[], object] | None = None, ring: Callable[[], object] | None = None
     ) -> None:
-        self._tell = tell
+        self.tell = tell
         self.ring = ring
         self._claimed = Lock()  # Held by whoever is first to take the command or to withdraw it.
         self._answered = Lock()
@@ -83,7 +82,7 @@ class Outcome:
     def _answer(self) -> None:
         self._is_answered = True
         # `tell` may hold this object; dropping it breaks the reference cycle.
-        tell, self._tell = self._tell, None
+        tell, self.tell = self.tell, None
         if tell is None:
             self._answered.release()
         else:
@@ -118,10 +117,8 @@ class Command:
         """The streams besides the wallet to which this command appends."""
         return {event.originator_id for event in self.stored}
 
-    @property
-    def all_stored(self) -> list[StoredEvent]:
-        """Everything that this command appends; the wallet's entries come last."""
-        return [*self.stored, *self.wallet_stored]
+
+END = Command(UUID(int=0), lambda _: None, ())  # It wakes the thread, and is never carried out.
 
 
 def apply(log: Log, wallets: WalletCache, wallet: Wallet | None, command: Command) -> None:
@@ -130,20 +127,15 @@ def apply(log: Log, wallets: WalletCache, wallet: Wallet | None, command: Comman
         raise BillingNotConfigured
     version = wallet.version
     try:
-        _decide(log, wallet, command)
+        command.change(wallet)
+        events = wallet.collect_events()
+        assert events, "a change of a wallet records an entry"
+        command.wallet_stored = [log.mapper.to_stored_event(event) for event in events]
     except BaseException:
         # A bug of the command: it recorded some entries and then raised.
         if wallet.version != version:
             wallets.clear()
         raise
-
-
-def _decide(log: Log, wallet: Wallet, command: Command) -> None:
-    assert not wallet.pending_events, "a wallet without a commit in between"
-    command.change(wallet)
-    events = wallet.collect_events()
-    assert events, "a change of a wallet records an entry"
-    command.wallet_stored = [log.mapper.to_stored_event(event) for event in events]
 
 
 def insert(log: Log, stored: Sequence[StoredEvent], settle_s: float) -> int:
@@ -155,7 +147,6 @@ def insert(log: Log, stored: Sequence[StoredEvent], settle_s: float) -> int:
     inserted now, or when the use of this log is over: then the outcome stays unknown.
     """
     deadline = time.monotonic() + settle_s
-    pause = Event()
     while True:
         try:
             return log.insert_once(stored)
@@ -167,7 +158,7 @@ def insert(log: Log, stored: Sequence[StoredEvent], settle_s: float) -> int:
             is_last = isinstance(error, NothingInserted) or log.is_over
             if is_last or time.monotonic() > deadline:
                 raise ServiceUnavailable from error
-            pause.wait(PAUSE_S)
+            time.sleep(PAUSE_S)
 
 
 def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: float) -> int:
@@ -183,7 +174,7 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
             _raise_if_overtaken(log, command)
             raise
         try:
-            position = insert(log, command.all_stored, settle_s)
+            position = insert(log, [*command.stored, *command.wallet_stored], settle_s)
         except IntegrityError:
             wallets.undo(command.wallet_id)
             _raise_if_overtaken(log, command)
@@ -224,7 +215,7 @@ class Committer:
         """`refuse` is called for each command; it raises in a copy that moves no money."""
         self._log = log
         self._refuse = refuse
-        self._queue: SimpleQueue[Command | None] = SimpleQueue()
+        self._queue: SimpleQueue[Command] = SimpleQueue()
         self._wallets = WalletCache(log)
         self._twins: list[Command] = []  # They go first into the next batch.
         self._has_company = False  # The last batch had several commands.
@@ -290,7 +281,7 @@ class Committer:
             self._closed = True
             thread = self._thread
         if thread is not None and thread.is_alive():
-            self._queue.put(None)
+            self._queue.put(END)
             thread.join(WAIT_S)
 
     def submit(self, command: Command) -> None:
@@ -307,16 +298,14 @@ class Committer:
             self._queue.put(command)
 
     def _run(self) -> None:
-        stopping = False
-        while not (stopping and self._queue.empty() and not self._twins):
-            waiting: list[Command | None] = []  # None: `close` was called.
+        while not (self._closed and self._queue.empty() and not self._twins):
+            taken: list[Command] = []
             try:
-                self._take(waiting)
-                self._process([each for each in waiting if each is not None])
+                self._take(taken)
+                self._process(taken)
             except Exception:
                 logger.exception("the committer failed on a batch")
-                self._give_up(each for each in waiting if each is not None)
-            stopping = stopping or None in waiting
+                self._give_up(taken)
 
     def _give_up(self, waiting: Iterable[Command]) -> None:
         """Answer every command of a batch that is still without an answer, taken or not."""
@@ -325,31 +314,43 @@ class Committer:
         left = [each for each in waiting if each.outcome.take() or each.outcome.is_open]
         fail(left, ServiceUnavailable())
 
-    def _take(self, waiting: list[Command | None]) -> None:
+    def _take(self, taken: list[Command]) -> None:
         """Take all waiting commands, twins first."""
-        waiting += self._twins
+        taken += self._twins
         self._twins = []
         # A lone client has no others to wait for, and would pay for it with each command.
-        has_company = self._has_company or bool(waiting) or not self._queue.empty()
-        if not waiting:
-            waiting.append(self._queue.get())
+        has_company = self._has_company or bool(taken) or not self._queue.empty()
+        if not taken:
+            taken.append(self._queue.get())
         if has_company:
             give_way()
-        self._take_more(waiting)
-        self._has_company = len(waiting) > 1
-
-    def _take_more(self, waiting: list[Command | None]) -> None:
-        while len(waiting) < BATCH_MAX:
-            try:
-                waiting.append(self._queue.get_nowait())
-            except Empty:
-                return
+        try:
+            while len(taken) < BATCH_MAX:
+                taken.append(self._queue.get_nowait())
+        except Empty:
+            pass
+        self._has_company = len(taken) > 1
+        while END in taken:
+            taken.remove(END)
 
     def _process(self, taken: list[Command]) -> None:
-        batch = self._without_twins(self._without_begun(taken))
-        self._settle_each(self._save(batch))
+        """Commit what can be decided together, then one by one what could not."""
+        some = self._without_begun(self._without_twins(taken) if len(taken) > 1 else taken)
+        doubtful = self._save([each for each in some if each.outcome.take()])
+        if doubtful:
+            self._settle_each(doubtful)
 
-    def _without_begun(self, taken: Sequence[Command]) -> Iterable[Command]:
+    def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
+        """Keep one command per stream (wallets apart); the others wait for the next batch."""
+        batch: list[Command] = []
+        streams: set[UUID | str] = set()
+        for command in taken:
+            others = command.streams
+            (batch if streams.isdisjoint(others) else self._twins).append(command)
+            streams |= others
+        return batch
+
+    def _without_begun(self, taken: list[Command]) -> list[Command]:
         """Refuse `is_first` commands whose stream exists; all of them if the log is away."""
         asking = [each for each in taken if each.is_first]
         if not asking:
@@ -365,27 +366,6 @@ class Committer:
                 fail([command], conflict)
         return [each for each in taken if each not in begun]
 
-    def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
-        """Keep one command per stream (wallets apart); drop commands that were withdrawn."""
-        batch: list[Command] = []
-        streams: set[UUID | str] = set()
-        for command in taken:
-            others = command.streams
-            if not streams.isdisjoint(others):
-                self._twins.append(command)
-            elif command.outcome.take():
-                streams |= others
-                batch.append(command)
-        return batch
-
-    def _accept(self, command: Command) -> bool:
-        """Let the held wallet decide; a refusal is not final: another process may have paid in."""
-        try:
-            apply(self._log, self._wallets, self._wallets.get(command.wallet_id), command)
-        except Exception:  # noqa: BLE001  # A bug of one command must not fail the others.
-            return False
-        return True
-
     def _save(self, batch: list[Command]) -> list[Command]:
         """Commit what the wallets accept; return the commands to be settled one by one.
 
@@ -393,14 +373,11 @@ class Committer:
         by one they would lose race after race.
         """
         doubtful: list[Command] = []
-        for lost in range(RACES_MAX):
-            if not lost:
-                with suppress(Exception):  # Each is read alone later: only its commands fail.
-                    self._wallets.look({command.wallet_id for command in batch})
-            accepted = self._agreed(batch, doubtful)
+        self._wallets.look([command.wallet_id for command in batch])
+        for _ in range(RACES_MAX):
+            accepted, stored = self._agreed(batch, doubtful)
             if not accepted:
                 return doubtful
-            stored = [event for command in accepted for event in command.all_stored]
             try:
                 position = insert(self._log, stored, self._settle_s)
             except IntegrityError:
@@ -411,17 +388,30 @@ class Committer:
                 fail(accepted, error)
                 return doubtful
             else:
-                self._answer(accepted, position)
+                self._wallets.keep()
+                self._settle_s = SETTLE_S
+                _succeed(accepted, position)
                 return doubtful
         self._undo(batch)
         return [*batch, *doubtful]
 
-    def _agreed(self, batch: Iterable[Command], doubtful: list[Command]) -> list[Command]:
-        """Return the commands that their wallets accept; add the others to `doubtful`."""
-        accepted: list[Command] = []
+    def _agreed(
+        self, batch: Iterable[Command], doubtful: list[Command]
+    ) -> tuple[list[Command], list[StoredEvent]]:
+        """Return the commands that their wallets accept, with all their events; wallets' come last.
+
+        The others become doubtful: a refusal is not final, for another process may have paid in.
+        """
+        accepted, stored = list[Command](), list[StoredEvent]()
         for command in batch:
-            (accepted if self._accept(command) else doubtful).append(command)
-        return accepted
+            try:
+                apply(self._log, self._wallets, self._wallets.get(command.wallet_id), command)
+            except Exception:  # noqa: BLE001  # A bug of one command must not fail the others.
+                doubtful.append(command)
+            else:
+                accepted.append(command)
+                stored += [*command.stored, *command.wallet_stored]
+        return accepted, stored
 
     def _after_race(self, commands: Collection[Command]) -> list[Command]:
         """Read the wallets after a lost race; return the commands that may decide again."""
@@ -430,11 +420,6 @@ class Committer:
         for command, conflict in late.items():
             fail([command], conflict)
         return [command for command in commands if command not in late]
-
-    def _answer(self, commands: Collection[Command], position: int) -> None:
-        self._wallets.keep()
-        self._settle_s = SETTLE_S
-        _succeed(commands, position)
 
     def _settle_each(self, commands: list[Command]) -> None:
         """Commit one command at a time; if the database is gone, fail the rest without waiting."""

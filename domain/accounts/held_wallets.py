@@ -3,6 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -28,97 +29,102 @@ class WalletCache:
     """Wallets as this process knows them; other processes may have changed them since.
 
     `get` lends a wallet, which the borrower may change. `keep` declares that all changes are in the
-    log; `undo` takes back those to one wallet.
+    log; `undo` takes back those to one wallet. Keys are the numbers of ids, because Python hashes
+    and compares them without a call.
     """
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._wallets: OrderedDict[UUID, Wallet] = OrderedDict()
-        self._stored: dict[UUID, Wallet] = {}  # Lent wallets, as the log had them.
+        self._wallets: OrderedDict[int, Wallet] = OrderedDict()
+        self._stored: dict[int, Wallet] = {}  # Lent wallets, as the log had them.
         # Balances of all held wallets, as the log had them.
-        self._balances: dict[UUID, _Balance] = {}
-        self._shared_until: dict[UUID, float] = {}  # Times of the monotonic clock.
+        self._balances: dict[int, _Balance] = {}
+        self._shared_until: dict[int, float] = {}  # Times of the monotonic clock.
 
     def get(self, wallet_id: UUID) -> Wallet | None:
         """Return the held wallet, or load it; None if it does not exist."""
-        wallet = self._wallets.get(wallet_id)
+        key = wallet_id.int
+        wallet = self._wallets.get(key)
         if wallet is None:
             return self.refresh(wallet_id)
-        self._wallets.move_to_end(wallet_id)
-        if wallet_id not in self._stored:
-            self._stored[wallet_id] = _copy_of(wallet)
+        self._wallets.move_to_end(key)
+        if key not in self._stored:
+            self._stored[key] = _copy_of(wallet)
         return wallet
 
     def peek(self, wallet_id: UUID, currency: str, at: datetime) -> int | None:
         """Return what can be spent as last committed, perhaps out of date; any thread may ask."""
-        held = self._balances.get(wallet_id)
+        held = self._balances.get(wallet_id.int)
         if held is None or held.currency != currency:
             return None
         limit = held.spending
         return held.micros if limit is None else min(held.micros, limit.left_micros(at))
 
     def look(self, wallet_ids: Iterable[UUID]) -> None:
-        """Read in one statement the wallets that are not held or that others recently changed."""
-        now, until = time.monotonic(), self._shared_until
-        unsure = [
-            each for each in wallet_ids if each not in self._wallets or until.get(each, 0.0) > now
-        ]
+        """Read in one statement the wallets that are not held or that others recently changed.
+
+        If that fails nothing is raised, because `get` reads each alone later.
+        """
+        now, unsure = time.monotonic(), list[UUID]()
+        for each in wallet_ids:
+            if each.int not in self._wallets or self._shared_until.get(each.int, 0.0) > now:
+                unsure.append(each)
         if unsure:
-            self.catch_up(unsure)
+            with suppress(Exception):
+                self.catch_up({*unsure})
 
     def refresh(self, wallet_id: UUID) -> Wallet | None:
         """Bring a wallet up to date with the log."""
         self.catch_up([wallet_id])
-        return self._wallets.get(wallet_id)
+        return self._wallets.get(wallet_id.int)
 
     def catch_up(self, wallet_ids: Collection[UUID]) -> set[UUID]:
         """Undo the changes to these wallets and read them; return those that others changed."""
-        for wallet_id in self._stored.keys() & wallet_ids:
-            self.undo(wallet_id)
-        found = self._log.find_all(Wallet, wallet_ids)
-        moved = {
-            wallet_id
-            for wallet_id, wallet in found.items()
-            if wallet_id in self._wallets and wallet.version > self._wallets[wallet_id].version
-        }
         for wallet_id in wallet_ids:
-            if wallet_id in found:
-                self._hold(found[wallet_id])
-            else:
-                self._drop(wallet_id)
-        self._shared_until |= dict.fromkeys(moved, time.monotonic() + SHARED_S)
+            if wallet_id.int in self._stored:
+                self.undo(wallet_id)
+        found, moved = self._log.find_all(Wallet, wallet_ids), set[UUID]()
+        for wallet_id in wallet_ids:
+            wallet, known = found.get(wallet_id), self._wallets.get(wallet_id.int)
+            if wallet is None:
+                self._drop(wallet_id.int)
+                continue
+            if known is not None and wallet.version > known.version:
+                moved.add(wallet_id)
+                self._shared_until[wallet_id.int] = time.monotonic() + SHARED_S
+            self._hold(wallet)
         return moved
 
     def keep(self) -> None:
         """Treat every change of lent wallets as stored."""
-        for wallet_id in self._stored:
-            wallet = self._wallets[wallet_id]
-            self._balances[wallet_id] = _balance_of(wallet)
+        for key in self._stored:
+            self._balances[key] = _balance_of(self._wallets[key])
         self._stored.clear()
 
     def undo(self, wallet_id: UUID) -> None:
         """Restore a wallet to its state before it was lent; the log may be ahead of that."""
-        stored = self._stored.pop(wallet_id, None)
+        stored = self._stored.pop(wallet_id.int, None)
         if stored is None:
-            self._drop(wallet_id)
+            self._drop(wallet_id.int)
         else:
-            self._wallets[wallet_id] = stored
+            self._wallets[wallet_id.int] = stored
 
     def clear(self) -> None:
-        for wallet_id in [*self._wallets]:
-            self._drop(wallet_id)
+        for key in [*self._wallets]:
+            self._drop(key)
 
     def _hold(self, wallet: Wallet) -> None:
-        self._wallets[wallet.id] = wallet
-        self._stored[wallet.id] = _copy_of(wallet)
-        self._balances[wallet.id] = _balance_of(wallet)
-        self._wallets.move_to_end(wallet.id)
+        key = wallet.id.int
+        self._wallets[key] = wallet
+        self._stored[key] = _copy_of(wallet)
+        self._balances[key] = _balance_of(wallet)
+        self._wallets.move_to_end(key)
         if len(self._wallets) > WALLETS_MAX:
             self._drop(next(iter(self._wallets)))
 
-    def _drop(self, wallet_id: UUID) -> None:
+    def _drop(self, key: int) -> None:
         for each in (self._wallets, self._stored, self._balances, self._shared_until):
-            each.pop(wallet_id, None)
+            each.pop(key, None)
 
 
 def _balance_of(wallet: Wallet) -> _Balance:

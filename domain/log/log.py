@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -39,6 +39,8 @@ CONTESTED = "Others keep changing the same thing; try again."
 R = TypeVar("R", bound=Root)
 T = TypeVar("T")
 N = TypeVar("N", bound=LoadedFromNewest)
+Insert = Callable[[Sequence[StoredEvent]], Sequence[int] | None]
+Around = Callable[[Insert, Sequence[StoredEvent]], Sequence[int] | None]
 LogRow = Sequence[Any]  # Position, stream id (perhaps as text), version, topic, state.
 
 logger = logging.getLogger(__name__)
@@ -139,8 +141,7 @@ class Log(Application[UUID]):
         self.aggregates = aggregates
         self.appended = Signal()
         self.observer: Callable[[Sequence[StoredEvent]], None] = lambda _: None  # Must not raise.
-        # Entered around each insert; must not raise.
-        self.around: Callable[[Sequence[StoredEvent]], AbstractContextManager[object]] = nullcontext
+        self.around: Around = lambda insert, stored: insert(stored)  # Calls; raises nothing else.
         self.seen = 0  # The highest position that this process has seen.
         self._has_lost = False  # An event that was read before is gone.
 
@@ -275,8 +276,7 @@ class Log(Application[UUID]):
         Errors of the database are raised as they are. EventsGone ends the use of this log.
         """
         try:
-            with self.around(stored):
-                positions = self.recorder.insert_events(stored)
+            positions = self.around(self.recorder.insert_events, stored)
         except EventsGone:
             self._has_lost = True
             raise

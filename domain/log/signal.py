@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from threading import Condition, Event
+from threading import Condition, Event, Lock
 from uuid import UUID
 
 # Stream ids as 32 hexadecimal digits. Processes send them to each other in this form; parsing
@@ -18,7 +18,8 @@ class Signal:
     """
 
     def __init__(self) -> None:
-        self._condition = Condition()
+        self._lock = Lock()  # Entered by itself, because `Condition` does that in Python.
+        self._condition = Condition(self._lock)
         self._count = 0
         self._watched: dict[str, set[Event]] = defaultdict(set)
         # Whether this process hears at once of other processes' commits, with their streams.
@@ -34,7 +35,7 @@ class Signal:
     def call(self, streams: Streams | None = None) -> None:
         """Wake followers and those who watch one of these streams; None: any may have grown."""
         self.observer(streams)
-        with self._condition:
+        with self._lock:
             self._count += 1
             self._condition.notify_all()
             for stream in self._watched if streams is None else streams:

@@ -114,15 +114,17 @@ class Answers:
 
         An answer from the cache is not older than `max_age`; zero skips the cache.
         """
-        kept = self._unasked(organization_id, [phone_number], max_age).get(phone_number)
-        if kept is not None:
-            return kept
+        if self._provider.remote:
+            kept = self._unasked(organization_id, [phone_number], max_age).get(phone_number)
+            if kept is not None:
+                return kept
         answer = self._ask(organization_id, phone_number)
         if answer is False:
             raise NumberLookupUnavailable(NO_DATA, retryable=False)
         if not isinstance(answer, Answer):
             raise NumberLookupUnavailable
-        self._keep(organization_id, [answer])
+        if self._provider.remote:
+            self._keep(organization_id, [answer])
         return answer
 
     def canonical(self, facts: NumberFacts) -> str | None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.committer import Command, Committer, Outcome, expire, fail
+from domain.accounts.committer import Command, Committer, expire, fail
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Wallet, wallet_id
 from domain.at_once import NeedsThread, resting
@@ -76,7 +76,7 @@ class Begun:
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
         """Queue its commit. `tell` is called at the outcome, then `ring`, once for many."""
-        self.command.outcome = Outcome(tell, ring)
+        self.command.outcome.tell, self.command.outcome.ring = tell, ring
         try:
             self.committer.submit(self.command)
         except Exception as error:  # noqa: BLE001  # Whatever the error, it is the outcome.

@@ -1,9 +1,8 @@
 """How many functions of Python a warm request calls: `python -m tests.bench.calls`.
 
 Counted is the real way, on the loop, in a thread of Flask and in the committer, each up to where it
-last wrote or woke another: what comes after the reply is left out, and so are functions of C. Of
-fifty requests the one with the median is shown, by thread and by file or library. These numbers
-do not move with the host. DATABASE=postgresql counts there, where a lookup needs no thread.
+last wrote or woke another, without functions of C. Of fifty requests the one with the median is
+shown, by thread and by file or library. DATABASE=postgresql counts there: a lookup has no thread.
 """
 
 import http.client

@@ -1,6 +1,7 @@
 """Number lookup from the numbering plans in the `phonenumbers` package; needs no network."""
 
-from functools import lru_cache
+import re
+from functools import cache, lru_cache
 from threading import Timer
 from typing import Final
 from uuid import UUID
@@ -38,6 +39,8 @@ _CARRIER_TYPES: Final = frozenset(
 # ISO 3166-1. XK (Kosovo) is user-assigned there and is kept.
 _COUNTRY_CODES: Final[dict[str | None, str | None]] = {"AC": "SH", "TA": "SH", "001": None}
 
+_compile = cache(re.compile)  # Of a prefix for each plan.
+
 
 def canonical_of(phone_number: str) -> str | None:
     """Return the canonical form of a number; None if it has this form or is in no plan.
@@ -45,16 +48,29 @@ def canonical_of(phone_number: str) -> str | None:
     `+4407400123456` keeps the trunk prefix of Great Britain, which nobody can dial from abroad. A
     zero that belongs to the number, as in `+390612345678`, stays.
     """
+    _, canonical = read(phone_number)
+    return canonical if canonical not in ("", phone_number) else None
+
+
+def read(phone_number: str) -> tuple[PhoneNumber, str]:
+    """Return a number in E.164 form as the package has it, and its canonical form; "" for no plan.
+
+    The package's parser, which finds numbers in any text, makes half of the calls of a lookup here.
+    Behind the calling code it is needed only where digits may be a national prefix, or zeros.
+    """
+    for end in (2, 3, 4):
+        code, rest = int(phone_number[1:end]), phone_number[end:]
+        regions = phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(code)
+        if regions is not None and len(rest) > 1:
+            plan = phonenumbers.PhoneMetadata.metadata_for_region_or_calling_code(code, regions[0])
+            if not _compile(f"0|{(plan and plan.national_prefix_for_parsing) or 0}").match(rest):
+                return PhoneNumber(code, int(rest)), phone_number
     try:
         number = phonenumbers.parse(phone_number)
     except phonenumbers.NumberParseException:
-        return None
-    return _other_form(number, phone_number)
-
-
-def _other_form(number: PhoneNumber, phone_number: str) -> str | None:
-    canonical: str = phonenumbers.format_number(number, PhoneNumberFormat.E164)
-    return canonical if canonical != phone_number else None
+        # For example +9991234567: it looks like a number, but nobody has its calling code.
+        return PhoneNumber(), ""
+    return number, phonenumbers.format_number(number, PhoneNumberFormat.E164)
 
 
 class OfflineLookup(LookupProvider):
@@ -108,15 +124,11 @@ class OfflineLookup(LookupProvider):
         return Found(self._facts_of(phone_number), self.name)
 
     def _facts_of(self, phone_number: str) -> NumberFacts:
-        try:
-            number = phonenumbers.parse(phone_number)
-        except phonenumbers.NumberParseException:
-            # For example +9991234567: it looks like a number, but nobody has its calling code.
-            return NumberFacts(phone_number, valid=False)
+        number, canonical = read(phone_number)
         kind = phonenumbers.number_type(number)
         line_type = LINE_TYPES.get(kind)
         # A number is valid exactly when its type is known.
-        if line_type is None or _other_form(number, phone_number) is not None:
+        if line_type is None or canonical != phone_number:
             return NumberFacts(phone_number, valid=False)
         region = phonenumbers.region_code_for_number(number)
         country_code = _COUNTRY_CODES.get(region, region)

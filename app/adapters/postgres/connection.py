@@ -44,7 +44,7 @@ LOOK = f"SELECT current_setting('{NAME}', true), pg_backend_pid()"
 ORDER = (0, 1, 1, 0, 0, 0, 1)
 
 R = TypeVar("R")
-Check = Callable[[int], None]  # Is told how many rows a statement wrote.
+Check = Callable[[int], object]  # Is told how many rows a statement wrote; `int` takes any number.
 
 
 class ServerSilent(psycopg.OperationalError):
@@ -55,21 +55,13 @@ class ServerSilent(psycopg.OperationalError):
     """
 
 
-def _nothing() -> None:
-    """Require nothing."""
-
-
-def _unchecked(_: int) -> None:
-    """Take any number of rows."""
-
-
 class BoundedConnection(psycopg.Connection[Any]):
     """Waits at most `answer_s` for each answer; None means without a limit.
 
     A pool calls `require` before it lends the connection; it raises once another server answers.
     """
 
-    require: Callable[[], None] = staticmethod(_nothing)
+    require: Callable[[], object] = int
     answer_s: float | None = FIRST_ANSWER_S
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -131,7 +123,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         self.pgconn.send_query_prepared(name, parameters, [Format.BINARY] * len(parameters), 1)
         return _sound(self._wait(generators.execute(self.pgconn)))
 
-    def write(self, statement: str, values: Sequence[Any], check: Check = _unchecked) -> None:
+    def write(self, statement: str, values: Sequence[Any], check: Check = int) -> None:
         """Run our own statement in a transaction, with whatever comes next; it returns no rows.
 
         It says itself of which types its values are: texts, numbers, ids or bytes. So all that is
@@ -144,7 +136,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     def commit(self) -> None:
         """Commit; what was written is sent and checked before."""
-        if self._unsent and all(check is _unchecked for _, _, check in self._unsent):
+        if self._unsent and all(check is int for _, _, check in self._unsent):
             self.write("COMMIT", ())
         self._flush()
         super().commit()
@@ -162,9 +154,9 @@ class BoundedConnection(psycopg.Connection[Any]):
         for statement, values, check in self._unsent:
             new, name = self._prepare(statement.encode())
             formats = [Format.BINARY if isinstance(each, bytes) else Format.TEXT for each in values]
-            sent = [*map(_as_text, values)]
+            sent = [it if isinstance(it, bytes | None) else str(it).encode() for it in values]
             commands += [*new, partial(self.pgconn.send_query_prepared, name, sent, formats)]
-            checks += [*[_unchecked] * len(new), check]
+            checks += [*[int] * len(new), check]
         self._unsent.clear()
         self.pgconn.enter_pipeline_mode()
         commands.append(self.pgconn.pipeline_sync)
@@ -211,10 +203,6 @@ class BoundedConnection(psycopg.Connection[Any]):
             self.pgconn.finish()
             message = f"the server has not answered within {self.answer_s:.0f} s"
             raise ServerSilent(message) from None
-
-
-def _as_text(value: Any) -> bytes | None:
-    return value if value is None or isinstance(value, bytes) else str(value).encode()
 
 
 def _sound(results: Sequence[PGresult]) -> PGresult:

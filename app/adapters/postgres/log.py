@@ -1,8 +1,7 @@
 """The log on PostgreSQL: one statement inserts, takes the lock and notifies listeners.
 
-Values are sent and read in PostgreSQL's binary form, because the driver's own conversion costs ten
-times more. The form is that of `array_recv` and `int8recv` in the server; it has not changed since
-PostgreSQL 7.4.
+Values are sent and read in PostgreSQL's binary form (`array_recv`, `int8recv`), the same since 7.4,
+because the driver's own conversion costs ten times more.
 """
 
 import time
@@ -10,16 +9,19 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from struct import Struct
 from typing import Any, Self, TypeVar, cast
 from uuid import UUID
 
 import psycopg
+from eventsourcing import persistence
 from eventsourcing.persistence import (
     InfrastructureFactory,
     InterfaceError,
     InternalError,
     OperationalError,
+    PersistenceError,
     StoredEvent,
 )
 from eventsourcing.postgres import PostgresApplicationRecorder, PostgresDatastore, PostgresFactory
@@ -46,33 +48,21 @@ _array = Struct("!iiIii").pack
 bigint = Struct("!q").pack
 
 
-def bigints(values: Iterable[int]) -> bytes:
-    return _array_of(BIGINT, [bigint(each) for each in values])
-
-
-def byteas(values: Iterable[bytes]) -> bytes:
-    return _array_of(BYTEA, [*values])
-
-
-def texts(values: Iterable[str]) -> bytes:
-    return _array_of(TEXT, [each.encode() for each in values])
+def array(kind: int, values: Sequence[bytes]) -> bytes:
+    """Return an array of values of this type, each in its binary form."""
+    elements = zip(map(_length, map(len, values)), values, strict=True)
+    return b"".join([_array(1, 0, kind, len(values), 1), *chain.from_iterable(elements)])
 
 
 def uuids(values: Iterable[UUID | str]) -> bytes:
-    return _array_of(
-        UUID_, [(each if isinstance(each, UUID) else UUID(each)).bytes for each in values]
-    )
+    ids = [each if isinstance(each, UUID) else UUID(each) for each in values]
+    return array(UUID_, [each.int.to_bytes(16) for each in ids])
 
 
 def from_bigint(value: bytes | None) -> int:
     """Return the number of a `bigint` that is not NULL."""
     assert value is not None
     return int.from_bytes(value, signed=True)
-
-
-def _array_of(kind: int, values: Sequence[bytes]) -> bytes:
-    elements = [_length(len(each)) + each for each in values]
-    return b"".join([_array(1, 0, kind, len(elements), 1), *elements])
 
 
 POOL_MAX = 3  # Connections of one process; opened when they are needed, and kept.
@@ -189,13 +179,22 @@ class Datastore(PostgresDatastore):
 
     @contextmanager
     def get_connection(self) -> Iterator[Any]:
-        """Lend a connection to the server that answered first; raises once another one answers."""
-        with super().get_connection() as connection:
+        """Lend a connection to the server that answered first; raises once another one answers.
+
+        The library's own also commits. Its errors have the names of the driver's, or of parents.
+        """
+        try:
+            if self.pool.closed:
+                self.pool.open()
+            connection = self.pool.getconn()
             try:
                 self.pin.require()
-            except OtherServer as error:
-                raise OperationalError(str(error)) from error
-            yield connection
+                yield connection
+            finally:
+                self.pool.putconn(connection)
+        except psycopg.Error as error:
+            kinds = (vars(persistence).get(it.__name__) for it in type(error).__mro__)
+            raise next(filter(None, kinds), PersistenceError)(str(error)) from error
 
     def _look(self, connection: LogConnection, conninfo: str) -> None:
         """Find out to which server a new connection leads."""
@@ -351,15 +350,15 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[bytes]:
         before = predecessors(stored_events)
         return [
-            uuids(event.originator_id for event in stored_events),
-            bigints(event.originator_version for event in stored_events),
-            texts(event.topic for event in stored_events),
-            byteas(event.state for event in stored_events),
+            uuids([event.originator_id for event in stored_events]),
+            array(BIGINT, [bigint(event.originator_version) for event in stored_events]),
+            array(TEXT, [event.topic.encode() for event in stored_events]),
+            array(BYTEA, [event.state for event in stored_events]),
             bigint(self._lock_key),
             self.channel_name.encode(),
             payload_of(with_news(stored_events)).encode(),
             uuids(before),
-            bigints(before.values()),
+            array(BIGINT, [*map(bigint, before.values())]),
         ]
 
     select_events = _without_retries(PostgresApplicationRecorder.select_events)

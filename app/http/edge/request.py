@@ -129,6 +129,12 @@ class Given(Generic[Found]):
         """Return how long the request has taken so far, in ms with one decimal."""
         return round((time.perf_counter() - self.started_s) * 1000, 1)
 
+    def give_back(self) -> None:
+        """Take back the count of the request, because a thread will count it again."""
+        is_counted = self.admission is not None and not self.admission.is_over
+        if is_counted and self.organization_id is not None:
+            self.parts.rate_limits.give_back(self.organization_id)
+
     def hold(self, place: AbstractContextManager[object]) -> None:
         """Enter `place` until the last byte of the reply is sent, or the client has gone."""
         if self.held is None:

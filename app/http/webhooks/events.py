@@ -235,15 +235,15 @@ class Waiter:
         found = news.get(self.organization_id.int, ())
         return any(not self._types or each in self._types for each in found)
 
-    def begin(self, tell: Callable[[], object]) -> bool:
+    def subscribe(self, tell: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""
         return self._waiters.enter(self, tell)
 
-    def end(self, *, again: bool) -> None:
+    def unsubscribe(self, *, again: bool) -> None:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
-        if again and self._given.admission is not None:
-            self._given.parts.rate_limits.give_back(self.organization_id)
+        if again:
+            self._given.give_back()
 
 
 blueprint = Group(

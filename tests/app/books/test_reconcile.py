@@ -97,9 +97,7 @@ def test_activations_and_top_ups_have_the_references_of_their_network(process: P
 
 
 @pytest.mark.any_database
-def test_what_has_no_reference_is_added_up_by_day_or_month(
-    installation: Installation,
-) -> None:
+def test_what_has_no_reference_is_added_up_by_day_or_month(installation: Installation) -> None:
     clock = SetClock(datetime(2026, 3, 30, 23, 59, tzinfo=UTC))
     installation.environment["COST_PER_LOOKUP"] = "offline=0.005 USD"
     process = installation.process(clock)

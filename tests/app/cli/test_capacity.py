@@ -48,14 +48,11 @@ def test_the_pace_is_that_of_the_last_seven_days(aged: Process, clock: SetClock)
     assert found.pace.bytes_a_day == pytest.approx(of_an_event * found.pace.events_a_day, rel=0.1)
 
 
-def test_a_position_is_found_by_its_time(aged: Process) -> None:
+def test_a_position_is_found_by_its_time_and_all_tables_are_counted(aged: Process) -> None:
     events = aged.log.read(0, 1000)
     for each in events:
         earlier = [one.position for one in events if one.event.timestamp < each.event.timestamp]
         assert aged.log.position_before(each.event.timestamp) == max(earlier, default=0)
-
-
-def test_all_tables_are_counted_each_in_its_part(aged: Process) -> None:
     told = use(capacity(aged), "database").told
     parts = re.findall(r"(log|read models|stores) ([0-9.]+) MB", told)
     assert [name for name, _ in parts] == ["log", "read models", "stores"]
@@ -125,18 +122,17 @@ def test_a_promotion_does_not_hide_the_pace(aged: Process) -> None:
     assert f"; {a_event:,} bytes an event" in use(found, "database").told
 
 
-def test_with_the_broker_away_the_rest_is_said(aged: Process) -> None:
-    away = f"amqp://127.0.0.1:{free_port()}"
-    aged.settings = replace(aged.settings, broker_url=away)
-    found = capacity(aged, 10**12)
-    assert use(found, "queues").told == "the broker cannot be reached"
-    assert use(found, "disk").full_at is not None
-    assert use(found, "database").used
-
-
-def test_log_lines_of_requests_are_counted(aged: Process) -> None:
+def test_log_lines_of_requests_are_counted_and_with_the_broker_away_the_rest_is_said(
+    aged: Process,
+) -> None:
     organization_id = aged.organization()
     for _ in range(7):
         look_up(aged, organization_id, "+14155550100")
     aged.projector.catch_up()
-    assert use(capacity(aged), "log lines").used == capacities.LINE_BYTES
+    away = f"amqp://127.0.0.1:{free_port()}"
+    aged.settings = replace(aged.settings, broker_url=away)
+    found = capacity(aged, 10**12)
+    assert use(found, "log lines").used == capacities.LINE_BYTES
+    assert use(found, "queues").told == "the broker cannot be reached"
+    assert use(found, "disk").full_at is not None
+    assert use(found, "database").used

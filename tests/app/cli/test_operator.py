@@ -229,7 +229,7 @@ def test_a_key_without_operators_is_of_another_installation(shell: Shell) -> Non
     assert "the key of no operator" in stray.refusal("org", "create", "--name", "Acme")
 
 
-@pytest.mark.parametrize("name", ["Anna", "", "-a", "a b", "ä", "a" * 65])
-def test_a_name_is_that_of_an_account(shell: Shell, name: str) -> None:
-    line = ("operator", "create", "--may", "keys", "--", name)
-    assert shell.refusal(*line, status=1 if name else 2)
+def test_a_name_is_that_of_an_account(shell: Shell) -> None:
+    for name in ("Anna", "", "-a", "a b", "ä", "a" * 65):
+        line = ("operator", "create", "--may", "keys", "--", name)
+        assert shell.refusal(*line, status=1 if name else 2)

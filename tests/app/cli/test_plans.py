@@ -104,11 +104,8 @@ def test_a_sync_brings_what_the_network_supplies(
     supplying(monkeypatch, [replace(SUPPLIED[0], cost=Cost(3_200_000, "USD"))])
     changed = shell.json("plans", "sync", "simulated")
     (cost,) = changed["costs"]
-    assert (cost["cost_before"], cost["cost"], cost["price"]) == (
-        "2.00 USD",
-        "3.20 USD",
-        "3.00 USD",
-    )
+    assert (cost["cost_before"], cost["cost"]) == ("2.00 USD", "3.20 USD")
+    assert cost["price"] == "3.00 USD"
     assert len(changed["below_cost"]) == 1
     supplying(monkeypatch, [replace(SUPPLIED[0], provider_plan_id="new")])
     shown = shell.run("plans", "sync", "simulated").stdout
@@ -116,20 +113,18 @@ def test_a_sync_brings_what_the_network_supplies(
     assert "France 1 GB" in shown
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--markup", "30"], "30%"),
-        (["--markup", "-5%"], "30%"),
-        (["--round", "0.50"], "--markup"),
-        (["--rate", "USD=1"], "--markup"),
-        (["--markup", "30%", "--rate", "USD"], "USD=0.92"),
-        (["--markup", "30%", "--rate", "USD=0"], "USD=0.92"),
-        (["--markup", "30%", "--round", "0"], "above 0"),
-    ],
-)
-def test_a_rule_for_prices_is_checked(shell: Shell, options: list[str], named: str) -> None:
-    assert named in shell.refusal("plans", "sync", "simulated", *options, status=2)
+def test_a_rule_for_prices_is_checked(shell: Shell) -> None:
+    for options, named in (
+        ("--markup 30", "30%"),
+        ("--markup -5%", "30%"),
+        ("--round 0.50", "--markup"),
+        ("--rate USD=1", "--markup"),
+        ("--markup 30% --rate USD", "USD=0.92"),
+        ("--markup 30% --rate USD=0", "USD=0.92"),
+        ("--markup 30% --round 0", "above 0"),
+    ):
+        line = ("plans", "sync", "simulated", *options.split())
+        assert named in shell.refusal(*line, status=2), options
 
 
 def test_a_network_that_gives_half_of_its_catalogue_changes_nothing(

@@ -81,9 +81,7 @@ def test_what_an_earlier_release_sealed_goes_with_its_whole_month_only(
     assert shell.json("audit", "verify")["ok"] is True
 
 
-def test_a_name_that_an_earlier_release_wrote_is_ended_and_the_log_keeps_it(
-    shell: Shell,
-) -> None:
+def test_a_name_that_an_earlier_release_wrote_is_ended_and_the_log_keeps_it(shell: Shell) -> None:
     process = Process(shell.container().settings)
     link = LinkSteps(process, process.organization(), "Frieda Muster").activate()
     process.close()

@@ -91,23 +91,16 @@ def test_a_name_that_nearly_exists_is_suggested(nowhere: Shell) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_closed_pipe_is_no_news(shell: Shell, unbuffered: str) -> None:
+def test_a_closed_pipe_is_no_news_and_a_full_disk_is_one_line(
+    shell: Shell, unbuffered: str
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    with (
-        open(writing, "w") as closed,  # noqa: PTH123  # A pipe, not a file.
-        shell.having(PYTHONUNBUFFERED=unbuffered).start("settings", stdout=closed) as process,
-    ):
-        _, errors = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, errors) == (1, "")
-
-
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_is_one_line(shell: Shell, unbuffered: str) -> None:
     here = shell.having(PYTHONUNBUFFERED=unbuffered)
-    with open("/dev/full", "w") as full, here.start("settings", stdout=full) as process:  # noqa: PTH123  # A device, not a file.
-        _, errors = process.communicate(timeout=TIMEOUT_S)
-    assert (process.returncode, errors) == (1, "Error: No space left on device\n")
+    for where, told in ((writing, ""), ("/dev/full", "Error: No space left on device\n")):
+        with open(where, "w") as out, here.start("settings", stdout=out) as process:  # noqa: PTH123  # A pipe and a device, no files.
+            _, errors = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, errors) == (1, told)
 
 
 @pytest.fixture

@@ -32,25 +32,10 @@ class Partners:
 
     def plan(self, index: int, **facts: Any) -> UUID:
         """Plan a delivery to one of the endpoints."""
-        known: dict[str, Any] = {
-            "id": uuid4(),
-            "endpoint_id": self.endpoints[index],
-            "organization_id": self.organizations[index],
-            "about": uuid4(),
-            "position": 7,
-            "type": "link.activated",
-            "body": b"{}",
-            "created_at": utc_now(),
-            "status": "pending",
-            "attempts": 0,
-            "retries": 0,
-            "next_attempt_at": utc_now(),
-            "attempted_at": None,
-            "response_status": None,
-            "duration_ms": None,
-            "error": None,
-        }
-        planned = Delivery(**{**known, **facts})
+        its = {"endpoint_id": self.endpoints[index], "organization_id": self.organizations[index]}
+        its |= {"id": uuid4(), "about": uuid4(), "position": 7, "body": b"{}"}
+        its |= {"type": "link.activated", "created_at": utc_now(), "next_attempt_at": utc_now()}
+        planned = Delivery(**{**its, **facts})
         with self.container.views.writing() as connection:
             self.container.webhook_deliveries.plan(connection, [planned])
         return planned.id

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -27,7 +27,8 @@ def opened(
     """Open the address; whatever is done then, no other host is asked and no error is shown."""
     database = shop.process.open_finance()
     server, address = open_pages(shop.process, database, 0)
-    served = Thread(target=server.run)
+    stop = Event()
+    served = Thread(target=server.run, args=(stop,))
     served.start()
     origin = address.partition("/open/")[0]
     try:
@@ -37,7 +38,7 @@ def opened(
             assert page.problems == []
             assert [each for each in page.requested if not each.startswith((origin, "data:"))] == []
     finally:
-        server.stop()
+        stop.set()
         served.join()
         database.close()
 

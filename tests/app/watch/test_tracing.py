@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -248,10 +249,11 @@ def test_a_statement_for_nobody_is_no_trace() -> None:
     provider.add_span_processor(spans.SafeProcessor(kept))
     its = object.__new__(spans.Spans)
     its.tracer = tracer = provider.get_tracer("test")
-    tracer.start_span("SELECT", kind=SpanKind.CLIENT).end()
+    start = partial(tracer.start_span, kind=SpanKind.CLIENT)
+    start("SELECT").end()
     of_another = StoredEvent(uuid4(), 1, "done", b'{"request_id": "order-7"}')
-    with tracer.start_as_current_span("work_link"), its.committing([of_another]):
-        tracer.start_span("UPDATE", kind=SpanKind.CLIENT).end()
+    with tracer.start_as_current_span("work_link"):
+        its.committing(lambda _: start("UPDATE").end(), [of_another])
     provider.shutdown()
     traces = {each.name: each.context.trace_id for each in kept.get_finished_spans()}
     assert traces.pop("commit") == spans.trace_id_of("order-7")

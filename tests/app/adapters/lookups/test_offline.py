@@ -10,7 +10,7 @@ import pytest
 from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from app.adapters.lookups.mcc_mnc import Network, Networks, load_networks
-from app.adapters.lookups.offline import LINE_TYPES, OfflineLookup
+from app.adapters.lookups.offline import LINE_TYPES, OfflineLookup, read
 from domain.lookups.ports import Carrier, LineType, NumberFacts
 from tests.contracts.scripted_lookup import ORGANIZATION
 
@@ -124,13 +124,13 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The numbers that were really looked up."""
-    parsed, parse = list[str](), phonenumbers.parse
+    parsed = list[str]()
 
-    def noted(phone_number: str) -> phonenumbers.PhoneNumber:
+    def noted(phone_number: str) -> tuple[phonenumbers.PhoneNumber, str]:
         parsed.append(phone_number)
-        return parse(phone_number)
+        return read(phone_number)
 
-    monkeypatch.setattr(phonenumbers, "parse", noted)
+    monkeypatch.setattr("app.adapters.lookups.offline.read", noted)
     return parsed
 
 

@@ -155,10 +155,7 @@ def test_a_number_that_is_not_found_is_not_valid_but_a_wrong_url_is_no_answer(
 ) -> None:
     server.answer_with(404, {"code": 20404, "message": "not found", "status": 404})
     found = lookup.look_up(ORGANIZATION, MOBILE)
-    assert (found.facts, found.told) == (
-        NumberFacts(MOBILE, valid=False),
-        Told(errors=("20404",)),
-    )
+    assert (found.facts, found.told) == (NumberFacts(MOBILE, valid=False), Told(errors=("20404",)))
     for told in ({"message": "no such host"}, {"code": 20405}, b"<html>", []):
         server.answer_with(404, told)
         with pytest.raises(Unavailable):
@@ -167,10 +164,7 @@ def test_a_number_that_is_not_found_is_not_valid_but_a_wrong_url_is_no_answer(
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_refused_credentials_are_told_to_operators(
-    server: ScriptedTwilio,
-    lookup: TwilioLookup,
-    status: int,
-    caplog: pytest.LogCaptureFixture,
+    server: ScriptedTwilio, lookup: TwilioLookup, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answer_with(status, {"code": 20003, "message": "Authenticate", "status": status})
     for ask in (lambda: lookup.look_up(ORGANIZATION, MOBILE), lookup.probe):

@@ -10,7 +10,7 @@ from psycopg.errors import DivisionByZero
 
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.database import conninfo
-from app.adapters.postgres.log import bigint, bigints, byteas, from_bigint, texts, uuids
+from app.adapters.postgres.log import BIGINT, BYTEA, TEXT, array, bigint, from_bigint, uuids
 
 IDS = [UUID(int=0), UUID("6f1c1f0e-6d0f-5a39-9b6e-2f5d3c8b7a10")]
 NUMBERS = [0, -1, 2**63 - 1, -(2**63)]
@@ -29,10 +29,9 @@ def connection(database_url: str) -> Iterator[BoundedConnection]:
         ("uuid", uuids(IDS), IDS),
         ("uuid", uuids(str(each) for each in IDS), IDS),
         ("uuid", uuids([]), []),
-        ("bigint", bigints(NUMBERS), NUMBERS),
-        ("bigint", bigints([]), []),
-        ("text", texts(["", "ä€😀", "a,{}\"'\\"]), ["", "ä€😀", "a,{}\"'\\"]),
-        ("bytea", byteas([b"", bytes(range(256))]), [b"", bytes(range(256))]),
+        ("bigint", array(BIGINT, [*map(bigint, NUMBERS)]), NUMBERS),
+        ("text", array(TEXT, ["ä€😀,{}\"'\\".encode(), b""]), ["ä€😀,{}\"'\\", ""]),
+        ("bytea", array(BYTEA, [b"", bytes(range(256))]), [b"", bytes(range(256))]),
     ],
 )
 def test_an_array_arrives_as_it_was_meant(

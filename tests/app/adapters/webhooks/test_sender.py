@@ -154,9 +154,7 @@ def test_one_bad_address_refuses_all(make: Make, receiver: Receiver, answer: lis
 @pytest.mark.parametrize(
     "within", ["10.0.0.1", "169.254.169.254", "fd00:ec2::254", "64:ff9b::a00:1"]
 )
-def test_names_and_addresses_within_are_refused_as_the_product_is_set(
-    within: str,
-) -> None:
+def test_names_and_addresses_within_are_refused_as_the_product_is_set(within: str) -> None:
     sender = HttpSender(allow_private=False, resolve=Resolver([within]))
     assert sender.send("https://hooks.example/", {}, BODY).error == "address_not_allowed"
     host = f"[{within}]" if ":" in within else within

@@ -114,15 +114,16 @@ def paid(service: Service) -> Tenant:
     return found
 
 
-@pytest.mark.parametrize("after", [0, 2, 6, 7, 10**12])
-def test_what_is_behind_a_sequence_comes_oldest_first(paid: Tenant, after: int) -> None:
-    every, query = [*reversed(paid.transactions())], {"after_sequence": after}
-    page = paid.get(TRANSACTIONS, query_string={**query, "per_page": 2, "page": 2}).json["data"]
-    assert page["data"] == every[after + 2 : after + 4]
-    assert page["meta"]["total"] == max(0, len(every) - after)
-    csv = paid.get(TRANSACTIONS, query_string=query, headers={"Accept": "text/csv"})
-    sequences = [int(line.split(",")[0]) for line in csv.text.splitlines()[1:]]
-    assert sequences == [each["sequence"] for each in every[after:]]
+def test_what_is_behind_a_sequence_comes_oldest_first(paid: Tenant) -> None:
+    every = [*reversed(paid.transactions())]
+    for after in (0, 2, 6, 7, 10**12):
+        query = {"after_sequence": after}
+        page = paid.get(TRANSACTIONS, query_string={**query, "per_page": 2, "page": 2}).json["data"]
+        assert page["data"] == every[after + 2 : after + 4]
+        assert page["meta"]["total"] == max(0, len(every) - after)
+        csv = paid.get(TRANSACTIONS, query_string=query, headers={"Accept": "text/csv"})
+        sequences = [int(line.split(",")[0]) for line in csv.text.splitlines()[1:]]
+        assert sequences == [each["sequence"] for each in every[after:]]
 
 
 @pytest.mark.any_database

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import domain.accounts.committer
-from app.http import renewals
 from app.http.application import Bridge, create_server
 from app.http.docs import DOCUMENT
 from app.http.edge.request import query_of
-from app.http.gateway import Scope
+from app.http.server import threads
+from app.http.server.connection import Exchange
 from app.security import ring
 from app.security.authorization import TRUSTED, Authorizer, Memory
 from domain.at_once import NeedsThread, WouldWait
@@ -92,10 +92,11 @@ class House:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.bridge = Bridge(service.container, many=True)
-        self.server = create_server(self.bridge, listeners(), many=True, finish_s=10)
+        server = create_server(self.bridge, listeners(), many=True, finish_s=10)
         self.begun: list[bool] = []
         self.running = ExitStack()
-        self.port = self.running.enter_context(running(self.server))
+        self.stop = Event()
+        self.port = self.running.enter_context(running(server, self.stop))
 
     def ask(self, tenant: Tenant, number: str = NUMBER, **headers: str) -> "Reply":
         reply = Reply(self.sent(tenant, number, **headers))
@@ -123,8 +124,7 @@ class House:
         return LENGTH.sub(b"", OWN.sub(b"", reply))
 
     def leave_to_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        at_once = self.bridge._at_once  # noqa: SLF001  # The test stands between.
-        monkeypatch.setattr(at_once, "begin", lambda scope, _: (at_once.owner(scope), None))
+        monkeypatch.setattr(self.bridge.loop, "start", lambda _: None)
 
     def warm(self, tenant: Tenant) -> None:
         """Send lookups of a tenant until one of them needs no thread."""
@@ -200,34 +200,17 @@ def held_up(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             go_on.set()
 
 
-def all_read(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Scope]:
+def all_read(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Exchange]:
     """Note each request that the loop has read."""
-    read, begin = list[Scope](), house.bridge._at_once.begin  # noqa: SLF001  # The test stands between.
+    assert house.bridge.loop is not None
+    read, start = list[Exchange](), house.bridge.loop.start
 
-    def noted(scope: Scope, body: bytes) -> Any:
-        read.append(scope)
-        return begin(scope, body)
+    def noted(exchange: Exchange) -> Any:
+        read.append(exchange)
+        return start(exchange)
 
-    monkeypatch.setattr(house.bridge._at_once, "begin", noted)  # noqa: SLF001  # As above.
+    monkeypatch.setattr(house.bridge.loop, "start", noted)
     return read
-
-
-def test_it_is_the_reply_of_a_thread(house: House) -> None:
-    tenant = house.service.tenant()
-    house.warm(tenant)
-    before = len(tenant.transactions(kind="lookup"))
-    at_once = house.ask(tenant, X_Request_Id="mine")
-    house.begun.clear()
-    by_a_thread = tenant.look_up(NUMBER)
-    assert house.begun == []
-    assert at_once.json.keys() == by_a_thread.json.keys()
-    assert at_once.json["data"] == by_a_thread.json["data"]
-    assert at_once.json["meta"].keys() == by_a_thread.json["meta"].keys()
-    assert {*at_once.headers} - {"date"} == {name.lower() for name in dict(by_a_thread.headers)}
-    assert at_once.headers["X-Request-Id"] == at_once.json["meta"]["request_id"] == "mine"
-    charges = tenant.transactions(kind="lookup")
-    assert len(charges) == before + 2
-    assert at_once.json["meta"]["charge"]["transaction_id"] in {each["id"] for each in charges}
 
 
 @pytest.mark.any_database
@@ -296,10 +279,8 @@ def test_a_key_gives_its_first_answer_again(house: House) -> None:
     first, again = house.ask(tenant, **key), house.ask(tenant, **key)
     assert house.begun == [True, True]
     assert first.json["meta"]["lookup_id"] == again.json["meta"]["lookup_id"]
-    assert (first.headers.get("Idempotency-Replayed"), again.headers["Idempotency-Replayed"]) == (
-        None,
-        "true",
-    )
+    replayed = [each.headers.get("Idempotency-Replayed") for each in (first, again)]
+    assert replayed == [None, "true"]
     reused = house.ask(tenant, OTHER, **key)
     assert reused.json["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
 
@@ -314,6 +295,8 @@ def test_a_flood_of_one_key_is_one_charge_and_fails_nobody_else(house: House) ->
     answers = [Reply(each) for each in flood]
     assert {each.status for each in answers} == {200}
     assert len({each.json["meta"]["lookup_id"] for each in answers}) == 1
+    (charge, *_) = tenant.transactions(kind="lookup")
+    assert {each.json["meta"]["charge"]["transaction_id"] for each in answers} == {charge["id"]}
     assert {Reply(each).status for each in beside} == {200}
     assert round(float(balance) - float(tenant.balance()), 3) == 0.005
 
@@ -397,7 +380,7 @@ def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_need
         assert wait_for(lambda: len(tried) >= 8, PATIENCE_S)
         return row(self, *asked)
 
-    monkeypatch.setattr(renewals, "FIRST_S", PATIENCE_S)
+    monkeypatch.setattr(threads, "FIRST_S", PATIENCE_S)
     monkeypatch.setattr(SingleLookup, "run", pytest.fail)
     monkeypatch.setattr(Authorizer, "_state_of_row", read_when_all_have_come)
     monkeypatch.setattr(Memory, "recall", forgetful(Memory.recall, lambda: len(tried) <= 8))
@@ -426,8 +409,8 @@ def test_a_thread_answers_when_memory_cannot_be_read_first(
         ran.append(request)
         return run(self, request, cause)
 
-    monkeypatch.setattr(renewals, "FIRST_S", 0.05)
-    monkeypatch.setattr(renewals, "FIRST_MAX", 0 if trouble == "too many" else 1)
+    monkeypatch.setattr(threads, "FIRST_S", 0.05)
+    monkeypatch.setattr(threads, "FIRST_MAX", 0 if trouble == "too many" else 1)
     monkeypatch.setattr(SingleLookup, "run", run_noted)
     monkeypatch.setattr(Authorizer, "_state_of_row", read)
     monkeypatch.setattr(Memory, "recall", lambda *_: None)
@@ -474,8 +457,8 @@ def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.Mo
         sent = [house.sent(tenant) for _ in range(3)]
         assert stands()
         # Who is not heard yet is cut off.
-        assert wait_for(lambda: len({each["client"] for each in read}) == 3, PATIENCE_S)
-        house.server.stop()
+        assert wait_for(lambda: len({*read}) == 3, PATIENCE_S)
+        house.stop.set()
         assert wait_for(lambda: not accepts(house.port), PATIENCE_S)
     assert [Reply(each).status for each in sent] == [200] * 3
     house.running.close()

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.any_database
 WALLET = "/v1/wallet"
 
 
-@pytest.mark.parametrize("token", ["abc", "a.b.c", "a b", "é", "=", "a" * 100_000])
-def test_a_token_that_is_none_is_an_invalid_token(service: Service, token: str) -> None:
-    reply = service.client.get(WALLET, headers={"Authorization": f"Bearer {token}"})
-    assert (reply.status_code, code_of(reply)) == (401, "UNAUTHORIZED")
-    told = f'Bearer realm="api", error="invalid_token", error_description="{MALFORMED}"'
-    assert reply.headers["WWW-Authenticate"] == told
-    assert reply.json["error"]["message"] == MALFORMED
+def test_a_token_that_is_none_is_an_invalid_token(service: Service) -> None:
+    for token in ("abc", "a.b.c", "a b", "é", "=", "a" * 100_000):
+        reply = service.client.get(WALLET, headers={"Authorization": f"Bearer {token}"})
+        assert (reply.status_code, code_of(reply)) == (401, "UNAUTHORIZED")
+        told = f'Bearer realm="api", error="invalid_token", error_description="{MALFORMED}"'
+        assert reply.headers["WWW-Authenticate"] == told
+        assert reply.json["error"]["message"] == MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,10 @@ def test_what_is_wrong_with_a_token_is_told(
     assert reply.headers["WWW-Authenticate"] == challenge
 
 
-@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer  "])
-def test_the_scheme_is_read_as_http_has_it(acme: Tenant, scheme: str) -> None:
+def test_the_scheme_is_read_as_http_has_it_and_a_token_in_the_query_is_none(acme: Tenant) -> None:
     token = acme.headers["Authorization"].removeprefix("Bearer ")
-    assert acme.get(WALLET, headers={"Authorization": f"{scheme} {token}"}).status_code == 200
-
-
-def test_a_token_in_the_query_is_none(acme: Tenant) -> None:
-    token = acme.headers["Authorization"].removeprefix("Bearer ")
+    for scheme in ("bearer", "BEARER", "Bearer  "):
+        headers = {"Authorization": f"{scheme} {token}"}
+        assert acme.get(WALLET, headers=headers).status_code == 200
     reply = acme.service.client.get(WALLET, query_string={"access_token": token})
     assert reply.status_code == 401

@@ -17,7 +17,7 @@ from domain.links.network import ProviderPlan
 from tests import plan_files
 from tests.app.http.buying import BASIC, FREE, MISSING, MORE, PROFILE, Buyer
 
-TIMEOUT_S = 5.0
+IN_TIME = {"timeout_s": 5.0}
 SOLD, ADDED = "2025-11-01T10:00:00Z", "2025-12-01T10:00:00Z"
 
 
@@ -26,20 +26,17 @@ def elsewhere(shop: Buyer) -> dict[str, Any]:
     networks = shop.service.container.networks
     network: Any = networks.of(networks.names[0])
     plan = ProviderPlan(BASIC, 5_000, 30)
-    (esim, *_) = network.available_esims(plan, "sp-1", "", page=0, timeout_s=TIMEOUT_S)
-    made = network.create_endpoint(
-        esim.iccid, plan, "base-1", f"old-{uuid4()}", timeout_s=TIMEOUT_S
-    )
-    more = network.add_plan(
-        made.endpoint_id, ProviderPlan(MORE, 500, 30), str(uuid4()), timeout_s=TIMEOUT_S
-    )
+    (esim, *_) = network.available_esims(plan, "sp-1", "", page=0, **IN_TIME)
+    made = network.create_endpoint(esim.iccid, plan, "base-1", f"old-{uuid4()}", **IN_TIME)
+    another = ProviderPlan(MORE, 500, 30)
+    more = network.add_plan(made.endpoint_id, another, str(uuid4()), **IN_TIME)
     return {
         "organization_id": str(shop.id),
         "iccid": esim.iccid,
         "endpoint_id": made.endpoint_id,
         "name": "Van 7",
         "sponsor_profile": PROFILE,
-        "lpa": network.lpa(esim.iccid, timeout_s=TIMEOUT_S).lpa,
+        "lpa": network.lpa(esim.iccid, **IN_TIME).lpa,
         "confirmation_code": "4711-A",
         "plans": [
             {"plan_id": shop.plans[MORE], "bought_at": ADDED, "addon_id": more.addon_id},
@@ -67,9 +64,7 @@ def links_of(shop: Buyer) -> list[dict[str, Any]]:
 
 def test_a_link_that_was_taken_over_is_as_one_that_was_sold_here(shop: Buyer) -> None:
     entry = elsewhere(shop)
-
     assert take_over(shop, entry) == ImportedLinks(created=1, unchanged=0)
-
     (listed,) = links_of(shop)
     link = shop.read(listed).json["data"]
     assert (link["iccid"], link["name"], link["status"]) == (entry["iccid"], "Van 7", "active")
@@ -95,7 +90,6 @@ def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
     shop.change(link, add=[FREE])
     log, stream = shop.service.container.log, UUID(link["id"])
     before = log.history(stream)
-
     assert take_over(shop, first) == ImportedLinks(0, 1)
     assert len(log.history(stream)) == len(before)
     assert take_over(shop, first, second) == ImportedLinks(1, 1)
@@ -107,54 +101,38 @@ def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
 
 
 @pytest.mark.any_database
-def test_an_esim_that_a_link_has_is_not_taken_over(shop: Buyer) -> None:
-    sold = shop.link()
-    entry = {**elsewhere(shop), "iccid": sold["iccid"]}
-    assert refused(shop, entry) == [f"links[0]: iccid: is the eSIM of link {sold['id']}"]
-
-
-@pytest.mark.any_database
 def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     """The stock may still show it as free, as one of another system does."""
     networks = shop.service.container.networks
     network: Any = networks.of(networks.names[0])
-    free = network.available_esims(
-        ProviderPlan(BASIC, 5_000, 30), "sp-1", "", page=0, timeout_s=TIMEOUT_S
-    )
+    plan = ProviderPlan(BASIC, 5_000, 30)
+    free = network.available_esims(plan, "sp-1", "", page=0, **IN_TIME)
     take_over(shop, *({**elsewhere(shop), "iccid": each.iccid} for each in free[:3]))
     held = {each["iccid"] for each in links_of(shop)}
     assert all(shop.link()["iccid"] not in held for _ in range(3))
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
+def test_what_is_wrong_is_named_and_nothing_is_taken_over(shop: Buyer) -> None:
+    good, bad = elsewhere(shop), elsewhere(shop)
+    later = (shop.service.container.clock() + timedelta(minutes=1)).isoformat()
+    unknown = {"plan_id": str(uuid4()), "bought_at": SOLD}
+    table: list[tuple[dict[str, Any], str]] = [
         ({"organization_id": str(uuid4())}, "organization_id: is no organization"),
         ({"endpoint_id": None}, "endpoint_id: is missing: the network gives each link one"),
         ({"lpa": None}, "confirmation_code: must not stand without an lpa"),
+        ({"plans": [unknown]}, "plans[0].plan_id: is no plan of the catalogue that a network has"),
         (
-            {"plans": [{"plan_id": str(uuid4()), "bought_at": SOLD}]},
-            "plans[0].plan_id: is no plan of the catalogue that a network has",
+            {"plans": [{**bad["plans"][0], "bought_at": later}]},
+            "plans[0].bought_at: must not be in the future",
         ),
-    ],
-)
-def test_what_is_wrong_is_named_and_nothing_is_taken_over(
-    shop: Buyer, wrong: dict[str, Any], told: str
-) -> None:
-    good, bad = elsewhere(shop), {**elsewhere(shop), **wrong}
-    assert refused(shop, good, bad) == [f"links[1]: {told}"]
-    assert links_of(shop) == []
-
-
-@pytest.mark.any_database
-def test_a_purchase_of_the_future_is_refused(shop: Buyer) -> None:
-    entry = elsewhere(shop)
-    later = (shop.service.container.clock() + timedelta(minutes=1)).isoformat()
-    plans = [{**entry["plans"][0], "bought_at": later}]
-    assert refused(shop, {**entry, "plans": plans}) == [
-        "links[0]: plans[0].bought_at: must not be in the future"
     ]
+    for wrong, told in table:
+        assert refused(shop, good, {**bad, **wrong}) == [f"links[1]: {told}"]
+    sold = shop.link()
+    taken = {**good, "iccid": sold["iccid"]}
+    assert refused(shop, taken) == [f"links[0]: iccid: is the eSIM of link {sold['id']}"]
+    assert [each["id"] for each in links_of(shop)] == [sold["id"]]
 
 
 def test_what_cannot_be_taken_over_is_left_out_where_that_is_allowed(shop: Buyer) -> None:

@@ -15,11 +15,11 @@ pytestmark = pytest.mark.any_database
 NUMBER = "+971508245915"
 
 
-@pytest.mark.parametrize("other", ["+14155552671", "garbage", 3, None])
-def test_the_query_wins_over_the_body(acme: Tenant, other: object) -> None:
-    body = {"phone_number": other}
-    reply = acme.post("/number-lookup", query_string={"phone_number": NUMBER}, json=body)
-    assert reply.json["data"]["phone_number"] == NUMBER
+def test_the_query_wins_over_the_body(acme: Tenant) -> None:
+    for other in ("+14155552671", "garbage", 3, None):
+        body = {"phone_number": other}
+        reply = acme.post("/number-lookup", query_string={"phone_number": NUMBER}, json=body)
+        assert reply.json["data"]["phone_number"] == NUMBER
 
 
 WRONG = "|971508245915|+0971508245915|+1|+1234567890123456|+97150824591a|+971 508245915"
@@ -64,11 +64,9 @@ def test_a_repeated_request_gets_its_first_answer_and_one_of_another_age_is_anot
     remote: Tenant,
 ) -> None:
     key = {"Idempotency-Key": "key-1"}
+    asked = [{"phone_number": NUMBER, "max_age": age} for age in (0, 0, 1)]
     first, again, other = (
-        remote.post(
-            "/number-lookup", json={"phone_number": NUMBER, "max_age": age}, headers=key
-        ).json
-        for age in (0, 0, 1)
+        remote.post("/number-lookup", json=each, headers=key).json for each in asked
     )
     assert again["meta"]["lookup_id"] == first["meta"]["lookup_id"]
     assert other["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"

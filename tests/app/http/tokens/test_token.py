@@ -49,28 +49,17 @@ def test_the_halves_of_basic_credentials_are_form_encoded(service: Service) -> N
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize(
-    ("before", "after"), [("", "\n"), (" ", " "), ("\t", "\r\n"), ("", "\u00a0")]
-)
 def test_white_space_around_credentials_is_ignored(
-    service: Service, credentials: dict[str, str], before: str, after: str
+    service: Service, credentials: dict[str, str]
 ) -> None:
-    padded = {name: f"{before}{value}{after}" for name, value in credentials.items()}
-    assert service.client.post(TOKEN, data=GRANT | padded).status_code == 200
-    headers = basic(padded["client_id"], padded["client_secret"])
-    assert service.client.post(TOKEN, data=GRANT, headers=headers).status_code == 200
+    for before, after in (("", "\n"), (" ", " "), ("\t", "\r\n"), ("", "\u00a0")):
+        padded = {name: f"{before}{value}{after}" for name, value in credentials.items()}
+        assert service.client.post(TOKEN, data=GRANT | padded).status_code == 200
+        headers = basic(padded["client_id"], padded["client_secret"])
+        assert service.client.post(TOKEN, data=GRANT, headers=headers).status_code == 200
 
 
-UNREADABLE = [
-    "Basic",
-    "Basic !",
-    "Basic YQ",
-    "Basic YWI=",
-    "Basic /w==",
-    "Basic OnM=",
-    "Basic YTo=",
-    "basic %",
-]
+UNREADABLE = ["", " !", " YQ", " YWI=", " /w==", " OnM=", " YTo=", " %"]
 
 
 @pytest.mark.any_database
@@ -78,7 +67,7 @@ def test_without_whole_credentials_in_one_place_the_client_is_invalid(
     service: Service, credentials: dict[str, str]
 ) -> None:
     sent: list[dict[str, Any]] = [
-        *({"data": GRANT, "headers": {"Authorization": each}} for each in UNREADABLE),
+        *({"data": GRANT, "headers": {"Authorization": f"Basic{it}"}} for it in UNREADABLE),
         *({"data": GRANT | credentials | {name: ""}} for name in credentials),
         *({"data": GRANT | {name: value}} for name, value in credentials.items()),
         {"data": GRANT, "query_string": credentials},

@@ -60,14 +60,12 @@ def test_right_secrets_and_other_errors_do_not_count(service: Service, client_id
     assert ask(service, client_id, f"s-{client_id}").status_code == 200
 
 
-def test_an_unknown_client_is_slowed_down_alike(service: Service) -> None:
-    fail_too_often(service, "nobody\0at all")
-    assert ask(service, "nobody\0at all", "wrong").status_code == 429
-
-
-def test_white_space_makes_no_other_client(service: Service, client_id: str) -> None:
-    fail_too_often(service, client_id)
-    assert ask(service, f"{client_id}\n", "wrong").status_code == 429
+def test_an_unknown_client_is_slowed_down_alike_and_white_space_makes_no_other(
+    service: Service, client_id: str
+) -> None:
+    for name, again in (("nobody\0at all", "nobody\0at all"), (client_id, f"{client_id}\n")):
+        fail_too_often(service, name)
+        assert ask(service, again, "wrong").status_code == 429
 
 
 def test_without_trusted_proxies_a_forwarded_address_is_only_a_claim(

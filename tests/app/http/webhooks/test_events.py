@@ -65,17 +65,6 @@ def test_an_event_has_the_body_and_the_id_that_an_endpoint_is_told(
     assert {each["id"] for each in read(tenant, webhook_id=second)["data"]} >= told.keys()
 
 
-@pytest.mark.parametrize("limit", [1, 2, 7])
-def test_pages_have_every_event_once_in_order(tenant: Tenant, limit: int) -> None:
-    for index in range(6):
-        tenant.deposit(f"{index + 1}.00")
-    found = [each for page in pages(tenant, limit=limit) for each in page["data"]]
-    assert found == read(tenant)["data"]
-    positions = [each["body"]["data"]["position"] for each in found]
-    assert positions == sorted({*positions})
-    assert len({each["id"] for each in found}) == 7
-
-
 def test_types_are_found_by_themselves_and_share_their_cursors(tenant: Tenant) -> None:
     tenant.open("PATCH", "/v1/account", json={"low_balance_threshold": "25.00"})
     tenant.deposit("5.00")
@@ -107,14 +96,11 @@ def test_a_cursor_is_of_one_organization_and_nobody_makes_one_up(
     assert fields_of(twice) == {"after": ["Must be given once."]}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("types", "link.failed,"), ("types", "LINK.FAILED"), ("wait", "-1"), ("wait", "0.5")],
-)
-def test_what_cannot_be_is_refused_by_its_name(tenant: Tenant, name: str, value: str) -> None:
-    service = tenant.service
-    service.container.projector.catch_up()
-    assert [*fields_of(tenant.get(EVENTS, query_string={name: value}))] == [name]
+def test_what_cannot_be_is_refused_by_its_name(tenant: Tenant) -> None:
+    tenant.service.container.projector.catch_up()
+    wrong = (("types", "link.failed,"), ("types", "LINK.FAILED"), ("wait", "-1"), ("wait", "0.5"))
+    for name, value in wrong:
+        assert [*fields_of(tenant.get(EVENTS, query_string={name: value}))] == [name]
 
 
 def test_until_the_log_was_read_once_nobody_is_told_that_nothing_happened(

@@ -15,13 +15,7 @@ from app.adapters.remote.exchange import Reply
 from domain.catalogue.supplied import NOTICES, OddEntry, SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import NoActivationCode, Order
-from domain.provider_errors import (
-    NotAnswered,
-    OutcomeUnknown,
-    ProviderError,
-    Rejected,
-    Unavailable,
-)
+from domain.provider_errors import NotAnswered, OutcomeUnknown, ProviderError, Rejected, Unavailable
 from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, AiraloSide
 from tests.installation import SetClock
 from tests.support.providers.airalo import AiraloServer

@@ -13,12 +13,7 @@ from sqlalchemy import Connection
 
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.network import NETWORKS, SimulatedNetwork
-from app.adapters.networks.simulated.subscription import (
-    NoPlan,
-    Subscription,
-    addon_of,
-    begin,
-)
+from app.adapters.networks.simulated.subscription import NoPlan, Subscription, addon_of, begin
 from domain.links.network import Endpoint, NetworkStatus, ProviderPlan, Usage
 from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide
 
@@ -84,9 +79,7 @@ def roam(country: str) -> Change:
     return lambda it, now: it.roaming(now, country, NETWORKS)
 
 
-def test_a_plan_whose_end_was_passed_has_expired_and_not_before_it_was_bought(
-    owned: Owned,
-) -> None:
+def test_a_plan_whose_end_was_passed_has_expired_and_not_before_it_was_bought(owned: Owned) -> None:
     made = owned.create()
     owned.ahead = {MINE: timedelta(days=PLAN.validity_days + 30)}
     usage = owned.usage(made)

@@ -1,0 +1,1 @@
+"""The server: clients come as bytes (`connection`) and are answered by the loop or a thread."""
