@@ -28,11 +28,11 @@ from app.http.edge.problems import (
     retry_after,
 )
 from app.http.edge.replies import (
-    REPLAYED,
     Written,
     failure_body,
     json_response,
     oauth_body,
+    replay_headers,
     reply_meta,
 )
 from app.http.edge.request import request_context
@@ -45,7 +45,6 @@ from domain.errors import (
     Refused,
     ServiceUnavailable,
 )
-from domain.links.failing import BoundFailure
 
 OUTAGES = "outages"  # The key of `Outages` among the extensions of the application.
 REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
@@ -100,8 +99,6 @@ def answer(error: Exception) -> Response:
 
 def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     """Return what is told of an error, and headers that go with it."""
-    if isinstance(error, BoundFailure):
-        return error.refusal, REPLAYED
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         methods = ", ".join(sorted(error.valid_methods))  # They come from a set.
         message = f"This path takes only {methods}."
@@ -113,7 +110,8 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     if isinstance(error, ServiceUnavailable | OUTAGE):
         outages().note(error)
     if isinstance(error, Refused):
-        return error, BASIC if error.code == "invalid_client" else challenge(error)
+        more = BASIC if error.code == "invalid_client" else challenge(error)
+        return error, {**replay_headers(error.is_bound), **more}
     if isinstance(error, OUTAGE | SigningKeysError):  # The reader of the keys has logged it.
         return UNAVAILABLE, {}
     log_place(logger, error)

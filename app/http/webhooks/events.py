@@ -45,7 +45,8 @@ ALL = (*TYPES, TEST)
 NOT_TYPES = f"Must be some of these, with commas between them: {', '.join(ALL)}."
 NOT_YOURS = "Is none of your endpoints."
 
-News = Mapping[int, Collection[str]]  # By the number of an organization: of which types.
+# Of each read model, by the number of an organization: of which types.
+News = Sequence[Mapping[int, Collection[str]]]
 
 logger = logging.getLogger(__name__)
 
@@ -193,18 +194,10 @@ class Waiters:
         if until is None:
             return False
         if until > seen:
-            self._tell(self._news(seen, until), seen, until)
+            models = parts.webhook_messages, parts.transactions
+            news = [each.news(parts.views, seen, until) for each in models]
+            self._tell(news, seen, until)
         return self._seen < until or until < parts.log.head()
-
-    def _news(self, after: int, until: int) -> News:
-        """Return the news between two positions."""
-        parts = self._parts
-        news = parts.webhook_messages.news(parts.views, after, until)
-        entries = parts.transactions.news(parts.views, after, until)
-        return {
-            owner: {*news.get(owner, ()), *entries.get(owner, ())}
-            for owner in news.keys() | entries.keys()
-        }
 
     def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
         """Tell those whom it concerns, all if None, of the news between two positions."""
@@ -232,8 +225,8 @@ class Waiter:
 
     def wants(self, news: News) -> bool:
         """Tell whether there is something of its organization, of a type that it waits for."""
-        found = news.get(self.organization_id.int, ())
-        return any(not self._types or each in self._types for each in found)
+        found = (name for each in news for name in each.get(self.organization_id.int, ()))
+        return any(not self._types or name in self._types for name in found)
 
     def subscribe(self, tell: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""
