@@ -45,9 +45,8 @@ _parsing_large = Lock()
 Members = Callable[[strict_json.Pairs], dict[str, Any]]
 
 
-def read_body() -> bytes:
+def read_body(environ: Mapping[str, Any]) -> bytes:
     """Return the body, if any; refuse one that is too large or not declared as JSON."""
-    environ = request_context().environ
     if not environ.get("CONTENT_LENGTH") and "wsgi.input_terminated" not in environ:
         return b""  # Werkzeug would be slow to find out that there is none.
     request = current_request()
@@ -159,7 +158,7 @@ class Parser(FlaskParser):
 
     def load_json(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # Of webargs.
         """Return the object of the body."""
-        return in_body(read_body())
+        return in_body(read_body(req.environ))
 
     def load_querystring(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # As above.
         """Return what the query has of a schema."""
@@ -173,7 +172,7 @@ class Parser(FlaskParser):
 
 def in_query(schema: Schema) -> dict[str, Any]:
     """Return the parameters that a schema reads; refuse one that is given more than once."""
-    query = request_context().query
+    query = request_context().sent_query
     sent, twice = dict[str, Any](), dict[str, list[str]]()
     for attribute, field in schema.fields.items():
         name = field.data_key or attribute

@@ -20,7 +20,7 @@ from app.http.edge.input import (
 )
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY
-from app.http.edge.request import container, request_context
+from app.http.edge.request import Given, container
 from domain.errors import ValidationFailed
 from projections.engine.shape import one_of
 from projections.models.jobs import STATUSES
@@ -139,17 +139,18 @@ _KEY = "HTTP_IDEMPOTENCY_KEY"
 _QUERY, _BODY, _HEADERS = LookupQuery(), LookupBody(), IdempotencyHeader()
 
 
-def read_input(body: bytes) -> dict[str, dict[str, Any]]:
-    """Return what a lookup is sent, as flask-smorest would in three times the time.
+def read_input(given: Given[Any], body: bytes) -> None:
+    """Read what a lookup is sent, as flask-smorest would in three times the time.
 
     A number in the query need not stand in the body, and is not read there.
     """
-    query, sent, environ = _read(_QUERY, in_query(_QUERY)), in_body(body), request_context().environ
-    key = {"Idempotency-Key": environ[_KEY]} if _KEY in environ else {}
-    if "phone_number" in query:
+    given.query, sent = _read(_QUERY, in_query(_QUERY)), in_body(body)
+    if "phone_number" in given.query:
         sent.pop("phone_number", None)
-    read = _load(_BODY, sent, query.keys()) if sent or "phone_number" not in query else {}
-    return {"query": query, "body": read, "headers": _read(_HEADERS, key)}
+    if sent or "phone_number" not in given.query:
+        given.body = _load(_BODY, sent, given.query.keys())
+    if _KEY in given.environ:
+        given.headers = _read(_HEADERS, {"Idempotency-Key": given.environ[_KEY]})
 
 
 def _read(schema: Schema, sent: dict[str, Any]) -> dict[str, Any]:
