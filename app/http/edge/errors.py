@@ -81,7 +81,7 @@ class Outages:
 
 def outages() -> Outages:
     """Return the outages of the app that answers this request."""
-    return cast("Outages", request_context().parts[OUTAGES])
+    return cast("Outages", request_context().kept[OUTAGES])
 
 
 def told(error: Exception) -> Written:
@@ -105,7 +105,7 @@ def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
         return Problem(WRONG_METHOD.status, WRONG_METHOD.code, message), {"Allow": methods}
     if isinstance(error, HTTPException):  # Without its text, which may quote input.
         return problem_of_status(error.code or INTERNAL.status), {}
-    if isinstance(error, NetworkUnavailable) and request_context().container.gate.held:
+    if isinstance(error, NetworkUnavailable) and request_context().parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(error, ServiceUnavailable | OUTAGE):
         outages().note(error)

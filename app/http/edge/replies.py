@@ -21,7 +21,7 @@ from msgspec import UNSET, Struct, UnsetType
 from app.bootstrap.container import Container
 from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
-from app.http.edge.request import container, current_request, request_context, unknown_parameters
+from app.http.edge.request import Given, current_request, request_context
 from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
@@ -321,18 +321,17 @@ def reply_meta() -> ReplyMeta:
     context = request_context()
     seen_at = context.as_of if context.stale else None
     as_of = UNSET if seen_at is None else format_time(seen_at)
-    return ReplyMeta(**common_meta(), as_of=as_of)
+    return ReplyMeta(**common_meta(context), as_of=as_of)
 
 
-def common_meta() -> dict[str, Any]:
-    """Return the fields of CommonMeta for the reply to this request."""
-    context = request_context()
+def common_meta(given: Given[Any]) -> dict[str, Any]:
+    """Return the fields of CommonMeta for the reply to a request."""
     return {
-        "timestamp": format_time(container().clock()),
-        "response_time_ms": context.elapsed_ms(),
-        "request_id": context.request_id,
-        "stale": context.stale or UNSET,
-        "ignored": unknown_parameters(IGNORED_MAX) or UNSET,
+        "timestamp": format_time(given.parts.clock()),
+        "response_time_ms": given.elapsed_ms(),
+        "request_id": given.request_id,
+        "stale": given.stale or UNSET,
+        "ignored": given.unknown_parameters(IGNORED_MAX) or UNSET,
     }
 
 

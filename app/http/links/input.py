@@ -176,7 +176,7 @@ class CreateHeaders(IdempotencyHeader):
     @pre_load
     def ignore_them_in_a_dry_run(self, data: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         """Read no header of a dry run, so that a malformed key refuses none."""
-        is_dry = data and not DRY.isdisjoint(request_context().query.get("dry_run", ()))
+        is_dry = data and not DRY.isdisjoint(request_context().sent_query.get("dry_run", ()))
         return {} if is_dry else data
 
 

@@ -17,15 +17,15 @@ from app.http.edge.callers import bearer_of
 from app.http.edge.errors import told
 from app.http.edge.operation import Operation
 from app.http.edge.replies import Begun, Commit, Written, written
-from app.http.edge.request import CURRENT, RequestContext, caller_address
+from app.http.edge.request import CURRENT, Given, caller_address
 from app.http.server.connection import Environ, Exchange, Reply, in_json
 from domain.at_once import NeedsThread, WouldWait
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 
-Open = Callable[[Environ], RequestContext]
-Close = Callable[[RequestContext, str, str, int], list[tuple[str, str]]]
+Open = Callable[[Environ], Given[Any]]
+Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
 # Names the operation of a request; None: it is none of ours. Raises HTTPException where there is
 # nothing, or nothing of its method.
 Find = Callable[[Environ], Operation | None]
@@ -134,7 +134,7 @@ class AtOnce:
         self,
         commit: Commit[Any],
         begun: Begun[Any],
-        context: RequestContext,
+        context: Given[Any],
         reply: Callable[[Written], Reply],
     ) -> Reply:
         """Return the reply to the outcome; WouldWait if nothing was committed.
@@ -150,12 +150,12 @@ class AtOnce:
                 raise WouldWait from None
             return reply(told(error))
 
-    def _open(self, exchange: Exchange) -> RequestContext:
+    def _open(self, exchange: Exchange) -> Given[Any]:
         context = self._open_context(exchange.attempt())
         CURRENT.set(context)
         return context
 
-    def _reply(self, route: str, context: RequestContext, reply: Written) -> Reply:
+    def _reply(self, route: str, context: Given[Any], reply: Written) -> Reply:
         body, status, headers = reply
         more = self._close(context, context.environ["REQUEST_METHOD"], route, status)
         sent = in_json(status, msgspec.json.encode(body), more)

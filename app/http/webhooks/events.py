@@ -18,9 +18,9 @@ from msgspec import Raw, Struct
 
 from app.bootstrap.container import Container
 from app.http.edge.input import Id, Query, Reads, WholeNumber, described
-from app.http.edge.operation import Given, Group
+from app.http.edge.operation import Group
 from app.http.edge.replies import OR_EMPTY, Answer, example, note_age
-from app.http.edge.request import RequestContext, request_context
+from app.http.edge.request import Given, request_context
 from app.http.webhooks import told
 from app.security.authorization import Caller
 from app.watch.trouble import log_place
@@ -215,13 +215,13 @@ class Waiter:
     When it was told of news, a thread answers the request from scratch.
     """
 
-    def __init__(self, context: RequestContext, query: dict[str, Any], after: int) -> None:
-        assert context.organization_id is not None
-        self.organization_id, self.after = context.organization_id, after
-        self.wait_s: float = query["wait"]
+    def __init__(self, given: Given[None], after: int) -> None:
+        assert given.organization_id is not None
+        self.organization_id, self.after = given.organization_id, after
+        self.wait_s: float = given.query["wait"]
         self.held = ExitStack()  # Its place.
-        self._types, self._context = query["types"], context
-        self._waiters: Waiters = context.parts[WAITERS]
+        self._types, self._given = given.query["types"], given
+        self._waiters: Waiters = given.kept[WAITERS]
 
     def wants(self, news: News) -> bool:
         """Tell whether there is something of its organization, of a type that it waits for."""
@@ -236,7 +236,7 @@ class Waiter:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
         if again:
-            self._context.give_back()
+            self._given.give_back()
 
 
 blueprint = Group(
@@ -280,7 +280,7 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     ]
     page = EventPage(events, cursor_at(owner, last), len(found) > len(shown))
     waits = query["wait"] and not events
-    return Answer(page, later=Waiter(request_context(), query, until) if waits else None)
+    return Answer(page, later=Waiter(given, until) if waits else None)
 
 
 def known_until(parts: Container) -> int | None:

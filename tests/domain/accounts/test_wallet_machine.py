@@ -217,7 +217,8 @@ def test_only_a_later_month_begins_with_nothing_spent(days: int, spent_micros: i
     at = START + timedelta(days=days)
     spending = Spending(10, month_of(START), 7)
     assert spending.after(-2, at) == Spending(10, max(month_of(START), month_of(at)), spent_micros)
-    assert (left := spending.left_micros(at)) == 12 - spent_micros
+    left = spending.left_micros(at)
+    assert left == 12 - spent_micros
     spending.refuse_beyond(left, "EUR", at)
     with pytest.raises(SpendingLimit):
         spending.refuse_beyond(left + 1, "EUR", at)
