@@ -1,5 +1,6 @@
 """One caller holds up no other: whose requests wait, for how many, and what needs no thread."""
 
+import gc
 import json
 import socket
 import time
@@ -13,8 +14,9 @@ from wsgiref.types import StartResponse
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.edge.request import caller_address
+from app.http.edge.request import RequestContext, caller_address
 from app.http.server import at_once
+from app.http.server.connection import Exchange
 from app.http.server.threads import COMPUTING_MAX
 from domain import limiter
 from tests.app.http.over_http import HOST, Answer, listeners, read_all, running
@@ -198,6 +200,21 @@ def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPat
     by_the_loop = [reply(*each) for each in SENT]
     monkeypatch.setattr(house.bridge.loop, "start", lambda _: None)
     assert by_the_loop == [reply(*each) for each in SENT]
+
+
+def test_who_is_idle_keeps_nothing_of_his_last_request_in_memory(house: House) -> None:
+    body = b"x" * 100_000
+    head = "\r\n".join(["POST %s HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", "", ""])
+    with socket.create_connection((HOST, house.port), 20) as idle:
+        for path in ("/nothing", "/auth/token", "/v1/webhooks"):
+            idle.sendall((head % path).encode() + body)
+            assert idle.recv(12) == b"HTTP/1.1 404" if path == "/nothing" else idle.recv(12)
+            assert wait_for(lambda: not held(Exchange, RequestContext), PATIENCE_S), path
+            idle.recv(65_536)
+
+
+def held(*kinds: type) -> bool:
+    return any(isinstance(each, kinds) for each in gc.get_objects())
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/number-lookup/health"])
