@@ -19,7 +19,7 @@ from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 from app.http.edge.replies import OR_EMPTY
-from app.http.edge.request import RequestContext, current_request, repeated, request_context
+from app.http.edge.request import Given, current_request, repeated
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
 from projections.engine.shape import one_of
@@ -46,9 +46,8 @@ Kind = type[Schema] | None
 Names = AbstractSet[str]
 
 
-def read_body() -> bytes:
+def read_body(environ: Mapping[str, Any]) -> bytes:
     """Return the body, if any; refuse one that is too large or not declared as JSON."""
-    environ = request_context().environ
     if not environ.get("CONTENT_LENGTH") and "wsgi.input_terminated" not in environ:
         return b""  # Werkzeug would be slow to find out that there is none.
     request = current_request()
@@ -208,20 +207,19 @@ class Reader:
         names = self.headers.fields
         self._keys = [(name, f"HTTP_{name.upper().replace('-', '_')}") for name in names]
 
-    def read(
-        self, context: RequestContext, body: bytes
-    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Return query, body and headers of a request, or raise ValidationFailed or BadRequest."""
-        query = self.query.read(_once(self.query.fields, context.query))
+    def read(self, given: Given[Any], body: bytes) -> None:
+        """Read query, body and headers of a request; raises ValidationFailed or BadRequest."""
+        given.query = self.query.read(_once(self.query.fields, given.sent_query))
         sent = _object(body) if body else {}
-        elsewhere = self.body.elsewhere & query.keys()
+        elsewhere = self.body.elsewhere & given.query.keys()
         for name in elsewhere:
             sent.pop(name, None)
-        headers, environ = dict[str, Any](), context.environ
+        given.body = self.body.read(sent, elsewhere)
+        headers, environ = dict[str, Any](), given.environ
         for name, key in self._keys:
             if key in environ:
                 headers[name] = environ[key]
-        return query, self.body.read(sent, elsewhere), self.headers.read(headers)
+        given.headers = self.headers.read(headers)
 
 
 def _once(names: Iterable[str], query: Mapping[str, list[str]]) -> dict[str, Any]:

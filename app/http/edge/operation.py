@@ -8,7 +8,7 @@ made. The function returns its data, an `Answer` (another status, headers), or a
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import update_wrapper
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import flask_smorest
 from flask import Response
@@ -16,8 +16,7 @@ from flask_smorest.utils import deepupdate
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
-from app.bootstrap.container import Container
-from app.http.edge.callers import authenticate, claims_of_caller, refuse_over_limit
+from app.http.edge.callers import authenticate, claims_of
 from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
@@ -36,16 +35,13 @@ from app.http.edge.replies import (
     NOT_MODIFIED,
     respond,
 )
-from app.http.edge.request import request_context, unknown_parameters
-from app.security.authorization import Caller
+from app.http.edge.request import Given, request_context
 from app.security.tokens import Claims
-from domain.cause import Cause
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 Arguments = ParamSpec("Arguments")
-Found = TypeVar("Found")
 View = TypeVar("View", bound=Callable[..., object])
-Check = Callable[..., tuple[Any, "Given[Any]"]]
+Check = Callable[..., tuple[Any, Given[Any]]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -56,31 +52,6 @@ OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
 # A caller that acts for no organization gets none of its refusals.
 OF_ORGANIZATION = "ORGANIZATION_NOT_FOUND ORGANIZATION_SUSPENDED ORGANIZATION_INACTIVE"
 OF_MONEY = "SPENDING_LIMIT BILLING_NOT_CONFIGURED INSUFFICIENT_BALANCE"
-
-
-@dataclass(slots=True)
-class Given(Generic[Found]):
-    """What a request brings, when all of it has been checked.
-
-    `found` is what the operation's `resource` has found by the path.
-    """
-
-    parts: Container
-    request_id: str
-    path: Mapping[str, str]
-    found: Found
-    query: dict[str, Any] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
-    headers: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str | None:
-        """The `Idempotency-Key`, if any."""
-        return self.headers.get("key")
-
-    def cause(self) -> Cause:
-        """Return the cause for the events of this request."""
-        return Cause(self.parts.clock(), self.request_id)
 
 
 class Shown(NamedTuple):
@@ -116,8 +87,8 @@ class Operation:
     group: "Group"
     line: str  # Method and path, such as `GET /v1/links`.
     _: KW_ONLY
-    who: Callable[[str], Any] = authenticate  # Finds the caller; others act for no organization.
-    feature: Callable[[Caller], None] | None = None  # Refuses a caller for whom it is off.
+    who: Callable[..., Any] = authenticate  # Finds the caller; others act for no organization.
+    feature: Callable[..., None] | None = None  # Refuses a caller for whom it is off.
     # Finds what the path names, or raises NotFound, before the input is read.
     resource: Callable[..., Any] | None = None
     query: type[Schema] | None = None
@@ -160,10 +131,10 @@ class Operation:
 
         Return the claims of the token; raises Unauthorized without a valid one.
         """
-        context = request_context()
-        context.parameters, context.scope = self.reader.parameters, self.group.scope
-        context.container.gate.now()
-        return claims_of_caller()
+        given = request_context()
+        given.parameters, given.scope = self.reader.parameters, self.group.scope
+        given.at = given.parts.gate.now()
+        return claims_of(given)
 
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
@@ -171,24 +142,23 @@ class Operation:
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
-            context = request_context()
-            context.parameters = reader.parameters
-            parts = context.container
-            parts.gate.now()  # First, because no token can be judged by a wrong clock.
-            caller = self.who(self.group.scope or "")
+            given = request_context()
+            given.parameters, given.scope, given.path = reader.parameters, self.group.scope, path
+            given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
+            caller = self.who(given, self.group.scope)
             if changes:
-                parts.gate.refuse_held()
+                given.parts.gate.refuse_held()
             if self.feature is not None:
-                self.feature(caller)
-            found = None if self.resource is None else self.resource(caller, **path)
-            body = read_body() if takes_body else b""
+                self.feature(caller, given)
+            given.found = None if self.resource is None else self.resource(caller, **path)
+            body = read_body(given.environ) if takes_body else b""
             if not takes_body and self.resource is not None:
-                _check_unread()  # Reading a link may ask the network and append.
+                _check_unread(given)  # Reading a link may ask the network and append.
             if is_strict:
-                _refuse_unknown()
-            sent = reader.read(context, body)
-            refuse_over_limit()
-            return caller, Given(parts, context.request_id, path, found, *sent)
+                _refuse_unknown(given)
+            reader.read(given, body)
+            given.refuse_over_limit()
+            return caller, given
 
         return check
 
@@ -197,9 +167,11 @@ class Operation:
         is_unread = self.resource is None and self.body is None
 
         def served(**path: str) -> Response:
-            response = respond(view(*check(**path)), is_tagged=self.tagged)
+            caller, given = check(**path)
+            given.at = given.parts.clock()  # The checks may have waited for long.
+            response = respond(view(caller, given), is_tagged=self.tagged)
             if is_unread:  # Only now, so errors of the function win.
-                _check_unread()
+                _check_unread(given)
             return response
 
         return served
@@ -353,15 +325,15 @@ def _open(view: View) -> Callable[..., Response]:
     return lambda: respond(view())
 
 
-def _refuse_unknown() -> None:
+def _refuse_unknown(given: Given[Any]) -> None:
     """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
-    unknown, context = unknown_parameters(PROBLEMS_MAX), request_context()
+    unknown = given.unknown_parameters(PROBLEMS_MAX)
     if unknown:
-        known = ", ".join(sorted(context.parameters or ())) or "none"
-        context.parameters = None  # What is refused is not ignored.
+        known = ", ".join(sorted(given.parameters or ())) or "none"
+        given.parameters = None  # What is refused is not ignored.
         raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})
 
 
-def _check_unread() -> None:
+def _check_unread(given: Given[Any]) -> None:
     """Refuse a body that cannot be read, though its content is ignored."""
-    parse_json(read_body())
+    parse_json(read_body(given.environ))

@@ -11,9 +11,9 @@ from msgspec import convert
 from app.http.edge.examples import example_of
 from app.http.edge.input import Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import OR_EMPTY, Answer, example, wait_for
-from app.http.edge.request import container
+from app.http.edge.request import Given, container
 from app.http.finance import replies
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
 from app.security.authorization import Caller

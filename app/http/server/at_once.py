@@ -17,14 +17,15 @@ from app.http.edge.callers import bearer_of
 from app.http.edge.errors import told
 from app.http.edge.operation import Operation
 from app.http.edge.replies import Begun, Commit, Written, written
-from app.http.edge.request import CURRENT, RequestContext, caller_address
+from app.http.edge.request import CURRENT, Given, caller_address
 from app.http.server.connection import Environ, Exchange, Reply, in_json
 from domain.at_once import NeedsThread, WouldWait
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 
-Close = Callable[[RequestContext, str, str, int], list[tuple[str, str]]]
+Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
+
 ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 _address_of = lru_cache(1024)(caller_address)
 
@@ -51,7 +52,7 @@ class AtOnce:
         self,
         container: Container,
         find: Callable[[Environ], Operation | None],
-        open_: Callable[[Environ], RequestContext],
+        open_: Callable[[Environ], Given[Any]],
         close: Close,
         started: Mapping[tuple[str, str], Operation],
     ) -> None:
@@ -133,7 +134,7 @@ class AtOnce:
         self,
         commit: Commit[Any],
         begun: Begun[Any],
-        context: RequestContext,
+        context: Given[Any],
         reply: Callable[[Written], Reply],
     ) -> Reply:
         """Return the reply to the outcome; WouldWait if nothing was committed.
@@ -149,12 +150,12 @@ class AtOnce:
                 raise WouldWait from None
             return reply(told(error))
 
-    def _open(self, exchange: Exchange) -> RequestContext:
+    def _open(self, exchange: Exchange) -> Given[Any]:
         context = self._open_context(exchange.attempt())
         CURRENT.set(context)
         return context
 
-    def _reply(self, route: str, context: RequestContext, reply: Written) -> Reply:
+    def _reply(self, route: str, context: Given[Any], reply: Written) -> Reply:
         body, status, headers = reply
         more = self._close(context, context.environ["REQUEST_METHOD"], route, status)
         sent = in_json(status, msgspec.json.encode(body), more)

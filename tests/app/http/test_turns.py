@@ -14,7 +14,7 @@ from wsgiref.types import StartResponse
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.edge.request import RequestContext, caller_address
+from app.http.edge.request import Given, caller_address
 from app.http.server import at_once
 from app.http.server.connection import Exchange
 from app.http.server.threads import COMPUTING_MAX
@@ -209,7 +209,7 @@ def test_who_is_idle_keeps_nothing_of_his_last_request_in_memory(house: House) -
         for path in ("/nothing", "/auth/token", "/v1/webhooks"):
             idle.sendall((head % path).encode() + body)
             assert idle.recv(12) == b"HTTP/1.1 404" if path == "/nothing" else idle.recv(12)
-            assert wait_for(lambda: not held(Exchange, RequestContext), PATIENCE_S), path
+            assert wait_for(lambda: not held(Exchange, Given), PATIENCE_S), path
             idle.recv(65_536)
 
 
