@@ -422,8 +422,7 @@ class Connection(asyncio.Protocol):
                     self._exchange = exchange
                     await self._answer(exchange)
                     is_last = not exchange.is_over or not exchange.keep_alive
-                    # Who is idle must not keep his last request in memory.
-                    self._exchange = exchange = None
+                    self._exchange = exchange = None  # Who is idle keeps none in memory.
                     if not self.transport.is_closing():
                         self._load.enter(self)
                     await self.drain()
