@@ -11,7 +11,7 @@ from tests.tidy.source import ROOT
 
 __all__ = ["migrated"]
 
-# The median of fifty numbers. On SQLite a thread answers, and looks at the files each 50 ms: 889-944.
+# The median of fifty numbers. A thread of SQLite looks at the files each 50 ms: 889 to 944 calls.
 CEILINGS = {"postgresql": 522, "sqlite": 975}
 
 
