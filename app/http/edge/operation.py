@@ -21,27 +21,22 @@ from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Reader,
+    Parser,
     parse_json,
     read_body,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE
-from app.http.edge.replies import (
-    ETAG,
-    IDEMPOTENCY_REPLAYED,
-    LOCATION,
-    NOT_MODIFIED,
-    respond,
-)
+from app.http.edge.replies import ETAG, IDEMPOTENCY_REPLAYED, LOCATION, NOT_MODIFIED, respond
 from app.http.edge.request import Given, request_context
 from app.security.tokens import Claims
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 Arguments = ParamSpec("Arguments")
 View = TypeVar("View", bound=Callable[..., object])
-Check = Callable[..., tuple[Any, Given[Any]]]
+Checked = tuple[Any, Given[Any]]
+Check = Callable[..., Checked]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -100,14 +95,16 @@ class Operation:
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
-    at_once: bool = False  # It returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    # Reads its input quickly: it returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    at_once: Callable[[Given[Any], bytes], None] | None = None
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
-    reader: Reader = field(init=False)
+    inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
+    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
@@ -115,12 +112,17 @@ class Operation:
         self.name = view.__name__
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
-        self.reader = Reader(self.query, self.body, self.headers)
+        kinds = {"query": self.query, "body": self.body, "headers": self.headers}
+        self.inputs = {name: kind() for name, kind in kinds.items() if kind is not None}
+        fields = self.inputs["query"].fields if self.query else {}
+        self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         check = self._check()
         self.begin = lambda: view(*check())
-        serve = _open(view) if self.group.scope is None else self._served(view, check)
+        is_open = self.group.scope is None
+        serve = (lambda: respond(view())) if is_open else self._served(view, check)
         self.described = self._described()
-        update_wrapper(serve, self.group.doc(**self.described)(view))
+        # Its decorators wrap a function once for each reply; this one only looks like theirs.
+        update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
         method, path = self.line.split()
         self.group.add_url_rule(path, self.name, serve, methods=[method])
         self.group.operations.append(self)
@@ -132,18 +134,18 @@ class Operation:
         Return the claims of the token; raises Unauthorized without a valid one.
         """
         given = request_context()
-        given.parameters, given.scope = self.reader.parameters, self.group.scope
+        given.parameters, given.scope = self.parameters, self.group.scope
         given.at = given.parts.gate.now()
         return claims_of(given)
 
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        reader, is_strict = self.reader, self.is_strict
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
+        is_strict, read = self.is_strict, self._reading(_admitted)
 
-        def check(**path: str) -> tuple[Any, Given[Any]]:
+        def check(**path: str) -> Checked:
             given = request_context()
-            given.parameters, given.scope, given.path = reader.parameters, self.group.scope, path
+            given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
             given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
             caller = self.who(given, self.group.scope)
             if changes:
@@ -153,14 +155,28 @@ class Operation:
             given.found = None if self.resource is None else self.resource(caller, **path)
             body = read_body(given.environ) if takes_body else b""
             if not takes_body and self.resource is not None:
-                _check_unread(given)  # Reading a link may ask the network and append.
+                parse_json(read_body(given.environ))  # Reading a link may ask the network.
             if is_strict:
                 _refuse_unknown(given)
-            reader.read(given, body)
-            given.refuse_over_limit()
-            return caller, given
+            if self.at_once is None:
+                checked: Checked = read(caller, given)
+                return checked
+            self.at_once(given, body)
+            return _admitted(caller, given)
 
         return check
+
+    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+        for name, schema in reversed([*self.inputs.items()]):
+            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
+            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
+            if schema.fields:  # Else it takes nothing, and the document says nothing of it.
+                facts["required"] = self.at_once is None and bool(schema.validate({}))
+                facts["example"] = getattr(schema, "example", None)
+                arguments = self.group.arguments
+            function = arguments(schema, arg_name=name, **facts)(function)
+        return function
 
     def _served(self, view: View, check: Check) -> Callable[..., Response]:
         """Return what calls the function after its checks."""
@@ -171,7 +187,7 @@ class Operation:
             given.at = given.parts.clock()  # The checks may have waited for long.
             response = respond(view(caller, given), is_tagged=self.tagged)
             if is_unread:  # Only now, so errors of the function win.
-                _check_unread(given)
+                parse_json(read_body(given.environ))
             return response
 
         return served
@@ -214,35 +230,22 @@ class Operation:
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
     def _described(self) -> dict[str, Any]:
-        """Return what the document says of it, in the notation of apispec.
+        """Return what the document says of it besides its input, in the notation of apispec.
 
-        A text in place of a parameter, a header or a response refers to what has this name there.
+        A text in place of a header refers to what has this name there.
         """
-        body, limits = self.reader.body, LIMITS if self._is_of_organization else ()
-        said: dict[str, Any] = {
-            "operationId": self.name,
-            "security": self._security(),
-            "parameters": [
-                {"in": "header", "schema": self.reader.headers.schema},
-                {"in": "query", "schema": self.reader.query.schema},
-                "X-Request-Id",
-                *(["X-Organization-Id"] if self._is_of_organization else ()),
-                *(["If-None-Match"] if self.tagged else ()),
-            ],
-            "responses": {},
-        }
-        if body.fields:  # One without fields takes nothing.
-            content = {"schema": body.schema, "example": getattr(body.schema, "example", None)}
-            is_required = body.empty is None
-            said["requestBody"] = {"required": is_required, "content": {JSON: content}}
+        responses: dict[int, Any] = {}
         for status, response in (*self._successes(), *error_responses(self._problems()).items()):
-            deepupdate(said["responses"].setdefault(status, {}), response)
+            deepupdate(responses.setdefault(status, {}), response)
+        scheme = "oauth2" if self._is_of_organization else PAYMENTS
+        security = [] if self.group.scope is None else [{scheme: [self.group.scope]}]
+        said = {"operationId": self.name, "security": security, "responses": responses}
         deepupdate(said, self.doc)
-        sent = {name: name for name in ("X-Request-Id", *limits)}
-        for response in said["responses"].values():
+        limits = LIMITS if self._is_of_organization else ()
+        for response in responses.values():
+            sent = {name: name for name in ("X-Request-Id", *limits)}
             response["headers"] = sent | response.get("headers", {})
-        said["responses"] = dict(sorted(said["responses"].items()))
-        return said
+        return said | {"responses": dict(sorted(responses.items()))}
 
     def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield what the document says of each success, by its status."""
@@ -264,11 +267,6 @@ class Operation:
                 yield 304, {**NOT_MODIFIED, "headers": headers}
         if self.also:
             yield 200, also_sent_as(self.also)
-
-    def _security(self) -> list[dict[str, list[str]]]:
-        if self.group.scope is None:
-            return [*self.doc.get("security", ())]
-        return [{"oauth2" if self._is_of_organization else PAYMENTS: [self.group.scope]}]
 
     def _problems(self) -> list[Refused]:
         """Return an example of each error."""
@@ -302,6 +300,8 @@ class Group(flask_smorest.Blueprint):
     itself, and `schemas` the bodies of that.
     """
 
+    ARGUMENTS_PARSER = Parser()
+
     def __init__(
         self,
         name: str,
@@ -320,9 +320,12 @@ class Group(flask_smorest.Blueprint):
     operation = _as_method(Operation)
 
 
-def _open(view: View) -> Callable[..., Response]:
-    """Return what calls a function before which nothing has to be checked."""
-    return lambda: respond(view())
+def _admitted(caller: Any, given: Given[Any], **sent: dict[str, Any]) -> Checked:
+    """Return what all checks have found, unless the caller is over its rate limit."""
+    for name, part in sent.items():
+        setattr(given, name, part)
+    given.refuse_over_limit()
+    return caller, given
 
 
 def _refuse_unknown(given: Given[Any]) -> None:
@@ -332,8 +335,3 @@ def _refuse_unknown(given: Given[Any]) -> None:
         known = ", ".join(sorted(given.parameters or ())) or "none"
         given.parameters = None  # What is refused is not ignored.
         raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})
-
-
-def _check_unread(given: Given[Any]) -> None:
-    """Refuse a body that cannot be read, though its content is ignored."""
-    parse_json(read_body(given.environ))

@@ -30,6 +30,7 @@ from app.http.lookups.input import (
     LookupBody,
     LookupQuery,
     ResultsQuery,
+    read_input,
 )
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.http.lookups.results import EXAMPLES, RESULTS, format_of, results_reply
@@ -70,7 +71,7 @@ _TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/tra
     body=LookupBody,
     key=True,
     buys=True,
-    at_once=True,
+    at_once=read_input,
     reply=Shown(ANSWER, leads_to=link_to("read_lookup", lookup_id="/meta/lookup_id") | _TO_CHARGE),
     errors="NUMBER_LOOKUP_DISABLED NOT_FOUND IDEMPOTENCY_IN_PROGRESS NUMBER_LOOKUP_UNAVAILABLE",
     invalid={"phone_number": NOT_E164},

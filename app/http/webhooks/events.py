@@ -17,7 +17,7 @@ from marshmallow import ValidationError, fields
 from msgspec import Raw, Struct
 
 from app.bootstrap.container import Container
-from app.http.edge.input import Id, Query, Reads, WholeNumber, described
+from app.http.edge.input import Id, Names, Query, Reads, WholeNumber, described
 from app.http.edge.operation import Group
 from app.http.edge.replies import OR_EMPTY, Answer, example, note_age
 from app.http.edge.request import Given, request_context
@@ -69,16 +69,6 @@ class Cursor(Reads, fields.Field[int]):
         raise ValidationError(NOT_A_CURSOR)
 
 
-class TypeNames(Reads, fields.Field[Sequence[str]]):
-    """Types with commas between them; one that is named twice counts once."""
-
-    def read(self, value: Any) -> Sequence[str]:
-        named = dict.fromkeys(value.split(","))
-        if not {*named} <= {*ALL}:
-            raise ValidationError(NOT_TYPES)
-        return [*named]
-
-
 _NAMES = "|".join(map(re.escape, ALL))
 
 
@@ -92,7 +82,9 @@ class EventQuery(Query):
             anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
         ),
     )
-    types = TypeNames(
+    types = Names(
+        ALL,
+        NOT_TYPES,
         load_default=lambda: (),
         metadata=described(
             "Only of these types, with commas between them.",

@@ -217,21 +217,20 @@ def test_who_is_idle_keeps_nothing_of_his_last_request_in_memory(house: House) -
 def test_all_callers_of_a_probe_share_what_one_has_asked_for(
     house: House, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    heads, log = list[str](), house.service.container.log
-    head = log.head
+    looks, log = list[str](), house.service.container.log
+    fault = log.fault
 
-    def noted() -> int:
-        if current_thread().name.startswith("http-"):
-            heads.append(current_thread().name)
-        return head()
+    def noted() -> str | None:
+        looks.append(current_thread().name)
+        return fault()
 
-    monkeypatch.setattr(log, "head", noted)
+    monkeypatch.setattr(log, "fault", noted)
     began_s = time.monotonic()
     asked = [house.send(path, None, f"X-Request-Id: r{number}") for number in range(200)]
     answers = [each() for each in asked]
     assert [each.headers["x-request-id"] for each in answers] == [f"r{n}" for n in range(200)]
     assert len({each.body for each in answers}) <= 2 + (time.monotonic() - began_s)
-    assert 1 <= len(heads) <= 2 + (time.monotonic() - began_s)
+    assert 1 <= len(looks) <= 2 + (time.monotonic() - began_s)
     assert house.ask(path, method="HEAD").body == b""
 
 
