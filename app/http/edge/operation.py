@@ -35,8 +35,7 @@ from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 Arguments = ParamSpec("Arguments")
 View = TypeVar("View", bound=Callable[..., object])
-Checked = tuple[Any, Given[Any]]
-Check = Callable[..., Checked]
+Check = Callable[..., tuple[Any, Given[Any]]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -141,9 +140,9 @@ class Operation:
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
-        is_strict, read = self.is_strict, self._reading(_admitted)
+        is_strict, read = self.is_strict, self._reading(_keep)
 
-        def check(**path: str) -> Checked:
+        def check(**path: str) -> tuple[Any, Given[Any]]:
             given = request_context()
             given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
             given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
@@ -159,10 +158,11 @@ class Operation:
             if is_strict:
                 _refuse_unknown(given)
             if self.at_once is None:
-                checked: Checked = read(caller, given)
-                return checked
-            self.at_once(given, body)
-            return _admitted(caller, given)
+                read(given)
+            else:
+                self.at_once(given, body)
+            given.refuse_over_limit()
+            return caller, given
 
         return check
 
@@ -320,12 +320,9 @@ class Group(flask_smorest.Blueprint):
     operation = _as_method(Operation)
 
 
-def _admitted(caller: Any, given: Given[Any], **sent: dict[str, Any]) -> Checked:
-    """Return what all checks have found, unless the caller is over its rate limit."""
+def _keep(given: Given[Any], **sent: dict[str, Any]) -> None:
     for name, part in sent.items():
         setattr(given, name, part)
-    given.refuse_over_limit()
-    return caller, given
 
 
 def _refuse_unknown(given: Given[Any]) -> None:
