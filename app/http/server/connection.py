@@ -327,7 +327,8 @@ class Connection(asyncio.Protocol):
         self._cut_off_by: Refused | None = None
         self._request = Request()  # The one that comes next.
         self._exchange: Exchange | None = None  # The one that is being answered.
-        self._full: Event | None = None  # Too much is written; set when enough has been taken.
+        self._takes = Event()  # What is written.
+        self._takes.set()
         self._has_begun = False  # Something of it has come.
         self._is_idle = False  # Nothing has come since the last reply.
         self._last = False  # No further request is read.
@@ -345,7 +346,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         self._load.leave(self)
-        self.resume_writing()
+        self._takes.set()
         self.eof_received()
 
     def data_received(self, data: bytes) -> None:
@@ -363,12 +364,10 @@ class Connection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        self._full = Event()
+        self._takes.clear()
 
     def resume_writing(self) -> None:
-        if self._full is not None:
-            self._full.set()
-            self._full = None
+        self._takes.set()
 
     # Called by the server, the load and exchanges.
 
@@ -382,7 +381,7 @@ class Connection(asyncio.Protocol):
 
     def cut_off(self, problem: Refused) -> None:
         """End what is incomplete; a request that has begun gets a reply that says why."""
-        if self._full is None and (self._has_begun or self._backlog.lstrip(b"\r\n")):
+        if self._takes.is_set() and (self._has_begun or self._backlog.lstrip(b"\r\n")):
             self._cut_off_by = problem
             self._wake()
         else:
@@ -400,17 +399,19 @@ class Connection(asyncio.Protocol):
 
     async def drain(self) -> None:
         """Wait until the client has taken enough; raises ClientGone if it takes nothing."""
-        while (full := self._full) is not None:
+        while not self._takes.is_set():
             unsent = self.transport.get_write_buffer_size()
             try:
                 async with asyncio.timeout(WRITE_S):
-                    await full.wait()
+                    await self._takes.wait()
             except TimeoutError:
                 if self.transport.get_write_buffer_size() >= unsent:
                     self.transport.abort()
                     break
         if self.transport.is_closing():
             raise ClientGone
+
+    # Its task.
 
     async def _serve(self) -> None:
         """Have one request answered after the other."""

@@ -141,9 +141,8 @@ class Gateway:
         self._end_round_soon()
         turn: Future[None] = asyncio.get_running_loop().create_future()
         if self._turns.enter(owner, partial(self._take_turn, owner, turn)):
-            self._in_round.append(owner)
-        else:
-            await turn
+            self._take_turn(owner, turn)
+        await turn
 
     def _take_turn(self, owner: Owner, turn: Future[None]) -> None:
         self._in_round.append(owner)
