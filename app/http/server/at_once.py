@@ -7,7 +7,7 @@ WouldWait with nothing done, and a thread does it all again.
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 from werkzeug.exceptions import HTTPException
@@ -24,7 +24,11 @@ from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 
+Open = Callable[[Environ], Given[Any]]
 Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
+# Names the operation of a request; None: it is none of ours. Raises HTTPException where there is
+# nothing, or nothing of its method.
+Find = Callable[[Environ], Operation | None]
 
 ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 _address_of = lru_cache(1024)(caller_address)
@@ -43,16 +47,16 @@ class Started(NamedTuple):
 class AtOnce:
     """Starts requests on the loop, each in the task of its client, in which it sets CURRENT.
 
-    `find` names the operation of a request (None: it is none of ours), or raises HTTPException.
-    `open_` makes its context; `close` logs its reply, and returns the headers that every reply has.
-    `started` are the operations that start here, by method and path.
+    `find` names the operation of a request. `open_` makes its context; `close` logs its reply, and
+    returns the headers that every reply has. `started` are the operations that start here, by
+    method and path.
     """
 
     def __init__(
         self,
         container: Container,
-        find: Callable[[Environ], Operation | None],
-        open_: Callable[[Environ], Given[Any]],
+        find: Find,
+        open_: Open,
         close: Close,
         started: Mapping[tuple[str, str], Operation],
     ) -> None:
@@ -74,10 +78,6 @@ class AtOnce:
             exchange.owner = self._address(exchange.environ)
         else:  # An organization, or the client that may act for any: not that of its header.
             exchange.owner = claims.organization_id or claims.client_id
-
-    def forget(self) -> None:
-        """Let go of the request, whose body its context holds: its client may stay long."""
-        CURRENT.set(cast("Any", None))
 
     def start(self, exchange: Exchange) -> Started | Reply | None:
         """Refuse a request, or start it; None: it is for a thread.

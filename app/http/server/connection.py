@@ -86,6 +86,7 @@ class _NoRequest(Exception):
     """Raised where what arrives is no request."""
 
     def __init__(self, problem: Refused) -> None:
+        super().__init__()
         self.problem = problem
 
 
@@ -100,7 +101,7 @@ class Request:
         self.is_whole = self.keeps = False
         self._in_body = False
         self._quiet = 0  # Bytes since a part of the body came.
-        self.parser: Any = httptools.HttpRequestParser(self)
+        self._parser = httptools.HttpRequestParser(self)
 
     def read_head(self, head: bytes) -> None:
         """Read a whole head."""
@@ -114,7 +115,7 @@ class Request:
             raise _NoRequest(problems.NOT_IMPLEMENTED)
         is_read = False
         try:
-            self.parser.feed_data(_no_upgrade(b"\nx-upgrade:", head))
+            self._parser.feed_data(_no_upgrade(b"\nx-upgrade:", head))
             is_read = self._in_body  # Else the parser sees the end of the head elsewhere.
         except httptools.HttpParserInvalidMethodError:
             raise _NoRequest(problems.NOT_IMPLEMENTED) from None
@@ -129,7 +130,7 @@ class Request:
         self._quiet += len(part)
         is_broken = False
         try:
-            self.parser.feed_data(part)
+            self._parser.feed_data(part)
         except httptools.HttpParserError:
             is_broken = not self.is_whole
         if len(self.body) > BODY_BYTES_MAX:
@@ -198,7 +199,7 @@ class Request:
 
     def on_message_complete(self) -> None:
         self.is_whole = True
-        self.keeps = self.version == "1.1" and self.parser.should_keep_alive()
+        self.keeps = self.version == "1.1" and self._parser.should_keep_alive()
 
 
 class Exchange:
@@ -421,12 +422,11 @@ class Connection(asyncio.Protocol):
                 while (exchange := await self._next()) is not None:
                     self._exchange = exchange
                     await self._answer(exchange)
-                    is_last = not exchange.is_over or not exchange.keep_alive
-                    self._exchange = exchange = None  # Who is idle keeps none in memory.
+                    self._exchange = None
                     if not self.transport.is_closing():
                         self._load.enter(self)
                     await self.drain()
-                    if is_last:
+                    if not exchange.is_over or not exchange.keep_alive:
                         await self._linger()
                         return
                     if self._backlog or self._stopping:
@@ -449,7 +449,6 @@ class Connection(asyncio.Protocol):
             refused = error.problem
             if not request.target and (start := _start_of(self._backlog)):
                 request.target = start[1]
-        request.parser = None  # Which holds the request.
         self._wait(None)
         self._load.waiting.pop(self, None)
         self._request, self._has_begun, self._cut_off_by = Request(), False, None

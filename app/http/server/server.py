@@ -98,14 +98,14 @@ class Gateway:
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer a request."""
-        environ, loop = exchange.environ, self._site.loop
+        environ = exchange.environ
         reply: Reply | None
         try:
             if exchange.refused is not None:
                 reply = self._replies.problem(exchange.refused, environ)
             else:
-                if loop is not None:
-                    loop.identify(exchange)
+                if self._site.loop is not None:
+                    self._site.loop.identify(exchange)
                 await self._turn(exchange.owner)
                 reply = await self._answer(exchange)
         except RateLimited as refused:
@@ -116,8 +116,6 @@ class Gateway:
         except Exception as error:  # noqa: BLE001  # There is an answer to every error.
             log_place(logger, error)
             reply = self._replies.problem(INTERNAL, environ)
-        if loop is not None:
-            loop.forget()
         if reply is not None:
             await exchange.reply(reply)
 

@@ -44,6 +44,8 @@ TOGETHER_S = 0.1
 FIRST_S = 0.25
 FIRST_MAX = 256
 
+Run = Callable[[], object]  # It raises nothing.
+
 logger = logging.getLogger(__name__)
 
 
@@ -59,12 +61,12 @@ class Threads:
             beyond_share=BEYOND_SHARE,
         )
         self._resting = Limiter(RESTING_MAX, share_of(RESTING_MAX))
-        self._ready: SimpleQueue[tuple[Owner, Callable[[], object]] | None] = SimpleQueue()
+        self._ready: SimpleQueue[tuple[Owner, Run] | None] = SimpleQueue()
         for number in range(HTTP_THREADS):
             Thread(target=self._work, name=f"http-{number}", daemon=True).start()
 
-    def submit(self, owner: Owner, run: Callable[[], object]) -> None:
-        """Have `run` called, which raises nothing. Raises Refused where too many wait."""
+    def submit(self, owner: Owner, run: Run) -> None:
+        """Have a call run. Raises RateLimited or ServiceUnavailable where too many wait."""
         go = partial(self._ready.put, (owner, run))
         if self._computing.enter(owner, go):
             go()
@@ -103,7 +105,7 @@ class Call:
         self.reply: Future[Reply | None] = asyncio.get_running_loop().create_future()
         self._exchange, self._failed = exchange, failed
         self._status, self._headers = 0, list[tuple[str, str]]()
-        self._until_s = 0.0  # When a reply in parts must end; 0: none has begun.
+        self._until_s: float | None = None  # A reply in parts has begun, and must end then.
 
     def run(self, app: WSGIApplication, environ: Environ) -> None:
         """Call the application, and settle `reply` whatever happens."""
@@ -113,7 +115,7 @@ class Call:
         except BaseException as error:  # noqa: BLE001  # The thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
                 log_place(logger, error)
-            if not self._until_s:
+            if self._until_s is None:
                 reply = self._failed()
         soon(self.reply.get_loop(), partial(settle, self.reply, reply))
 
@@ -145,6 +147,7 @@ class Call:
 
     def _wait(self, sending: Any) -> None:
         """Wait for the loop; OSError when the client has gone, or takes too long altogether."""
+        assert self._until_s is not None
         sent = asyncio.run_coroutine_threadsafe(sending, self.reply.get_loop())
         try:
             with resting():

@@ -1,6 +1,5 @@
 """One caller holds up no other: whose requests wait, for how many, and what needs no thread."""
 
-import gc
 import json
 import socket
 import time
@@ -14,9 +13,8 @@ from wsgiref.types import StartResponse
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.edge.request import Given, caller_address
+from app.http.edge.request import caller_address
 from app.http.server import at_once
-from app.http.server.connection import Exchange
 from app.http.server.threads import COMPUTING_MAX
 from domain import limiter
 from tests.app.http.over_http import HOST, Answer, listeners, read_all, running
@@ -200,17 +198,6 @@ def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPat
     by_the_loop = [reply(*each) for each in SENT]
     monkeypatch.setattr(house.bridge.loop, "start", lambda _: None)
     assert by_the_loop == [reply(*each) for each in SENT]
-
-
-def test_who_is_idle_keeps_nothing_of_his_last_request_in_memory(house: House) -> None:
-    def is_held() -> bool:
-        gc.collect()
-        return any(isinstance(each, Exchange | Given) for each in gc.get_objects())
-
-    with socket.create_connection((HOST, house.port), 20) as idle:
-        idle.sendall(b"POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde")
-        assert idle.recv(12) == b"HTTP/1.1 404"
-        assert wait_for(lambda: not is_held(), PATIENCE_S)
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/number-lookup/health"])
