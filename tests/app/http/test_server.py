@@ -9,9 +9,9 @@ from http.client import HTTPConnection
 
 import pytest
 
+from app.http import server
 from app.http.docs import DOCUMENT
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.server import connection
 from app.security.authorization import HEADER_TWICE
 from tests.app.http.described import described, differences
 from tests.app.http.over_http import HOST, Answer, read_all, received, request, send, serving
@@ -106,7 +106,7 @@ REFUSED = {
     **{title: (sent, 400, "There is more than one") for title, sent in HOSTS.items()},
     **{
         f"host {odd.decode()}": (get(b"Host: " + odd), 400, "The header Host is no name")
-        for odd in (b"", b"a b", b"a/b", b"u@a", b"a:b", b"[::1", b"a%zz", b'"a"')
+        for odd in (b"", b"a b", b"a/b", b"u@a", b"a, b", b"a:b", b"[::1", b"a%zz", b'"a"')
     },
     **{
         f"target {odd.decode()}": (
@@ -192,8 +192,8 @@ def test_the_document_tells_what_the_server_replies_at_each_operation(
     service: Service, hasty: int, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if status == 503:  # Every byte is one too many.
-        monkeypatch.setattr(connection, "HELD_BYTES_MAX", 0)
-        monkeypatch.setattr(connection, "RECOUNT_BYTES", 0)
+        monkeypatch.setattr(server, "HELD_BYTES_MAX", 0)
+        monkeypatch.setattr(server, "RECOUNT_BYTES", 0)
     document = described(service.app.extensions[DOCUMENT][""])
     operations = {
         (path, method): operation
