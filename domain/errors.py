@@ -42,6 +42,7 @@ class Refused(Exception):
     advice: str
     retryable: bool | None = None  # Stated in the reply unless it is None.
     retry_after_s: int | None = None  # After how long a retry can help, if known.
+    is_bound: bool = False  # To its Idempotency-Key: a repeat gets the same refusal.
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message or self.message)

@@ -5,7 +5,7 @@ who are never refused a place in the queue.
 """
 
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class Limiter:
     full: str = ""
     shown: Callable[[], AbstractContextManager[object]] = nullcontext
     _count: int = field(default=0, init=False)  # Of all that run.
-    _running: Counter[Owner] = field(default_factory=Counter, init=False)
+    _running: dict[Owner, int] = field(default_factory=dict, init=False)  # Who has none is out.
     _queues: dict[Owner, deque[Go]] = field(default_factory=dict, init=False)  # Next turn first.
     _waiting: int = field(default=0, init=False)
     _last: tuple[Owner, float] = field(default=(None, -MIXED_S), init=False)  # Who came, when.
@@ -54,7 +54,7 @@ class Limiter:
 
     def require_share(self, owner: Owner) -> None:
         """Raise RateLimited if the owner has its whole share now."""
-        if self._running[owner] >= self.share:
+        if self._running.get(owner, 0) >= self.share:
             raise RateLimited(self.beyond_share)
 
     def enter(self, owner: Owner, go: Go) -> bool:
@@ -116,7 +116,7 @@ class Limiter:
             self.leave(owner)
 
     def _has_share(self, owner: Owner) -> bool:
-        running = self._running[owner]
+        running = self._running.get(owner, 0)
         if running < self.share or running >= self.alone:
             return running < self.share
         others_wait = len(self._queues) > (owner in self._queues)
@@ -124,9 +124,9 @@ class Limiter:
 
     def _count_up(self, owner: Owner, by: int) -> None:
         self._count += by
-        self._running[owner] += by
-        if not self._running[owner]:
-            del self._running[owner]
+        running = self._running.pop(owner, 0) + by
+        if running:
+            self._running[owner] = running
 
     def _due(self) -> Iterator[Go]:
         """Yield what goes on now, of each owner in turn; each has its slot."""

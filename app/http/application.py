@@ -32,7 +32,7 @@ from app.http.edge.request import (
     CURRENT,
     NO_SNIFF,
     NO_STORE,
-    RequestContext,
+    Given,
     count_of,
     note_answer,
     request_context,
@@ -100,14 +100,14 @@ class Edge(Flask):
         finally:
             CURRENT.reset(before)
 
-    def open(self, environ: Environ) -> RequestContext:
+    def open(self, environ: Environ) -> Given[Any]:
         """Return the context of a request."""
         for name in SHORT_HEADERS:
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
         began_s = time.perf_counter()
-        return RequestContext(self._container, self.extensions, environ, request_id, began_s)
+        return Given(self._container, self.extensions, environ, request_id, began_s)
 
     def find(self, environ: Environ) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
@@ -128,7 +128,7 @@ class Edge(Flask):
         return self.operations.get(rule.endpoint)
 
     def close(
-        self, context: RequestContext, method: str, route: str, status: int
+        self, context: Given[Any], method: str, route: str, status: int
     ) -> list[tuple[str, str]]:
         """Log and count a reply; return the headers that every reply has."""
         note_answer(

@@ -8,10 +8,10 @@ from marshmallow import ValidationError, fields
 from msgspec import Struct
 
 from app.http.edge.input import NO_NUL, Query, Reads, choice, described, parse_id
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, PageQuery, show_page, span_of
 from app.http.edge.replies import example, wait_for
-from app.http.edge.request import container
+from app.http.edge.request import Given, container
 from app.security.authorization import Caller
 from domain import regions
 from domain.catalogue import plan

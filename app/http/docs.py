@@ -59,7 +59,7 @@ blueprint = Blueprint("docs", __name__)
 @blueprint.get("/openapi.json")
 def openapi_document() -> Response:
     """Return the OpenAPI document, which was made together with the app."""
-    document = request_context().parts[DOCUMENT][current_request().script_root]
+    document = request_context().kept[DOCUMENT][current_request().script_root]
     return _static(document, "application/json", REVALIDATED)
 
 

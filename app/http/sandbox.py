@@ -19,8 +19,9 @@ from app.http.accounts import deposits
 from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
 from app.http.edge.input import Id, JsonNumber, choice, described
-from app.http.edge.operation import Given, Group
+from app.http.edge.operation import Group
 from app.http.edge.replies import KNOWN, Answer, example, time_or_null
+from app.http.edge.request import Given
 from app.http.links.finding import find_link, show_read
 from app.http.links.replies import LinkMeta, PlayedLink
 from app.security.authorization import Caller

@@ -183,15 +183,6 @@ NOT_GRANTED = "The scope {} is not granted to this client. It has, with spaces b
 _UNSAID = re.compile(r"[^!#-\[\]-~]", re.ASCII)  # What no `error_description` may hold.
 
 
-def grant(client_id: str, secret: str, requested: str) -> Token:
-    """Return a token with the `requested` scopes; without any, with all scopes of the client."""
-    client = _authenticate(client_id, secret)
-    scopes = _narrow(client, requested)
-    issuer = container().issuer
-    token = issuer.issue(client.client_id, client.organization_id, scopes)
-    return Token(access_token=token, expires_in=issuer.ttl_s, scope=" ".join(scopes))
-
-
 def _authenticate(client_id: str, secret: str) -> ApiClient:
     """Return the client; an unknown or revoked client and a wrong secret give the same refusal.
 
@@ -225,6 +216,7 @@ def _hash(subject: str) -> str:
 
 
 def _narrow(client: ApiClient, requested: str) -> list[str]:
+    """Return the `requested` scopes; without any, all that the client has."""
     wanted = requested.split()
     for other in (each for each in wanted if each not in client.scopes):
         named = _UNSAID.sub("?", repeated(other))
@@ -278,8 +270,11 @@ def issue_token() -> Response:
         raise OAuthRefused(NO_GRANT_TYPE)
     if form["grant_type"] != GRANT_TYPE:
         raise OAuthRefused(OTHER_GRANT_TYPE, "unsupported_grant_type")
-    token = grant(*read_credentials(form), form.get("scope", ""))
-    return json_response(token, headers=UNCACHED)
+    client, issuer = _authenticate(*read_credentials(form)), container().issuer
+    scopes = _narrow(client, form.get("scope", ""))
+    token = issuer.issue(client.client_id, client.organization_id, scopes)
+    shown = Token(access_token=token, expires_in=issuer.ttl_s, scope=" ".join(scopes))
+    return json_response(shown, headers=UNCACHED)
 
 
 @blueprint.operation(

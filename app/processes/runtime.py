@@ -88,12 +88,13 @@ class Runtime:
         """Start all threads, then ask again for work that was lost with an earlier process."""
         container, roles = self._container, self._roles
         container.cut_off.live()  # Before the followers of this process leave signs of their own.
-        watch = self._watching().tick
-        self._spawn("watch", lambda: keep_time(self._stop, watch))
-        if "worker" in roles:
-            # For `serve`, which answers lookups too.
-            self._spawn("prices", lambda: keep_time(self._stop, container.prices.look))
+        look = partial(container.gate.look, drains="worker" in roles)
+        look()
+        watch = [Task("gate", TICK_S, look), Task("sign of life", ALIVE_S, container.cut_off.live)]
+        if "worker" in roles:  # For `serve`, which answers lookups too.
+            watch.append(Task("prices", TICK_S, container.prices.look))
             self._start_workers()
+        self._spawn("watch", partial(keep_time, self._stop, Schedule(watch).tick))
         if "projector" in roles:
             self._follow(container.projector)
         if "dispatcher" in roles:
@@ -176,17 +177,6 @@ class Runtime:
         standby = LockedStep(lock, step, parts.gate.is_off, tell)
         self._standbys.append(standby)
         return standby
-
-    def _watching(self) -> Schedule:
-        container = self._container
-        look = partial(container.gate.look, drains="worker" in self._roles)
-        look()
-        return Schedule(
-            [
-                Task("gate", TICK_S, look),
-                Task("sign of life", ALIVE_S, container.cut_off.live),
-            ]
-        )
 
     def _schedule(self) -> Schedule:
         container, acting = self._container, self._acting

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import Select, bindparam, case, func, or_, select
 
+from app.security.tokens import Claims
 from domain.accounts.organization import ApiClient, Organization, Status, api_client_id
 from domain.at_once import may_wait, renew_soon
 from domain.cause import Clock
@@ -108,7 +109,7 @@ class Memory:
         self._by_stream: dict[str, set[Asked]] = {}
         log.appended.observer = self._hear
 
-    def recall(self, asked: Asked, read: Callable[[Asked], object]) -> _State | None:
+    def recall(self, asked: Asked, read: Callable[[Asked], object], now: datetime) -> _State | None:
         """Return the state of a remembered row, if it still counts; near its end have it read."""
         known = self._known.get(asked)
         row = known.row if known is not None else None
@@ -119,7 +120,7 @@ class Memory:
             return None
         if left_s < AHEAD_S:
             renew_soon(asked, partial(read, asked))
-        return row.state if self.believes(known, row.caught_up_at, known.met_at) else None
+        return row.state if self.believes(known, row.caught_up_at, now, known.met_at) else None
 
     def meet(self, asked: Asked) -> _Known:
         """Return what is known, and hear of its commits from now on; call this before reading."""
@@ -135,9 +136,9 @@ class Memory:
                     self._by_stream.setdefault(stream.hex, set()).add(asked)
         return known
 
-    def believes(self, known: _Known, caught_up_at: int, since: int = 0) -> bool:
+    def believes(self, known: _Known, caught_up_at: int, now: datetime, since: int = 0) -> bool:
         """Tell whether a row as of a moment counts: it is neither too old nor outdated."""
-        is_near = abs(self._now() - caught_up_at) <= TRUSTED_MICROS
+        is_near = abs(to_micros(now) - caught_up_at) <= TRUSTED_MICROS
         return is_near and caught_up_at > max(known.outdated_at, self._outdated_at, since)
 
     def keep(self, known: _Known, state: _State, caught_up_at: int) -> None:
@@ -180,25 +181,19 @@ class Authorizer:
         self._log = log
         self._database = database
         self._statement = HotStatement(_statement(positions, organizations, clients))
-        self._memory = Memory(log, clock)
+        self._memory, self._clock = Memory(log, clock), clock
 
-    def authorize(
-        self,
-        client_id: str,
-        claimed: UUID | None,
-        named: str | None,
-        granted: frozenset[str],
-        scope: str,
-    ) -> Caller:
+    def authorize(self, claims: Claims, named: str | None, scope: str, now: datetime) -> Caller:
         """Return the client and the organization that it acts for.
 
-        `claimed` is the organization in the token. Without it the organization `named` in the
-        header counts, for machine-to-machine clients only. Raises Unauthorized for a revoked client
-        or a claim that is not the client's own organization. Then it checks the organization, and
-        at last raises InsufficientScope.
+        Without an organization in the token that `named` in the header counts, for
+        machine-to-machine clients only. Raises Unauthorized for a revoked client or a claim that is
+        not the client's own organization. Then it checks the organization, and at last raises
+        InsufficientScope.
         """
+        claimed = claims.organization_id
         wanted = claimed if claimed is not None else _uuid_of(named)
-        state = self._state(client_id, wanted)
+        state = self._state((claims.client_id, wanted), now)
         _require_client(state)
         if claimed is not None and claimed != state.bound_to:
             raise Unauthorized(OTHERS)
@@ -212,27 +207,25 @@ class Authorizer:
             raise OrganizationSuspended
         if state.status != "active":
             raise OrganizationInactive
-        if scope not in granted:
+        if scope not in claims.scopes:
             raise _lacking(scope)
         price_micros, enabled = state.price_micros, state.lookup_enabled
-        return Caller(client_id, wanted, price_micros, enabled, state.rate_limit)
+        return Caller(claims.client_id, wanted, price_micros, enabled, state.rate_limit)
 
-    def authorize_machine(
-        self, client_id: str, claimed: UUID | None, granted: frozenset[str], scope: str
-    ) -> None:
+    def authorize_machine(self, claims: Claims, scope: str, now: datetime) -> None:
         """Check a machine-to-machine client that acts for no organization.
 
         Raises Unauthorized for a revoked client, and InsufficientScope for a client of one
         organization, or without the scope.
         """
-        state = self._state(client_id, None)
+        state = self._state((claims.client_id, None), now)
         _require_client(state)
-        if claimed is not None or state.bound_to is not None or scope not in granted:
+        is_bound = claims.organization_id is not None or state.bound_to is not None
+        if is_bound or scope not in claims.scopes:
             raise _lacking(scope)
 
-    def _state(self, client_id: str, organization_id: UUID | None) -> _State:
-        asked = (client_id, organization_id)
-        remembered = self._memory.recall(asked, self._read)
+    def _state(self, asked: Asked, now: datetime) -> _State:
+        remembered = self._memory.recall(asked, self._read, now)
         if remembered is not None:
             return remembered
         may_wait(asked, partial(self._read, asked))
@@ -244,7 +237,7 @@ class Authorizer:
         told, caught_up_at = self._state_of_row(client_id, organization_id)
         # The read model may not have the organization yet, so then the log decides.
         is_whole = organization_id is None or told.status is not None
-        if told is not NOBODY and is_whole and memory.believes(known, caught_up_at):
+        if told is not NOBODY and is_whole and memory.believes(known, caught_up_at, self._clock()):
             memory.keep(known, told, caught_up_at)
             return told
         state = self._state_of_log(client_id, organization_id)

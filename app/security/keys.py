@@ -95,14 +95,15 @@ class KeyRing(Ring[Key]):
         """Return the newest key; a rotation by another process is noticed within RECHECK."""
         return [*self.current().values()][-1]
 
-    def verification_key(self, kid: str) -> Key | None:
+    def verification_key(self, kid: str, now: datetime | None = None) -> Key | None:
         """Return the key of this id, or None if there is none or it has retired.
 
         An unknown kid costs one stat. The directory is read only when it has changed, so a new key
         serves at once and forged kids cause no reading.
         """
-        key = self.current().get(kid) or self.current(at_once=True).get(kid)
-        return key if key is not None and self._clock() < key.retires_at else None
+        now = now or self._clock()
+        key = self.current(now).get(kid) or self.current(now, at_once=True).get(kid)
+        return key if key is not None and now < key.retires_at else None
 
     def jwks(self) -> dict[str, Sequence[dict[str, str]]]:
         """Return the public keys that still verify, as a JWK set (RFC 7517 §5)."""

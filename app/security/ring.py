@@ -136,9 +136,9 @@ class Ring(Generic[E]):
     def _tell_outage(self, error: SigningKeysError) -> None:
         self._outage.began(error, "the keys read before stay in use" if self._keys else "")
 
-    def current(self, *, at_once: bool = False) -> Mapping[str, E]:
+    def current(self, now: datetime | None = None, *, at_once: bool = False) -> Mapping[str, E]:
         """Return the keys that are not revoked; `at_once`: look for a change now."""
-        now = self._clock()
+        now = now or self._clock()
         age = now - self._checked_at
         recent = timedelta(0) <= age < RECHECK
         if self._keys and recent and (self._read_ns is None or not at_once):

@@ -113,15 +113,15 @@ class TokenVerifier:
     clock: Clock
     _proven: dict[str, _Proven] = field(default_factory=dict, init=False)
 
-    def verify(self, token: str) -> Claims:
-        """Return the claims of a valid token; Unauthorized for anything else.
+    def verify(self, token: str, now: datetime) -> Claims:
+        """Return the claims of a token that is valid now; Unauthorized for anything else.
 
         The refusal says what is wrong. It neither quotes the token nor is chained to an error that
         might. Raises SigningKeysError while there are no keys to verify with.
         """
         wrong = MALFORMED
         try:
-            return self._read(token)
+            return self._read(token, now)
         except SigningKeysError:  # Nothing is wrong with the token; it just cannot be verified.
             raise
         except Unauthorized as refusal:
@@ -138,14 +138,13 @@ class TokenVerifier:
         proven = self._proven.get(token)
         return proven.claims if proven and self.clock() < proven.claims.expires_at else None
 
-    def _read(self, token: str) -> Claims:
+    def _read(self, token: str, now: datetime) -> Claims:
         proven = self._proven.get(token)
-        if proven is None or self.keys.verification_key(proven.key.kid) is not proven.key:
+        if proven is None or self.keys.verification_key(proven.key.kid, now) is not proven.key:
             proven = self._prove(token)
             if len(self._proven) >= _PROVEN_MAX:
                 self._proven.clear()
             self._proven[token] = proven
-        now = self.clock()
         _require(now - _LEEWAY < proven.claims.expires_at, EXPIRED)
         _require(proven.begins_at <= now + _LEEWAY, NOT_YET)
         return proven.claims

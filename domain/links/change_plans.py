@@ -28,7 +28,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.create import ProvisioningRules
-from domain.links.failing import BoundFailure, Failing, purchase, refusal_of_change
+from domain.links.failing import Failing, purchase, refusal_of_change
 from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import (
@@ -86,7 +86,7 @@ class LinkPlans:
 
         The link must exist. Raises ValidationFailed on `add.<index>` and `remove.<index>`, the
         refusals of the wallet, NotSupportedByNetwork, IncompleteNetworkAnswer and ProvisioningError
-        (inside BoundFailure when such an outcome is given again), IdempotencyKeyReused,
+        (bound to the key when such an outcome is given again), IdempotencyKeyReused,
         IdempotencyInProgress, RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
@@ -278,6 +278,5 @@ def _outcome(change: PlanChange, *, replayed: bool) -> PlanChange:
     if change.failure is None:
         return change
     refusal = refusal_of_change(change)
-    if replayed and not change.kept_nothing:
-        raise BoundFailure(refusal)
+    refusal.is_bound = replayed and not change.kept_nothing
     raise refusal

@@ -27,7 +27,7 @@ from domain.errors import (
 )
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
-from domain.links.failing import BoundFailure, Failing, refusal_of_link
+from domain.links.failing import Failing, refusal_of_link
 from domain.links.link import Link, link_id, named
 from domain.links.networks import Networks
 from domain.links.offers import (
@@ -102,8 +102,8 @@ class LinkCreate:
 
         For a request that does not wait the link may be unfinished. Raises ValidationFailed on
         `plan_id`, ConfigError, the refusals of the wallet, IncompleteNetworkAnswer and
-        ProvisioningError with what was `refunded` (inside BoundFailure when the sender of the
-        first request did not wait for it), IdempotencyKeyReused, IdempotencyInProgress,
+        ProvisioningError with what was `refunded` (bound to the key when the sender of the first
+        request did not wait for it), IdempotencyKeyReused, IdempotencyInProgress,
         RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
@@ -252,5 +252,6 @@ def _is_answered(link: Link) -> bool:
 def _outcome(link: Link) -> Link:
     if link.failure is not None:
         refusal = refusal_of_link(link)
-        raise BoundFailure(refusal) if link.requested.unawaited else refusal
+        refusal.is_bound = bool(link.requested.unawaited)
+        raise refusal
     return link

@@ -41,14 +41,6 @@ NEW_KEY = "try again with a new Idempotency-Key"
 OF_THE_NETWORK = {ProvisioningError.code, IncompleteNetworkAnswer.code}
 
 
-class BoundFailure(Exception):
-    """Raised when the failure stays bound to its key: a repeat gets the same refusal."""
-
-    def __init__(self, refusal: Refused) -> None:
-        super().__init__(refusal.code)
-        self.refusal = refusal
-
-
 @dataclass(frozen=True)
 class Failing:
     """Fails links and plan changes; every method raises Conflict when others were first."""

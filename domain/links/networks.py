@@ -40,10 +40,15 @@ class Networks:
         as last seen, and open work waits until the network is configured again. So it is with every
         network while the process rests.
         """
-        known = self._configured.get(name or SIMULATED)
+        name = name or SIMULATED
+        known = self._configured.get(name)
         if known is None:
-            return cast("EsimNetwork", _NotConfigured(name or SIMULATED))
-        return cast("EsimNetwork", _NotCalled(known)) if self._is_resting() else known
+            why = f"the network {name} is not configured"
+        elif self._is_resting():
+            why = f"a process at rest does not call the network {name}"
+        else:
+            return known
+        return cast("EsimNetwork", _NotCalled(name, known or _Unknown, why))
 
     def require(self, link: Link, capability: Capability) -> None:
         """Raise NotSupportedByNetwork for what the network of a link cannot do."""
@@ -74,22 +79,21 @@ class Networks:
 
 
 class _NotCalled:
-    """A network while the process rests: what it can do is told, but nothing is asked of it."""
+    """A network of which nothing is asked; what it can do is told as ever."""
 
-    def __init__(self, network: EsimNetwork) -> None:
-        self._network = network
+    def __init__(self, name: str, network: object, why: str) -> None:
+        self.name, self._network, self._why = name, network, why
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._network, name)
+        found = getattr(self._network, name, self._refuse)
         return self._refuse if callable(found) else found
 
     def _refuse(self, *_: object, **__: object) -> Any:
-        message = f"a process at rest does not call the network {self._network.name}"
-        raise Unavailable(message)
+        raise Unavailable(self._why)
 
 
-class _NotConfigured:
-    """A network that this process does not know; not even its shape is known."""
+class _Unknown:
+    """What is told of a network that this process does not know; not even its shape is known."""
 
     remote = False
     shape = None
@@ -97,13 +101,3 @@ class _NotConfigured:
     background_reads_per_s = 1.0
     capabilities: frozenset[str] = frozenset()
     settles_after = timedelta(hours=1)  # Longer than any network needs.
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __getattr__(self, _: str) -> Callable[..., Any]:
-        return self._refuse
-
-    def _refuse(self, *_: object, **__: object) -> Any:
-        message = f"the network {self.name} is not configured"
-        raise Unavailable(message)

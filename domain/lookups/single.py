@@ -264,7 +264,9 @@ class SingleLookup:
             self._check_balance(request, cause)
         max_age = None if request.max_age_s is None else timedelta(seconds=request.max_age_s)
         answer = self.answers.one(request.organization_id, request.phone_number, max_age)
-        at = Cause(self.clock(), cause.request_id)
+        # A live answer is dated when it came; one of the cache is older than this lookup.
+        now = answer.as_of if answer.source == "live" else self.clock()
+        at = Cause(now, cause.request_id)
         return self._lookup(request, stream_id, answer, at), answer.facts, at
 
     def _check_balance(self, request: LookupRequest, cause: Cause) -> None:

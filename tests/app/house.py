@@ -3,10 +3,16 @@
 from uuid import UUID
 
 from app.security.authorization import Caller
+from app.security.tokens import Claims
 from domain.accounts.organization import SCOPES, Status
+from domain.cause import utc_now
 from tests.installation import Process, SetClock
 
 ALL = frozenset(SCOPES)
+
+
+def claims_of(client_id: str, claimed: UUID | None, granted: frozenset[str] = ALL) -> Claims:
+    return Claims(client_id, claimed, granted, "token", utc_now())
 
 
 class House:
@@ -29,12 +35,14 @@ class House:
         self, claimed: UUID | None = None, scope: str = "lookup", granted: frozenset[str] = ALL
     ) -> Caller:
         """Let the client of the organization in; its token claims that one unless told."""
-        return self.process.authorizer.authorize(
-            self.client_id, claimed or self.organization_id, None, granted, scope
-        )
+        claims = claims_of(self.client_id, claimed or self.organization_id, granted)
+        return self.let_in(claims, None, scope)
 
     def authorize_machine(self, named: str | None, scope: str = "lookup") -> Caller:
-        return self.process.authorizer.authorize(self.machine_id, None, named, ALL, scope)
+        return self.let_in(claims_of(self.machine_id, None), named, scope)
+
+    def let_in(self, claims: Claims, named: str | None, scope: str = "lookup") -> Caller:
+        return self.process.authorizer.authorize(claims, named, scope, self.process.clock())
 
     def move_to(self, status: Status) -> None:
         cause = self.process.cause()

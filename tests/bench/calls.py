@@ -31,7 +31,7 @@ from tests.tidy.source import PACKAGES, ROOT
 ROOTED = f"{ROOT}/"
 EACH = 20  # Of the thousand numbers, twenty are of a country.
 BEGINS = "data_received"  # With it the loop begins with a request.
-TELLS = {"write", "_soon", "succeed"}  # Of the loop, of a thread of Flask, of the committer.
+TELLS = {"Connection.write", "soon", "Outcome.succeed"}  # Of loop, threads and committer.
 KINDS = {"loop", "http", "committer", "Thread"}  # The last are workers; others run beside.
 SMALL = 4  # What has no more calls is not listed.
 
@@ -53,7 +53,7 @@ class Recorder:
             if code.co_name == BEGINS:
                 calls.clear()
             calls.append(code.co_filename)
-            if code.co_name in TELLS:
+            if code.co_qualname in TELLS:
                 self._before[name] = len(calls)
 
     def files_of(self, run: Callable[[], object]) -> Mapping[str, Sequence[str]]:

@@ -25,6 +25,7 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
         "SIGNING_KEYS": f"{directory}/keys",
         "PRICE_PER_LOOKUP": "0.005",
         "NETWORK_BASE_PLAN": BASE_PLAN,
+        "TOKEN_ISSUER": "https://bench.example",  # Of tokens before a server.
         **more,
     }
 

@@ -1,7 +1,6 @@
 """A server in a process of its own: the service, or the plain service beside it."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,14 +25,6 @@ BACKGROUND = ("projector", "dispatcher", "worker", "clock")
 READY_S = 60.0
 LOOK_S = 0.01
 STOP_S = 30.0
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as listener:
-        listener.bind((HOST, 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True)

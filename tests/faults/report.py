@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.faults.service import ROOT
 from tests.faults.system import IDLE_S
+from tests.scenarios.system import ROOT
 
 PAGE = ROOT / "docs" / "reliability.md"
 BY_HAND = "\n## What happens when something fails\n"

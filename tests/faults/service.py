@@ -2,23 +2,16 @@
 
 import json
 import os
-import signal
-import socket
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from tests.installation import PATIENCE_S, Installation, wait_until
+from tests.installation import Installation
+from tests.scenarios.system import Running
+from tests.servers.running import free_port
 from tests.support import warm
 
-ROOT = Path(__file__).parents[2]
 NUMBER_PATH = "/number-lookup?phone_number="
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def installation_for_serving(directory: Path) -> Installation:
@@ -26,49 +19,14 @@ def installation_for_serving(directory: Path) -> Installation:
     return Installation(directory, PORT=port, TOKEN_ALGORITHM="ES256", LOG_FORMAT="json")
 
 
-class Service:
-    """One life of the service; it ends with `kill` or `stop`, or when the `with` block is left."""
-
-    def __init__(self, installation: Installation, module: str = "app", **changes: str) -> None:
-        self._port = int(installation.environment["PORT"])
-        self._lines = (installation.directory / "serve.log").open("ab")
-        self._process = warm.start(
-            ["serve"],
-            {**child_environment(installation), **changes},
-            module,
-            stdout=self._lines,
-            stderr=self._lines,
-            start_new_session=True,
-        )
-
-    def wait_until_it_listens(self) -> None:
-        wait_until(self._listens)
-
-    def _listens(self) -> bool:
-        assert self._process.poll() is None, "it ended by itself"
-        with socket.socket() as tried:
-            return tried.connect_ex(("127.0.0.1", self._port)) == 0
-
-    def kill(self) -> None:
-        """Kill -9 the whole session."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        assert self._process.wait(PATIENCE_S) == -signal.SIGKILL
-
-    def stop(self) -> int:
-        """Ask it to end; return its exit status."""
-        self._process.terminate()
-        return self._process.wait(PATIENCE_S)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self.kill()
-        self._lines.close()
+def serve(installation: Installation) -> Running:
+    """Begin one life of the service, and wait until it answers."""
+    log = installation.directory / "serve.log"
+    start = partial(warm.start, ["serve"])
+    return Running("serve", start, child_environment(installation), log).comes_up()
 
 
-def child_environment(installation: Installation) -> Mapping[str, str]:
+def child_environment(installation: Installation) -> dict[str, str]:
     """The settings, and nothing of this process but where programs are found."""
     return {**installation.environment, "PATH": os.environ.get("PATH", "")}
 

@@ -16,8 +16,9 @@ from app.processes.migrate import migrate
 from tests.faults.failpoints import ARMED, CLOCK, Failpoints
 from tests.faults.holder import holder_of
 from tests.faults.servers import Servers
-from tests.faults.service import ROOT, child_environment
+from tests.faults.service import child_environment
 from tests.installation import PATIENCE_S, Installation, Process, wait_until
+from tests.scenarios.system import ROOT
 from tests.servers.running import free_port
 
 IDLE_S = 5.0  # Instead of a minute; so that a lost message is a matter of seconds here.

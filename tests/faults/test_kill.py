@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -16,7 +17,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from tests.faults.ledger import Ledger
 from tests.faults.partner import Partner, Reply
-from tests.faults.service import NUMBER_PATH, Service, installation_for_serving, run
+from tests.faults.service import NUMBER_PATH, installation_for_serving, run, serve
 from tests.installation import (
     PRICE_MICROS,
     Installation,
@@ -134,8 +135,7 @@ def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
     partner = Insistent(installation)
     for _ in range(KILLS):
         live_and_die(installation, partner, watcher)
-    with Service(installation) as service:
-        service.wait_until_it_listens()
+    with closing(serve(installation)) as service:
         partner.settle()
         wait_until(watcher.all_have_ended, timeout_s=WALL_S_MAX)
         check_replies(partner)
@@ -151,8 +151,7 @@ def live_and_die(installation: Installation, partner: Insistent, watcher: Watche
     dead = Event()
     with ThreadPoolExecutor(1) as pool:
         try:
-            with Service(installation) as service:
-                service.wait_until_it_listens()
+            with closing(serve(installation)) as service:
                 living = pool.submit(partner.live, dead)
                 wait_until(watcher.in_the_midst())
                 service.kill()

@@ -6,6 +6,7 @@ and an export. A call is one to a database, or a message that is published.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -24,12 +25,13 @@ from projections.audit.export import read_export
 from projections.audit.tree import leaf_hash, root_of
 from tests.faults.consuming import PUBLISHED, WORKS
 from tests.faults.failpoints import ARMED, Failpoint, Failpoints
-from tests.faults.service import Service, child_environment, free_port
+from tests.faults.service import child_environment, serve
 from tests.installation import Installation, numbers, wait_until
 from tests.plan_files import make_demo
 from tests.projections.histories import Life, create_job, finish_job, look_up, run_on_log, write_row
 from tests.projections.looking import failures, places, rows
 from tests.seeds import Seed
+from tests.servers.running import free_port
 from tests.support import warm
 from workers.routes import messages_for
 
@@ -207,8 +209,7 @@ def check_messages(killer: Killer, after: int) -> int:
 def check_work(killer: Killer) -> None:
     """Every job and link ends, in a service that begins where all this was left."""
     log, unfinished = killer.process.log, killer.process.unfinished
-    with Service(killer.installation) as service:
-        service.wait_until_it_listens()
+    with closing(serve(killer.installation)):
         wait_until(lambda: all(log.get(BulkJob, each).finished_at for each in killer.jobs), 60)
 
         def left() -> set[UUID]:

@@ -13,7 +13,6 @@ from domain.errors import (
     NumberLookupUnavailable,
     ProvisioningError,
 )
-from domain.links.failing import BoundFailure
 from domain.links.network import NoEndpoint
 from domain.links.plan_change import PlanChange
 from domain.lookups import single as single_lookup
@@ -99,12 +98,11 @@ def test_a_failed_change_of_which_something_was_applied_is_bound_to_its_key(
     assert told.value.details == {"reason": REJECTED, **details}
     head = operation.process.log.head()
     for process in (operation.process, operation.other):
-        with pytest.raises(BoundFailure) as again:
+        with pytest.raises(IncompleteNetworkAnswer) as again:
             operation.ask(process=process)
-        assert type(again.value.refusal) is IncompleteNetworkAnswer
-        assert again.value.refusal.details == told.value.details
-        assert str(again.value.refusal) == str(told.value)
-        assert str(again.value) == "PROVISIONING_FAILED"
+        assert again.value.is_bound
+        assert again.value.details == told.value.details
+        assert str(again.value) == str(told.value)
     with pytest.raises(IdempotencyKeyReused):
         operation.ask(body=1)
     assert operation.process.log.head() == head
@@ -125,8 +123,9 @@ def test_twins_of_a_change_that_has_done_something_are_bound_to_its_failure(
     assert isinstance(told, IncompleteNetworkAnswer)
     for twin in twins:
         failure = twin.exception(PATIENCE_S)
-        assert isinstance(failure, BoundFailure)
-        assert failure.refusal.details == told.details
+        assert isinstance(failure, IncompleteNetworkAnswer)
+        assert failure.is_bound
+        assert failure.details == told.details
     assert operation.made == 1
     operation.check()
 
@@ -179,8 +178,9 @@ def test_a_removal_that_was_done_after_all_binds_its_key(make: Make, patience: P
     gate.open()
     wait_until(lambda: not buyer.link(operation.link.id).current_activations)
     for _ in range(2):
-        with pytest.raises(BoundFailure) as bound:
+        with pytest.raises(ProvisioningError) as bound:
             operation.ask(process=patient)
-        assert bound.value.refusal.details == told.details
+        assert bound.value.is_bound
+        assert bound.value.details == told.details
     assert buyer.balance_micros == TEN_MICROS
     operation.check()

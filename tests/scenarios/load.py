@@ -1,42 +1,61 @@
 """A partner at work in the background."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
-from tests.installation import numbers
+from tests.installation import numbers, wait_until
 from tests.scenarios.partner import Partner
+
+GOES_ON_S = 90.0
+PAUSE_S = 0.1  # Between two requests of a kind: work is in flight always, and ends in time.
 
 
 @contextmanager
-def load(partner: Partner) -> Iterator[None]:
-    """Let the partner look up, send jobs and buy links as fast as the replies come."""
+def at_work(partner: Partner, job: int = 100) -> Iterator[None]:
+    """Let a partner look up, send jobs, buy links and top them up without pause."""
     stop, failed = Event(), list[BaseException]()
     plan_id = partner.ask("GET", "/v1/plans?country=FR").data["data"][0]["id"]
 
-    def work() -> None:
-        starts = itertools.count(0, 100)
+    def link_with_topup(_: int) -> None:
+        partner.buy(plan_id, stop)
+        for link_id in partner.promised.links.keys() - partner.promised.topups.keys():
+            partner.top_up(link_id, stop)
+
+    def repeat(work: Callable[[int], None]) -> None:
         try:
-            while not stop.is_set():
-                partner.look_up("+447400123456", stop)
-                partner.look_up_many(numbers(100, next(starts)), stop)
-                partner.buy(plan_id, stop)
+            for turn in itertools.count():
+                if stop.wait(PAUSE_S):
+                    return
+                work(turn)
         except BaseException as error:  # noqa: BLE001  # It is raised below, in the test.
             failed.append(error)
 
-    thread = Thread(target=work)
-    thread.start()
+    works = (
+        lambda turn: partner.look_up_many(numbers(job, job * turn), stop),
+        link_with_topup,
+        lambda _: partner.look_up("+447400123456", stop),
+    )
+    threads = [Thread(target=repeat, args=(work,)) for work in works]
+    for each in threads:
+        each.start()
     try:
         yield
     finally:
         stop.set()
-        thread.join()
+        for each in threads:
+            each.join()
     if failed:
         raise failed[0]
 
 
-def grown(partner: Partner) -> Callable[[], bool]:
-    """Return what tells whether the partner has another job and another link."""
-    jobs, links = len(partner.promised.jobs), len(partner.promised.links)
-    return lambda: len(partner.promised.jobs) > jobs and len(partner.promised.links) > links
+def counts(partner: Partner) -> Sequence[int]:
+    promised = partner.promised
+    return [len(promised.jobs), len(promised.links), len(promised.topups)]
+
+
+def goes_on(*partners: Partner) -> None:
+    """Wait until each partner has another job, another link and another top-up."""
+    for each, had in [(each, counts(each)) for each in partners]:
+        wait_until(lambda each=each, had=had: all(map(int.__lt__, had, counts(each))), GOES_ON_S)

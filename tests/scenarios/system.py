@@ -26,6 +26,7 @@ from tests.support import warm
 ROOT = Path(__file__).parents[2]
 PROCESSES = ("web", "worker", "dispatcher", "projector", "clock")
 Starter = Callable[..., subprocess.Popen[bytes]]
+COMES_UP_S = 120.0  # On a crowded machine, where each imports the service anew.
 END_S = 30.0  # The contract: SIGTERM ends a process within this time.
 KILLED = -signal.SIGKILL
 
@@ -111,6 +112,13 @@ class System:
         command = [self._release.python, "-m", "app", *arguments]
         return self._start(arguments[0], self._of_release(command), changes)
 
+    def start_all(self, **changes: str) -> "dict[str, Running]":
+        """Start one process of each kind of the Procfile, and wait until all of them work."""
+        started = {name: self.start(name, **changes) for name in PROCESSES}
+        for each in started.values():
+            each.comes_up()
+        return started
+
     def honcho(self) -> "Running":
         """Start everything from the Procfile."""
         return self._start("honcho", self._of_release(["honcho", "start", "--no-colour"]), {})
@@ -162,6 +170,11 @@ class Running:
         wait_until(lambda: words in self.said() or self._process.poll() is not None, timeout_s)
         assert words in self.said(), self.said()
         return self
+
+    def comes_up(self) -> "Running":
+        """Wait until it works."""
+        words = "serving" if self.name in {"web", "serve"} else "is at work"
+        return self.says(words, COMES_UP_S)
 
     def is_running(self) -> bool:
         return self._process.poll() is None

@@ -12,13 +12,12 @@ from domain.lookups.bulk_commands import BulkRequest
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.partner import Partner
-from tests.scenarios.system import PROCESSES, Running, System, failures, unfinished
+from tests.scenarios.system import Running, System, failures, unfinished
 from tests.servers.clock import JumpingClock
 from tests.workers.webhooks.receiver import Receiver
 from workers.routes import slice_message
 
 HOUR_S = 3_600
-START_S = 120.0  # Each imports the service anew.
 RESTS_WITHIN_S, WORKS_WITHIN_S = 10.0, 15.0
 QUIET_S = 3.0  # A worker would have begun by then.
 WRONG = "is 3600.0 s"
@@ -31,16 +30,11 @@ def clock(tmp_path: Path) -> JumpingClock:
 
 
 def of_the_procfile(system: System, clock: JumpingClock) -> list[Running]:
-    running = [system.start(name, **clock.environment) for name in PROCESSES]
-    for each in running:
-        each.says("serving" if each.name == "web" else "is at work", START_S)
-    return running
+    return [*system.start_all(**clock.environment).values()]
 
 
 def of_one_process(system: System, clock: JumpingClock) -> list[Running]:
-    return [
-        system.start("serve", BROKER_URL="memory://", **clock.environment).says("serving", START_S)
-    ]
+    return [system.start("serve", BROKER_URL="memory://", **clock.environment).comes_up()]
 
 
 def readiness(partner: Partner) -> tuple[int, list[str]]:

@@ -10,9 +10,8 @@ from domain.cause import Cause
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.partner import Partner, Reply
-from tests.scenarios.system import System
+from tests.scenarios.system import COMES_UP_S, System
 
-COMES_UP_S = 60.0
 WAIT_S = 25
 LINE = "GET /v1/events"
 AT_ONCE_S = 5.0  # On a crowded machine; on one of its own a tenth of a second.
@@ -36,8 +35,8 @@ def end_of(partner: Partner) -> str:
 def test_who_waits_hears_of_other_processes_and_is_answered_at_the_end(system: System) -> None:
     assert system.run("migrate").returncode == 0
     web, projector = system.start("web"), system.start("projector")
-    web.says("serving", COMES_UP_S)
-    projector.says("is at work", COMES_UP_S)
+    web.comes_up()
+    projector.comes_up()
     partner = partner_of(system)
     wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
     owner = UUID(partner.ask("GET", "/v1/account").data["organization"]["id"])
@@ -65,7 +64,7 @@ def test_who_waits_hears_of_other_processes_and_is_answered_at_the_end(system: S
         projector.ended()
         deposit(system, owner)
         assert not asked.done()
-        system.start("projector").says("is at work", COMES_UP_S)
+        system.start("projector").comes_up()
         assert told_of_one(asked)
         asked = wait()
         web.signal(signal.SIGTERM)

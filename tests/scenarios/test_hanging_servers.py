@@ -8,9 +8,8 @@ import pytest
 
 from tests.installation import wait_until
 from tests.scenarios.relay import Relay
-from tests.scenarios.system import END_S, PROCESSES, System
+from tests.scenarios.system import END_S, System
 
-COMES_UP_S = 60.0
 CLEANLY, CUT_OFF = 0, 1
 PORTS = {"DATABASE_URL": 5432, "BROKER_URL": 5672}
 
@@ -25,9 +24,7 @@ def test_sigterm_ends_each_process_in_time_though_both_servers_hang(system: Syst
             for name, port in PORTS.items()
         }
         changes = {name: relay.url for name, relay in relays.items()}
-        started = {name: system.start(name, **changes) for name in PROCESSES}
-        for name, each in started.items():
-            each.says("serving" if name == "web" else "is at work", COMES_UP_S)
+        started = system.start_all(**changes)
         for relay in relays.values():
             relay.fall_silent()
         told_at = time.monotonic()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.system import PROCESSES, System, failures
+from tests.scenarios.system import System, failures
 from tests.workers.webhooks.receiver import Receiver
 
 HELD, RELEASED = "this installation is held", "this installation is released"
@@ -16,9 +16,7 @@ def test_each_process_rests_from_a_hold_on_and_acts_from_a_release_on(system: Sy
     system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
     assert system.run("migrate").returncode == 0
     partner = partner_of(system)
-    running = [system.start(name) for name in PROCESSES]
-    for each in running:
-        each.says("serving" if each.name == "web" else "is at work")
+    running = system.start_all().values()
     partner.authorize()
     with Receiver().running() as receiver:
         got, url = receiver.got["/told"], receiver.url("/told")

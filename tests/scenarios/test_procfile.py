@@ -14,9 +14,10 @@ import pytest
 from tests.app.adapters.postgres.test_roles import Roles
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.load import grown, load
+from tests.scenarios.load import at_work, goes_on
 from tests.scenarios.partner import Partner, Promised
 from tests.scenarios.system import (
+    COMES_UP_S,
     PROCESSES,
     Running,
     System,
@@ -25,7 +26,6 @@ from tests.scenarios.system import (
 )
 from tests.scenarios.walk import walk
 
-COMES_UP_S = 60.0
 BACKENDS_MAX = 60  # docs/deployment.md says so of the Procfile at its default settings.
 SOAK = bool(os.environ.get("SOAK"))
 LOOKUPS_AT_ONCE = 64
@@ -72,8 +72,8 @@ def test_the_procfile_runs_everything(system: System, two_roles: dict[str, str])
     partner = partner_of(system)
     walk(partner)
     check_connections(system, partner)
-    with load(partner):
-        wait_until(grown(partner), COMES_UP_S)
+    with at_work(partner):
+        goes_on(partner)
     promised = partner.promised
     assert promised.jobs
     assert promised.links
@@ -115,7 +115,7 @@ def check_connections(system: System, partner: Partner) -> None:
         for _ in range(BUYERS):
             buyer = copy(partner)
             buyer.promised = Promised()
-            stack.enter_context(load(buyer))
+            stack.enter_context(at_work(buyer))
         statuses = stack.enter_context(lookups(partner, LOOKUPS_AT_ONCE))
         wait_until(lambda: len(statuses) > ROUND, COMES_UP_S)
         before, opened = dict(server.execute(OURS).fetchall()), _opened(server)

@@ -26,16 +26,9 @@ from domain.accounts.wallet import Wallet
 from projections.engine.reader import read_events
 from tests.installation import wait_until
 from tests.net.net import Receiver, signed_by
+from tests.scenarios.load import GOES_ON_S, at_work
 from tests.scenarios.partner import Partner, Reply
-from tests.scenarios.rolling import (
-    GOES_ON_S,
-    Roll,
-    all_of,
-    assert_that_nothing_is_lost,
-    at_work,
-    comes_up,
-    two_systems,
-)
+from tests.scenarios.rolling import Roll, assert_that_nothing_is_lost, two_systems
 from tests.scenarios.system import PROCESSES, Release, Running
 from tests.servers.databases import Databases
 
@@ -44,7 +37,6 @@ KINDS = ("signing", "pepper", "webhooks", "checkpoints")
 WITHIN_S = 2.0
 OUT_WITHIN_S = 60.0  # "and go out within a minute".
 GOOD, REFUSED = [HTTPStatus.OK] * 2, [HTTPStatus.UNAUTHORIZED] * 2
-JOB = 100
 THREADS = 3  # Of `at_work`; each may have sent a request with the old token.
 RIGHTS = "keys,money,catalogue,audit"
 
@@ -87,7 +79,7 @@ class Machines:
 
     def begin(self) -> None:
         self.roll.begin()
-        self.running = [self.roll.running, all_of(self.both[1])]
+        self.running = [self.roll.running, self.both[1].start_all()]
         key = self.told("operator", "create", "boss", "--may", RIGHTS)["key"]
         for each in self.both:
             each.environment["OPERATOR_KEY"] = key
@@ -100,7 +92,7 @@ class Machines:
         for name in PROCESSES:
             ending: Running = self.running[machine][name]
             assert ending.stop() == 0, ending.said()[-3000:]
-            comes_up(self.both[machine].start(name))
+            self.both[machine].start(name).comes_up()
             self.roll.goes_on()
 
     def newest(self) -> dict[str, dict[str, str]]:
@@ -203,7 +195,7 @@ def test_a_key_of_each_kind_is_renewed_and_revoked_while_two_machines_work(
     assert leak.forged() == GOOD
     with ExitStack() as load:
         for each in leak.partners:
-            load.enter_context(at_work(each, JOB))
+            load.enter_context(at_work(each))
         machines.roll.goes_on()
         renewed_at = renew(leak)
         machines.restart(0)

@@ -21,13 +21,8 @@ from uuid import UUID
 import pytest
 
 from tests.installation import numbers, wait_until
-from tests.scenarios.rolling import (
-    GOES_ON_S,
-    Roll,
-    assert_that_nothing_is_lost,
-    at_work,
-    two_systems,
-)
+from tests.scenarios.load import GOES_ON_S, at_work
+from tests.scenarios.rolling import Roll, assert_that_nothing_is_lost, two_systems
 from tests.scenarios.system import ROOT, Release
 from tests.servers.databases import Databases
 
@@ -90,7 +85,7 @@ def test_each_process_is_replaced_while_a_partner_works(
     roll.begin()
     partner = roll.partner(roll.old)
     with ExitStack() as load:
-        load.enter_context(at_work(partner))
+        load.enter_context(at_work(partner, 1_000))
         roll.goes_on()
         roll.command(roll.new, "migrate")
         roll.goes_on()
@@ -98,7 +93,7 @@ def test_each_process_is_replaced_while_a_partner_works(
             how(roll, name)
             if name == "web":
                 partner.url = roll.new.url  # What had no reply is sent again there, by its key.
-                load.enter_context(at_work(roll.partner(roll.new)))
+                load.enter_context(at_work(roll.partner(roll.new), 1_000))
             if name == FOLLOWERS[-1]:
                 roll.command(roll.new, "org", "create", "--name", "Events that are new")
             roll.goes_on()
@@ -118,7 +113,7 @@ def test_an_old_follower_waits_at_an_event_that_only_the_new_release_knows(
         roll.running[name].says("ledger.opened")
     for name in FOLLOWERS:
         roll.restart(name)
-    with at_work(partner):
+    with at_work(partner, 1_000):
         roll.goes_on()
     roll.restart("worker")
     assert_that_nothing_is_lost(roll, capsys)

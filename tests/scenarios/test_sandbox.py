@@ -11,9 +11,8 @@ from tests.installation import wait_until
 from tests.net.net import Receiver
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.partner import Partner
-from tests.scenarios.system import PROCESSES, System, failures
+from tests.scenarios.system import COMES_UP_S, PROCESSES, System, failures
 
-COMES_UP_S = 60.0
 TOLD = {"link.activated": 1, "link.installed": 1, "link.usage": 3, "link.expiring": 1}
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(200)]

@@ -10,12 +10,11 @@ import pytest
 from tests.installation import wait_until
 from tests.ops.processes import value_of
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.load import grown, load
+from tests.scenarios.load import at_work, goes_on
 from tests.scenarios.partner import Partner, Promised
-from tests.scenarios.system import Running, System, failures, unfinished
+from tests.scenarios.system import COMES_UP_S, Running, System, failures, unfinished
 from tests.servers.running import free_port
 
-COMES_UP_S = 60.0
 BUYERS = 3
 LOOKUPS = 'http_requests_total{method="POST",route="/number-lookup",status="200"}'
 
@@ -26,7 +25,7 @@ def started(system: System) -> tuple[Running, Callable[[], float]]:
     """Start another `web` on the port; return what tells how many lookups it has answered."""
     port = free_port()
     web = system.start("web", SHARE_PORT="true", METRICS_PORT=str(port))
-    web.says("serving", COMES_UP_S)
+    web.comes_up()
 
     def answered() -> float:
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as shown:  # Our own URL.
@@ -35,19 +34,13 @@ def started(system: System) -> tuple[Running, Callable[[], float]]:
     return web, answered
 
 
-def at_work(partner: Partner, stack: ExitStack) -> list[Partner]:
+def many_at_work(partner: Partner, stack: ExitStack) -> list[Partner]:
     """Let several clients of one partner work at once."""
     made = [copy(partner) for _ in range(BUYERS)]
     for each in made:
         each.promised = Promised()
-        stack.enter_context(load(each))
+        stack.enter_context(at_work(each))
     return made
-
-
-def go_on(partners: list[Partner]) -> None:
-    """Wait until each has another job and another link."""
-    have = [grown(each) for each in partners]
-    wait_until(lambda: all(has() for has in have), COMES_UP_S)
 
 
 def test_of_two_web_on_one_port_each_answers_and_one_that_dies_takes_no_reply_with_it(
@@ -60,14 +53,14 @@ def test_of_two_web_on_one_port_each_answers_and_one_that_dies_takes_no_reply_wi
     partner = partner_of(system)
     wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
     with ExitStack() as stack:
-        partners = at_work(partner, stack)
+        partners = many_at_work(partner, stack)
         wait_until(lambda: by_first() > 0 and by_second() > 0, COMES_UP_S)
         first.kill()
-        go_on(partners)
+        goes_on(*partners)
         third, by_third = started(system)
         wait_until(lambda: by_third() > 0, COMES_UP_S)
         assert second.stop() == 0
-        go_on(partners)
+        goes_on(*partners)
     for each in partners:
         each.check()
     assert third.stop() == 0

@@ -9,9 +9,8 @@ import pytest
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.partner import Partner
-from tests.scenarios.system import END_S, PROCESSES, Running, System, failures, unfinished
+from tests.scenarios.system import COMES_UP_S, END_S, Running, System, failures, unfinished
 
-COMES_UP_S = 60.0
 NETWORK_S = int(END_S)  # A call may hang past any SIGTERM.
 # What the network does comes 3 s after that; then the sweep looks, at last each 10 s.
 SETTLED_S = NETWORK_S + 3.0 + 10.0 + 20.0
@@ -24,10 +23,7 @@ def running(system: System) -> dict[str, Running]:
     """Each process once."""
     system.environment["PROVISIONING_DEADLINE_S"] = str(NETWORK_S)
     assert system.run("migrate").returncode == 0
-    started = {name: system.start(name) for name in PROCESSES}
-    for name, each in started.items():
-        each.says("serving" if name == "web" else "is at work", COMES_UP_S)
-    return started
+    return system.start_all()
 
 
 def hanging_link(partner: Partner) -> Thread:
@@ -53,9 +49,7 @@ def test_sigterm_ends_each_process_in_time_with_work_in_flight_and_a_call_that_h
         print("\nended after", {name: f"{took:.1f} s" for name, took in ends.items()})  # noqa: T201  # Figures for whoever measures.
     assert max(ends.values()) < END_S, ends
     asked.join()
-    again = {name: system.start(name) for name in PROCESSES}
-    for name, each in again.items():
-        each.says("serving" if name == "web" else "is at work", COMES_UP_S)
+    system.start_all()
     wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
     partner.check()
     assert unfinished(system, SETTLED_S) == []

@@ -13,12 +13,11 @@ import pytest
 from app.adapters.postgres.lock import key_of
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.load import grown, load
+from tests.scenarios.load import at_work, goes_on
 from tests.scenarios.partner import Partner
-from tests.scenarios.system import System, failures, unfinished
+from tests.scenarios.system import COMES_UP_S, System, failures, unfinished
 
 TAKE_OVER_S = 5.0  # The contract of production: after a kill another copy is active by then.
-COMES_UP_S = 60.0
 HOLDERS = """
     SELECT a.application_name, a.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
     WHERE l.locktype = 'advisory' AND l.granted AND a.datname = current_database()
@@ -66,7 +65,7 @@ def followers(system: System) -> Iterator[list[Copies]]:
     alone = [system.start("web"), system.start("worker")]
     made = [Copies(system, role) for role in FOLLOWERS]
     for each in [*alone, *(one for copies in made for one in copies.running.values())]:
-        each.says("serving" if each.name == "web" else "is at work", COMES_UP_S)
+        each.comes_up()
     for copies in made:
         wait_until(lambda copies=copies: copies.active() is not None)
     yield made
@@ -89,21 +88,21 @@ def test_another_copy_takes_over_from_one_that_stands_still_and_from_one_that_is
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     taken_s: dict[str, float] = {}
-    with load(partner):
+    with at_work(partner):
         for copies in followers:
-            wait_until(grown(partner), COMES_UP_S)
+            goes_on(partner)
             first = str(copies.active())
             copies.running[first].signal(signal.SIGSTOP)
             second = copies.passes_from(first, COMES_UP_S)
-            wait_until(grown(partner), COMES_UP_S)
+            goes_on(partner)
             copies.running[first].signal(signal.SIGCONT)
-            wait_until(grown(partner), COMES_UP_S)
+            goes_on(partner)
             assert copies.active() == second
             killed_at = time.monotonic()
             copies.running[second].kill()
             assert copies.passes_from(second) == first
             taken_s[copies.role] = time.monotonic() - killed_at
-        wait_until(grown(partner), COMES_UP_S)
+        goes_on(partner)
     with capsys.disabled():
         print("\ntaken over after", {role: f"{taken:.2f} s" for role, taken in taken_s.items()})  # noqa: T201  # Figures for whoever measures.
     partner.check()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.system import PROCESSES, ROOT, System, failures
+from tests.scenarios.system import ROOT, System, failures
 from tests.servers.databases import Databases
 from tests.servers.rabbitmq import RabbitServer
 
@@ -42,8 +42,7 @@ def test_a_second_cell_takes_the_next_organizations(cells: list[System]) -> None
     for cell in cells:
         assert cell.run("migrate").returncode == 0
         partners.append(partner_of(cell))
-        for running in [cell.start(name) for name in PROCESSES]:
-            running.says("serving" if running.name == "web" else "is at work")
+        cell.start_all()
         partners[-1].authorize()
     for partner, count in zip(partners, (2, 3), strict=True):
         for _ in range(count):

@@ -10,7 +10,6 @@ from domain.errors import Refused
 from domain.ids import derive_id
 from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
-from domain.links.failing import BoundFailure
 from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.network import ProviderPlan
@@ -77,12 +76,10 @@ class Customers:
         self._world.note(f"{machine.called} is asked: {ask}")
         try:
             told = self._world.live(machine, lambda: self._get(machine, ask))
-        except BoundFailure as failure:
-            self._world.note(f"{ask}: failed for good, {failure.refusal.code}")
-            self.ledger.refuse(ask, failure.refusal.code, may_be=not had)
         except Refused as refusal:
-            self._world.note(f"{ask}: {refusal.code}")
-            self.ledger.refuse(ask, refusal.code, may_be=not had or refusal.code in UNFINISHED)
+            self._world.note(f"{ask}: {refusal.code}{' for good' if refusal.is_bound else ''}")
+            may_pass = refusal.code in UNFINISHED and not refusal.is_bound
+            self.ledger.refuse(ask, refusal.code, may_be=not had or may_pass)
         else:
             self._world.note(f"{ask}: {told or 'no answer'}")
             if told is not None:

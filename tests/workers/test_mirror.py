@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from app.http.application import create_app
+from domain.accounts.organization import SCOPES
 from domain.errors import Refused
 from domain.ids import derive_id
 from domain.links.network import NoSuchEndpoint, ProviderPlan
@@ -34,7 +35,6 @@ FAULTS = (
     Unavailable("down"),
     Rejected("no"),
 )  # The last two say that nothing happened.
-SECRET, CLIENT = "s-mirror", "cl_mirror"
 PAST = "2020-02-02T02:02:02Z"
 
 
@@ -78,19 +78,10 @@ class Partner:
     def __init__(self, lab: Lab) -> None:
         parts = lab.process
         parts.keys.ensure()
-        parts.accounts.register_client(
-            parts.cause(),
-            client_id=CLIENT,
-            secret_hash=parts.secret_hasher.hash(SECRET),
-            organization_id=lab.organization_id,
-            scopes=(),
-        )
-        self._lab = lab
-        self._client = create_app(parts).test_client()
-        form = {"grant_type": "client_credentials", "client_id": CLIENT, "client_secret": SECRET}
-        reply = self._client.post("/auth/token", data=form)
-        assert reply.status_code == 200, reply.text
-        self._headers = {"Authorization": f"Bearer {reply.json['access_token']}"}
+        client_id = parts.client(lab.organization_id)
+        self._lab, self._client = lab, create_app(parts).test_client()
+        token = parts.issuer.issue(client_id, lab.organization_id, SCOPES)
+        self._headers = {"Authorization": f"Bearer {token}"}
 
     def get(self, path: str) -> Any:
         self._lab.process.projector.catch_up()

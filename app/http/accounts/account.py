@@ -9,8 +9,9 @@ from msgspec import Struct
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
 from app.http.edge.input import described
-from app.http.edge.operation import Given, Group
+from app.http.edge.operation import Group
 from app.http.edge.replies import example
+from app.http.edge.request import Given
 from app.security.authorization import Caller
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id

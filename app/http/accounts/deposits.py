@@ -8,9 +8,9 @@ from marshmallow import Schema, ValidationError
 from app.http.accounts.input import AMOUNT, Money, Reference
 from app.http.edge.callers import authenticate_machine
 from app.http.edge.input import Id, described
-from app.http.edge.operation import Given, Group, Shown
+from app.http.edge.operation import Group, Shown
 from app.http.edge.replies import Answer, example
-from app.http.edge.request import reached
+from app.http.edge.request import Given, reached
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import Organization
 from domain.cause import Cause

@@ -13,10 +13,10 @@ from app.http.accounts.input import TransactionQuery
 from app.http.edge.examples import example_of
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.replies import Answer, example, wait_for
-from app.http.edge.request import container, request_context
+from app.http.edge.request import Given, container
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, RateLimited, ServiceUnavailable
@@ -81,7 +81,7 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     )
     after: int | None = query.get("after_sequence")
     if kind == CSV:
-        request_context().hold(parts.downloads.slot(caller.organization_id))
+        given.hold(parts.downloads.slot(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
         if after is not None:
             every = _behind(parts, caller.organization_id, after)

@@ -28,11 +28,11 @@ from app.http.edge.problems import (
     retry_after,
 )
 from app.http.edge.replies import (
-    REPLAYED,
     Written,
     failure_body,
     json_response,
     oauth_body,
+    replay_headers,
     reply_meta,
 )
 from app.http.edge.request import request_context
@@ -45,7 +45,6 @@ from domain.errors import (
     Refused,
     ServiceUnavailable,
 )
-from domain.links.failing import BoundFailure
 
 OUTAGES = "outages"  # The key of `Outages` among the extensions of the application.
 REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
@@ -82,7 +81,7 @@ class Outages:
 
 def outages() -> Outages:
     """Return the outages of the app that answers this request."""
-    return cast("Outages", request_context().parts[OUTAGES])
+    return cast("Outages", request_context().kept[OUTAGES])
 
 
 def told(error: Exception) -> Written:
@@ -100,20 +99,19 @@ def answer(error: Exception) -> Response:
 
 def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     """Return what is told of an error, and headers that go with it."""
-    if isinstance(error, BoundFailure):
-        return error.refusal, REPLAYED
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         methods = ", ".join(sorted(error.valid_methods))  # They come from a set.
         message = f"This path takes only {methods}."
         return Problem(WRONG_METHOD.status, WRONG_METHOD.code, message), {"Allow": methods}
     if isinstance(error, HTTPException):  # Without its text, which may quote input.
         return problem_of_status(error.code or INTERNAL.status), {}
-    if isinstance(error, NetworkUnavailable) and request_context().container.gate.held:
+    if isinstance(error, NetworkUnavailable) and request_context().parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(error, ServiceUnavailable | OUTAGE):
         outages().note(error)
     if isinstance(error, Refused):
-        return error, BASIC if error.code == "invalid_client" else challenge(error)
+        more = BASIC if error.code == "invalid_client" else challenge(error)
+        return error, {**replay_headers(error.is_bound), **more}
     if isinstance(error, OUTAGE | SigningKeysError):  # The reader of the keys has logged it.
         return UNAVAILABLE, {}
     log_place(logger, error)

@@ -1,6 +1,7 @@
 """The OpenAPI document; flask-smorest collects it from the groups of operations."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,7 @@ SCOPES = {
         "wallet": "Read the balance, the transactions, statements, usage and the account.",
         "webhooks": "Say where you are told what happens, and read what you were told.",
     },
-    PAYMENTS: {
-        "deposits": "Book payments of partners; for payment services, given by name only.",
-    },
+    PAYMENTS: {"deposits": "Book payments of partners; for payment services, given by name only."},
 }
 BASIC = {
     "type": "http",
@@ -112,27 +111,30 @@ class _Api(Api):
 
 
 class _Paths(FlaskPlugin):
-    """Says what the ids in a path are, and refers to the error replies that operations share."""
+    """Says what the ids of a path are, what all send, and which error replies are the same."""
 
     def __init__(self, shared: Mapping[str, Any]) -> None:
         super().__init__()
         self._shared = shared  # By the one code of each.
 
     def rule_to_params(self, rule: Rule) -> list[dict[str, Any]]:
-        return [each | _id_parameter(each["name"]) for each in super().rule_to_params(rule)]
+        found: list[dict[str, Any]] = super().rule_to_params(rule)
+        for each in found:
+            thing = each["name"].removesuffix("_id")
+            usual = f"The id of the {thing}.", {"format": "uuid"}, id_of(thing)
+            each["description"], form, shown = ID_PARAMETERS.get(each["name"], usual)
+            each["schema"] = {"type": "string", **form, "examples": [shown]}
+        return found
 
     def operation_helper(self, *, operations: Mapping[str, dict[str, Any]], **_: Any) -> None:
         known = self._shared.values()
-        for responses in (each["responses"] for each in operations.values()):
-            same = [status for status, each in responses.items() if each in known]
+        for each in operations.values():
+            responses, sent = each["responses"], ["X-Request-Id"]
+            sent += ["X-Organization-Id"] if any("oauth2" in of for of in each["security"]) else []
+            sent += ["If-None-Match"] if HTTPStatus.NOT_MODIFIED in responses else []
+            each["parameters"] = [*each.get("parameters", ()), *sent]
+            same = [status for status, response in responses.items() if response in known]
             responses |= {status: responses[status]["x-error-codes"][0] for status in same}
-
-
-def _id_parameter(name: str) -> dict[str, Any]:
-    thing = name.removesuffix("_id")
-    usual = f"The id of the {thing}.", {"format": "uuid"}, id_of(thing)
-    says, form, shown = ID_PARAMETERS.get(name, usual)
-    return {"description": says, "schema": {"type": "string", **form, "examples": [shown]}}
 
 
 def register(app: Flask, settings: Settings, groups: Sequence[Group]) -> dict[str, Kept]:

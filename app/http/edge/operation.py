@@ -8,7 +8,7 @@ made. The function returns its data, an `Answer` (another status, headers), or a
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import update_wrapper
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import flask_smorest
 from flask import Response
@@ -16,36 +16,26 @@ from flask_smorest.utils import deepupdate
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
-from app.bootstrap.container import Container
-from app.http.edge.callers import authenticate, claims_of_caller, refuse_over_limit
+from app.http.edge.callers import authenticate, claims_of
 from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
-    Reader,
+    Parser,
     parse_json,
     read_body,
 )
 from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE
-from app.http.edge.replies import (
-    ETAG,
-    IDEMPOTENCY_REPLAYED,
-    LOCATION,
-    NOT_MODIFIED,
-    respond,
-)
-from app.http.edge.request import request_context, unknown_parameters
-from app.security.authorization import Caller
+from app.http.edge.replies import ETAG, IDEMPOTENCY_REPLAYED, LOCATION, NOT_MODIFIED, respond
+from app.http.edge.request import Given, request_context
 from app.security.tokens import Claims
-from domain.cause import Cause
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
 Arguments = ParamSpec("Arguments")
-Found = TypeVar("Found")
 View = TypeVar("View", bound=Callable[..., object])
-Check = Callable[..., tuple[Any, "Given[Any]"]]
+Check = Callable[..., tuple[Any, Given[Any]]]
 
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
@@ -56,31 +46,6 @@ OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
 # A caller that acts for no organization gets none of its refusals.
 OF_ORGANIZATION = "ORGANIZATION_NOT_FOUND ORGANIZATION_SUSPENDED ORGANIZATION_INACTIVE"
 OF_MONEY = "SPENDING_LIMIT BILLING_NOT_CONFIGURED INSUFFICIENT_BALANCE"
-
-
-@dataclass(slots=True)
-class Given(Generic[Found]):
-    """What a request brings, when all of it has been checked.
-
-    `found` is what the operation's `resource` has found by the path.
-    """
-
-    parts: Container
-    request_id: str
-    path: Mapping[str, str]
-    found: Found
-    query: dict[str, Any] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
-    headers: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str | None:
-        """The `Idempotency-Key`, if any."""
-        return self.headers.get("key")
-
-    def cause(self) -> Cause:
-        """Return the cause for the events of this request."""
-        return Cause(self.parts.clock(), self.request_id)
 
 
 class Shown(NamedTuple):
@@ -116,8 +81,8 @@ class Operation:
     group: "Group"
     line: str  # Method and path, such as `GET /v1/links`.
     _: KW_ONLY
-    who: Callable[[str], Any] = authenticate  # Finds the caller; others act for no organization.
-    feature: Callable[[Caller], None] | None = None  # Refuses a caller for whom it is off.
+    who: Callable[..., Any] = authenticate  # Finds the caller; others act for no organization.
+    feature: Callable[..., None] | None = None  # Refuses a caller for whom it is off.
     # Finds what the path names, or raises NotFound, before the input is read.
     resource: Callable[..., Any] | None = None
     query: type[Schema] | None = None
@@ -129,14 +94,16 @@ class Operation:
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
-    at_once: bool = False  # It returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    # Reads its input quickly: it returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    at_once: Callable[[Given[Any], bytes], None] | None = None
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
-    reader: Reader = field(init=False)
+    inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
+    parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
     described: dict[str, Any] = field(init=False)  # What the document says of it.
 
     def __call__(self, view: View) -> View:
@@ -144,12 +111,17 @@ class Operation:
         self.name = view.__name__
         if self.key and self.headers is None:
             self.headers = IdempotencyHeader
-        self.reader = Reader(self.query, self.body, self.headers)
+        kinds = {"query": self.query, "body": self.body, "headers": self.headers}
+        self.inputs = {name: kind() for name, kind in kinds.items() if kind is not None}
+        fields = self.inputs["query"].fields if self.query else {}
+        self.parameters = frozenset(each.data_key or name for name, each in fields.items())
         check = self._check()
         self.begin = lambda: view(*check())
-        serve = _open(view) if self.group.scope is None else self._served(view, check)
+        is_open = self.group.scope is None
+        serve = (lambda: respond(view())) if is_open else self._served(view, check)
         self.described = self._described()
-        update_wrapper(serve, self.group.doc(**self.described)(view))
+        # Its decorators wrap a function once for each reply; this one only looks like theirs.
+        update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
         method, path = self.line.split()
         self.group.add_url_rule(path, self.name, serve, methods=[method])
         self.group.operations.append(self)
@@ -160,46 +132,62 @@ class Operation:
 
         Return the claims of the token; raises Unauthorized without a valid one.
         """
-        context = request_context()
-        context.parameters, context.scope = self.reader.parameters, self.group.scope
-        context.container.gate.now()
-        return claims_of_caller()
+        given = request_context()
+        given.parameters, given.scope = self.parameters, self.group.scope
+        given.at = given.parts.gate.now()
+        return claims_of(given)
 
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
-        reader, is_strict = self.reader, self.is_strict
         takes_body, changes = self.body is not None, not self.line.startswith(READ)
+        is_strict, read = self.is_strict, self._reading(_keep)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
-            context = request_context()
-            context.parameters = reader.parameters
-            parts = context.container
-            parts.gate.now()  # First, because no token can be judged by a wrong clock.
-            caller = self.who(self.group.scope or "")
+            given = request_context()
+            given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
+            given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
+            caller = self.who(given, self.group.scope)
             if changes:
-                parts.gate.refuse_held()
+                given.parts.gate.refuse_held()
             if self.feature is not None:
-                self.feature(caller)
-            found = None if self.resource is None else self.resource(caller, **path)
-            body = read_body() if takes_body else b""
+                self.feature(caller, given)
+            given.found = None if self.resource is None else self.resource(caller, **path)
+            body = read_body(given.environ) if takes_body else b""
             if not takes_body and self.resource is not None:
-                _check_unread()  # Reading a link may ask the network and append.
+                parse_json(read_body(given.environ))  # Reading a link may ask the network.
             if is_strict:
-                _refuse_unknown()
-            sent = reader.read(context, body)
-            refuse_over_limit()
-            return caller, Given(parts, context.request_id, path, found, *sent)
+                _refuse_unknown(given)
+            if self.at_once is None:
+                read(given)
+            else:
+                self.at_once(given, body)
+            given.refuse_over_limit()
+            return caller, given
 
         return check
+
+    def _reading(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that reads the input by flask-smorest, and takes each part by name."""
+        for name, schema in reversed([*self.inputs.items()]):
+            facts: dict[str, Any] = {"location": "json" if name == "body" else name}
+            arguments: Callable[..., Any] = self.group.ARGUMENTS_PARSER.use_args
+            if schema.fields:  # Else it takes nothing, and the document says nothing of it.
+                facts["required"] = self.at_once is None and bool(schema.validate({}))
+                facts["example"] = getattr(schema, "example", None)
+                arguments = self.group.arguments
+            function = arguments(schema, arg_name=name, **facts)(function)
+        return function
 
     def _served(self, view: View, check: Check) -> Callable[..., Response]:
         """Return what calls the function after its checks."""
         is_unread = self.resource is None and self.body is None
 
         def served(**path: str) -> Response:
-            response = respond(view(*check(**path)), is_tagged=self.tagged)
+            caller, given = check(**path)
+            given.at = given.parts.clock()  # The checks may have waited for long.
+            response = respond(view(caller, given), is_tagged=self.tagged)
             if is_unread:  # Only now, so errors of the function win.
-                _check_unread()
+                parse_json(read_body(given.environ))
             return response
 
         return served
@@ -242,35 +230,22 @@ class Operation:
         return [code for codes, applies in said.items() if applies for code in codes.split()]
 
     def _described(self) -> dict[str, Any]:
-        """Return what the document says of it, in the notation of apispec.
+        """Return what the document says of it besides its input, in the notation of apispec.
 
-        A text in place of a parameter, a header or a response refers to what has this name there.
+        A text in place of a header refers to what has this name there.
         """
-        body, limits = self.reader.body, LIMITS if self._is_of_organization else ()
-        said: dict[str, Any] = {
-            "operationId": self.name,
-            "security": self._security(),
-            "parameters": [
-                {"in": "header", "schema": self.reader.headers.schema},
-                {"in": "query", "schema": self.reader.query.schema},
-                "X-Request-Id",
-                *(["X-Organization-Id"] if self._is_of_organization else ()),
-                *(["If-None-Match"] if self.tagged else ()),
-            ],
-            "responses": {},
-        }
-        if body.fields:  # One without fields takes nothing.
-            content = {"schema": body.schema, "example": getattr(body.schema, "example", None)}
-            is_required = body.empty is None
-            said["requestBody"] = {"required": is_required, "content": {JSON: content}}
+        responses: dict[int, Any] = {}
         for status, response in (*self._successes(), *error_responses(self._problems()).items()):
-            deepupdate(said["responses"].setdefault(status, {}), response)
+            deepupdate(responses.setdefault(status, {}), response)
+        scheme = "oauth2" if self._is_of_organization else PAYMENTS
+        security = [] if self.group.scope is None else [{scheme: [self.group.scope]}]
+        said = {"operationId": self.name, "security": security, "responses": responses}
         deepupdate(said, self.doc)
-        sent = {name: name for name in ("X-Request-Id", *limits)}
-        for response in said["responses"].values():
+        limits = LIMITS if self._is_of_organization else ()
+        for response in responses.values():
+            sent = {name: name for name in ("X-Request-Id", *limits)}
             response["headers"] = sent | response.get("headers", {})
-        said["responses"] = dict(sorted(said["responses"].items()))
-        return said
+        return said | {"responses": dict(sorted(responses.items()))}
 
     def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield what the document says of each success, by its status."""
@@ -292,11 +267,6 @@ class Operation:
                 yield 304, {**NOT_MODIFIED, "headers": headers}
         if self.also:
             yield 200, also_sent_as(self.also)
-
-    def _security(self) -> list[dict[str, list[str]]]:
-        if self.group.scope is None:
-            return [*self.doc.get("security", ())]
-        return [{"oauth2" if self._is_of_organization else PAYMENTS: [self.group.scope]}]
 
     def _problems(self) -> list[Refused]:
         """Return an example of each error."""
@@ -330,6 +300,8 @@ class Group(flask_smorest.Blueprint):
     itself, and `schemas` the bodies of that.
     """
 
+    ARGUMENTS_PARSER = Parser()
+
     def __init__(
         self,
         name: str,
@@ -348,20 +320,15 @@ class Group(flask_smorest.Blueprint):
     operation = _as_method(Operation)
 
 
-def _open(view: View) -> Callable[..., Response]:
-    """Return what calls a function before which nothing has to be checked."""
-    return lambda: respond(view())
+def _keep(given: Given[Any], **sent: dict[str, Any]) -> None:
+    for name, part in sent.items():
+        setattr(given, name, part)
 
 
-def _refuse_unknown() -> None:
+def _refuse_unknown(given: Given[Any]) -> None:
     """Refuse what nobody reads in the query: a misspelt `dry_run` must not buy, nor play."""
-    unknown, context = unknown_parameters(PROBLEMS_MAX), request_context()
+    unknown = given.unknown_parameters(PROBLEMS_MAX)
     if unknown:
-        known = ", ".join(sorted(context.parameters or ())) or "none"
-        context.parameters = None  # What is refused is not ignored.
+        known = ", ".join(sorted(given.parameters or ())) or "none"
+        given.parameters = None  # What is refused is not ignored.
         raise ValidationFailed({name: [UNKNOWN_PARAMETER.format(known)] for name in unknown})
-
-
-def _check_unread() -> None:
-    """Refuse a body that cannot be read, though its content is ignored."""
-    parse_json(read_body())

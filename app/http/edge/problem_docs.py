@@ -9,10 +9,10 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from app.http.edge.media import JSON
 from app.http.edge.problems import oauth_code
 from app.http.edge.replies import (
     META,
-    SCHEMA_REF,
     Error,
     Explanation,
     Failure,
@@ -138,17 +138,12 @@ def _response(status: int, shape: type[Struct], bodies: Mapping[str, Struct]) ->
     The codes stand beside the schema. If they stood in it, generators would make a type for each
     response.
     """
-    headers: dict[str, Any] = {}
-    if status in {401, 403}:
-        headers |= CHALLENGE
-    if status in {409, 429, 502, 503}:
-        headers |= RETRY_AFTER
+    again = RETRY_AFTER if status in {409, 429, 502, 503} else {}
     examples = {code: {"value": msgspec.to_builtins(body)} for code, body in bodies.items()}
-    schema = {"$ref": SCHEMA_REF.format(name=shape.__name__)}
     codes = ", ".join(f"`{code}`" for code in bodies)
     return {
         "description": f"{HTTPStatus(status).phrase}: {codes}.",
         "x-error-codes": [*bodies],
-        **({"headers": headers} if headers else {}),
-        "content": {"application/json": {"schema": schema, "examples": examples}},
+        "headers": CHALLENGE if status in {401, 403} else again,
+        "content": {JSON: {"schema": shape.__name__, "examples": examples}},
     }

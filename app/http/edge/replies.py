@@ -21,7 +21,7 @@ from msgspec import UNSET, Struct, UnsetType
 from app.bootstrap.container import Container
 from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
-from app.http.edge.request import container, current_request, request_context, unknown_parameters
+from app.http.edge.request import Given, current_request, request_context
 from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
@@ -205,14 +205,13 @@ def time_or_null(moment: datetime | None) -> str | None:
 class Answer(Struct):
     """What an operation answers where that is more than data and 200.
 
-    `data` may also be a whole reply with a `meta` of its own. `stale`: they are behind the log.
+    `data` may also be a whole reply with a `meta` of its own.
     `later`: the gateway may wait for another answer, where it can do so without a thread.
     """
 
     data: object
     status: int = 200
     headers: Mapping[str, str] | None = None
-    stale: bool = False
     later: Any = None
 
 
@@ -262,12 +261,9 @@ def respond(answer: object, *, is_tagged: bool = False) -> Response:
 
 def written(answer: object) -> Written:
     """Return the reply to what an operation has returned: data or an `Answer`."""
-    if not isinstance(answer, Answer):
-        return Reply(data=answer, meta=reply_meta()), HTTPStatus.OK, None
-    if isinstance(answer.data, Success):
-        return answer.data, answer.status, answer.headers
-    meta = reply_meta(stale=answer.stale)
-    return Reply(data=answer.data, meta=meta), answer.status, answer.headers
+    said = answer if isinstance(answer, Answer) else Answer(answer)
+    body = said.data if isinstance(said.data, Success) else Reply(data=said.data, meta=reply_meta())
+    return body, said.status, said.headers
 
 
 def failure_body(error: Refused, meta: ReplyMeta) -> Error | ValidationProblem:
@@ -320,23 +316,22 @@ def note_age(parts: Container, name: str) -> None:
     context.stale, context.as_of = parts.freshness.is_stale(name)
 
 
-def reply_meta(*, stale: bool = False) -> ReplyMeta:
-    """Return the `meta` of the reply to this request; `stale`: its data are behind the log."""
+def reply_meta() -> ReplyMeta:
+    """Return the `meta` of the reply to this request."""
     context = request_context()
     seen_at = context.as_of if context.stale else None
     as_of = UNSET if seen_at is None else format_time(seen_at)
-    return ReplyMeta(**common_meta(stale=stale), as_of=as_of)
+    return ReplyMeta(**common_meta(context), as_of=as_of)
 
 
-def common_meta(*, stale: bool = False) -> dict[str, Any]:
-    """Return the fields of CommonMeta for the reply to this request."""
-    context = request_context()
+def common_meta(given: Given[Any]) -> dict[str, Any]:
+    """Return the fields of CommonMeta for the reply to a request."""
     return {
-        "timestamp": format_time(container().clock()),
-        "response_time_ms": context.elapsed_ms(),
-        "request_id": context.request_id,
-        "stale": context.stale or stale or UNSET,
-        "ignored": unknown_parameters(IGNORED_MAX) or UNSET,
+        "timestamp": format_time(given.parts.clock()),
+        "response_time_ms": given.elapsed_ms(),
+        "request_id": given.request_id,
+        "stale": given.stale or UNSET,
+        "ignored": given.unknown_parameters(IGNORED_MAX) or UNSET,
     }
 
 

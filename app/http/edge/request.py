@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from itertools import islice
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from flask.globals import request_ctx
 from app.bootstrap.container import Container
 from app.security.rate_limits import Admission
 from domain.cause import Cause
+from domain.errors import RateLimited
 
 # An id has only characters that logs and other services take without escaping. Any other id is
 # replaced by ours.
@@ -54,42 +55,75 @@ METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 NO_SNIFF = ("X-Content-Type-Options", "nosniff")
 NO_STORE = ("Cache-Control", "no-store")
 
+Found = TypeVar("Found")
 Count = Callable[[str, str, int, float], None]  # Method, route, status, seconds.
 
 logger = logging.getLogger("app.http.access")
 
 
 @dataclass(slots=True)
-class RequestContext:
-    """One request to an installation; `scope` is its operation's, once known.
+class Given(Generic[Found]):
+    """One request to an installation, and what it brings once that has been checked.
 
-    `parts` are what the application keeps beside the container. `stale`: the reply shows a read
-    model that is behind; it shows the log as of `as_of`. `held` is given back when the reply has
-    been sent or given up. `admission` says how the rate limit has counted the request. `parameters`
-    are those of the query that its operation reads.
+    `kept` is what the application keeps beside the container. `scope` is that of its operation and
+    `parameters` are those of the query that this reads, once it is known. `at` is when the checks
+    have begun, in a thread when they have ended. `admission` says how the rate limit has counted
+    the request, `found` is what the `resource` of its operation has found by the path. `stale`: the
+    reply shows a read model that is behind; it shows the log as of `as_of`. `held` is given back
+    when the reply has been sent or given up.
     """
 
-    container: Container
-    parts: Mapping[str, Any]
+    parts: Container
+    kept: Mapping[str, Any]
     environ: dict[str, Any]
     request_id: str
     started_s: float
     scope: str | None = None
+    parameters: frozenset[str] | None = None  # None: no operation of ours answers.
+    at: datetime = field(init=False)
     organization_id: UUID | None = None
+    admission: Admission | None = None  # None: no limit.
+    path: Mapping[str, str] = field(init=False)
+    found: Found = field(init=False)
+    query: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+    headers: dict[str, Any] = field(default_factory=dict)
     stale: bool = False
     as_of: datetime | None = None
     held: ExitStack | None = None
-    admission: Admission | None = None  # None: no limit.
-    parameters: frozenset[str] | None = None  # None: no operation of ours answers.
     request: Request | None = None  # Where the loop answers, and something of it is asked for.
-    _query: Mapping[str, list[str]] | None = None
+    _sent_query: Mapping[str, list[str]] | None = None
 
     @property
-    def query(self) -> Mapping[str, list[str]]:
-        """The values of each parameter of the query, by its name."""
-        if self._query is None:
-            self._query = query_of(self.environ)
-        return self._query
+    def sent_query(self) -> Mapping[str, list[str]]:
+        """The values of each parameter of the query as sent, by its name."""
+        if self._sent_query is None:
+            self._sent_query = query_of(self.environ)
+        return self._sent_query
+
+    @property
+    def key(self) -> str | None:
+        """The `Idempotency-Key`, if any."""
+        return self.headers.get("key")
+
+    def unknown_parameters(self, count: int) -> list[str]:
+        """Return the first names in its query that its operation does not read."""
+        known = self.parameters
+        if known is None or known.issuperset(self.sent_query):
+            return []
+        unknown = (name for name in self.sent_query if name not in known)
+        return [repeated(name) for name in islice(unknown, count)]
+
+    def cause(self) -> Cause:
+        """Return the cause for the events of this request."""
+        return Cause(self.at, self.request_id)
+
+    def refuse_over_limit(self) -> None:
+        """Refuse it if its organization has sent too many in this minute."""
+        admission = self.admission
+        if admission is not None and admission.is_over:
+            message = f"More than {admission.per_minute} requests came in this minute."
+            raise RateLimited(message, retry_after_s=admission.resets_s)
 
     def elapsed_ms(self) -> float:
         """Return how long the request has taken so far, in ms with one decimal."""
@@ -99,7 +133,7 @@ class RequestContext:
         """Take back the count of the request, because a thread will count it again."""
         is_counted = self.admission is not None and not self.admission.is_over
         if is_counted and self.organization_id is not None:
-            self.container.rate_limits.give_back(self.organization_id)
+            self.parts.rate_limits.give_back(self.organization_id)
 
     def hold(self, place: AbstractContextManager[object]) -> None:
         """Enter `place` until the last byte of the reply is sent, or the client has gone."""
@@ -108,7 +142,7 @@ class RequestContext:
         self.held.enter_context(place)
 
 
-CURRENT: ContextVar[RequestContext] = ContextVar("request")
+CURRENT: ContextVar[Given[Any]] = ContextVar("request")
 
 
 def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
@@ -151,11 +185,11 @@ def note_answer(  # noqa: PLR0913  # Each is a fact of the line.
 
 def container() -> Container:
     """Return the container of the installation that answers this request."""
-    return CURRENT.get().container
+    return CURRENT.get().parts
 
 
-def request_context() -> RequestContext:
-    """Return the context of the request that is being answered."""
+def request_context() -> Given[Any]:
+    """Return the request that is being answered, as it stands; an operation is given it."""
     return CURRENT.get()
 
 
@@ -197,16 +231,6 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
     except ValueError:
         return None
     return getattr(address, "ipv4_mapped", None) or address
-
-
-def unknown_parameters(count: int) -> list[str]:
-    """Return the first names in the query of this request that its operation does not read."""
-    context = CURRENT.get()
-    known = context.parameters
-    if known is None or known.issuperset(context.query):
-        return []
-    unknown = (name for name in context.query if name not in known)
-    return [repeated(name) for name in islice(unknown, count)]
 
 
 def query_of(environ: dict[str, Any]) -> Mapping[str, list[str]]:

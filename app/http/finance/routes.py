@@ -9,17 +9,17 @@ from marshmallow import ValidationError, fields
 from msgspec import convert
 
 from app.http.edge.examples import example_of
-from app.http.edge.input import Query, Reads, described
+from app.http.edge.input import Names, Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import OR_EMPTY, Answer, example, wait_for
-from app.http.edge.request import container
+from app.http.edge.request import Given, container
 from app.http.finance import replies
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
 from app.security.authorization import Caller
 from domain.errors import NotFound, ValidationFailed
 from projections.engine.shape import NAME
-from projections.models.usage import DIMENSIONS, Dimension
+from projections.models.usage import DIMENSIONS
 
 NOT_A_DAY = "Must be a date, such as 2026-11-21."
 NOT_GROUPS = f"Must be one or two of {', '.join(DIMENSIONS)}, with a comma between them."
@@ -46,16 +46,6 @@ class Day(Reads, fields.Field[date]):
         return day
 
 
-class Groups(Reads, fields.Field[Sequence[Dimension]]):
-    """What to group by; one that is named twice counts once."""
-
-    def read(self, value: Any) -> Sequence[Dimension]:
-        named = value.split(",")
-        if len(named) > GROUPS_MAX or not {*named} <= {*DIMENSIONS}:
-            raise ValidationError(NOT_GROUPS)
-        return [*dict.fromkeys(named)]
-
-
 class UsageQuery(Query):
     """Which days, and how to group them; an empty filter counts as absent."""
 
@@ -63,7 +53,10 @@ class UsageQuery(Query):
         data_key="from", metadata=_DAY | {"description": "From this day on (UTC), by `charged_at`."}
     )
     until = Day(data_key="to", metadata=_DAY | {"description": "Up to the day before this one."})
-    group_by = Groups(
+    group_by = Names(
+        DIMENSIONS,
+        NOT_GROUPS,
+        GROUPS_MAX,
         load_default=("month",),
         metadata=described(
             "One or two of `day`, `month`, `kind` and `plan`, with a comma between them.",

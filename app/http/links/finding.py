@@ -15,7 +15,7 @@ from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
 from app.http.edge.paging import span_of
 from app.http.edge.replies import Answer, wait_for
-from app.http.edge.request import container, current_cause
+from app.http.edge.request import container, current_cause, request_context
 from app.http.links.replies import Link, LinkDetail, Offered, show_link, show_row
 from app.security.authorization import Caller
 from domain.errors import NotFound
@@ -93,10 +93,9 @@ def show_read(
     shows what it told last, with `meta.stale`.
     """
     reading = container().link_readings.read(link, current_cause(), live=True)
+    request_context().stale = reading.stale
     data = link_data(reading)
-    return Answer(
-        kind(**asdict(data), **more) if more else data, headers=headers, stale=reading.stale
-    )
+    return Answer(kind(**asdict(data), **more) if more else data, headers=headers)
 
 
 def link_data(reading: LinkReading) -> LinkDetail:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from urllib.request import parse_http_list
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
+from marshmallow import Schema, ValidationError, fields, pre_load, validate
 from marshmallow import validates_schema as validates_whole
 
 from app.http.accounts.input import MOMENT, Moment
@@ -105,17 +105,22 @@ class LinkQuery(PageQuery):
             raise ValidationError({"changed_since": [WITHOUT_SEARCH]})
 
 
-def name_field(description: str, *, required: bool = False) -> fields.String:
-    """Return a field for a name that a partner gives.
+class Name(fields.String):
+    """A name that a partner gives; None if it is empty or left out.
 
     It has no default: generators of TypeScript demand each field that has one.
     """
-    return fields.String(
-        required=required,
-        allow_none=True,
-        validate=[validate.Length(max=NAME_CHARS_MAX), _check_name],
-        metadata=described(description, pattern=NAME_PATTERN),
-    )
+
+    def __init__(self, description: str, **kwargs: Any) -> None:
+        super().__init__(
+            allow_none=True,
+            validate=[validate.Length(max=NAME_CHARS_MAX), _check_name],
+            metadata=described(description, pattern=NAME_PATTERN),
+            **kwargs,
+        )
+
+    def deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().deserialize(value, *args, **kwargs) or None
 
 
 def _check_name(name: str) -> None:
@@ -125,14 +130,7 @@ def _check_name(name: str) -> None:
         raise ValidationError(NO_CONTROLS)
 
 
-class _Named(Schema):
-    @post_load
-    def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Treat an empty name as no name."""
-        return data | {"name": data.get("name") or None}
-
-
-class LinkBody(_Named):
+class LinkBody(Schema):
     """The link to create."""
 
     example: ClassVar = {"plan_id": id_of("plan"), "name": "Van 12"}
@@ -141,7 +139,7 @@ class LinkBody(_Named):
         required=True,
         metadata=described("The plan that it begins with."),
     )
-    name = name_field(LINK_NAME)
+    name = Name(LINK_NAME)
 
 
 def _flag(description: str) -> fields.Boolean:
@@ -178,7 +176,7 @@ class CreateHeaders(IdempotencyHeader):
     @pre_load
     def ignore_them_in_a_dry_run(self, data: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         """Read no header of a dry run, so that a malformed key refuses none."""
-        is_dry = data and not DRY.isdisjoint(request_context().query.get("dry_run", ()))
+        is_dry = data and not DRY.isdisjoint(request_context().sent_query.get("dry_run", ()))
         return {} if is_dry else data
 
 
@@ -188,12 +186,12 @@ def is_waited_for(prefer: str) -> bool:
     return RESPOND_ASYNC not in {re.split("[;=]", each)[0].strip() for each in named}
 
 
-class RenameBody(_Named):
+class RenameBody(Schema):
     """The new name of a link."""
 
     example: ClassVar = {"name": "Van 13"}
 
-    name = name_field(LINK_NAME, required=True)
+    name = Name(LINK_NAME, required=True)
 
 
 class LinkPlansBody(Schema):

@@ -13,7 +13,7 @@ from app.http.accounts.routes import TransactionPage
 from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
@@ -25,7 +25,7 @@ from app.http.edge.replies import (
     replay_headers,
     wait_for,
 )
-from app.http.edge.request import container, current_cause, reached
+from app.http.edge.request import Given, container, current_cause, reached
 from app.http.links import qr, replies
 from app.http.links.finding import find_link, link_data, list_items, show_read
 from app.http.links.input import (
@@ -365,7 +365,7 @@ def list_link_history(caller: Caller, given: Given[Link]) -> Page[Transaction]:
     invalid={"live": NOT_A_FLAG},
     examples=[_BUSY],
 )
-def read_network_status(_: Caller, given: Given[Link]) -> Answer:
+def read_network_status(_: Caller, given: Given[Link]) -> replies.NetworkStatus:
     """Read whether and where a link is connected.
 
     What the network has said within the last minute is given again; with `live` it is always asked.
@@ -373,7 +373,8 @@ def read_network_status(_: Caller, given: Given[Link]) -> Answer:
     """
     found = given.parts.link_readings.status(given.found, live=given.query["live"])
     shown = replies.show_status(given.found, found.status, cached=found.is_stored)
-    return Answer(shown, stale=found.is_stale)
+    given.stale = found.is_stale
+    return shown
 
 
 _PARTLY: Final[tuple[str, str]] = ("4.50 USD has been refunded", "what was done before it stays")

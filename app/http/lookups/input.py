@@ -7,16 +7,21 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from app.http.edge.input import (
     NOT_A_LIST,
+    IdempotencyHeader,
     JsonNumber,
     Query,
     Reads,
     WholeNumber,
     choice,
     described,
+    in_body,
+    in_query,
+    told,
 )
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY
-from app.http.edge.request import container
+from app.http.edge.request import Given, container
+from domain.errors import ValidationFailed
 from projections.engine.shape import one_of
 from projections.models.jobs import STATUSES
 
@@ -128,6 +133,45 @@ class LookupBody(Schema):
 
     phone_number = PhoneNumber(required=True, metadata=NUMBER)
     max_age = JsonNumber(**AGE)
+
+
+_KEY = "HTTP_IDEMPOTENCY_KEY"
+_QUERY, _BODY, _HEADERS = LookupQuery(), LookupBody(), IdempotencyHeader()
+
+
+def read_input(given: Given[Any], body: bytes) -> None:
+    """Read what a lookup is sent, as flask-smorest would in three times the time.
+
+    A number in the query need not stand in the body, and is not read there.
+    """
+    given.query, sent = _read(_QUERY, in_query(_QUERY)), in_body(body) if body else {}
+    if "phone_number" in given.query:
+        sent.pop("phone_number", None)
+    if sent or "phone_number" not in given.query:
+        given.body = _load(_BODY, sent, given.query.keys())
+    if _KEY in given.environ:
+        given.headers = _read(_HEADERS, {"Idempotency-Key": given.environ[_KEY]})
+
+
+def _read(schema: Schema, sent: dict[str, Any]) -> dict[str, Any]:
+    """Return what fields make of what was sent; the schema, without hooks, finds all mistakes."""
+    read = {}
+    try:
+        for name, field in schema.fields.items():
+            if (sent_as := field.data_key or name) in sent:
+                read[name] = field.deserialize(sent[sent_as])
+    except ValidationError:
+        return _load(schema, sent)
+    return read
+
+
+def _load(schema: Schema, sent: dict[str, Any], partial: Any = ()) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = schema.load(sent, partial=partial)
+    except ValidationError as error:  # What was sent comes first, for it may be misspelt.
+        wrong = sorted(error.messages_dict.items(), key=lambda each: each[0] not in sent)
+        raise ValidationFailed(told(dict(wrong))) from None
+    return loaded
 
 
 class BulkBody(Schema):

@@ -1,13 +1,13 @@
 """The replies to single lookups: the facts of a number and what the answer cost."""
 
-from typing import Annotated, Final, cast, get_args
+from typing import Annotated, Any, Final, cast, get_args
 from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.bootstrap.container import Container
 from app.http.edge.examples import example_of
 from app.http.edge.replies import CommonMeta, Mcc, Mnc, Success, common_meta
+from app.http.edge.request import Given
 from app.http.lookups.input import EXAMPLE, PATTERN
 from domain.lookups.ports import LineType
 from domain.lookups.single import LookupResult
@@ -116,16 +116,16 @@ class LookupReply(Success[NumberResult], kw_only=True):
     meta: LookupMeta
 
 
-def lookup_reply(parts: Container, result: LookupResult) -> LookupReply:
+def lookup_reply(given: Given[Any], result: LookupResult) -> LookupReply:
     answer = result.lookup.answer
     price = answer.price
     meta = LookupMeta(
-        **common_meta(),
+        **common_meta(given),
         lookup_id=result.lookup.id,
         source=answer.source,
         as_of=format_time(answer.as_of),
         provider=answer.provider,
-        canonical=parts.answers.canonical(result.facts) or UNSET,
+        canonical=given.parts.answers.canonical(result.facts) or UNSET,
         charge=UNSET
         if price is None
         else Charge(price.transaction_id, format_amount(price.amount_micros), price.currency),

@@ -9,7 +9,7 @@ from flask import Response
 from msgspec.structs import astuple
 
 from app.bootstrap.container import Container
-from app.http.edge.media import CSV, JSON, NDJSON, attachment, csv_blocks, preferred
+from app.http.edge.media import CSV, JSON, NDJSON, attachment, csv_reply, preferred
 from app.http.edge.replies import Reply, example, reply_meta
 from app.http.lookups.job_replies import ITEMS, JobItem, items_of, open_numbers
 from domain.lookups.ports import Carrier, NumberFacts
@@ -53,10 +53,11 @@ def results_reply(parts: Container, row: JobRow, wanted: str, status: str | None
     blocks: Iterable[list[JobItem]] = chain([*islice(left, 1)], left)
     if status is not None:
         blocks = ([item for item in block if item.status == status] for block in blocks)
-    sent = {"json": _as_json, "csv": _as_csv, "ndjson": _as_lines}[wanted](blocks)
-    headers = attachment(f"job-{row.id}.{wanted}")
-    kind = TYPES[wanted] if wanted != "csv" else f"{CSV}; charset=utf-8"
-    return Response(sent, headers=headers, content_type=kind)
+    name = f"job-{row.id}.{wanted}"
+    if wanted == "csv":
+        return csv_reply(COLUMNS, (_cells(item) for block in blocks for item in block), name)
+    sent = _as_json(blocks) if wanted == "json" else map(_ENCODER.encode_lines, blocks)
+    return Response(sent, headers=attachment(name), content_type=TYPES[wanted])
 
 
 def format_of(asked: str | None) -> str:
@@ -79,14 +80,6 @@ def _enveloped(before: bytes, blocks: Iterable[list[JobItem]], after: bytes) -> 
             yield lead + _ENCODER.encode(block)[1:-1]
             lead = b","
     yield (b"" if lead == b"," else lead) + b"]" + after
-
-
-def _as_lines(blocks: Iterable[list[JobItem]]) -> Iterator[bytes]:
-    return (_ENCODER.encode_lines(block) for block in blocks)
-
-
-def _as_csv(blocks: Iterable[list[JobItem]]) -> Iterator[bytes]:
-    return csv_blocks(COLUMNS, (_cells(item) for block in blocks for item in block))
 
 
 def _cells(item: JobItem) -> Sequence[object]:

@@ -7,7 +7,7 @@ from flask import Response
 
 from app.bootstrap.container import DOWNLOADS_SHARE
 from app.http.edge.input import parse_id
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
@@ -18,7 +18,7 @@ from app.http.edge.replies import (
     tagged,
     wait_for,
 )
-from app.http.edge.request import container, reached, request_context
+from app.http.edge.request import Given, container, reached
 from app.http.lookups import job_replies
 from app.http.lookups.input import (
     FORMATS,
@@ -30,6 +30,7 @@ from app.http.lookups.input import (
     LookupBody,
     LookupQuery,
     ResultsQuery,
+    read_input,
 )
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.http.lookups.results import EXAMPLES, RESULTS, format_of, results_reply
@@ -42,9 +43,9 @@ from domain.lookups.single import LookupRequest, LookupResult
 from projections.models.jobs import STATUSES, JobCounts, row_of
 
 
-def require_lookup(caller: Caller) -> None:
+def require_lookup(caller: Caller, given: Given[None]) -> None:
     """Raise NumberLookupDisabled while lookups are off, for everybody or for the caller."""
-    if not (container().settings.number_lookup_enabled and caller.lookup_enabled):
+    if not (given.parts.settings.number_lookup_enabled and caller.lookup_enabled):
         raise NumberLookupDisabled
 
 
@@ -70,7 +71,7 @@ _TO_CHARGE: Final = link_to("read_transaction", transaction_id="/meta/charge/tra
     body=LookupBody,
     key=True,
     buys=True,
-    at_once=True,
+    at_once=read_input,
     reply=Shown(ANSWER, leads_to=link_to("read_lookup", lookup_id="/meta/lookup_id") | _TO_CHARGE),
     errors="NUMBER_LOOKUP_DISABLED NOT_FOUND IDEMPOTENCY_IN_PROGRESS NUMBER_LOOKUP_UNAVAILABLE",
     invalid={"phone_number": NOT_E164},
@@ -98,11 +99,13 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
     )
     asked = wanted, given.cause()
     lookups = parts.single_lookup
-    return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), _answer)
+    answer = partial(_answer, given)
+    return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), answer)
 
 
-def _answer(result: LookupResult) -> Answer:
-    return Answer(lookup_reply(container(), result), headers=replay_headers(result.replayed))
+def _answer(given: Given[None], result: LookupResult) -> Answer:
+    reply = lookup_reply(given, result)
+    return Answer(reply, headers=replay_headers(result.replayed))
 
 
 def _find_lookup(caller: Caller, lookup_id: str) -> LookupResult:
@@ -120,7 +123,7 @@ def read_lookup(_: Caller, given: Given[LookupResult]) -> Answer:
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    return Answer(lookup_reply(given.parts, given.found))
+    return Answer(lookup_reply(given, given.found))
 
 
 @blueprint.operation(
@@ -236,7 +239,7 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     for a formula begins with an apostrophe, numbers too.
     """
     parts, wanted = given.parts, format_of(given.query.get("format"))
-    request_context().hold(parts.downloads.slot(caller.organization_id))
+    given.hold(parts.downloads.slot(caller.organization_id))
     row = job_replies.whole(parts, given.found)
     return results_reply(parts, row, wanted, given.query.get("status"))
 

@@ -7,7 +7,7 @@ WouldWait with nothing done, and a thread does it all again.
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from werkzeug.exceptions import HTTPException
@@ -17,18 +17,14 @@ from app.http.edge.callers import bearer_of
 from app.http.edge.errors import told
 from app.http.edge.operation import Operation
 from app.http.edge.replies import Begun, Commit, Written, written
-from app.http.edge.request import CURRENT, RequestContext, caller_address
+from app.http.edge.request import CURRENT, Given, caller_address
 from app.http.server.connection import Environ, Exchange, Reply, in_json
 from domain.at_once import NeedsThread, WouldWait
 from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
 
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 
-Open = Callable[[Environ], RequestContext]
-Close = Callable[[RequestContext, str, str, int], list[tuple[str, str]]]
-# Names the operation of a request; None: it is none of ours. Raises HTTPException where there is
-# nothing, or nothing of its method.
-Find = Callable[[Environ], Operation | None]
+Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
 
 ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 _address_of = lru_cache(1024)(caller_address)
@@ -47,16 +43,16 @@ class Started(NamedTuple):
 class AtOnce:
     """Starts requests on the loop, each in the task of its client, in which it sets CURRENT.
 
-    `find` names the operation of a request. `open_` makes its context; `close` logs its reply, and
-    returns the headers that every reply has. `started` are the operations that start here, by
-    method and path.
+    `find` names the operation of a request (None: it is none of ours), or raises HTTPException.
+    `open_` makes its context; `close` logs its reply, and returns the headers that every reply has.
+    `started` are the operations that start here, by method and path.
     """
 
     def __init__(
         self,
         container: Container,
-        find: Find,
-        open_: Open,
+        find: Callable[[Environ], Operation | None],
+        open_: Callable[[Environ], Given[Any]],
         close: Close,
         started: Mapping[tuple[str, str], Operation],
     ) -> None:
@@ -78,6 +74,10 @@ class AtOnce:
             exchange.owner = self._address(exchange.environ)
         else:  # An organization, or the client that may act for any: not that of its header.
             exchange.owner = claims.organization_id or claims.client_id
+
+    def forget(self) -> None:
+        """Let go of the request, whose body its context holds: its client may stay long."""
+        CURRENT.set(cast("Any", None))
 
     def start(self, exchange: Exchange) -> Started | Reply | None:
         """Refuse a request, or start it; None: it is for a thread.
@@ -134,7 +134,7 @@ class AtOnce:
         self,
         commit: Commit[Any],
         begun: Begun[Any],
-        context: RequestContext,
+        context: Given[Any],
         reply: Callable[[Written], Reply],
     ) -> Reply:
         """Return the reply to the outcome; WouldWait if nothing was committed.
@@ -150,12 +150,12 @@ class AtOnce:
                 raise WouldWait from None
             return reply(told(error))
 
-    def _open(self, exchange: Exchange) -> RequestContext:
+    def _open(self, exchange: Exchange) -> Given[Any]:
         context = self._open_context(exchange.attempt())
         CURRENT.set(context)
         return context
 
-    def _reply(self, route: str, context: RequestContext, reply: Written) -> Reply:
+    def _reply(self, route: str, context: Given[Any], reply: Written) -> Reply:
         body, status, headers = reply
         more = self._close(context, context.environ["REQUEST_METHOD"], route, status)
         sent = in_json(status, msgspec.json.encode(body), more)

@@ -97,7 +97,7 @@ class Request:
         self.is_whole = self.keeps = False
         self._in_body = False
         self._quiet = 0  # Bytes since a part of the body came.
-        self._parser = httptools.HttpRequestParser(self)
+        self.parser: Any = httptools.HttpRequestParser(self)
 
     def read_head(self, head: bytes) -> None:
         """Read a whole head."""
@@ -111,7 +111,7 @@ class Request:
             raise _NoRequest(problems.NOT_IMPLEMENTED)
         is_read = False
         try:
-            self._parser.feed_data(_no_upgrade(b"\nx-upgrade:", head))
+            self.parser.feed_data(_no_upgrade(b"\nx-upgrade:", head))
             is_read = self._in_body  # Else the parser sees the end of the head elsewhere.
         except httptools.HttpParserInvalidMethodError:
             raise _NoRequest(problems.NOT_IMPLEMENTED) from None
@@ -126,7 +126,7 @@ class Request:
         self._quiet += len(part)
         is_broken = False
         try:
-            self._parser.feed_data(part)
+            self.parser.feed_data(part)
         except httptools.HttpParserError:
             is_broken = not self.is_whole
         if len(self.body) > BODY_BYTES_MAX:
@@ -198,7 +198,7 @@ class Request:
 
     def on_message_complete(self) -> None:
         self.is_whole = True
-        self.keeps = self.version == "1.1" and self._parser.should_keep_alive()
+        self.keeps = self.version == "1.1" and self.parser.should_keep_alive()
 
 
 class Exchange:
@@ -327,8 +327,7 @@ class Connection(asyncio.Protocol):
         self._cut_off_by: Refused | None = None
         self._request = Request()  # The one that comes next.
         self._exchange: Exchange | None = None  # The one that is being answered.
-        self._takes = Event()  # What is written.
-        self._takes.set()
+        self._full: Event | None = None  # Too much is written; set when enough has been taken.
         self._has_begun = False  # Something of it has come.
         self._is_idle = False  # Nothing has come since the last reply.
         self._last = False  # No further request is read.
@@ -346,7 +345,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, _: Exception | None) -> None:
         self._load.leave(self)
-        self._takes.set()
+        self.resume_writing()
         self.eof_received()
 
     def data_received(self, data: bytes) -> None:
@@ -364,10 +363,12 @@ class Connection(asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        self._takes.clear()
+        self._full = Event()
 
     def resume_writing(self) -> None:
-        self._takes.set()
+        if self._full is not None:
+            self._full.set()
+            self._full = None
 
     # Called by the server, the load and exchanges.
 
@@ -376,12 +377,12 @@ class Connection(asyncio.Protocol):
         self._stopping = True
         if self._exchange is not None:
             self._exchange.keep_alive = False
-        elif not self._last and self._takes.is_set():
+        elif not self._last and self._full is None:
             self._await_request()
 
     def cut_off(self, problem: Refused) -> None:
         """End what is incomplete; a request that has begun gets a reply that says why."""
-        if self._takes.is_set() and (self._has_begun or self._backlog.lstrip(b"\r\n")):
+        if self._full is None and (self._has_begun or self._backlog.lstrip(b"\r\n")):
             self._cut_off_by = problem
             self._wake()
         else:
@@ -399,18 +400,16 @@ class Connection(asyncio.Protocol):
 
     async def drain(self) -> None:
         """Wait until the client has taken enough; raises ClientGone if it takes nothing."""
-        while not self._takes.is_set():
+        while (full := self._full) is not None:
             unsent = self.transport.get_write_buffer_size()
             try:
                 async with asyncio.timeout(WRITE_S):
-                    await self._takes.wait()
+                    await full.wait()
             except TimeoutError:
                 if self.transport.get_write_buffer_size() >= unsent:
                     self.transport.abort()
         if self.transport.is_closing():
             raise ClientGone
-
-    # Its task.
 
     async def _serve(self) -> None:
         """Have one request answered after the other."""
@@ -420,11 +419,12 @@ class Connection(asyncio.Protocol):
                 while (exchange := await self._next()) is not None:
                     self._exchange = exchange
                     await self._answer(exchange)
-                    self._exchange = None
+                    is_last = not exchange.is_over or not exchange.keep_alive
+                    self._exchange = exchange = None  # Who is idle keeps none in memory.
                     if not self.transport.is_closing():
                         self._load.enter(self)
                     await self.drain()
-                    if not exchange.is_over or not exchange.keep_alive:
+                    if is_last:
                         break
                     if self._backlog or self._stopping:
                         self._await_request()
@@ -447,6 +447,7 @@ class Connection(asyncio.Protocol):
             refused = error.args[0]
             if not request.target and (line := _line_of(self._backlog)):
                 request.target = line[2]
+        request.parser = None  # Which holds the request.
         self._wait(None)
         self._load.waiting.pop(self, None)
         self._request, self._has_begun, self._cut_off_by = Request(), False, None

@@ -98,14 +98,14 @@ class Gateway:
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answer a request."""
-        environ = exchange.environ
+        environ, loop = exchange.environ, self._site.loop
         reply: Reply | None
         try:
             if exchange.refused is not None:
                 reply = self._replies.problem(exchange.refused, environ)
             else:
-                if self._site.loop is not None:
-                    self._site.loop.identify(exchange)
+                if loop is not None:
+                    loop.identify(exchange)
                 await self._turn(exchange.owner)
                 reply = await self._answer(exchange)
         except RateLimited as refused:
@@ -116,6 +116,8 @@ class Gateway:
         except Exception as error:  # noqa: BLE001  # There is an answer to every error.
             log_place(logger, error)
             reply = self._replies.problem(INTERNAL, environ)
+        if loop is not None:
+            loop.forget()
         if reply is not None:
             await exchange.reply(reply)
 
@@ -139,8 +141,9 @@ class Gateway:
         self._end_round_soon()
         turn: Future[None] = asyncio.get_running_loop().create_future()
         if self._turns.enter(owner, partial(self._take_turn, owner, turn)):
-            self._take_turn(owner, turn)
-        await turn
+            self._in_round.append(owner)
+        else:
+            await turn
 
     def _take_turn(self, owner: Owner, turn: Future[None]) -> None:
         self._in_round.append(owner)

@@ -44,8 +44,6 @@ TOGETHER_S = 0.1
 FIRST_S = 0.25
 FIRST_MAX = 256
 
-Run = Callable[[], object]  # It raises nothing.
-
 logger = logging.getLogger(__name__)
 
 
@@ -61,12 +59,12 @@ class Threads:
             beyond_share=BEYOND_SHARE,
         )
         self._resting = Limiter(RESTING_MAX, share_of(RESTING_MAX))
-        self._ready: SimpleQueue[tuple[Owner, Run] | None] = SimpleQueue()
+        self._ready: SimpleQueue[tuple[Owner, Callable[[], object]] | None] = SimpleQueue()
         for number in range(HTTP_THREADS):
             Thread(target=self._work, name=f"http-{number}", daemon=True).start()
 
-    def submit(self, owner: Owner, run: Run) -> None:
-        """Have a call run. Raises RateLimited or ServiceUnavailable where too many wait."""
+    def submit(self, owner: Owner, run: Callable[[], object]) -> None:
+        """Have `run` called, which raises nothing. Raises Refused where too many wait."""
         go = partial(self._ready.put, (owner, run))
         if self._computing.enter(owner, go):
             go()
@@ -105,7 +103,7 @@ class Call:
         self.reply: Future[Reply | None] = asyncio.get_running_loop().create_future()
         self._exchange, self._failed = exchange, failed
         self._status, self._headers = 0, list[tuple[str, str]]()
-        self._until_s: float | None = None  # A reply in parts has begun, and must end then.
+        self._until_s = 0.0  # When a reply in parts must end; 0: none has begun.
 
     def run(self, app: WSGIApplication, environ: Environ) -> None:
         """Call the application, and settle `reply` whatever happens."""
@@ -115,7 +113,7 @@ class Call:
         except BaseException as error:  # noqa: BLE001  # The thread goes on to the next request.
             if not isinstance(error, OSError):  # The client has gone, or is too slow.
                 log_place(logger, error)
-            if self._until_s is None:
+            if not self._until_s:
                 reply = self._failed()
         soon(self.reply.get_loop(), partial(settle, self.reply, reply))
 
@@ -147,7 +145,6 @@ class Call:
 
     def _wait(self, sending: Any) -> None:
         """Wait for the loop; OSError when the client has gone, or takes too long altogether."""
-        assert self._until_s is not None
         sent = asyncio.run_coroutine_threadsafe(sending, self.reply.get_loop())
         try:
             with resting():

@@ -17,10 +17,10 @@ from marshmallow import ValidationError, fields
 from msgspec import Raw, Struct
 
 from app.bootstrap.container import Container
-from app.http.edge.input import Id, Query, Reads, WholeNumber, described
-from app.http.edge.operation import Given, Group
+from app.http.edge.input import Id, Names, Query, Reads, WholeNumber, described
+from app.http.edge.operation import Group
 from app.http.edge.replies import OR_EMPTY, Answer, example, note_age
-from app.http.edge.request import RequestContext, request_context
+from app.http.edge.request import Given, request_context
 from app.http.webhooks import told
 from app.security.authorization import Caller
 from app.watch.trouble import log_place
@@ -45,7 +45,8 @@ ALL = (*TYPES, TEST)
 NOT_TYPES = f"Must be some of these, with commas between them: {', '.join(ALL)}."
 NOT_YOURS = "Is none of your endpoints."
 
-News = Mapping[int, Collection[str]]  # By the number of an organization: of which types.
+# Of each read model, by the number of an organization: of which types.
+News = Sequence[Mapping[int, Collection[str]]]
 
 logger = logging.getLogger(__name__)
 
@@ -68,16 +69,6 @@ class Cursor(Reads, fields.Field[int]):
         raise ValidationError(NOT_A_CURSOR)
 
 
-class TypeNames(Reads, fields.Field[Sequence[str]]):
-    """Types with commas between them; one that is named twice counts once."""
-
-    def read(self, value: Any) -> Sequence[str]:
-        named = dict.fromkeys(value.split(","))
-        if not {*named} <= {*ALL}:
-            raise ValidationError(NOT_TYPES)
-        return [*named]
-
-
 _NAMES = "|".join(map(re.escape, ALL))
 
 
@@ -91,7 +82,9 @@ class EventQuery(Query):
             anyOf=[{"type": "string", "pattern": "^[A-Za-z0-9_-]{20}$"}, OR_EMPTY],
         ),
     )
-    types = TypeNames(
+    types = Names(
+        ALL,
+        NOT_TYPES,
         load_default=lambda: (),
         metadata=described(
             "Only of these types, with commas between them.",
@@ -193,18 +186,10 @@ class Waiters:
         if until is None:
             return False
         if until > seen:
-            self._tell(self._news(seen, until), seen, until)
+            models = parts.webhook_messages, parts.transactions
+            news = [each.news(parts.views, seen, until) for each in models]
+            self._tell(news, seen, until)
         return self._seen < until or until < parts.log.head()
-
-    def _news(self, after: int, until: int) -> News:
-        """Return the news between two positions."""
-        parts = self._parts
-        news = parts.webhook_messages.news(parts.views, after, until)
-        entries = parts.transactions.news(parts.views, after, until)
-        return {
-            owner: {*news.get(owner, ()), *entries.get(owner, ())}
-            for owner in news.keys() | entries.keys()
-        }
 
     def _tell(self, news: News | None, after: int = 0, until: int = 0) -> None:
         """Tell those whom it concerns, all if None, of the news between two positions."""
@@ -222,18 +207,18 @@ class Waiter:
     When it was told of news, a thread answers the request from scratch.
     """
 
-    def __init__(self, context: RequestContext, query: dict[str, Any], after: int) -> None:
-        assert context.organization_id is not None
-        self.organization_id, self.after = context.organization_id, after
-        self.wait_s: float = query["wait"]
+    def __init__(self, given: Given[None], after: int) -> None:
+        assert given.organization_id is not None
+        self.organization_id, self.after = given.organization_id, after
+        self.wait_s: float = given.query["wait"]
         self.held = ExitStack()  # Its place.
-        self._types, self._context = query["types"], context
-        self._waiters: Waiters = context.parts[WAITERS]
+        self._types, self._given = given.query["types"], given
+        self._waiters: Waiters = given.kept[WAITERS]
 
     def wants(self, news: News) -> bool:
         """Tell whether there is something of its organization, of a type that it waits for."""
-        found = news.get(self.organization_id.int, ())
-        return any(not self._types or each in self._types for each in found)
+        found = (name for each in news for name in each.get(self.organization_id.int, ()))
+        return any(not self._types or name in self._types for name in found)
 
     def subscribe(self, tell: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""
@@ -243,7 +228,7 @@ class Waiter:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
         if again:
-            self._context.give_back()
+            self._given.give_back()
 
 
 blueprint = Group(
@@ -287,7 +272,7 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     ]
     page = EventPage(events, cursor_at(owner, last), len(found) > len(shown))
     waits = query["wait"] and not events
-    return Answer(page, later=Waiter(request_context(), query, until) if waits else None)
+    return Answer(page, later=Waiter(given, until) if waits else None)
 
 
 def known_until(parts: Container) -> int | None:

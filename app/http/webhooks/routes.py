@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Final, get_args
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, post_load, validate
+from marshmallow import Schema, ValidationError, fields, validate
 from msgspec import Raw, Struct
 from msgspec.structs import asdict
 
@@ -13,11 +13,11 @@ from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
 from app.http.edge.examples import example_of
 from app.http.edge.input import NOT_A_FLAG, Reads, choice, described, parse_id
-from app.http.edge.operation import Given, Group, Shown, link_to
+from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, PageQuery, show_page, span_of
 from app.http.edge.replies import KNOWN, Answer, example, replay_headers
-from app.http.edge.request import container, reached
-from app.http.links.input import NoBody, name_field
+from app.http.edge.request import Given, container, reached
+from app.http.links.input import Name, NoBody
 from app.http.webhooks import told
 from app.security.authorization import Caller
 from domain.errors import NotFound, RateLimited
@@ -249,14 +249,7 @@ class WebhookBody(Schema):
             uniqueItems=True,
         ),
     )
-    description = name_field(
-        "Your own words for it, without control characters; empty or null: none."
-    )
-
-    @post_load
-    def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Treat an empty description as none."""
-        return data | ({"description": None} if data.get("description") == "" else {})
+    description = Name("Your own words for it, without control characters; empty or null: none.")
 
 
 class WebhookChanges(WebhookBody):

@@ -17,15 +17,12 @@ from tests.story import state_of
 
 SNAPSHOT_OF_OLD = Path(__file__).parents[2] / "golden" / "snapshots" / "wallet.snapshot.1.json"
 # What releases that kept snapshots of wallets have left behind.
+KEY = "PRIMARY KEY (originator_id, originator_version))"
 OLD_TABLES = {
-    "sqlite": (
-        "CREATE TABLE stored_snapshots (originator_id TEXT, originator_version INTEGER, "
-        "topic TEXT, state BLOB, PRIMARY KEY (originator_id, originator_version)) WITHOUT ROWID"
-    ),
-    "postgresql": (
-        "CREATE TABLE log_snapshots (originator_id uuid NOT NULL, originator_version bigint "
-        "NOT NULL, topic text, state bytea, PRIMARY KEY (originator_id, originator_version))"
-    ),
+    "sqlite": f"stored_snapshots (originator_id TEXT, originator_version INTEGER, topic TEXT,"
+    f" state BLOB, {KEY} WITHOUT ROWID",
+    "postgresql": f"log_snapshots (originator_id uuid NOT NULL, originator_version bigint NOT NULL,"
+    f" topic text, state bytea, {KEY}",
 }
 
 
@@ -33,16 +30,12 @@ def plant_snapshot(database: Database, stream_id: UUID, version: int) -> None:
     """Leave a snapshot that promises a million millions."""
     with database.writing() as connection:
         engine = connection.dialect.name
-        connection.execute(text(OLD_TABLES[engine]))
-        table = "stored_snapshots" if engine == "sqlite" else "log_snapshots"
+        connection.execute(text(f"CREATE TABLE {OLD_TABLES[engine]}"))
+        table, stream = OLD_TABLES[engine].split()[0], stream_id
+        its = {"stream": stream.hex if engine == "sqlite" else stream, "version": version}
         connection.execute(
             text(f"INSERT INTO {table} VALUES (:stream, :version, :topic, :state)"),  # noqa: S608  # The name of the table is a constant of this test.
-            {
-                "stream": stream_id.hex if engine == "sqlite" else stream_id,
-                "version": version,
-                "topic": "wallet.snapshot.1",
-                "state": SNAPSHOT_OF_OLD.read_bytes(),
-            },
+            {**its, "topic": "wallet.snapshot.1", "state": SNAPSHOT_OF_OLD.read_bytes()},
         )
 
 

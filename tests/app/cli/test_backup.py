@@ -23,7 +23,7 @@ from app.settings import Settings
 from tests.app.cli.serving import Serving
 from tests.app.cli.shell import ROOT, Shell
 from tests.installation import LOOK_S, Process, numbers, wait_until
-from tests.scenarios.load import load
+from tests.scenarios.load import at_work
 from tests.scenarios.partner import Partner
 from tests.servers.databases import Databases
 from tests.servers.running import NotInstalled, newest
@@ -88,7 +88,7 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
     try:
         partner, rich = serving.partner(), (serving.demo["organization"], "1000000")
         serving.shell.run("wallet", "deposit", *rich, "--reference", "wire 1")
-        with load(partner):
+        with at_work(partner, 1):
             wait_until(lambda: len(partner.promised.charges) > 3)
             before, (job, *_) = [*partner.promised.charges], partner.promised.jobs
             wait_until(lambda: partner.has_ended(job))

@@ -48,9 +48,9 @@ def test_the_activation_code_is_never_shown(
         assert "LPA:" not in printed
 
 
-@pytest.mark.parametrize("identifier", ["van-7", "123", "8" * 23, "\uff18" * 19, ""])
-def test_what_is_no_identifier_is_a_wrong_argument(shell: Shell, identifier: str) -> None:
-    assert "neither" in shell.refusal("links", "show", identifier, status=2)
+def test_what_is_no_identifier_is_a_wrong_argument(shell: Shell) -> None:
+    for identifier in ("van-7", "123", "8" * 23, "\uff18" * 19, ""):
+        assert "neither" in shell.refusal("links", "show", identifier, status=2)
 
 
 def test_a_held_installation_asks_no_network(

@@ -49,7 +49,7 @@ def _register_only(app: Flask, blueprints: Sequence[Group]) -> None:
     """Do what `openapi.register` does to the app."""
     names = {"API_TITLE": openapi.TITLE, "API_VERSION": openapi.VERSION}
     app.config.update(OPENAPI_VERSION="3.1.0", **names)
-    api = openapi._Api(app)  # noqa: SLF001  # It handles errors as ours do.
+    api = openapi._Api(app)  # noqa: SLF001  # It tells of no errors.
     for blueprint in blueprints:
         app.extensions["flask-smorest"]["blp_name_to_api"][blueprint.name] = api
         app.register_blueprint(blueprint)

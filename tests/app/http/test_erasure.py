@@ -73,19 +73,16 @@ def stored(service: Service, shell: Shell, place: Path) -> Iterator[tuple[str, b
         with database.reading() as connection:
             for table in inspect(connection).get_table_names():
                 rows = connection.execute(text(f'SELECT * FROM "{table}"')).all()  # noqa: S608  # A table of ours.
-                cells = (cell for row in rows for cell in row)
-                yield (
-                    table,
-                    b"\n".join(
-                        bytes(each) if isinstance(each, bytes | memoryview) else str(each).encode()
-                        for each in cells
-                    ),
-                )
+                cells = [
+                    bytes(each) if isinstance(each, bytes | memoryview) else str(each).encode()
+                    for row in rows
+                    for each in row
+                ]
+                yield table, b"\n".join(cells)
     if parts.settings.database_url.startswith("sqlite:"):
         for file in parts.settings.database_path.parent.glob("*.db*"):
             yield file.name, file.read_bytes()
-    exports = {"jsonl": [], "csv": ["--org"], "beancount": ["--org"]}
-    for form in exports:
+    for form in ("jsonl", "csv", "beancount"):
         out = place / f"export.{form}"
         shell.run("audit", "export", "--format", form, "--out", out)
         yield out.name, out.read_bytes()

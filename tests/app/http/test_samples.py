@@ -37,14 +37,11 @@ PAGES = [
     if name.stem != OF_CLIENTS and BLOCK.search(name.read_text("utf-8"))
 ]
 # Each language, and each page in one of them; the others are for `make soak`.
+SOAK = [pytest.mark.soak]
 SAMPLES = [
-    pytest.param(
-        page,
-        language,
-        marks=[] if page == "quick-start" or language == "bash" else [pytest.mark.soak],
-    )
+    pytest.param(page, each, marks=[] if page == "quick-start" or each == "bash" else SOAK)
     for page in PAGES
-    for language in FILES
+    for each in FILES
 ]
 
 

@@ -93,6 +93,8 @@ class ByQuery:
     def start(_: Exchange) -> None:
         pass
 
+    forget = staticmethod(lambda: None)
+
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:

@@ -1,5 +1,6 @@
 """One caller holds up no other: whose requests wait, for how many, and what needs no thread."""
 
+import gc
 import json
 import socket
 import time
@@ -13,8 +14,9 @@ from wsgiref.types import StartResponse
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.edge.request import caller_address
+from app.http.edge.request import Given, caller_address
 from app.http.server import at_once
+from app.http.server.connection import Exchange
 from app.http.server.threads import COMPUTING_MAX
 from domain import limiter
 from tests.app.http.over_http import HOST, Answer, listeners, read_all, running
@@ -200,25 +202,35 @@ def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPat
     assert by_the_loop == [reply(*each) for each in SENT]
 
 
+def test_who_is_idle_keeps_nothing_of_his_last_request_in_memory(house: House) -> None:
+    def is_held() -> bool:
+        gc.collect()
+        return any(isinstance(each, Exchange | Given) for each in gc.get_objects())
+
+    with socket.create_connection((HOST, house.port), 20) as idle:
+        idle.sendall(b"POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde")
+        assert idle.recv(12) == b"HTTP/1.1 404"
+        assert wait_for(lambda: not is_held(), PATIENCE_S)
+
+
 @pytest.mark.parametrize("path", ["/readyz", "/number-lookup/health"])
 def test_all_callers_of_a_probe_share_what_one_has_asked_for(
     house: House, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    heads, log = list[str](), house.service.container.log
-    head = log.head
+    looks, log = list[str](), house.service.container.log
+    fault = log.fault
 
-    def noted() -> int:
-        if current_thread().name.startswith("http-"):
-            heads.append(current_thread().name)
-        return head()
+    def noted() -> str | None:
+        looks.append(current_thread().name)
+        return fault()
 
-    monkeypatch.setattr(log, "head", noted)
+    monkeypatch.setattr(log, "fault", noted)
     began_s = time.monotonic()
     asked = [house.send(path, None, f"X-Request-Id: r{number}") for number in range(200)]
     answers = [each() for each in asked]
     assert [each.headers["x-request-id"] for each in answers] == [f"r{n}" for n in range(200)]
     assert len({each.body for each in answers}) <= 2 + (time.monotonic() - began_s)
-    assert 1 <= len(heads) <= 2 + (time.monotonic() - began_s)
+    assert 1 <= len(looks) <= 2 + (time.monotonic() - began_s)
     assert house.ask(path, method="HEAD").body == b""
 
 

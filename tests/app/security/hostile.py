@@ -64,40 +64,26 @@ def _algorithms(forge: Forge) -> dict[str, str]:
     }
     other = "ES256" if forge.algorithm == "RS256" else "RS256"
     pem, der = forge.public(Encoding.PEM), forge.public(Encoding.DER)
+    long, wrong = forge.algorithm[:2] + "512", (GONE, "", [forge.algorithm], "EdDSA")
+    for name in ("none", *wrong, forge.algorithm.lower(), other, long):
+        unsigned[f"signed as {name!r}"] = forge.with_header(alg=name)
     return unsigned | {
-        "algorithm none with a signature": forge.with_header(alg="none"),
         "HS256 with the public key as PEM": forge.signed_by_mac(pem),
         "HS256 with the public key as PEM without its last newline": forge.signed_by_mac(pem[:-1]),
         "HS256 with the public key as DER": forge.signed_by_mac(der),
         "HS512 with the public key as DER": forge.signed_by_mac(der, "HS512"),
         "HS256 with an empty secret": forge.signed_by_mac(b""),
         "HS256 with the kid as secret": forge.signed_by_mac(forge.kid.encode()),
-        "no algorithm": forge.with_header(alg=GONE),
-        "an empty algorithm": forge.with_header(alg=""),
-        "a list of algorithms": forge.with_header(alg=[forge.algorithm]),
-        "the algorithm in lower case": forge.with_header(alg=forge.algorithm.lower()),
-        "the algorithm of another type of key": forge.with_header(alg=other),
-        "the algorithm with a longer hash": forge.with_header(alg=forge.algorithm[:2] + "512"),
-        "the algorithm EdDSA": forge.with_header(alg="EdDSA"),
     }
 
 
 def _key_ids(forge: Forge, other_kid: str) -> dict[str, str]:
-    other = "ES256" if forge.algorithm == "RS256" else "RS256"
-    return {
-        "an unknown kid": forge.with_header(kid=UNKNOWN_KID),
+    other, kid = "ES256" if forge.algorithm == "RS256" else "RS256", forge.kid
+    odd = (f"{kid}0", f"../keys/{kid}", f"{kid}\0", f"{kid}\n", f"{kid}' OR '1'='1")
+    wrong = (UNKNOWN_KID, GONE, "", None, 0, [kid], *odd)
+    return {f"the kid {each!r}": forge.with_header(kid=each) for each in wrong} | {
         "the kid of another key": forge.with_header(kid=other_kid),
         "the kid of another key with its algorithm": forge.with_header(kid=other_kid, alg=other),
-        "no kid": forge.with_header(kid=GONE),
-        "an empty kid": forge.with_header(kid=""),
-        "a kid that is null": forge.with_header(kid=None),
-        "a kid that is a number": forge.with_header(kid=0),
-        "a kid that is a list": forge.with_header(kid=[forge.kid]),
-        "a kid with a digit more": forge.with_header(kid=f"{forge.kid}0"),
-        "a kid that leaves its directory": forge.with_header(kid=f"../keys/{forge.kid}"),
-        "a kid with a null byte": forge.with_header(kid=f"{forge.kid}\0"),
-        "a kid with a newline": forge.with_header(kid=f"{forge.kid}\n"),
-        "a kid with a statement": forge.with_header(kid=f"{forge.kid}' OR '1'='1"),
     }
 
 
@@ -106,36 +92,26 @@ def _headers(forge: Forge) -> dict[str, str]:
     jwk = {"kty": "oct", "k": base64url(b"secret"), "kid": forge.kid}
     twin_alg = json.dumps(forge.header()).replace("{", '{"alg": "none", ', 1).encode()
     twin_kid = json.dumps(forge.header()).replace("{", f'{{"kid": "{UNKNOWN_KID}", ', 1).encode()
-    nested = b'{"typ":' + b"[" * DEEP + b"]" * DEEP + b"}"
+    text, nested = json.dumps(forge.header()), b'{"typ":' + b"[" * DEEP + b"]" * DEEP + b"}"
+    changed: list[dict[str, object]] = [
+        *({"typ": each} for each in ("JWT", GONE, ["at+jwt"], "at+jwt ", "id+jwt")),
+        {"crit": ["exp2"], "exp2": 1},
+        {"crit": []},
+        {"crit": ["b64"], "b64": False},
+        {"jku": "https://evil.example/jwks.json"},
+        {"jwk": jwk},
+        {"x5u": "https://evil.example/chain.pem"},
+        {"x5c": ["MIIB"]},
+        {"enc": "A256GCM", "zip": "DEF"},
+    ]
+    raw = [nested, b"[" * (2 * DEEP), f"[{text}]".encode(), b'"at+jwt"', b"{alg: RS256}"]
+    raw += [text.encode("utf-16"), text.encode("utf-8-sig"), text.encode() + b" " * 4096]
     return {
-        "type JWT": forge.with_header(typ="JWT"),
-        "no type": forge.with_header(typ=GONE),
-        "a type that is a list": forge.with_header(typ=["at+jwt"]),
-        "a type with a space": forge.with_header(typ="at+jwt "),
-        "the type of an identity token": forge.with_header(typ="id+jwt"),
-        "an unknown critical extension": forge.with_header(crit=["exp2"], exp2=1),
-        "an empty list of critical extensions": forge.with_header(crit=[]),
-        "a payload outside base64url": forge.with_header(crit=["b64"], b64=False),
-        "a jku": forge.with_header(jku="https://evil.example/jwks.json"),
-        "a jwk": forge.with_header(jwk=jwk),
+        **{f"a header with {each!r:.80}": forge.with_header(**each) for each in changed},
+        **{f"a header {each[:80]!r}": forge.token(header=each) for each in raw},
         "a stranger's key as jwk": stranger.with_header(jwk=jwk),
-        "an x5u": forge.with_header(x5u="https://evil.example/chain.pem"),
-        "an x5c": forge.with_header(x5c=["MIIB"]),
-        "an encrypted header": forge.with_header(enc="A256GCM", zip="DEF"),
-        "a deeply nested header": forge.token(header=nested),
-        "a header of brackets": forge.token(header=b"[" * (2 * DEEP)),
-        "a header that is a list": forge.token(header=json.dumps([forge.header()]).encode()),
-        "a header that is a string": forge.token(header=b'"at+jwt"'),
-        "a header that is not JSON": forge.token(header=b"{alg: RS256}"),
-        "a header in UTF-16": forge.token(header=json.dumps(forge.header()).encode("utf-16")),
-        "a header with a byte order mark": forge.token(
-            header=json.dumps(forge.header()).encode("utf-8-sig")
-        ),
         "two algorithms": forge.token(header=twin_alg),
         "two kids": forge.token(header=twin_kid),
-        "a header over 4 KiB": forge.token(
-            header=json.dumps(forge.header()).encode() + b" " * 4096
-        ),
     }
 
 

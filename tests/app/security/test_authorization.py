@@ -13,7 +13,7 @@ from domain.errors import (
     OrganizationSuspended,
     Unauthorized,
 )
-from tests.app.house import ALL, House
+from tests.app.house import House, claims_of
 
 Pace = Callable[[House], None]
 
@@ -118,11 +118,10 @@ def test_neither_a_claim_nor_a_name_leads_to_another_organization(house: House, 
     for claimed in (other, uuid4()):
         with pytest.raises(Unauthorized, match="another organization"):
             house.authorize(claimed=claimed)
-    authorize = house.process.authorizer.authorize
     for named in (other, house.organization_id):
         with pytest.raises(OrganizationNotFound):
-            authorize(house.client_id, None, str(named), ALL, "lookup")
-    caller = authorize(house.client_id, house.organization_id, str(other), ALL, "lookup")
+            house.let_in(claims_of(house.client_id, None), str(named))
+    caller = house.let_in(claims_of(house.client_id, house.organization_id), str(other))
     assert caller.organization_id == house.organization_id
     house.client_id = house.machine_id
     with pytest.raises(Unauthorized, match="another organization"):

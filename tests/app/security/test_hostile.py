@@ -60,7 +60,7 @@ class Court:
 
     def refusal(self, token: str) -> Unauthorized | None:
         try:
-            self.verifier.verify(token)
+            self.verifier.verify(token, NOW)
         except Unauthorized as refused:
             return refused
         return None
@@ -84,7 +84,7 @@ def test_every_forged_token_is_refused(court: Court) -> None:
 
 
 def test_the_same_token_without_a_forgery_is_accepted(court: Court) -> None:
-    claims = court.verifier.verify(honest_token(court.pem, court.kid, ISSUER, AUDIENCE, NOW))
+    claims = court.verifier.verify(honest_token(court.pem, court.kid, ISSUER, AUDIENCE, NOW), NOW)
     assert claims.client_id == CLIENT_ID
     assert str(claims.organization_id) == ORGANIZATION
     assert claims.scopes == {"lookup", "wallet"}
@@ -140,4 +140,4 @@ def test_no_other_value_of_a_party_gets_through(court: Court, name: str, value: 
 @pytest.mark.parametrize("token", [None, b"a.b.c", 7, ["a"]])
 def test_what_is_no_text_is_no_token(court: Court, token: object) -> None:
     with pytest.raises(Unauthorized):
-        court.verifier.verify(token)  # type: ignore[arg-type]  # What a careless caller may pass.
+        court.verifier.verify(token, NOW)  # type: ignore[arg-type]  # What a careless caller may pass.

@@ -23,14 +23,13 @@ from app.watch.logging import working
 from tests.installation import wait_until
 from tests.plan_files import import_plans, plan
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.system import System
+from tests.scenarios.system import COMES_UP_S, System
 from tests.servers.databases import Databases
 from tests.support.collector import Collector, Seen, collector
 from tests.support.providers.esimgo import KEY, EsimGoServer
 
 ROOT = Path(__file__).parents[3]
 BUNDLE = "esim_1GB_7D_FR_V2"
-COMES_UP_S = 60.0
 CALLER = "0af7651916cd43dd8448eb211c80319c"
 CALLING = "b7ad6b7169203331"
 NUMBER = "+447400123456"
@@ -90,7 +89,7 @@ def fail_to_buy(system: System, collected: Collector, *roles: str) -> list[str]:
     import_plans(system.container, offered)
     started = [system.start(role) for role in roles]
     for each in started:
-        each.says("serving" if each.name in {"web", "serve"} else "is at work", COMES_UP_S)
+        each.comes_up()
     wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
     plans = partner.ask("GET", "/v1/plans?per_page=100").data["data"]
     bought = next(each["id"] for each in plans if each["provider_plan_id"] == BUNDLE)

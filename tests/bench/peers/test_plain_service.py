@@ -20,8 +20,9 @@ from tests.bench.installation import DEPOSIT_MICROS, PRICE_MICROS, cause
 from tests.bench.partners import Partner, new_partner
 from tests.bench.peers import plain_tables
 from tests.bench.peers.plain_service import config_of
-from tests.bench.server import HOST, free_port, plain_server
+from tests.bench.server import HOST, plain_server
 from tests.servers.databases import Databases
+from tests.servers.running import free_port
 
 NUMBER, OTHER = "+971508245915", "+4915112345678"
 CHANGING = {"timestamp", "response_time_ms", "request_id", "lookup_id", "as_of"}

@@ -56,10 +56,7 @@ def _costs(call: Callable[[], object]) -> Callable[[], float]:
 
 
 def _reader(client: FlaskClient, partner: Partner) -> Callable[[str], Any]:
-    form = {"grant_type": "client_credentials"}
-    credentials = (partner.client_id, partner.secret)
-    granted = client.post("/auth/token", data=form, auth=credentials).get_json()
-    headers = {"Authorization": f"Bearer {granted['access_token']}"}
+    headers = {"Authorization": f"Bearer {partner.token}"}
 
     def get(path: str) -> Any:
         reply = client.get(path, headers=headers)

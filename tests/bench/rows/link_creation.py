@@ -14,12 +14,13 @@ from app.settings import Settings
 from tests.bench.crowd import crowd
 from tests.bench.engine import on_postgres
 from tests.bench.installation import environment
-from tests.bench.partners import Partner, new_partner, tokens
+from tests.bench.partners import new_partner
 from tests.bench.processor import us_each
 from tests.bench.row import Aim, Row
-from tests.bench.server import HOST, free_port, service
+from tests.bench.server import HOST, service
 from tests.budgets.test_budgets import BUDGETS
 from tests.plan_files import import_plans, plan, stored
+from tests.servers.running import free_port
 
 CROWD = 8
 CREATIONS_EACH = 6
@@ -31,9 +32,8 @@ def measure() -> Iterator[Row]:
     with TemporaryDirectory(prefix="bench-") as name:
         directory, port = Path(name), free_port()
         settings = environment(directory)
-        partner, body = _prepare(settings)
+        bearer, body = _prepare(settings)
         with service(settings, port, directory / "serve.log") as running:
-            (bearer,) = tokens(HOST, port, [partner])
 
             def create() -> None:
                 crowd(CROWD, lambda: _create(port, bearer, body))
@@ -56,15 +56,15 @@ def _statements() -> int:
     return sum(int(statements) for role, statements in roles if role != "network")
 
 
-def _prepare(settings: dict[str, str]) -> tuple[Partner, bytes]:
-    """Make the installation; return who buys there, and the request that buys."""
+def _prepare(settings: dict[str, str]) -> tuple[str, bytes]:
+    """Make the installation; return the token of who buys there, and the request that buys."""
     container = Container(Settings.from_env(settings))
     migrate(container)
     container.keys.ensure()
     try:
         import_plans(container, plan())
         body = {"plan_id": str(stored(container).id), "name": "Device"}
-        return new_partner(container), json.dumps(body).encode()
+        return new_partner(container).token, json.dumps(body).encode()
     finally:
         container.close()
 

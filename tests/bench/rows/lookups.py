@@ -19,19 +19,19 @@ import psycopg
 from app.bootstrap.container import Container
 from app.processes.migrate import migrate
 from app.settings import Settings
-from domain.accounts.organization import SCOPES
 from tests.bench.engine import on_postgres, peer_database_url
 from tests.bench.installation import environment
 from tests.bench.load import LOAD_S_MAX, Load
 from tests.bench.numbers import real_numbers
-from tests.bench.partners import Partner, new_partner
+from tests.bench.partners import new_partner
 from tests.bench.peers import plain_tables
 from tests.bench.peers.plain_charges import POOLS
 from tests.bench.peers.plain_service import config_of
 from tests.bench.row import Aim, Row
-from tests.bench.server import HOST, free_port, plain_server, service
+from tests.bench.server import HOST, plain_server, service
 from tests.bench.side import Side
 from tests.servers.guard import wait_for
+from tests.servers.running import free_port
 
 ORGANIZATIONS = 60
 CONNECTIONS = 16
@@ -40,7 +40,6 @@ TRIAL_S = 1.0
 PACED_S = 5.0
 PACES_PER_S = (300, 100)
 SETTLE_S = 60.0
-ISSUER = "https://bench.example"
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,13 @@ class Installation:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.settings = environment(directory, TOKEN_ISSUER=ISSUER)  # Of tokens before a server.
+        self.settings = environment(directory)
         self.container = Container(Settings.from_env(self.settings))
         migrate(self.container)
         self.container.keys.ensure()
         self._partners = [new_partner(self.container) for _ in range(ORGANIZATIONS)]
         self._paths = [f"/number-lookup?phone_number={quote(each)}" for each in real_numbers()]
-        self._tokens = [self._token(partner) for partner in self._partners]
+        self._tokens = [partner.token for partner in self._partners]
 
     def load(self, kind: Kind, port: int, duration_s: float, per_s: float | None = None) -> Load:
         """Return the load of a kind for a server."""
@@ -147,9 +146,6 @@ class Installation:
         """Let all connections of a server be opened, and its first requests be over."""
         side.bear(self.load(MANY, side.port, TRIAL_S))
         return side
-
-    def _token(self, partner: Partner) -> str:
-        return self.container.issuer.issue(partner.client_id, partner.organization, SCOPES)
 
     def _settle(self) -> None:
         """Wait until the followers have read all: that is owed for each answer, too."""

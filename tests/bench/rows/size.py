@@ -24,12 +24,13 @@ from app.settings import Settings
 from tests.bench.crowd import crowd
 from tests.bench.installation import environment
 from tests.bench.numbers import real_numbers
-from tests.bench.partners import new_partner, tokens
+from tests.bench.partners import new_partner
 from tests.bench.processor import us_each
 from tests.bench.row import Aim, Row
-from tests.bench.server import HOST, free_port, service
+from tests.bench.server import HOST, service
 from tests.plan_files import import_plans, plan, stored
 from tests.servers.guard import wait_for
+from tests.servers.running import free_port
 
 CROWD = 8
 LOOKUPS_EACH, JOBS, ITEMS, LINKS_EACH = 1_000, 20, 1_000, 50
@@ -59,8 +60,8 @@ class Partner:
 
     def __init__(self, container: Container, port: int, pids: list[int]) -> None:
         self.container, self.port, self.pids = container, port, pids
-        (bearer,) = tokens(HOST, port, [new_partner(container)])
-        self.headers = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
+        bearer = f"Bearer {new_partner(container).token}"
+        self.headers = {"Authorization": bearer, "Content-Type": "application/json"}
         self.numbers = cycle(real_numbers())
         self.body = json.dumps({"plan_id": str(stored(container).id), "name": "Device"})
 

@@ -210,3 +210,15 @@ class WalletMachine(RuleBasedStateMachine):
 STORIES = 300 if os.environ.get("SOAK") == "1" else 30
 TestWallet = pytest.mark.rounds(pytest.mark.slow(WalletMachine.TestCase))
 TestWallet.settings = settings(max_examples=STORIES, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize(("days", "spent_micros"), [(-40, 9), (0, 9), (40, 2)])
+def test_only_a_later_month_begins_with_nothing_spent(days: int, spent_micros: int) -> None:
+    at = START + timedelta(days=days)
+    spending = Spending(10, month_of(START), 7)
+    assert spending.after(-2, at) == Spending(10, max(month_of(START), month_of(at)), spent_micros)
+    left = spending.left_micros(at)
+    assert left == 12 - spent_micros
+    spending.refuse_beyond(left, "EUR", at)
+    with pytest.raises(SpendingLimit):
+        spending.refuse_beyond(left + 1, "EUR", at)

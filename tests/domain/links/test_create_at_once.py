@@ -19,7 +19,6 @@ from domain.errors import (
 )
 from domain.limiter import share_of
 from domain.links.create import LinkRequest, Quote
-from domain.links.failing import BoundFailure
 from domain.links.link import Link, Stage
 from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import PLACES, Buyer, NewBuyer
@@ -33,9 +32,10 @@ def ask(buyer: Buyer, plan_id: UUID, key: str | None = "key-1") -> Link:
 
 
 def bound(buyer: Buyer, plan_id: UUID, *, waits: bool) -> Refused:
-    with pytest.raises(BoundFailure) as failure:
+    with pytest.raises(Refused) as failure:
         buyer.create(plan_id, "key-1", waits=waits)
-    return failure.value.refusal
+    assert failure.value.is_bound
+    return failure.value
 
 
 def test_who_sends_the_key_again_may_wait_for_it_or_not(buyer: Buyer) -> None:

@@ -34,14 +34,8 @@ from tests.support.providers.server import FaultKind
 SHORT_S = 0.2
 SLOW = {FaultKind.DELAY, FaultKind.LATE_REPLY, FaultKind.DRIBBLE}
 HARMLESS = {FaultKind.DUPLICATE, FaultKind.EFFECT_TWICE}
-IN_THE_LONG_RUN = {  # Their like is always run.
-    FaultKind.DRIBBLE,
-    FaultKind.HUGE,
-    FaultKind.HUGE_GZIP,
-    FaultKind.HTML,
-    FaultKind.UNAVAILABLE,
-    FaultKind.DUPLICATE,
-}
+IN_THE_LONG_RUN = {FaultKind.DRIBBLE, FaultKind.HUGE, FaultKind.HUGE_GZIP, FaultKind.HTML}
+IN_THE_LONG_RUN |= {FaultKind.UNAVAILABLE, FaultKind.DUPLICATE}  # Their like is always run.
 KINDS = [
     pytest.param(kind, marks=[pytest.mark.soak] if kind in IN_THE_LONG_RUN else [], id=kind.name)
     for kind in FaultKind

@@ -430,8 +430,8 @@ def test_who_needs_a_thread_anyway_waits_for_no_other_request(
     def free(*_: object) -> Begun:
         raise NeedsThread
 
-    def last_known(memory: Memory, asked: Any, read: Any) -> Any:
-        return recall(memory, asked, read) or memory._known[asked].row.state  # type: ignore[union-attr]  # noqa: SLF001  # It was just there, and a second is short.
+    def last_known(memory: Memory, asked: Any, *more: Any) -> Any:
+        return recall(memory, asked, *more) or memory._known[asked].row.state  # type: ignore[union-attr]  # noqa: SLF001  # It was just there, and a second is short.
 
     def run_beside_another(self: SingleLookup, request: LookupRequest, cause: Cause) -> Any:
         ran.append(request)

@@ -215,8 +215,9 @@ def test_what_comes_between_the_read_and_the_wait_is_heard(make_service: MakeSer
     waiters = Waiters(parts)
 
     def waiter(*types: str) -> Waiter:
-        context: Any = SimpleNamespace(organization_id=tenant.id, parts={WAITERS: waiters})
-        return Waiter(context, {"wait": WAIT_S, "types": types}, read_at)
+        given: Any = SimpleNamespace(organization_id=tenant.id, kept={WAITERS: waiters})
+        given.query = {"wait": WAIT_S, "types": types}
+        return Waiter(given, read_at)
 
     parts.projector.catch_up()
     read_at = parts.log.head()

@@ -65,8 +65,6 @@ DETAILS = {
     "profileStatus": "Installed",
     "firstInstalledDateTime": 1723541877280,
     "customerRef": "",
-    "appleInstallUrl": "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata=LPA:1$…",
-    "brandingId": "f616f7g8-ey0d-123d-803d-0214a2f5dafb",
     "profileName": "Profile 1",
     "state": "active",
 }
@@ -87,11 +85,9 @@ LOCATION = {
 ORGANISATION = {
     "name": "Acme Corp",
     "apiKey": "ak_1234567890abcdef",
-    "groups": ["Enterprise", "Tech"],
     "currency": "USD",
     "balance": 10000,
     "testCredit": 500,
-    "testCreditExpiry": "2023-12-31",
     "users": [{"firstName": "John", "phoneNumber": "+1 (555) 123-4567"}],
 }
 REVOKED = {"status": "Successfully Revoked Bundle, bundle has been refunded to inventory"}

@@ -58,10 +58,10 @@ def test_a_device_was_last_seen_when_it_was_last_connected(
 def test_every_serving_network_is_a_real_one() -> None:
     with SHIPPED.open(encoding="utf-8", newline="") as lines:
         names = {
-            (row["country_code"], row["mcc"], row["mnc"]): {
+            (row["country_code"], row["mcc"], row["mnc"]): [
                 row["network"],
                 *row["aliases"].split("|"),
-            }
+            ]
             for row in csv.DictReader(lines)
         }
     told_apart = {country for country, _, _ in names}

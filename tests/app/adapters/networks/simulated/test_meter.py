@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,23 +34,10 @@ def purchases(draw: st.DrawFn) -> list[Addon]:
     ]
 
 
-def an_addon(
-    addon_id: str = "ad-0",
-    *,
-    added_at: datetime = START,
-    data_mb: int = 1_000,
-    validity_days: int = 7,
-    removed: bool = False,
-) -> Addon:
-    return Addon(
-        addon_id=addon_id,
-        reference=addon_id,
-        provider_plan_id="plan",
-        data_mb=data_mb,
-        validity_days=validity_days,
-        added_at=added_at,
-        removed=removed,
-    )
+def an_addon(addon_id: str = "ad-0", added_at: datetime = START, **its: Any) -> Addon:
+    named = {"addon_id": addon_id, "reference": addon_id, "provider_plan_id": "plan"}
+    facts = {"data_mb": 1_000, "validity_days": 7, "removed": False, **its}
+    return Addon(added_at=added_at, **named, **facts)
 
 
 def used(addons: Sequence[Addon]) -> list[float]:

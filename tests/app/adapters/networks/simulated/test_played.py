@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
@@ -30,15 +31,9 @@ class Owned:
         self.clock, self._database = side.clock, side.database()
         self.ahead: dict[UUID | None, timedelta] = {}
         self.owners: dict[str, UUID] = {}  # By ICCID.
-        self.network = SimulatedNetwork(
-            self._database,
-            side.clock,
-            "seed",
-            sandbox=True,
-            wait=id,
-            ahead=self._ahead,
-            owner_of=self.owners.get,
-        )
+        theirs: Any = {"ahead": self._ahead, "owner_of": self.owners.get}
+        its = (self._database, side.clock, "seed")
+        self.network = SimulatedNetwork(*its, sandbox=True, wait=id, **theirs)
 
     def _ahead(self, owner: UUID | None, _: Connection) -> timedelta:
         return self.ahead.get(owner, timedelta(0))
@@ -157,11 +152,11 @@ def test_a_device_that_has_roamed_travels_where_its_next_plan_works(owned: Owned
 
 @pytest.mark.parametrize("status", ["suspended", "inactive"])
 def test_what_the_network_stops_carries_no_traffic_until_it_is_resumed(
-    owned: Owned, status: str
+    owned: Owned, status: Literal["suspended", "inactive"]
 ) -> None:
     made = owned.create()
     owned.play(made, use(10))
-    owned.play(made, lambda it, now: it.stopped(status, now))  # type: ignore[arg-type]  # One of them.
+    owned.play(made, lambda it, now: it.stopped(status, now))
     owned.clock.forward(seconds=3_600)
     stopped = owned.usage(made)
     assert (stopped.status, stopped.addons[0].used_mb) == (status, 100)
@@ -170,13 +165,10 @@ def test_what_the_network_stops_carries_no_traffic_until_it_is_resumed(
     owned.network.resume(made.endpoint_id, timeout_s=TIMEOUT_S)
     owned.clock.forward(seconds=3_600)
     assert owned.usage(made).addons[0].used_mb > 200
-
-
-def test_what_was_stopped_before_its_first_use_can_be_used(owned: Owned) -> None:
-    made = owned.create()
-    owned.play(made, lambda it, now: it.stopped("suspended", now))
+    other = owned.create()
+    owned.play(other, lambda it, now: it.stopped(status, now))  # Before its first use.
     owned.clock.forward(seconds=1)
-    seen = owned.play(made, use(10))
+    seen = owned.play(other, use(10))
     assert (seen.addons[0].used_mb, seen.first_used_at is not None) == (100, True)
 
 
