@@ -156,8 +156,7 @@ class Request:
     def _problem_of_head(self) -> Refused | None:
         """Say what is wrong with a head that the parser lets pass; None if nothing."""
         coding, host = self.fields.pop("HTTP_TRANSFER_ENCODING", None), self.fields.get("HTTP_HOST")
-        # Python reads no more than 4,300 digits.
-        self.left = int(self.fields.get("CONTENT_LENGTH", "").lstrip("0") or "0")
+        self.left = int(self.fields.get("CONTENT_LENGTH", "0")[-20:])  # Python bounds its digits.
         if self.left > BODY_BYTES_MAX:
             return problems.TOO_LARGE
         if coding is not None and coding.lower() != "chunked":
