@@ -31,6 +31,7 @@ from domain.limiter import Owner
 # answered; then TCP waits.
 HEAD_BYTES_MAX = 64 * 1024
 HEADERS_MAX = 100
+NAME_BYTES_MAX = 100  # More than any that is read has; what is cached must not be larger.
 # Bytes of all connections together: twice what the threads can take.
 HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX
 RECOUNT_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are added up.
@@ -41,9 +42,8 @@ WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
 LINGER_S = 2.0
 SOON_S = 1.0  # The time left to requests that have yet to come in whole when the process stops.
 
-# Method, target and version.
-_line_of = re.compile(rb"([A-Z-]{1,32}) ([^ \r\n]+) HTTP/(1\.[01])\r\n").match
-_start_of = re.compile(rb"[A-Z-]{1,32} ([^ \r\n]+)").match
+# Method, target and, if it is whole, version.
+_line_of = re.compile(rb"([A-Z-]{1,32}) ([^ \r\n]+)(?: HTTP/(1\.[01])\r\n)?").match
 _end_of_head = re.compile(rb"\n\r?\n").search  # The parser refuses bare line feeds.
 # Offers of another protocol are not heard, so that a body is read as usual.
 _no_upgrade = re.compile(rb"\nupgrade:", re.IGNORECASE).sub
@@ -83,10 +83,7 @@ class ClientGone(OSError):
 
 
 class _NoRequest(Exception):
-    """Raised where what arrives is no request."""
-
-    def __init__(self, problem: Refused) -> None:
-        self.problem = problem
+    """Raised, with the problem, where what arrives is no request."""
 
 
 class Request:
@@ -105,7 +102,7 @@ class Request:
     def read_head(self, head: bytes) -> None:
         """Read a whole head."""
         # The parser lets several spaces pass, and other protocols, such as RTSP/1.0.
-        if not (line := _line_of(head)):
+        if not (line := _line_of(head)) or not line[3]:
             raise _NoRequest(problems.BROKEN_HEAD)
         self.method, self.target, self.version = line[1].decode(), line[2], line[3].decode()
         if head.count(b"\n") > HEADERS_MAX + 2:  # The first line and the last, which is empty.
@@ -159,7 +156,7 @@ class Request:
     def _problem_of_head(self) -> Refused | None:
         """Say what is wrong with a head that the parser lets pass; None if nothing."""
         coding, host = self.fields.pop("HTTP_TRANSFER_ENCODING", None), self.fields.get("HTTP_HOST")
-        self.left = int(self.fields.get("CONTENT_LENGTH", "0"))
+        self.left = int(self.fields.get("CONTENT_LENGTH", "0")[-20:])  # Python bounds its digits.
         if self.left > BODY_BYTES_MAX:
             return problems.TOO_LARGE
         if coding is not None and coding.lower() != "chunked":
@@ -178,11 +175,13 @@ class Request:
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        self.keeps = False  # If it is another one, its beginning is lost.
+        if self.is_whole:  # The beginning of another one is lost, so no one is read behind it.
+            self.keeps = False
+            raise EOFError
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header; trailers after the body are thrown away."""
-        if self._in_body or not (key := _key(name)):
+        if self._in_body or not (key := _key(name[:NAME_BYTES_MAX])):
             return
         # The parser leaves white space behind a value, which is none of it (RFC 9112 §5.1).
         text, before = value.rstrip(b" \t").decode("latin-1"), self.fields.get(key)
@@ -377,7 +376,7 @@ class Connection(asyncio.Protocol):
         self._stopping = True
         if self._exchange is not None:
             self._exchange.keep_alive = False
-        elif not self._last:
+        elif not self._last and self._full is None:
             self._await_request()
 
     def cut_off(self, problem: Refused) -> None:
@@ -408,7 +407,6 @@ class Connection(asyncio.Protocol):
             except TimeoutError:
                 if self.transport.get_write_buffer_size() >= unsent:
                     self.transport.abort()
-                    break
         if self.transport.is_closing():
             raise ClientGone
 
@@ -426,13 +424,13 @@ class Connection(asyncio.Protocol):
                         self._load.enter(self)
                     await self.drain()
                     if is_last:
-                        await self._linger()
-                        return
+                        break
                     if self._backlog or self._stopping:
                         self._await_request()
                     else:
                         self._is_idle = True
                         self._wait(self._keep_alive_s, self.transport.abort)
+                await self._linger()
         finally:
             self._wait(None)
             self.transport.abort()
@@ -445,9 +443,9 @@ class Connection(asyncio.Protocol):
         except EOFError:
             return None
         except _NoRequest as error:
-            refused = error.problem
-            if not request.target and (start := _start_of(self._backlog)):
-                request.target = start[1]
+            refused = error.args[0]
+            if not request.target and (line := _line_of(self._backlog)):
+                request.target = line[2]
         request.parser = None  # Which holds the request.
         self._wait(None)
         self._load.waiting.pop(self, None)
@@ -458,7 +456,9 @@ class Connection(asyncio.Protocol):
 
     async def _read(self, request: Request) -> None:
         """Read a request. Raises _NoRequest, or EOFError at the end of the connection."""
-        request.read_head(self._take(await self._size_of_head()))
+        size = await self._size_of_head()
+        request.read_head(bytes(self._backlog[:size]))
+        self._take(size)
         expects = request.version == "1.1" and not request.is_whole and not self._backlog
         if expects and request.fields.get("HTTP_EXPECT", "").lower() == "100-continue":
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -525,13 +525,13 @@ class Connection(asyncio.Protocol):
         """Wait until all is sent; what still arrives is thrown away."""
         self._last = True
         self._backlog.clear()
+        await self.drain()  # Ends here where the client has gone.
         self.transport.resume_reading()
         self.transport.set_write_buffer_limits(0)
         await self.drain()
-        if not self.ended.is_set():
-            self.transport.write_eof()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.ended.wait(), LINGER_S)
+        self.transport.write_eof()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.ended.wait(), LINGER_S)
 
 
 @lru_cache
