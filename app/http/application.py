@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from random import getrandbits
 from typing import Any
+from urllib.parse import unquote_to_bytes
 from uuid import UUID
 from wsgiref.types import StartResponse
 
@@ -25,6 +26,7 @@ from app.http import tokens as auth
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
 from app.http.edge import compression, errors, openapi
+from app.http.edge.at_once import AtOnce
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.operation import Operation
 from app.http.edge.problems import TOKEN_PATH
@@ -39,17 +41,17 @@ from app.http.edge.request import (
     request_id_of,
 )
 from app.http.finance import routes as finance
+from app.http.gateway import Gateway, Loop, OwnReplies, Pending, Reply, Scope
 from app.http.links import notifications
 from app.http.links import routes as links
 from app.http.lookups import routes as lookups
-from app.http.server.at_once import AtOnce
-from app.http.server.connection import Environ
-from app.http.server.server import Gateway, OwnReplies, Server, Site
+from app.http.server import Server
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
 from app.watch.tracing import tracing
 from app.watch.trouble import log_place
+from domain.limiter import Owner
 
 NOWHERE = "/nowhere"  # No route has this path.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
@@ -86,10 +88,10 @@ class Edge(Flask):
         self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
 
-    def wsgi_app(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request, in a context of its own."""
         self._find_path(environ)
-        context = self.open(environ)
+        context = self.begin(environ)
         before = CURRENT.set(context)
         try:
             return super().wsgi_app(environ, start_response)
@@ -100,7 +102,7 @@ class Edge(Flask):
         finally:
             CURRENT.reset(before)
 
-    def open(self, environ: Environ) -> Given[Any]:
+    def begin(self, environ: dict[str, Any]) -> Given[Any]:
         """Return the context of a request."""
         for name in SHORT_HEADERS:
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
@@ -109,25 +111,27 @@ class Edge(Flask):
         began_s = time.perf_counter()
         return Given(self._container, self.extensions, environ, request_id, began_s)
 
-    def find(self, environ: Environ) -> Operation | None:
+    def find(self, scope: Scope) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
 
         Raises HTTPException for an unknown path or a wrong method.
         """
-        path = {name: environ[name] for name in ("PATH_INFO", "REQUEST_URI")}
+        raw = scope["raw_path"]
+        path = {
+            "PATH_INFO": unquote_to_bytes(raw).decode("latin-1"),
+            "REQUEST_URI": raw.decode("latin-1"),
+        }
         self._find_path(path)
         if path["PATH_INFO"] == TOKEN_PATH:  # Its errors have a shape of their own.
             return None
         named = path["PATH_INFO"].encode("latin-1").decode(errors="replace")
         try:
-            rule, _ = self.url_map.bind("").match(
-                named, environ["REQUEST_METHOD"], return_rule=True
-            )
+            rule, _ = self.url_map.bind("").match(named, scope["method"], return_rule=True)
         except RequestRedirect:
             return None
         return self.operations.get(rule.endpoint)
 
-    def close(
+    def end(
         self, context: Given[Any], method: str, route: str, status: int
     ) -> list[tuple[str, str]]:
         """Log and count a reply; return the headers that every reply has."""
@@ -173,7 +177,7 @@ class Edge(Flask):
             response.call_on_close(context.held.close)
         compression.encode(response, request)
         route = request.url_rule.rule if request.url_rule else "-"
-        for name, value in self.close(context, request.method, route, response.status_code):
+        for name, value in self.end(context, request.method, route, response.status_code):
             response.headers.setdefault(name, value)
         return response
 
@@ -212,7 +216,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     return app
 
 
-class Bridge(Site):
+class Bridge:
     """The application of the present container; requests under way end with the one before."""
 
     def __init__(self, container: Container, *, many: bool) -> None:
@@ -227,16 +231,27 @@ class Bridge(Site):
         # is called over a network. A request is traced where Flask answers it.
         is_worth_trying = self._many and container.single_lookup.leases is None
         is_worth_trying = is_worth_trying and not tracing().is_on
-        started = {
-            (method, prefix + path): each
+        begun = {
+            (method, (prefix + path).encode()): each
             for each in lookups.blueprint.operations
             if each.at_once and is_worth_trying
             for method, path in [each.line.split()]
             for prefix in {"", settings.path_prefix}
         }
-        self.loop = AtOnce(container, app.find, app.open, app.close, started)
-        self.app, self.container = app, container
+        at_once = AtOnce(container, app.find, app.begin, app.end, begun)
+        self._at_once, self._app, self.container = at_once, app, container
         return lambda: None
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        return self._app(environ, start_response)
+
+    def owner(self, scope: Scope) -> Owner:
+        """Return whose turn a request takes."""
+        return self._at_once.owner(scope)
+
+    def begun(self, scope: Scope, body: bytes) -> tuple[Owner, Pending | Reply | None]:
+        """Begin or answer what need not wait; None: a thread answers that owner."""
+        return self._at_once.begin(scope, body)
 
 
 def create_server(
@@ -251,7 +266,7 @@ def create_server(
         count=count_of(bridge.container),
     )
     address = listeners[0].getsockname()
-    gateway = Gateway(bridge, replies, address, many=many)
+    gateway = Gateway(bridge, replies, address, many=many, loop=Loop(bridge.owner, bridge.begun))
 
     def shown(connections: int) -> None:
         bridge.container.metrics.connections.set(connections)

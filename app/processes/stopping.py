@@ -4,9 +4,9 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
-from socket import AF_UNIX, SOCK_DGRAM, socket
+from socket import AF_UNIX, SOCK_DGRAM, socket, socketpair
 from threading import Event, Thread
 from types import FrameType
 
@@ -29,15 +29,15 @@ def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
     A thread sets the event. A signal handler runs in the main thread, which may hold the event's
     lock because it waits for the event; setting the event there would be a deadlock.
     """
-    stop, asked = Event(), SimpleQueue[int]()
-
-    def ask(number: int, _: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        asked.put(number)  # What a signal handler may do, by its documentation.
-
-    Thread(target=_hear, args=(asked, stop, cut_off_after_s), name="signals", daemon=True).start()
+    stop = Event()
+    hears, told = socketpair()
+    told.settimeout(0)  # Python requires it, because nothing may block inside a signal handler.
+    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    Thread(
+        target=_hear, args=(hears, told, stop, cut_off_after_s), name="signals", daemon=True
+    ).start()
     for number in ASKS:
-        signal.signal(number, ask)
+        signal.signal(number, _next_one_ends)
     return stop
 
 
@@ -55,8 +55,24 @@ def wait_alive(stop: Event) -> None:
         notify(ALIVE)
 
 
-def _hear(asked: SimpleQueue[int], stop: Event, cut_off_after_s: float | None) -> None:
-    asked.get()
+def call_after(stop: Event, end: Callable[[], None]) -> None:
+    """Call `end` as soon as the process should end, from a thread that waits for it."""
+
+    def run() -> None:
+        stop.wait()
+        end()
+
+    Thread(target=run, name="stop", daemon=True).start()
+
+
+def _next_one_ends(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+
+
+def _hear(hears: socket, _told: socket, stop: Event, cut_off_after_s: float | None) -> None:
+    """Read the numbers of signals; `_told` is only kept open."""
+    while not set(hears.recv(64)) & set(ASKS):
+        pass
     stop.set()
     if cut_off_after_s is not None:
         time.sleep(cut_off_after_s)

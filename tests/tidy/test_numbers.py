@@ -14,7 +14,7 @@ from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.bootstrap.container import IN_FLIGHT_MAX, IN_FLIGHT_WAIT_S
 from app.bootstrap.providers import ESIMGO
 from app.bootstrap.sandbox import HOURS_MAX
-from app.http import application, catalogue, sandbox, tokens
+from app.http import application, catalogue, gateway, sandbox, server, tokens
 from app.http.accounts import input as account_input
 from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX
@@ -24,10 +24,8 @@ from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
-from app.http.server import connection as server
-from app.http.server import threads
-from app.http.server.threads import COMPUTING_MAX
-from app.http.server.threads import WAITING_MAX as THREAD_PLACES
+from app.http.threads import COMPUTING_MAX
+from app.http.threads import WAITING_MAX as THREAD_PLACES
 from app.http.webhooks import events
 from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
@@ -206,7 +204,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     ),
     "a request that comes in, head and body": f"{DEFAULTS.request_read_s} s by default",
     "a reply that you do not take": f"{server.WRITE_S:g} s",
-    "a download from its first byte to its last": f"{threads.STREAM_S:g} s",
+    "a download from its first byte to its last": f"{gateway.STREAM_S:g} s",
     "a connection without a request": f"{DEFAULTS.keep_alive_s} s by default",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
@@ -27,8 +27,7 @@ def opened(
     """Open the address; whatever is done then, no other host is asked and no error is shown."""
     database = shop.process.open_finance()
     server, address = open_pages(shop.process, database, 0)
-    stop = Event()
-    served = Thread(target=server.run, args=(stop,))
+    served = Thread(target=server.run)
     served.start()
     origin = address.partition("/open/")[0]
     try:
@@ -38,7 +37,7 @@ def opened(
             assert page.problems == []
             assert [each for each in page.requested if not each.startswith((origin, "data:"))] == []
     finally:
-        stop.set()
+        server.stop()
         served.join()
         database.close()
 

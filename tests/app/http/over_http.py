@@ -4,12 +4,13 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 
 from app.bootstrap.container import Container
 from app.http.application import Bridge, create_server
-from app.http.server.server import Server, bind, listen
+from app.http.server import Server
+from app.processes.listening import bind, listen
 from tests.app.http.service import Tenant
 
 HOST = "127.0.0.1"
@@ -24,15 +25,14 @@ def listeners() -> list[socket.socket]:
 
 
 @contextmanager
-def running(server: Server, stop: Event | None = None) -> Iterator[int]:
+def running(server: Server) -> Iterator[int]:
     """Serve in a thread; lends the port."""
-    stop = stop or Event()
-    thread = Thread(target=server.run, args=(stop,))
+    thread = Thread(target=server.run)
     thread.start()
     try:
         yield int(server.addresses[0][1])
     finally:
-        stop.set()
+        server.stop()
         thread.join(JOIN_S)
         assert not thread.is_alive()
 

@@ -9,12 +9,12 @@ from http.client import HTTPConnection
 
 import pytest
 
+from app.http import server
 from app.http.docs import DOCUMENT
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.server import connection
 from app.security.authorization import HEADER_TWICE
 from tests.app.http.described import described, differences
-from tests.app.http.over_http import HOST, Answer, received, request, send, serving
+from tests.app.http.over_http import HOST, Answer, read_all, received, request, send, serving
 from tests.app.http.service import Service, Tenant
 
 pytestmark = pytest.mark.any_database
@@ -51,22 +51,32 @@ def chunks(body: bytes) -> bytes:
 # What a client could send so that a proxy and we would end its request at different places, and
 # what else is no request: the status, and how the reason begins.
 NO_LINE = {
+    "a word too many": b"GET / HTTP/1.1 more\r\n\r\n",
     "two spaces before the target": get(b"Host: a", first=b"GET  /livez HTTP/1.1"),
+    "two spaces behind the target": get(b"Host: a", first=b"GET /livez  HTTP/1.1"),
     "another protocol": get(b"Host: a", first=b"GET /livez RTSP/1.0"),
     "HTTP/1.2": get(b"Host: a", first=b"GET / HTTP/1.2"),
     "HTTP/0.9": b"GET /\r\n\r\n",
+    "NUL in the target": get(b"Host: a", first=b"GET /\0 HTTP/1.1"),
     "NUL in a value": get(b"Host: a", b"X: a\0b"),
+    "NUL in a name": get(b"Host: a", b"X\0: a"),
     "a space in a name": get(b"Host: a", b"X y: a"),
     "no name": get(b"Host: a", b": a"),
     "a folded header": get(b"Host: a", b"X: a", b" b: c"),
     "a folded first header": get(b" Host: a"),
     "a folded coding": post(b"Transfer-Encoding:", b" chunked", body=b"0\r\n\r\n"),
+    "bare line feeds": b"GET /x HTTP/1.1\nHost: a\n\n",
     "a bare line feed": b"GET /x HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
     "a bare line feed at the end": b"GET /x HTTP/1.1\r\nHost: a\r\n\n",
     "a bare carriage return": b"GET /x HTTP/1.1\r\nHost: a\rX: y\r\n\r\n",
     "a length, then chunks": post(b"Content-Length: 5", CODED, body=b"0\r\n\r\n"),
     "chunks, then a length": post(CODED, b"Content-Length: 5", body=b"0\r\n\r\n"),
+    "two lengths": post(b"Content-Length: 1", b"Content-Length: 2"),
     "a length twice": post(b"Content-Length: 1", b"Content-Length: 1"),
+    "a list of lengths": post(b"Content-Length: 1, 1"),
+    "a length with a sign": post(b"Content-Length: +1"),
+    "a negative length": post(b"Content-Length: -1"),
+    "a length in hexadecimal": post(b"Content-Length: 0x1"),
     "an empty length": post(b"Content-Length:"),
     "a length over 64 bits": post(b"Content-Length: 18446744073709551617"),
     "a space before the colon": post(b"Content-Length : 1"),
@@ -76,14 +86,19 @@ NO_LINE = {
 }
 NO_CHUNKS = {
     "a chunk of no length": b"zz\r\n",
+    "a chunk in 0x": b"0x1\r\na\r\n0\r\n\r\n",
+    "a negative chunk": b"-1\r\na\r\n0\r\n\r\n",
     "a chunk over 64 bits": b"fffffffffffffffff\r\na\r\n0\r\n\r\n",
     "a chunk that is longer": b"1\r\nab\r\n0\r\n\r\n",
+    "a line feed after a length": b"1\na\r\n0\r\n\r\n",
+    "a line feed after a chunk": b"1\r\na\n0\r\n\r\n",
     "a line feed after the chunks": b"1\r\na\r\n0\r\n\n",
     "a line feed in an extension": b"1;a\nb\r\na\r\n0\r\n\r\n",
     "a length as a trailer": b"1\r\na\r\n0\r\nContent-Length: 5\r\n\r\n",
 }
 HOSTS = {
     "two hosts": get(b"Host: a", b"Host: a"),
+    "two hosts in HTTP/1.0": get(b"Host: a", b"Host: a", first=b"GET / HTTP/1.0"),
 }
 REFUSED = {
     **{title: (sent, 400, "The first line or a header") for title, sent in NO_LINE.items()},
@@ -91,7 +106,7 @@ REFUSED = {
     **{title: (sent, 400, "There is more than one") for title, sent in HOSTS.items()},
     **{
         f"host {odd.decode()}": (get(b"Host: " + odd), 400, "The header Host is no name")
-        for odd in (b"", b"a b", b"a/b", b"u@a", b"a:b", b"[::1", b"a%zz", b'"a"')
+        for odd in (b"", b"a b", b"a/b", b"u@a", b"a, b", b"a:b", b"[::1", b"a%zz", b'"a"')
     },
     **{
         f"target {odd.decode()}": (
@@ -139,9 +154,6 @@ TAKEN = {
     "empty lines before it": b"\r\n\r\n" + ALIVE,
     "a body that nobody reads": get(b"Host: a", b"Content-Length: 2", first=b"GET /livez HTTP/1.1")
     + b"ab",
-    "more digits than Python reads": get(
-        b"Host: a", b"Content-Length: %05000d" % 0, first=b"GET /livez HTTP/1.1"
-    ),
     "another expectation": get(b"Host: a", b"Expect: magic", first=b"GET /livez HTTP/1.1"),
 }
 
@@ -180,8 +192,8 @@ def test_the_document_tells_what_the_server_replies_at_each_operation(
     service: Service, hasty: int, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if status == 503:  # Every byte is one too many.
-        monkeypatch.setattr(connection, "HELD_BYTES_MAX", 0)
-        monkeypatch.setattr(connection, "RECOUNT_BYTES", 0)
+        monkeypatch.setattr(server, "HELD_BYTES_MAX", 0)
+        monkeypatch.setattr(server, "RECOUNT_BYTES", 0)
     document = described(service.app.extensions[DOCUMENT][""])
     operations = {
         (path, method): operation
@@ -206,8 +218,6 @@ def test_the_document_tells_of_its_life_and_the_token_operation_has_its_own_shap
     assert not differences(document, operation, 200, answer.headers.items(), answer.body)
     head = request("POST /auth/token HTTP/1.1", Content_Length=str(2 * 1024 * 1024))
     assert send(port, head).json()["error"] == "invalid_request"
-    broken = head.replace(b"HTTP/1.1", b"HTTP/1.3") + ALIVE
-    assert send(port, broken).json()["error"] == "invalid_request"
     answer = send(port, request("HEAD /livez HTTP/1.1"))
     assert (answer.status, answer.body, answer.headers["content-length"]) == (200, b"", "11")
 
@@ -269,11 +279,7 @@ def test_requests_that_come_at_once_are_answered_in_order(port: int, acme: Tenan
 
 def test_a_request_in_chunks_or_many_pieces_is_one(port: int, acme: Tenant) -> None:
     body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(NUMBERS), NUMBERS)
-    head = request(BULK, acme, **CHUNKED)
-    assert send(port, head, body).status == 202
-    # What came with the last chunk is lost, as its client is told.
-    found = received(port, kept(head) + body + post(b"Content-Length: 1") + ALIVE)
-    assert found.count(b"HTTP/1.1 ") == found.count(b" 202 ") == found.count(b"connection: close")
+    assert send(port, request(BULK, acme, **CHUNKED), body).status == 202
     sent = request(BULK, acme, Content_Length=str(len(NUMBERS)), **JSON) + NUMBERS
     with socket.create_connection((HOST, port), timeout=10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -289,6 +295,14 @@ def test_who_asks_first_whether_to_go_on_is_told(port: int, acme: Tenant) -> Non
         assert connection.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(NUMBERS)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 202 ")
+
+
+def test_who_only_ends_its_own_side_is_answered(port: int, acme: Tenant) -> None:
+    head = kept(request("GET /v1/wallet HTTP/1.1", acme))
+    with socket.create_connection((HOST, port), timeout=10) as connection:
+        connection.sendall(head * 2)
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection).count(b"HTTP/1.1 200 ") == 2
 
 
 def test_a_client_that_offers_http_2_is_answered_with_its_body(port: int, acme: Tenant) -> None:

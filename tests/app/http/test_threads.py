@@ -8,8 +8,8 @@ from threading import Event, Lock
 
 import pytest
 
-from app.http.server import threads
-from app.http.server.threads import COMPUTING_MAX, RESTING_MAX, Threads
+from app.http import threads
+from app.http.threads import COMPUTING_MAX, RESTING_MAX, Threads
 from app.settings import HTTP_THREADS
 from domain.at_once import resting
 from domain.errors import RateLimited, ServiceUnavailable
@@ -63,6 +63,16 @@ def calls() -> Iterator[Calls]:
     made.close()
 
 
+def test_of_those_that_compute_a_quarter_is_for_one_owner_while_others_come(calls: Calls) -> None:
+    calls.submit("other", 1)
+    calls.submit("crowd", 100)
+    calls.until(other=1, crowd=QUARTER)
+    calls.submit("quiet", 1)
+    calls.until(other=1, crowd=QUARTER, quiet=1)
+    calls.finish()
+    assert wait_for(lambda: calls.ended == 102, PATIENCE_S)
+
+
 def test_few_compute_in_all(calls: Calls) -> None:
     for number in range(COMPUTING_MAX + 3):
         calls.submit(f"owner-{number}", 1)
@@ -100,3 +110,8 @@ def test_more_than_may_wait_are_refused_first_the_one_who_sends_them(calls: Call
     calls.submit("second", QUARTER + half)
     with pytest.raises(ServiceUnavailable):
         calls.submit("third", 2 * COMPUTING_MAX)
+
+
+def test_where_no_thread_of_the_server_runs_rest_is_nothing() -> None:
+    with resting():
+        pass

@@ -1,6 +1,5 @@
 """One caller holds up no other: whose requests wait, for how many, and what needs no thread."""
 
-import gc
 import json
 import socket
 import time
@@ -8,16 +7,17 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from threading import Event, current_thread
+from types import SimpleNamespace
 from typing import Any
 from wsgiref.types import StartResponse
 
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.edge.request import Given, caller_address
-from app.http.server import at_once
-from app.http.server.connection import Exchange
-from app.http.server.threads import COMPUTING_MAX
+from app.http.edge import at_once
+from app.http.edge.request import caller_address
+from app.http.threads import COMPUTING_MAX
+from app.security.tokens import TokenVerifier
 from domain import limiter
 from tests.app.http.over_http import HOST, Answer, listeners, read_all, running
 from tests.app.http.service import Service, Tenant
@@ -38,8 +38,8 @@ class House:
         self.service, self.go = service, Event()
         self.held = 0
         self.bridge = Bridge(service.container, many=True)
-        self._answer = self.bridge.app  # The test stands between.
-        self.bridge.app = self._held
+        self._answer = self.bridge._app  # noqa: SLF001  # The test stands between.
+        self.bridge._app = self._held  # type: ignore[assignment]  # noqa: SLF001  # As above.
         self.stack = ExitStack()
         server = create_server(self.bridge, listeners(), many=True, finish_s=10)
         self.port = self.stack.enter_context(running(server))
@@ -156,6 +156,8 @@ def test_what_nobody_may_have_needs_no_thread(house: House) -> None:
         ("/v1//wallet", None): (404, "NOT_FOUND"),
         ("/v1/wallet", None): (401, "UNAUTHORIZED"),
         ("/v1/wallet", "Basic eA=="): (401, "UNAUTHORIZED"),
+        ("/v1/wallet", "Bearer x"): (401, "UNAUTHORIZED"),
+        ("/v1/wallet", forged(tenant)): (401, "UNAUTHORIZED"),
         ("/v1/links/x/qr", None): (401, "UNAUTHORIZED"),
     }
     for asked, told in refused.items():
@@ -198,19 +200,28 @@ def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPat
         return {"status": answer.status, "headers": kept, "body": body, "meta": meta}
 
     by_the_loop = [reply(*each) for each in SENT]
-    monkeypatch.setattr(house.bridge.loop, "start", lambda _: None)
+    made = house.bridge._at_once  # noqa: SLF001  # The test stands between.
+    monkeypatch.setattr(made, "begin", lambda scope, _: (made.owner(scope), None))
     assert by_the_loop == [reply(*each) for each in SENT]
 
 
-def test_who_is_idle_keeps_nothing_of_his_last_request_in_memory(house: House) -> None:
-    def is_held() -> bool:
-        gc.collect()
-        return any(isinstance(each, Exchange | Given) for each in gc.get_objects())
+def test_few_wrong_tokens_of_an_address_are_checked_on_the_loop(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, on_loop = house.service.tenant(), list[bool]()
+    prove = TokenVerifier._prove  # noqa: SLF001  # The test stands between.
 
-    with socket.create_connection((HOST, house.port), 20) as idle:
-        idle.sendall(b"POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde")
-        assert idle.recv(12) == b"HTTP/1.1 404"
-        assert wait_for(lambda: not is_held(), PATIENCE_S)
+    def noted(self: TokenVerifier, token: str) -> Any:
+        on_loop.append(current_thread().name.startswith("loop"))
+        return prove(self, token)
+
+    monkeypatch.setattr(TokenVerifier, "_prove", noted)
+    monkeypatch.setattr(at_once, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+    asked = [house.send("/v1/wallet", forged(tenant, number)) for number in range(60)]
+    assert {each().status for each in asked} == {401}
+    assert on_loop.count(True) == at_once.WRONG_MAX
+    assert on_loop.count(False) == 60 - at_once.WRONG_MAX
+    assert house.ask("/v1/wallet").status == 401, "what needs no check is refused at once"
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/number-lookup/health"])
@@ -245,9 +256,9 @@ def test_of_a_forwarded_chain_only_so_much_is_remembered(monkeypatch: pytest.Mon
     loop = object.__new__(at_once.AtOnce)
     loop._proxies = 2  # As its settings say.
     for chain, address in [
-        ("x" * 60_000 + ", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
-        ("x" * 60_000 + ", " + "y" * 60_000, "10.0.0.1"),
+        (b"x" * 60_000 + b", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
+        (b"x" * 60_000 + b", " + b"y" * 60_000, "10.0.0.1"),
     ]:
-        environ = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": chain}
-        assert loop._address(environ) == address  # As above.
+        scope: Any = {"client": ("10.0.0.1", 1), "headers": [(b"x-forwarded-for", chain)]}
+        assert loop._address(scope) == address  # As above.
     assert max(map(len, remembered)) < 300

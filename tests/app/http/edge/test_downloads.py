@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.http.server import threads
+from app.http import gateway
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from projections.models.transactions import COLUMNS, Transaction
@@ -99,7 +99,7 @@ def test_when_all_places_are_taken_a_further_organization_is_told_to_come_again(
 def test_a_reader_who_takes_too_long_altogether_is_cut_off(
     port: int, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "STREAM_S", 0.5)
+    monkeypatch.setattr(gateway, "STREAM_S", 0.5)
     tenant = tenant_of(service)
     with ExitStack() as stack:
         slow = [begin(stack, port, tenant)[0] for _ in range(DOWNLOADS_OF_ONE_MAX)]

@@ -1,0 +1,74 @@
+"""The threads beside the loop: calls queue for them by owner, and few compute at once.
+
+Threads that all compute only hand the interpreter to each other: with 80 of them 64 readers cost
+twice the processor time, and wait three times as long, as with 16 (docs/speed.md). A thread that
+rests, because it waits for a commit or a network, lets another call begin.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+
+from app.settings import HTTP_THREADS
+from domain.at_once import let_others_on
+from domain.errors import Refused
+from domain.limiter import Limiter, Owner, share_of
+
+COMPUTING_MAX = 16
+OF_ONE_MAX = COMPUTING_MAX // 4
+# While nobody else comes. The rest is left to who comes next: calls that wait, but may rest no
+# more, end only when what they wait for comes.
+ALONE_MAX = COMPUTING_MAX - OF_ONE_MAX
+RESTING_MAX = HTTP_THREADS - COMPUTING_MAX  # So each call that has a slot has a thread.
+WAITING_MAX = 1024  # More would wait longer than any client does, so they are refused at once.
+BEYOND_SHARE = "Too many of your requests wait to be answered; try again."
+
+Run = Callable[[], object]  # It raises nothing.
+
+
+class Threads:
+    """Runs calls, of each owner in turn; while others come, an owner has a quarter of the slots."""
+
+    def __init__(self) -> None:
+        self._computing = Limiter(
+            COMPUTING_MAX,
+            OF_ONE_MAX,
+            alone=ALONE_MAX,
+            places=WAITING_MAX,
+            beyond_share=BEYOND_SHARE,
+        )
+        self._resting = Limiter(RESTING_MAX, share_of(RESTING_MAX))
+        self._ready: SimpleQueue[tuple[Owner, Run] | None] = SimpleQueue()
+        for number in range(HTTP_THREADS):
+            Thread(target=self._work, name=f"http-{number}", daemon=True).start()
+
+    def submit(self, owner: Owner, run: Run) -> None:
+        """Have a call run. Raises RateLimited or ServiceUnavailable where too many wait."""
+        go = partial(self._ready.put, (owner, run))
+        if self._computing.enter(owner, go):
+            go()
+
+    def stop(self) -> None:
+        """End the threads, each after its present call."""
+        for _ in range(HTTP_THREADS):
+            self._ready.put(None)
+
+    def _work(self) -> None:
+        while (call := self._ready.get()) is not None:
+            owner, run = call
+            let_others_on(partial(self._rest, owner))
+            run()
+            del call, run  # A waiting thread must not keep its last request in memory.
+            self._computing.leave(owner)
+
+    @contextmanager
+    def _rest(self, owner: Owner) -> Iterator[None]:
+        """Lend the slot of a thread to another call, unless too many of the owner rest already."""
+        with ExitStack() as stack:
+            with suppress(Refused):
+                stack.enter_context(self._resting.slot(owner))
+                self._computing.leave(owner)
+                stack.callback(self._computing.take, owner)
+            yield
