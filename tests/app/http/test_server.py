@@ -12,6 +12,7 @@ import pytest
 from app.http import server
 from app.http.docs import DOCUMENT
 from app.http.edge.input import BODY_BYTES_MAX
+from app.http.gateway import environ_of
 from app.security.authorization import HEADER_TWICE
 from tests.app.http.described import described, differences
 from tests.app.http.over_http import HOST, Answer, read_all, received, request, send, serving
@@ -241,6 +242,9 @@ def test_headers_that_come_twice_are_no_organization(port: int, acme: Tenant) ->
     # One with underscores is not taken for one with hyphens.
     sent = request("GET /readyz HTTP/1.1")[:-2] + b"X_Request_Id: chosen\r\n\r\n"
     assert send(port, sent).headers["x-request-id"] != "chosen"
+    long = {"raw_path": b"/", "query_string": b"", "http_version": "1.1", "client": None}
+    long |= {"method": "GET", "headers": [(b"x" * 60_000, b"")]}
+    assert max(map(len, environ_of(long, b""))) < 200, "names are remembered"
 
 
 def test_a_304_keeps_the_connection_that_a_poller_uses(port: int, acme: Tenant) -> None:

@@ -42,6 +42,7 @@ class Served:
         self.go = Event()
         self.at_work = 0
         opened, self.running = listeners(), ExitStack()
+        self.listener = opened[0]
         self.counted: list[object] = []
         replies = OwnReplies(
             utc_now, probes={LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each)
@@ -206,6 +207,19 @@ def test_who_was_idle_or_half_heard_at_the_end_has_a_second_in_which_he_is_answe
             assert b"\r\nconnection: close\r\n" in answer
         served.go.set()
         assert read_all(working).endswith(b"0\r\n\r\n")
+
+
+def test_who_ended_its_own_side_gets_all_of_a_reply_that_it_takes_late(served: Served) -> None:
+    sizes = (served.listener, socket.SO_SNDBUF), (late := socket.socket(), socket.SO_RCVBUF)
+    for each, size in sizes:
+        each.setsockopt(socket.SOL_SOCKET, size, 4_096)
+    with late:
+        late.connect((HOST, served.port))
+        late.sendall((QUICK + ALIVE) * 100)
+        late.shutdown(socket.SHUT_WR)
+        wait_until(lambda: len(served.counted) == 100)
+        assert served.ask() == b"HTTP/1.1 200"
+        assert read_all(late).count(b"HTTP/1.1 200 OK") == 200
 
 
 def test_open_connections_are_counted(served: Served) -> None:
