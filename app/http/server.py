@@ -295,7 +295,7 @@ class Connection(HttpToolsProtocol):
         self._stopping = True
         if self._is_busy():
             self.cycle.keep_alive = False
-        elif not self._last:
+        elif not self._last and not self.flow.write_paused:
             self._wait(min(self._read_s, SOON_S), partial(self.cut_off, problems.TIMED_OUT))
 
     # What a cycle takes for its transport.
@@ -350,7 +350,7 @@ class Connection(HttpToolsProtocol):
         elif self._is_busy():
             self._wait(None)
         else:
-            self._wait(self._keep_alive_s, self.transport.abort)
+            self._wait(SOON_S if self._stopping else self._keep_alive_s, self.transport.abort)
 
     def _cut(self) -> None:
         """Give up a client that takes nothing of its reply any more."""

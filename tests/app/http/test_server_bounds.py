@@ -179,10 +179,13 @@ def test_what_is_at_work_at_the_end_is_answered(served: Served) -> None:
         working = served.connect(stack, WAIT)
         idle = served.connect(stack, ALIVE)
         half = served.connect(stack, WAIT[:20])
+        taking = served.connect(stack, WHOLE)
+        assert taking.recv(12) == b"HTTP/1.1 200"
         wait_until(lambda: served.at_work == 1)
         served.server.stop()
         wait_until(is_closed(idle))
         wait_until(is_closed(half))
+        assert len(read_all(taking)) > LARGE_BYTES
         assert not accepts(served.port)
         served.go.set()
         assert read_all(working).endswith(b"6\r\nfirst \r\n6\r\nsecond\r\n0\r\n\r\n")
