@@ -229,8 +229,7 @@ def test_all_callers_of_a_probe_share_what_one_has_asked_for(
     house: House, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     looks, log = list[float](), house.service.container.log
-    fault = log.fault
-    monkeypatch.setattr(log, "fault", lambda: looks.append(time.monotonic()) or fault())
+    monkeypatch.setattr(log, "fault", lambda it=log.fault: looks.append(time.monotonic()) or it())
     began_s = time.monotonic()
     asked = [house.send(path, None, f"X-Request-Id: r{number}") for number in range(200)]
     answers = [each() for each in asked]
