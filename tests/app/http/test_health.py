@@ -11,12 +11,10 @@ from tests.app.http.conftest import MakeService
 HEALTH = "/number-lookup/health"
 
 
-def test_an_open_circuit_is_unhealthy(
+def test_an_open_circuit_of_a_remote_provider_is_unhealthy(
     make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "app.adapters.lookups.offline.OfflineLookup.remote", True
-    )  # Else no circuit.
+    monkeypatch.setattr("app.adapters.lookups.offline.OfflineLookup.remote", True)
     service = make_service(SANDBOX="false")
     tenant = service.tenant()
 
