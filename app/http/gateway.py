@@ -42,6 +42,7 @@ STREAM_S = 600.0
 LIVEZ = "/livez"
 ALIVE = msgspec.json.encode({"ok": True})
 CONTENT_HEADERS = {"CONTENT_TYPE", "CONTENT_LENGTH"}
+NAME_BYTES_MAX = 100  # More than any header that is read has; what is remembered stays small.
 
 Scope = dict[str, Any]  # Of a request, as ASGI has it.
 Send = Callable[[Any], Any]
@@ -465,8 +466,7 @@ def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:
         "wsgi.input": BytesIO(body),
     }
     for name, value in scope["headers"]:
-        key = _key(name)
-        if key is not None:
+        if (key := _key(name[:NAME_BYTES_MAX])) is not None:
             text = value.decode("latin-1")
             environ[key] = f"{environ[key]}, {text}" if key in environ else text
     environ["CONTENT_LENGTH"] = str(len(body)) if body else ""

@@ -188,6 +188,7 @@ class Connection(HttpToolsProtocol):
         self.ended = False  # The client sends no more.
         self._stopping = self._lingers = False
         self._left = 0  # Bytes of the body that are still to come; below 0 in chunks.
+        self._head = 0  # Bytes of the head of the request that is arriving.
         self._quiet = 0  # Bytes since the request began, or since a part of its body came.
         self._given = 0  # Bytes of the body that is with the application.
         self._unsent = 0
@@ -247,11 +248,12 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Refuse at once what the head already makes wrong."""
-        self._in_head, self._quiet = False, 0
+        self._in_head, self._head, self._quiet = False, self._quiet, 0
         method, version = self.parser.get_method().decode(), self.parser.get_http_version()
         # The parser lets several spaces pass, and other protocols, such as RTSP/1.0.
         if b"%s %s HTTP/%s\r\n" % (method.encode(), self.url, version.encode()) not in self._raw:
             self._raise(problems.BROKEN_HEAD)
+        del self._raw[:-PARSE_BYTES]  # In the rest a further head may stand.
         self._left = sum(int(value) for name, value in self.headers if name == b"content-length")
         if problem := problem_of_head(method, self.url, version, self.headers):
             self._raise(problem)
@@ -329,7 +331,8 @@ class Connection(HttpToolsProtocol):
 
     def held_bytes(self) -> int:
         """Return the bytes held: of arriving heads and bodies, and of replies being sent."""
-        coming = len(self._body) + len(self._backlog) + (self._quiet if self._in_head else 0)
+        head = self._quiet if self._in_head else self._head
+        coming = head + len(self._body) + len(self._backlog)
         given = self._given if self._is_busy() else 0
         return coming + given + self.transport.get_write_buffer_size()
 
@@ -470,7 +473,7 @@ class Connection(HttpToolsProtocol):
         cycle.message_event.set()
         self.url, self.headers, self._body = b"", [], bytearray()
         self._begun = self._in_head = self._expects = self._idle = False
-        self._quiet = 0
+        self._head = self._quiet = 0
         self._last = not keep
         if self._is_busy():
             self.pipeline.appendleft((cycle, app))

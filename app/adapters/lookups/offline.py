@@ -58,7 +58,7 @@ def read(phone_number: str) -> tuple[PhoneNumber, str]:
     The package's parser, which finds numbers in any text, makes half of the calls of a lookup here.
     Behind the calling code it is needed only where digits may be a national prefix, or zeros.
     """
-    for end in (2, 3, 4):
+    for end in (2, 3, 4) if re.fullmatch(r"\+[0-9]+", phone_number) else ():
         code, rest = int(phone_number[1:end]), phone_number[end:]
         regions = phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(code)
         if regions is not None and len(rest) > 1:

@@ -30,11 +30,7 @@ BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 # Wrong tokens of an address that the loop checks in a second: the signatures take it 2 ms.
 WRONG_MAX = 20
 
-Open = Callable[[dict[str, Any]], Given[Any]]
 Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
-# Names the operation of a request; None: it is none of ours. Raises HTTPException where there is
-# nothing, or nothing of its method.
-Find = Callable[[Scope], Operation | None]
 
 ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 _address_of = lru_cache(1024)(caller_address)
@@ -43,16 +39,16 @@ _address_of = lru_cache(1024)(caller_address)
 class AtOnce:
     """Begins requests on the loop.
 
-    `find` names the operation of a request. `begin` makes its context; `end` logs its reply, and
-    returns the headers that every reply has. `begun` are the operations that begin here, by method
-    and path.
+    `find` names the operation of a request (None: it is none of ours), or raises HTTPException.
+    `begin` makes its context; `end` logs its reply, and returns the headers that every reply has.
+    `begun` are the operations that begin here, by method and path.
     """
 
     def __init__(
         self,
         container: Container,
-        find: Find,
-        begin: Open,
+        find: Callable[[Scope], Operation | None],
+        begin: Callable[[dict[str, Any]], Given[Any]],
         end: Close,
         begun: Mapping[tuple[str, bytes], Operation],
     ) -> None:

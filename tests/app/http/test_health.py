@@ -4,7 +4,6 @@ import pytest
 
 from app.adapters.circuit import FAILURES_MAX
 from app.adapters.lookups.sandbox import UNAVAILABLE
-from domain.lookups.ports import NumberFacts
 from domain.provider_errors import Unavailable
 from projections.models.transactions import Transactions
 from tests.app.http.conftest import MakeService
@@ -12,13 +11,14 @@ from tests.app.http.conftest import MakeService
 HEALTH = "/number-lookup/health"
 
 
-def test_an_open_circuit_is_unhealthy(
+def test_an_open_circuit_of_a_remote_provider_is_unhealthy(
     make_service: MakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("app.adapters.lookups.offline.OfflineLookup.remote", True)
     service = make_service(SANDBOX="false")
     tenant = service.tenant()
 
-    def fail(*_: object) -> NumberFacts:
+    def fail(*_: object) -> None:
         raise Unavailable
 
     monkeypatch.setattr(service.container.bare_lookups[0], "look_up", fail)

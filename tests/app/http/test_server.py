@@ -12,6 +12,7 @@ import pytest
 from app.http import server
 from app.http.docs import DOCUMENT
 from app.http.edge.input import BODY_BYTES_MAX
+from app.http.gateway import environ_of
 from app.security.authorization import HEADER_TWICE
 from tests.app.http.described import described, differences
 from tests.app.http.over_http import HOST, Answer, read_all, received, request, send, serving
@@ -96,6 +97,7 @@ NO_CHUNKS = {
 }
 HOSTS = {
     "two hosts": get(b"Host: a", b"Host: a"),
+    "two hosts in HTTP/1.0": get(b"Host: a", b"Host: a", first=b"GET / HTTP/1.0"),
 }
 REFUSED = {
     **{title: (sent, 400, "The first line or a header") for title, sent in NO_LINE.items()},
@@ -238,6 +240,8 @@ def test_headers_that_come_twice_are_no_organization(port: int, acme: Tenant) ->
     # One with underscores is not taken for one with hyphens.
     sent = request("GET /readyz HTTP/1.1")[:-2] + b"X_Request_Id: chosen\r\n\r\n"
     assert send(port, sent).headers["x-request-id"] != "chosen"
+    scope = dict.fromkeys(("raw_path", "query_string", "http_version", "client", "method"), b"")
+    assert max(map(len, environ_of({**scope, "headers": [(b"x" * 60_000, b"")]}, b""))) < 200
 
 
 def test_a_304_keeps_the_connection_that_a_poller_uses(port: int, acme: Tenant) -> None:

@@ -31,6 +31,7 @@ LARGE_BYTES = 20_000_000
 CLOSE = b"Connection: close\r\n\r\n"
 UPLOAD = b"POST /quick HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_BYTES_MAX
 PART = UPLOAD + b"x" * (BODY_BYTES_MAX * 3 // 4)
+HEAD = b"%sX: %s\r\n\r\n" % (UPLOAD[:-2].replace(b"1048576", b"262144"), b"x" * 60_000)
 CHUNKED = b"POST /quick HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 READ_S = 1.0
 
@@ -247,12 +248,13 @@ def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_li
         assert all(each.recv(9) == b"HTTP/1.1 " for each in waiting)
 
 
-def test_of_too_many_bodies_the_longest_under_way_give_way(served: Served) -> None:
+@pytest.mark.parametrize(("part", "count"), [(PART, 8), (HEAD, HTTP_THREADS + 10)])
+def test_of_too_many_bodies_the_longest_give_way(served: Served, part: bytes, count: int) -> None:
     with ExitStack() as stack:
-        slow = [served.connect(stack, PART) for _ in range(8)]
+        slow = [served.connect(stack, part) for _ in range(count)]
         assert read_all(slow[0]).startswith(b"HTTP/1.1 503 ")
         assert served.ask(UPLOAD + b"x" * BODY_BYTES_MAX) == b"HTTP/1.1 200"
-        slow[-1].sendall(b"x" * (BODY_BYTES_MAX - BODY_BYTES_MAX * 3 // 4))
+        slow[-1].sendall(b"x" * (BODY_BYTES_MAX // 4))
         assert slow[-1].recv(12) == b"HTTP/1.1 200"
 
 

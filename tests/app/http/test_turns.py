@@ -228,14 +228,8 @@ def test_few_wrong_tokens_of_an_address_are_checked_on_the_loop(
 def test_all_callers_of_a_probe_share_what_one_has_asked_for(
     house: House, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    looks, log = list[str](), house.service.container.log
-    fault = log.fault
-
-    def noted() -> str | None:
-        looks.append(current_thread().name)
-        return fault()
-
-    monkeypatch.setattr(log, "fault", noted)
+    looks, log = list[float](), house.service.container.log
+    monkeypatch.setattr(log, "fault", lambda it=log.fault: looks.append(time.monotonic()) or it())
     began_s = time.monotonic()
     asked = [house.send(path, None, f"X-Request-Id: r{number}") for number in range(200)]
     answers = [each() for each in asked]
