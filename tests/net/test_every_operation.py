@@ -138,7 +138,9 @@ def test_without_a_database(doomed: House, net: Net) -> None:
     demo, nobody = net.demo(), net.stranger()
     demo.ask("GET", "/v1/account")
     doomed.lose_database()
-    net.until(lambda: demo.ask("GET", "/v1/account").status == 503)
+    # An empty lookup is refused by its body for as long as what the loop remembers of demo counts.
+    first = (("GET", "/v1/account"), ("POST", "/number-lookup"))
+    net.until(lambda: all(demo.ask(*asked).status == 503 for asked in first))
     for path in ("/livez", "/number-lookup/health", "/.well-known/jwks.json"):
         nobody.get(path)
     ready = nobody.ask("GET", "/readyz")
