@@ -14,7 +14,7 @@ from app.http.edge.problem_docs import RetryError, error_responses
 from app.http.edge.problems import UNAVAILABLE
 from app.http.edge.replies import SCHEMA_REF, json_response
 from app.http.edge.request import container
-from app.http.gateway import LIVEZ
+from app.http.server.loop import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
 from projections.engine.shape import Moment, format_time, means
 
