@@ -202,13 +202,8 @@ def held_up(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
 def all_read(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Environ]:
     """Note each request that the loop has read."""
-    read, start = list[Environ](), house.bridge.loop.start
-
-    def noted(environ: Environ, body: bytes) -> Any:
-        read.append(environ)
-        return start(environ, body)
-
-    monkeypatch.setattr(house.bridge.loop, "start", noted)
+    read, loop, start = list[Environ](), house.bridge.loop, house.bridge.loop.start
+    monkeypatch.setattr(loop, "start", lambda *asked: read.append(asked[0]) or start(*asked))
     return read
 
 
