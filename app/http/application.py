@@ -68,7 +68,6 @@ def new_request_id() -> UUID:
 
 
 def token_paths(settings: Settings) -> set[str]:
-    """Return every path of the token operation."""
     known = {TOKEN_PATH, *settings.further_token_paths}
     return known | {settings.path_prefix + path for path in known}
 
@@ -89,7 +88,6 @@ class Edge(Flask):
         self.after_request(self._complete)  # The first to be added is called last.
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request, in a context of its own."""
         self._find_path(environ)
         context = self.begin(environ)
         before = CURRENT.set(context)
@@ -246,7 +244,6 @@ class Bridge:
         return self._app(environ, start_response)
 
     def owner(self, scope: Scope) -> Owner:
-        """Return whose turn a request takes."""
         return self._at_once.owner(scope)
 
     def begun(self, scope: Scope, body: bytes) -> tuple[Owner, Pending | Reply | None]:

@@ -1,4 +1,4 @@
-"""What a partner of a sandbox plays with its own money, time, links and failures.
+"""Time, devices and failures of your own, on installations that sell nothing real.
 
 `application` registers these operations where SANDBOX is on; elsewhere there is no such path.
 """
@@ -191,13 +191,7 @@ class Sandbox(Struct):
 
 STATE: Final = example("The sandbox.", Sandbox)
 
-blueprint = Group(
-    "Sandbox",
-    __name__,
-    "links",
-    description="Time, devices and failures of your own, on installations that sell nothing real.",
-    strict=True,
-)
+blueprint = Group("Sandbox", __name__, "links", description=__doc__, strict=True)
 money = Group(
     "Sandbox money",
     __name__,

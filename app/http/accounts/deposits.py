@@ -1,4 +1,4 @@
-"""Deposits by a payment service, which is a machine-to-machine client with a scope of its own."""
+"""For payment services: book what partners have paid."""
 
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
@@ -66,12 +66,7 @@ class DepositBody(Schema):
     )
 
 
-blueprint = Group(
-    "Deposits",
-    __name__,
-    "deposits",
-    description="For payment services: book what partners have paid.",
-)
+blueprint = Group("Deposits", __name__, "deposits", description=__doc__)
 
 
 @blueprint.operation(

@@ -6,8 +6,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.http.edge.input import NO_NUL, Reads, WholeNumber, choice, described
-from app.http.edge.paging import PAGE_MAX, PageQuery
+from app.http.edge.input import NO_NUL, PAGE_MAX, PageQuery, Reads, WholeNumber, choice, described
 from app.http.edge.schemas import OR_EMPTY
 from domain.money import parse_amount
 from projections.engine.shape import NAME
@@ -111,6 +110,5 @@ class TransactionQuery(PageQuery):
 
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse filters beside a sequence."""
         if "after_sequence" in data and FILTERS & data.keys():
             raise ValidationError({"after_sequence": [NOT_ALONE]})

@@ -61,7 +61,6 @@ def read_body(environ: Mapping[str, Any]) -> bytes:
 
 
 def is_packed() -> bool:
-    """Tell whether the body is compressed."""
     return current_request().headers.get("Content-Encoding", "").lower() not in {"", "identity"}
 
 
@@ -180,15 +179,12 @@ class Parser(FlaskParser):
     """The parser of flask-smorest, with our bounds of a body, our order and our errors."""
 
     def load_json(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # Of webargs.
-        """Return the object of the body."""
         return in_body(read_body(req.environ))
 
     def load_querystring(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # As above.
-        """Return what the query has of a schema."""
         return in_query(schema)
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
-        """Refuse a part of the request."""
         (messages,) = error.messages_dict.values()  # By their location.
         raise ValidationFailed(told(messages))
 
@@ -318,6 +314,30 @@ class Query(Schema):
         """
         given = {name: value.strip() for name, value in data.items()}
         return {name: value for name, value in given.items() if value or name in NO_FILTERS}
+
+
+PER_PAGE_MAX = 100
+PAGE_MAX = 10**12  # Far beyond any list, but its offset still fits into the database's 64 bits.
+PAST_ALL = "No list is that long; the number of its last page stands in `last_page`."
+
+
+def per_page(usual: int, what: str) -> WholeNumber:
+    """Return the field that says how many of what make a page."""
+    about = described(f"How many {what} make a page.")
+    return WholeNumber(PER_PAGE_MAX, load_default=usual, metadata=about)
+
+
+class PageQuery(Query):
+    """Which page is asked for."""
+
+    page = WholeNumber(
+        PAGE_MAX,
+        "Must be a whole number, 1 or more.",
+        PAST_ALL,
+        load_default=1,
+        metadata=described("The page, from 1."),
+    )
+    per_page = per_page(50, "items")
 
 
 NO_FILTERS = ("page", "per_page", "limit", "wait", "webhook_id")  # What is no filter.

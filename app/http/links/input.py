@@ -16,12 +16,13 @@ from app.http.edge.input import (
     NOT_A_FLAG,
     Id,
     IdempotencyHeader,
+    PageQuery,
     Reads,
     WholeNumber,
     choice,
     described,
+    per_page,
 )
-from app.http.edge.paging import PageQuery, per_page
 from app.http.edge.request import request_context
 from app.http.links.replies import STATUSES
 from projections.engine.shape import id_of
@@ -97,7 +98,6 @@ class LinkQuery(PageQuery):
 
     @validates_whole
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse a moment beside a search."""
         if data.get("search") and "changed_since" in data:
             raise ValidationError({"changed_since": [WITHOUT_SEARCH]})
 

@@ -10,8 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from app.http.catalogue import CountryCode, CountryCoverage, Notices, SponsorProfile, show_country
-from app.http.edge.paging import Page
-from app.http.edge.replies import ErrorDetail, Mcc, Mnc, ReplyMeta, example, time_or_null
+from app.http.edge.replies import ErrorDetail, Mcc, Mnc, Page, ReplyMeta, example, time_or_null
 from app.http.edge.schemas import example_of
 from domain.catalogue import plan
 from domain.links import network
@@ -347,7 +346,6 @@ def _network(
 def show_status(
     link: LinkAggregate, status: network.NetworkStatus, *, cached: bool
 ) -> NetworkStatus:
-    """Return whether and where a link is connected."""
     assert link.iccid is not None
     serving = status.network
     known = {} if serving is None else {k: v for k, v in asdict(serving).items() if v is not None}

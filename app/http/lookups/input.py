@@ -9,6 +9,7 @@ from app.http.edge.input import (
     NOT_A_LIST,
     IdempotencyHeader,
     JsonNumber,
+    PageQuery,
     Query,
     Reads,
     WholeNumber,
@@ -18,7 +19,6 @@ from app.http.edge.input import (
     in_query,
     told,
 )
-from app.http.edge.paging import PageQuery
 from app.http.edge.request import Given, container
 from app.http.edge.schemas import OR_EMPTY
 from domain.errors import ValidationFailed

@@ -1,4 +1,4 @@
-"""Webhooks: where an organization is told what happens, and what it was told."""
+"""Where you are told what happens, instead of asking for it."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -11,10 +11,9 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import NOT_A_FLAG, Reads, choice, described, parse_id
+from app.http.edge.input import NOT_A_FLAG, PageQuery, Reads, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.paging import Page, PageQuery, show_page, span_of
-from app.http.edge.replies import Answer, example, replay_headers
+from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
 from app.http.edge.request import Given, container, reached
 from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
@@ -267,12 +266,7 @@ class WebhookChanges(WebhookBody):
         super().__init__(partial=True)
 
 
-blueprint = Group(
-    "Webhooks",
-    __name__,
-    "webhooks",
-    description="Where you are told what happens, instead of asking for it.",
-)
+blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
 
 blueprint.webhooks, blueprint.schemas = told.webhooks(), told.schemas()
 
@@ -281,12 +275,10 @@ _CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
 def find_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
-    """Return an endpoint of the caller, or raise NotFound."""
     return container().webhooks.get(caller.organization_id, parse_id(webhook_id))
 
 
 def find_any_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
-    """Return an endpoint of the caller, also one that was deleted."""
     return container().webhooks.owned(caller.organization_id, parse_id(webhook_id))
 
 
