@@ -35,7 +35,6 @@ DEPOSIT_MICROS_MAX = 10_000 * MICROS
 ATTEMPTS_MAX, MINUTES_MAX = 20, 60
 TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
 MISSING = "Missing data for required field."
-NOT_SCRIPTED = "Is not used where nothing is to fail."
 NOT_OF_IT = "Is not used by this action."
 NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAILURES.items()}
 ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
@@ -163,7 +162,9 @@ class FailureBody(Schema):
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
         operation, failure = data["operation"], data["failure"]
         if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
-            raise ValidationError({name: [NOT_SCRIPTED] for name in unused})
+            raise ValidationError(
+                {name: ["Is not used where nothing is to fail."] for name in unused}
+            )
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO[operation]]})
         is_slow = (operation, failure) == (LOOKUP, "slow")

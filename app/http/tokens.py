@@ -18,13 +18,7 @@ from webargs.core import is_json
 from app.http.edge.input import described, is_packed
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import error_responses
-from app.http.edge.problems import (
-    OF_EVERY_REQUEST,
-    TOKEN_PATH,
-    UNCACHED,
-    OAuthRefused,
-    Problem,
-)
+from app.http.edge.problems import OF_EVERY_REQUEST, TOKEN_PATH, UNCACHED, OAuthRefused, Problem
 from app.http.edge.replies import json_response
 from app.http.edge.request import (
     caller_address,

@@ -19,7 +19,6 @@ NOT_AN_AMOUNT = (
     "front."
 )
 FILTERS = frozenset({"kind", "since", "until", "reference"})
-NOT_ALONE = "Must be given without kind, from, to and reference."
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
 NOT_A_TIME = (
@@ -111,4 +110,6 @@ class TransactionQuery(PageQuery):
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
         if "after_sequence" in data and FILTERS & data.keys():
-            raise ValidationError({"after_sequence": [NOT_ALONE]})
+            raise ValidationError(
+                {"after_sequence": ["Must be given without kind, from, to and reference."]}
+            )

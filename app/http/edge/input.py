@@ -122,6 +122,10 @@ class Reads(fields.Field[Any]):
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
         return self.read(value)
 
+    def _validate(self, value: Any) -> None:
+        if self.validators:  # Marshmallow makes a list of them each time, also of none.
+            super()._validate(value)
+
 
 class Id(Reads, fields.UUID):
     """A UUID in its canonical spelling, as in paths."""
@@ -158,7 +162,6 @@ def in_path(name: str) -> dict[str, Any]:
 
 
 TWICE = "Must be given once."
-NOT_AN_OBJECT = "The body must be a JSON object."
 NOTHING: tuple[object, ...] = (None, [], "")  # What axios, PHP and others send where no body is.
 
 
@@ -182,16 +185,15 @@ class Parser(FlaskParser):
         return in_body(read_body(req.environ))
 
     def load_querystring(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # As above.
-        return in_query(schema)
+        return in_query(schema, request_context().sent_query)
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
         (messages,) = error.messages_dict.values()  # By their location.
         raise ValidationFailed(told(messages))
 
 
-def in_query(schema: Schema) -> dict[str, Any]:
+def in_query(schema: Schema, query: Mapping[str, list[str]]) -> dict[str, Any]:
     """Return the parameters that a schema reads; refuse one that is given more than once."""
-    query = request_context().sent_query
     sent, twice = dict[str, Any](), dict[str, list[str]]()
     for attribute, field in schema.fields.items():
         name = field.data_key or attribute
@@ -213,7 +215,7 @@ def in_body(data: bytes) -> dict[str, Any]:
     if body in NOTHING:
         return {}
     if not isinstance(body, dict):
-        raise ValidationFailed({"body": [NOT_AN_OBJECT]})
+        raise ValidationFailed({"body": ["The body must be a JSON object."]})
     return body
 
 

@@ -101,6 +101,7 @@ class Operation:
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
+    route: str = ""  # Its path, with the names of what stands in it.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
     inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
     parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
@@ -122,9 +123,9 @@ class Operation:
         self.described = self._described()
         # Its decorators wrap a function once for each reply; this one only looks like theirs.
         update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
-        method, path = self.line.split()
-        ids = [*map(in_path, re.findall("<(.*?)>", path))]
-        self.group.add_url_rule(path, self.name, serve, methods=[method], parameters=ids)
+        method, self.route = self.line.split()
+        ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
+        self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
         self.group.operations.append(self)
         return view
 
@@ -192,11 +193,6 @@ class Operation:
             return response
 
         return served
-
-    @property
-    def route(self) -> str:
-        """Its path, with the names of what stands in it."""
-        return self.line.split()[1]
 
     @property
     def is_strict(self) -> bool:

@@ -34,7 +34,6 @@ CHANGES_MAX = 10
 NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
-WITHOUT_SEARCH = "Must be given without search."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
@@ -99,7 +98,7 @@ class LinkQuery(PageQuery):
     @validates_whole
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
         if data.get("search") and "changed_since" in data:
-            raise ValidationError({"changed_since": [WITHOUT_SEARCH]})
+            raise ValidationError({"changed_since": ["Must be given without search."]})
 
 
 class Name(fields.String):

@@ -50,14 +50,13 @@ def require_lookup(caller: Caller, given: Given[None]) -> None:
         raise NumberLookupDisabled
 
 
-SCOPE = "lookup"
 LOOKUP = "/number-lookup"
 POLL_S = "1"
 
 blueprint = Group(
     "Number lookup",
     __name__,
-    SCOPE,
+    "lookup",
     description="Country, validity and carrier of phone numbers: one at once, or many as a "
     "job. When a lookup has a price, every answer is charged, also a repeated one.",
 )

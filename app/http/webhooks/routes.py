@@ -27,15 +27,7 @@ from domain.webhooks.messages import NAMED_ONLY, TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
 from projections.engine.freshness import wait_until_projected
-from projections.engine.shape import (
-    MORE_MAY_COME,
-    Moment,
-    Shape,
-    format_time,
-    id_of,
-    means,
-    one_of,
-)
+from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, id_of, means, one_of
 from workers.webhook_planner import WebhookPlanner
 
 TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
