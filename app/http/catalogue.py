@@ -192,8 +192,7 @@ class PlanQuery(PageQuery):
     country = Country(metadata=ONLY_COUNTRY)
     coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
     sponsor_profile = fields.String(
-        validate=NO_NUL,
-        metadata=described("Only with the sponsor profile of this id or name."),
+        validate=NO_NUL, metadata=described("Only with the sponsor profile of this id or name.")
     )
 
 

@@ -106,8 +106,7 @@ class ActionBody(Schema):
 
     action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
     percent = JsonNumber(
-        100,
-        metadata=described("Of `use`, and needed there: how much of the plan is used then."),
+        100, metadata=described("Of `use`, and needed there: how much of the plan is used then.")
     )
     country_code = Country(
         metadata=described(
@@ -154,8 +153,7 @@ class FailureBody(Schema):
         metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
     )
     minutes = JsonNumber(
-        MINUTES_MAX,
-        metadata=described("For how long; all attempts, unless these are counted."),
+        MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
     )
 
     @validates_whole

@@ -356,6 +356,6 @@ class IdempotencyHeader(Schema):
         validate=validate.Regexp(KEY, error=NOT_A_KEY),
         metadata=described(
             "Any text of your own, new for each lookup, job, link or change of plans. The same key "
-            "with the same request gives the first outcome again, without a second charge.",
+            "with the same request gives the first outcome again, without a second charge."
         ),  # No example: the page at /docs would fill it in, and a second try would collide.
     )

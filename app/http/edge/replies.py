@@ -416,9 +416,7 @@ def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a com
 
 ETAG_BYTES = 16
 ETAG: Final = header(
-    "ETag",
-    "A weak tag of `data`; send it back as `If-None-Match`.",
-    pattern='^W/"[0-9a-f]{32}"$',
+    "ETag", "A weak tag of `data`; send it back as `If-None-Match`.", pattern='^W/"[0-9a-f]{32}"$'
 )
 NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 

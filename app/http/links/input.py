@@ -131,10 +131,7 @@ class LinkBody(Schema):
 
     example: ClassVar = {"plan_id": id_of("plan"), "name": "Van 12"}
 
-    plan_id = Id(
-        required=True,
-        metadata=described("The plan that it begins with."),
-    )
+    plan_id = Id(required=True, metadata=described("The plan that it begins with."))
     name = Name(LINK_NAME)
 
 

@@ -79,10 +79,7 @@ class Link(Shape, kw_only=True):
     first_used_at: Annotated[Moment | None, means("When it first carried traffic (UTC).")]
     lpa_profile: Annotated[
         str | None,
-        means(
-            "Its activation code (GSMA SGP.22 §4.1); null: not known, or erased.",
-            example=LPA,
-        ),
+        means("Its activation code (GSMA SGP.22 §4.1); null: not known, or erased.", example=LPA),
     ]
     confirmation_code: Annotated[
         str | None,
@@ -202,8 +199,7 @@ class NewLink(LinkDetail, kw_only=True):
     """A link that has just been created, and what it cost."""
 
     lpa_profile: Annotated[
-        str,
-        means("Its activation code (GSMA SGP.22 §4.1); empty: erased since.", example=LPA),
+        str, means("Its activation code (GSMA SGP.22 §4.1); empty: erased since.", example=LPA)
     ]
     activation_url: Annotated[
         str | None,

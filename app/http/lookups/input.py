@@ -184,11 +184,7 @@ class BulkBody(Schema):
 
     phone_numbers = PhoneNumbers(
         required=True,
-        metadata=described(
-            "Numbers in E.164 form, all different.",
-            minItems=1,
-            uniqueItems=True,
-        ),
+        metadata=described("Numbers in E.164 form, all different.", minItems=1, uniqueItems=True),
     )
 
 

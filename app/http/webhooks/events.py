@@ -281,11 +281,7 @@ def known_until(parts: Container) -> int | None:
 
 
 def _messages(
-    parts: Container,
-    owner: UUID,
-    span: tuple[int, int],
-    types: Sequence[str],
-    limit: int,
+    parts: Container, owner: UUID, span: tuple[int, int], types: Sequence[str], limit: int
 ) -> list[MessageRow]:
     """Return the first messages between two positions; those of entries come from these."""
     stored = [each for each in types if each not in OF_ENTRIES]

@@ -121,8 +121,7 @@ class WebhookDelivery(Shape):
     created_at: Annotated[Moment, means("When it was planned (UTC).")]
     attempted_at: Annotated[Moment | None, means("When it was tried last (UTC).")]
     next_attempt_at: Annotated[
-        Moment | None,
-        means("When it is tried next (UTC).", example="2026-11-21T03:04:10.300Z"),
+        Moment | None, means("When it is tried next (UTC).", example="2026-11-21T03:04:10.300Z")
     ]
 
 
