@@ -15,7 +15,7 @@ from urllib.parse import unquote_to_bytes
 from uuid import UUID
 from wsgiref.types import StartResponse
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
@@ -36,6 +36,7 @@ from app.http.edge.request import (
     NO_STORE,
     Given,
     count_of,
+    current_request,
     note_answer,
     request_context,
     request_id_of,
@@ -173,10 +174,12 @@ class Edge(Flask):
         context = request_context()
         if context.held is not None:
             response.call_on_close(context.held.close)
-        compression.encode(response, request)
-        route = request.url_rule.rule if request.url_rule else "-"
-        for name, value in self.end(context, request.method, route, response.status_code):
-            response.headers.setdefault(name, value)
+        asked, own = current_request(), {name for name, _ in response.headers}
+        compression.encode(response, asked)
+        route = asked.url_rule.rule if asked.url_rule else "-"
+        for name, value in self.end(context, asked.method, route, response.status_code):
+            if name not in own:
+                response.headers.add(name, value)
         return response
 
 
