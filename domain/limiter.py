@@ -44,7 +44,7 @@ class Limiter:
     beyond_share: str = ""
     full: str = ""
     shown: Callable[[], AbstractContextManager[object]] = nullcontext
-    _count: int = field(default=0, init=False)  # Of all that run.
+    count: int = field(default=0, init=False)  # Of all that run.
     _running: dict[Owner, int] = field(default_factory=dict, init=False)  # Who has none is out.
     _queues: dict[Owner, deque[Go]] = field(default_factory=dict, init=False)  # Next turn first.
     _waiting: int = field(default=0, init=False)
@@ -52,9 +52,13 @@ class Limiter:
     _mixed_until_s: float = field(default=0.0, init=False)
     _lock: Any = field(default_factory=Lock, init=False)
 
+    def count_of(self, owner: Owner) -> int:
+        """Return how many slots the owner has now."""
+        return self._running.get(owner, 0)
+
     def require_share(self, owner: Owner) -> None:
         """Raise RateLimited if the owner has its whole share now."""
-        if self._running.get(owner, 0) >= self.share:
+        if self.count_of(owner) >= self.share:
             raise RateLimited(self.beyond_share)
 
     def enter(self, owner: Owner, go: Go) -> bool:
@@ -70,7 +74,7 @@ class Limiter:
                     self._mixed_until_s = came_s + MIXED_S
                 self._last = owner, time.monotonic()
             queue = self._queues.get(owner)
-            if queue is None and self._count < self.total and self._has_share(owner):
+            if queue is None and self.count < self.total and self._has_share(owner):
                 self._count_up(owner, 1)
                 return True
             if not self.places:
@@ -123,14 +127,14 @@ class Limiter:
         return not others_wait and time.monotonic() >= self._mixed_until_s
 
     def _count_up(self, owner: Owner, by: int) -> None:
-        self._count += by
+        self.count += by
         running = self._running.pop(owner, 0) + by
         if running:
             self._running[owner] = running
 
     def _due(self) -> Iterator[Go]:
         """Yield what goes on now, of each owner in turn; each has its slot."""
-        while self._count < self.total:
+        while self.count < self.total:
             owners = [*islice(filter(self._has_share, self._queues), 1)]
             if not owners:
                 return

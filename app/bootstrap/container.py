@@ -93,7 +93,7 @@ from domain.links.offers import as_sold
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
 from domain.links.status import LinkStatusSwitch
-from domain.links.waiting import Waiting
+from domain.links.waiting import places_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
 from domain.lookups.bulk_commands import BulkCancel, BulkCreate
@@ -609,11 +609,11 @@ class Container:
         currency="settings.currency",
         deadline=lambda c: timedelta(seconds=c.settings.provisioning_deadline_s),
     )
-    waiting = made(  # A gauge shows how many requests wait for the network.
-        Waiting,
-        places=lambda _: WAITING_MAX,
-        shown="metrics.waiting.track_inprogress",
-        networks=lambda c: len(c.settings.networks),
+    # A gauge shows how many requests wait for a network.
+    waiting = part(
+        lambda c: places_of(
+            WAITING_MAX // len(c.settings.networks), c.metrics.waiting.track_inprogress
+        )
     )
     # The places of streamed replies, whose rows are still read while they are sent.
     downloads = part(

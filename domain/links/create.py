@@ -41,7 +41,7 @@ from domain.links.offers import (
     find_payer,
 )
 from domain.links.provisioning import UNFINISHED
-from domain.links.waiting import Waiting, wait_for
+from domain.links.waiting import Places, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Vault, open_text, seal_text
 from domain.provider_errors import ProviderError, Rejected
@@ -90,7 +90,7 @@ class LinkCreate:
     failing: Failing
     networks: Networks
     offers: Offers
-    waiting: Waiting
+    waiting: Places
     rules: ProvisioningRules
     vault: Vault
     clock: Clock
@@ -135,7 +135,7 @@ class LinkCreate:
             return
         why = NO_ESIM
         try:
-            with self.waiting.place(organization_id, network.name):
+            with self.waiting[network.name].slot(organization_id):
                 for profile in profiles or [None]:
                     profile_id = None if profile is None else profile.id
                     left_s, product = until_s - time.monotonic(), self.rules.product
@@ -174,7 +174,7 @@ class LinkCreate:
             return _outcome(earlier)
         if not request.waits:
             return earlier
-        with self.waiting.place(request.organization_id, earlier.network):
+        with self.waiting[earlier.network].slot(request.organization_id):
             link = wait_for(self.log, earlier, _is_answered, until_s)
         if not _is_answered(link):
             if self.clock() < link.requested.deadline:
@@ -188,7 +188,7 @@ class LinkCreate:
         if not request.waits:
             self.log.append(link)
             return link
-        place = self.waiting.place(request.organization_id, link.network)
+        place = self.waiting[link.network].slot(request.organization_id)
         with place, self.log.appended.watching(new) as news:
             self.log.append(link)
             link = wait_for(self.log, link, _is_answered, until_s, news)
@@ -202,7 +202,7 @@ class LinkCreate:
             price_micros, currency = terms.retail_price_micros, self.rules.currency
             # Limits are reported before settings and price.
             if request.waits:
-                self.waiting.require_share(request.organization_id, network.name)
+                self.waiting[network.name].require_share(request.organization_id)
             payer = find_payer(self.log, request.organization_id, price_micros, cause.at)
             if network.shape == "stock" and not self.rules.base_plan:
                 raise ConfigError(NO_BASE_PLAN)

@@ -40,7 +40,7 @@ from domain.links.link import EndKind, Link
 from domain.links.network import EsimNetwork, NoSuchEndpoint, Order
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
-from domain.links.waiting import Waiting, wait_for
+from domain.links.waiting import Places, wait_for
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 
@@ -57,7 +57,7 @@ class LinkEnding:
     log: Log
     committer: Committer
     networks: Networks
-    waiting: Waiting
+    waiting: Places
     cancel_within: timedelta  # Of the activation; zero: nothing is cancelled.
     clock: Clock
 
@@ -100,7 +100,7 @@ class LinkEnding:
         return Cause(self.clock(), intent.request_id, intent.actor)
 
     def _run(self, link: Link, kind: EndKind, cause: Cause) -> Link:
-        with self.waiting.place(link.organization_id, link.network):
+        with self.waiting[link.network].slot(link.organization_id):
             until_s = time.monotonic() + WITHIN_S
             return self.log.change(
                 link, lambda newest: self._try(newest, kind, until_s, cause), LinkBusy()

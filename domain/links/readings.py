@@ -28,7 +28,7 @@ from domain.links.network import (
     Usage,
 )
 from domain.links.networks import Networks
-from domain.links.waiting import Waiting
+from domain.links.waiting import Places
 from domain.log.log import Log
 from domain.months import month_of
 from domain.personal import Sealed, Vault, open_text, seal_text
@@ -128,7 +128,7 @@ class LinkReadings:
     networks: Networks
     readings: Readings
     vault: Vault
-    waiting: Waiting
+    waiting: Places
     clock: Clock
     tells: bool = True
 
@@ -182,7 +182,7 @@ class LinkReadings:
         assert link.endpoint_id is not None
         network = self.networks.of(link.network)
         try:
-            with self.waiting.place(link.organization_id, link.network):
+            with self.waiting[link.network].slot(link.organization_id):
                 status = network.status(link.endpoint_id, timeout_s=READ_S)
         except (ProviderError, *NO_PLACE) as error:
             if live:
@@ -227,7 +227,7 @@ class LinkReadings:
         network = self.networks.of(link.network)
         try:
             # A network that hangs must not hold every thread.
-            with self.waiting.place(link.organization_id, link.network):
+            with self.waiting[link.network].slot(link.organization_id):
                 return network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
         except (ProviderError, *NO_PLACE):
             return None
@@ -258,7 +258,7 @@ class LinkReadings:
         if link.iccid is None or link.ended is not None or left_s <= 0:
             return None
         try:
-            with self.waiting.place(link.organization_id, link.network):
+            with self.waiting[link.network].slot(link.organization_id):
                 code = self.networks.of(link.network).lpa(link.iccid, timeout_s=left_s)
         except (ProviderError, *NO_PLACE):
             return None

@@ -10,7 +10,7 @@ from domain.errors import LATE, REJECTED, UNREACHABLE, LinkBusy, ProvisioningErr
 from domain.links.link import Link
 from domain.links.network import LinkStatus
 from domain.links.networks import Networks
-from domain.links.waiting import Waiting, wait_for
+from domain.links.waiting import Places, wait_for
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected
 
@@ -28,7 +28,7 @@ class LinkStatusSwitch:
 
     log: Log
     networks: Networks
-    waiting: Waiting
+    waiting: Places
     clock: Clock
 
     def run(self, link: Link, target: Target, cause: Cause) -> Link:
@@ -40,7 +40,7 @@ class LinkStatusSwitch:
         """
         link.require_live()
         self.networks.require(link, "suspend")
-        with self.waiting.place(link.organization_id, link.network):
+        with self.waiting[link.network].slot(link.organization_id):
             until_s = time.monotonic() + WITHIN_S
             beaten = ProvisioningError(LATE, UNCHANGED)
             return self.log.change(

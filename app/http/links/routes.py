@@ -462,7 +462,7 @@ def _taken(link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
     """Return which plans the network of a link can put on it; None if it does not tell."""
     parts, ids = container(), dict.fromkeys(row.terms.provider_plan_id for row in rows)
     try:
-        with parts.waiting.place(link.organization_id, link.network):
+        with parts.waiting[link.network].slot(link.organization_id):
             return parts.networks.topups(link, [each for each in ids if each], ASK_S)
     except ProviderError:
         raise errors.NetworkUnavailable from None
