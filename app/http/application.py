@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 from wsgiref.types import StartResponse
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
@@ -34,6 +34,7 @@ from app.http.edge.request import (
     NO_STORE,
     Given,
     count_of,
+    current_request,
     note_answer,
     request_context,
     request_id_of,
@@ -66,7 +67,6 @@ def new_request_id() -> UUID:
 
 
 def token_paths(settings: Settings) -> set[str]:
-    """Return every path of the token operation."""
     known = {TOKEN_PATH, *settings.further_token_paths}
     return known | {settings.path_prefix + path for path in known}
 
@@ -87,7 +87,6 @@ class Edge(Flask):
         self.after_request(self._complete)  # The first to be added is called last.
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request, in a context of its own."""
         self._find_path(environ)
         context = self.open(environ)
         before = CURRENT.set(context)
@@ -170,10 +169,12 @@ class Edge(Flask):
         context = request_context()
         if context.held is not None:
             response.call_on_close(context.held.close)
-        compression.encode(response, request)
-        route = request.url_rule.rule if request.url_rule else "-"
-        for name, value in self.end(context, request.method, route, response.status_code):
-            response.headers.setdefault(name, value)
+        asked, own = current_request(), {name for name, _ in response.headers}
+        compression.encode(response, asked)
+        route = asked.url_rule.rule if asked.url_rule else "-"
+        for name, value in self.end(context, asked.method, route, response.status_code):
+            if name not in own:
+                response.headers.add(name, value)
         return response
 
 

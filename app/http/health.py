@@ -1,4 +1,4 @@
-"""Health: whether lookups can be served, and the probes for process managers."""
+"""Whether the service can serve."""
 
 from typing import Annotated, Any, Final
 
@@ -21,7 +21,7 @@ from projections.engine.shape import Moment, format_time, means
 READYZ, HEALTH = "/readyz", "/number-lookup/health"
 PROBES = (LIVEZ, READYZ, HEALTH)
 
-blueprint = Group("Health", __name__, description="Whether the service can serve.")
+blueprint = Group("Health", __name__, description=__doc__)
 
 
 class Health(Struct):

@@ -17,8 +17,7 @@ from app.bootstrap.sandbox import HOURS_MAX
 from app.http import application, catalogue, sandbox, tokens
 from app.http.accounts import input as account_input
 from app.http.edge import input as edge_input
-from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
+from app.http.edge.input import BODY_BYTES_MAX, PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes

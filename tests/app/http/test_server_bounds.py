@@ -22,8 +22,9 @@ from app.http.server.threads import COMPUTING_MAX
 from app.settings import HTTP_THREADS, Settings
 from domain.cause import utc_now
 from domain.limiter import Owner
-from tests.app.http.over_http import HOST, accepts, listeners, read_all, running
+from tests.app.http.over_http import HOST, listeners, read_all, running
 from tests.installation import wait_until
+from tests.servers.running import accepts
 
 ALIVE, WAIT, QUICK, LARGE, WHOLE = (
     b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n" % path
