@@ -17,7 +17,7 @@ import pytest
 
 from app.http.docs import GUIDES
 from tests.app.cli.serving import Serving
-from tests.app.cli.shell import Shell
+from tests.app.cli.shell import ROOT, Shell
 from tests.servers.fixtures import CI
 
 SAMPLE_SECONDS_MAX = 60
@@ -43,13 +43,25 @@ SAMPLES = [
     for page in PAGES
     for each in FILES
 ]
+README = "README"
+SAMPLES.append(pytest.param(README, "bash"))
 
 
 def blocks(text: str, language: str) -> list[str]:
     return [code for found, code in BLOCK.findall(text) if found == language]
 
 
+def walk(url: str) -> str:
+    """Return the walk of the README without its credentials, which are in the environment."""
+    text = (ROOT / "README.md").read_text("utf-8").partition("## In production")[0]
+    lines = re.sub("^eval .*$", "", text.replace("```sh\n", "```bash\n"), flags=re.MULTILINE)
+    code = ["set +o pipefail  # `head` ends before `curl`.", *blocks(lines, "bash")]
+    return "\n".join(code).replace("http://127.0.0.1:8080", url)
+
+
 def program(page: str, language: str, url: str) -> str:
+    if page == README:
+        return walk(url)
     text = (GUIDES / f"{page}.md").read_text("utf-8")
     parts = blocks(text if page == "quick-start" else SET_UP + text, language)
     return "\n".join(parts).replace("https://api.example", url)
@@ -86,7 +98,7 @@ def test_the_samples_of_a_page_run(
     file.write_text(program(page, language, serving.url), "utf-8")
     done = subprocess.run(
         [*COMMANDS[language], file],
-        cwd=tmp_path,
+        cwd=ROOT if page == README else tmp_path,
         env=environment,
         capture_output=True,
         text=True,
