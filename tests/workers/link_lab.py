@@ -19,7 +19,7 @@ from domain.links.create import LinkRequest
 from domain.links.link import EndKind, Link
 from domain.links.network import AvailableEsim, Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
-from domain.links.status import Target
+from domain.links.set_status import Target
 from domain.money import parse_amount
 from projections.models.unfinished import UnfinishedWork
 from tests.domain.asking import Customer

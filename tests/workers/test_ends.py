@@ -18,7 +18,7 @@ from domain.errors import (
     ProvisioningError,
     Refused,
 )
-from domain.links import ending
+from domain.links import driver
 from domain.links.link import EndKind, Link
 from domain.links.network import NetworkStatus, Usage
 from domain.money import parse_amount
@@ -150,7 +150,7 @@ def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> No
     assert not lab.live(lambda: lab.finish(link.id, "cancel"))
     lab.simulator.find_endpoint = lambda *_, **__: None  # type: ignore[method-assign]  # The eSIM is off.
     arm(lab.network, "remove_endpoint", FAULTS[fault])
-    lab.clock.forward(seconds=ending.CALL_S)
+    lab.clock.forward(seconds=driver.CALL_S)
     lab.sweep()
     assert lab.link(link.id).end_intent is not None
     del lab.simulator.find_endpoint
@@ -195,8 +195,7 @@ def test_an_open_end_waits_for_a_network_that_cannot_be_reached(lab: Lab) -> Non
 def test_nothing_else_is_begun_while_an_end_is_open(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "CALL_S", 0.01)
-    monkeypatch.setattr("domain.links.status.CALL_S", 0.01)
+    monkeypatch.setattr(driver, "CALL_S", 0.01)
     link = a_link(lab)
     arm(lab.network, "remove_endpoint", KILLS["killed before"])
     assert not lab.live(lambda: lab.finish(link.id, "end"))
@@ -215,12 +214,12 @@ def test_nothing_else_is_begun_while_an_end_is_open(
 def test_an_end_waits_for_what_is_open(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: EndKind
 ) -> None:
-    monkeypatch.setattr(ending, "CALL_S", 0.01)
+    monkeypatch.setattr(driver, "CALL_S", 0.01)
     link = a_link(lab)
     change_id = lab.request_change(link.id, add=[lab.plan("t7", "1.00")])
     with pytest.raises(LinkBusy):
         lab.finish(link.id, kind)
-    monkeypatch.setattr(ending, "CALL_S", 5.0)
+    monkeypatch.setattr(driver, "CALL_S", 5.0)
     lab.work_change(change_id)
     assert lab.finish(link.id, kind).state == "ended"
     check(lab)
@@ -239,7 +238,7 @@ def test_the_sweep_and_the_request_may_settle_one_end_at_once(lab: Lab, kind: En
     link = a_link(lab)
 
     def sweep() -> None:
-        lab.clock.forward(seconds=ending.CALL_S)
+        lab.clock.forward(seconds=driver.CALL_S)
         lab.sweep()
 
     lab.network.after("remove_endpoint", sweep)

@@ -7,7 +7,7 @@ import pytest
 
 from domain.errors import ProvisioningError
 from domain.links.network import LinkStatus, NoSuchEndpoint
-from domain.links.status import Target
+from domain.links.set_status import Target
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.links.plan_change import PlanChange
-from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
-from domain.links.provisioning import INTENTS_MAX
+from domain.links.saga import INTENTS_MAX, Step, after_nothing, is_settled, next_step
 from tests.domain.build_links import (
     DEADLINE,
     SETTLED_AT,
+    ChangeStep,
     addition_done,
     change_failed,
     finished,
@@ -17,16 +17,15 @@ from tests.domain.build_links import (
     removal_done,
     started,
 )
-from tests.domain.build_links import ChangeStep as Happening
 
 TICK = timedelta(microseconds=1)
 SETTLES_AFTER = SETTLED_AT - (DEADLINE - timedelta(seconds=5))
 UNTIL = DEADLINE - timedelta(seconds=5)
-REMOVED: tuple[Happening, ...] = (started(UNTIL), removal_done)
-ADDED: tuple[Happening, ...] = (started(UNTIL), addition_done)
+REMOVED: tuple[ChangeStep, ...] = (started(UNTIL), removal_done)
+ADDED: tuple[ChangeStep, ...] = (started(UNTIL), addition_done)
 
 
-def change_after(*steps: Happening) -> PlanChange:
+def change_after(*steps: ChangeStep) -> PlanChange:
     """A change of one removal and one addition, after these steps."""
     change = new_change("2.00", removals=1)
     for step in steps:
@@ -37,28 +36,22 @@ def change_after(*steps: Happening) -> PlanChange:
 @pytest.mark.parametrize(
     ("history", "in_time", "too_late"),
     [
-        pytest.param((), ChangeStep.BEGIN, ChangeStep.FAIL, id="requested"),
-        pytest.param((started(UNTIL),), ChangeStep.LOOK_UP, ChangeStep.FAIL, id="begun"),
-        pytest.param(REMOVED, ChangeStep.BEGIN, ChangeStep.FAIL, id="removed"),
-        pytest.param(
-            (*REMOVED, started(UNTIL)), ChangeStep.LOOK_UP, ChangeStep.FAIL, id="addition begun"
-        ),
+        pytest.param((), Step.START, Step.GIVE_UP, id="requested"),
+        pytest.param((started(UNTIL),), Step.LOOK_UP, Step.GIVE_UP, id="begun"),
+        pytest.param(REMOVED, Step.START, Step.GIVE_UP, id="removed"),
+        pytest.param((*REMOVED, started(UNTIL)), Step.LOOK_UP, Step.GIVE_UP, id="addition begun"),
         pytest.param(
             (*REMOVED, started(UNTIL), change_failed(SETTLED_AT)),
-            ChangeStep.CLEAN_UP,
-            ChangeStep.CLEAN_UP,
+            Step.CLEAN_UP,
+            Step.CLEAN_UP,
             id="failed",
         ),
-        pytest.param(
-            (change_failed(), finished), ChangeStep.NOTHING, ChangeStep.NOTHING, id="failed, ended"
-        ),
-        pytest.param(
-            (*REMOVED, *ADDED, finished), ChangeStep.NOTHING, ChangeStep.NOTHING, id="finished"
-        ),
+        pytest.param((change_failed(), finished), Step.NOTHING, Step.NOTHING, id="failed, ended"),
+        pytest.param((*REMOVED, *ADDED, finished), Step.NOTHING, Step.NOTHING, id="finished"),
     ],
 )
 def test_a_change_and_a_moment_have_one_next_step(
-    history: tuple[Happening, ...], in_time: ChangeStep, too_late: ChangeStep
+    history: tuple[ChangeStep, ...], in_time: Step, too_late: ChangeStep
 ) -> None:
     change = change_after(*history)
     for moment in (UNTIL - TICK, UNTIL, DEADLINE - TICK):
@@ -70,11 +63,11 @@ def test_a_change_and_a_moment_have_one_next_step(
 @pytest.mark.parametrize(
     ("attempts", "now", "step"),
     [
-        (1, UNTIL - TICK, ChangeStep.WAIT),
-        (1, UNTIL, ChangeStep.BEGIN),
-        (INTENTS_MAX - 1, UNTIL, ChangeStep.BEGIN),
-        (INTENTS_MAX, UNTIL - TICK, ChangeStep.WAIT),
-        (INTENTS_MAX, UNTIL, ChangeStep.FAIL),
+        (1, UNTIL - TICK, Step.WAIT),
+        (1, UNTIL, Step.START),
+        (INTENTS_MAX - 1, UNTIL, Step.START),
+        (INTENTS_MAX, UNTIL - TICK, Step.WAIT),
+        (INTENTS_MAX, UNTIL, Step.GIVE_UP),
     ],
 )
 def test_a_step_is_begun_again_only_when_the_call_before_is_over_and_not_for_ever(
@@ -85,9 +78,8 @@ def test_a_step_is_begun_again_only_when_the_call_before_is_over_and_not_for_eve
 
 @pytest.mark.parametrize("now", [UNTIL - TICK, UNTIL, DEADLINE])
 def test_an_addition_that_the_network_might_do_twice_is_never_repeated(now: datetime) -> None:
-    removing, adding = change_after(started(UNTIL)), change_after(*REMOVED, started(UNTIL))
-    assert after_nothing(adding, now, adds_once=False) is ChangeStep.WAIT
-    assert after_nothing(removing, now, adds_once=False) is after_nothing(removing, now)
+    adding = change_after(*REMOVED, started(UNTIL))
+    assert after_nothing(adding, now, may_repeat=False) is Step.WAIT
 
 
 @pytest.mark.parametrize(

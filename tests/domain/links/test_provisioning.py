@@ -5,15 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.cause import AHEAD_MAX
-from domain.links.link import Link, Stage
-from domain.links.provisioning import (
-    INTENTS_MAX,
-    UNFINISHED,
-    Step,
-    after_no_endpoint,
-    after_nothing,
-    next_step,
-)
+from domain.links.link import MAY_FAIL, Link, Stage
+from domain.links.saga import INTENTS_MAX, Step, after_nothing, is_settled, next_step
 from tests.domain.build_links import (
     ACTIVE,
     DEADLINE,
@@ -49,20 +42,20 @@ def link_after(*steps: LinkStep) -> Link:
 # For each history the steps before `UNTIL`, between it and the deadline, at the deadline, later.
 NOTHING: Moments = (Step.NOTHING,) * 4
 TABLE: list[tuple[str, Stage, tuple[LinkStep, ...], Moments]] = [
-    ("requested", Stage.REQUESTED, (), (Step.RESERVE, Step.RESERVE, Step.FAIL, Step.FAIL)),
-    ("reserved", Stage.RESERVED, (reserved,), (Step.CREATE, Step.CREATE, Step.FAIL, Step.FAIL)),
+    ("requested", Stage.REQUESTED, (), (Step.START, Step.START, Step.GIVE_UP, Step.GIVE_UP)),
+    ("reserved", Stage.RESERVED, (reserved,), (Step.START, Step.START, Step.GIVE_UP, Step.GIVE_UP)),
     (
         "begun",
         Stage.ENDPOINT_REQUESTED,
         (reserved, begun(UNTIL)),
-        (Step.LOOK_UP, Step.LOOK_UP, Step.FAIL, Step.FAIL),
+        (Step.LOOK_UP, Step.LOOK_UP, Step.GIVE_UP, Step.GIVE_UP),
     ),
     ("active", Stage.ACTIVE, ACTIVE, NOTHING),
     (
         "active, a status asked for",
         Stage.ACTIVE,
         ASKED,
-        (Step.NOTHING, Step.SETTLE_STATUS, Step.SETTLE_STATUS, Step.SETTLE_STATUS),
+        (Step.NOTHING, Step.LOOK_UP, Step.LOOK_UP, Step.LOOK_UP),
     ),
     (
         "active, a status settled",
@@ -74,14 +67,14 @@ TABLE: list[tuple[str, Stage, tuple[LinkStep, ...], Moments]] = [
         "ordering",
         Stage.ORDERING,
         (ordering(UNTIL),),
-        (Step.FIND_ORDER, Step.FIND_ORDER, Step.FAIL, Step.FAIL),
+        (Step.LOOK_UP, Step.LOOK_UP, Step.GIVE_UP, Step.GIVE_UP),
     ),
     ("ordered", Stage.ORDERED, (ordering(UNTIL), ordered), NOTHING),
     ("failed while ordering", Stage.ENDED, (ordering(UNTIL), failed()), NOTHING),
     ("failed, nothing taken", Stage.ENDED, (failed(),), NOTHING),
     ("failed, an eSIM held", Stage.FAILED, (reserved, failed()), (Step.CLEAN_UP,) * 4),
     ("failed, outcome unknown", Stage.FAILED, FAILED, (Step.CLEAN_UP,) * 4),
-    ("removed", Stage.ENDPOINT_REMOVED, (*FAILED, endpoint_removed), (Step.RELEASE,) * 4),
+    ("removed", Stage.ENDPOINT_REMOVED, (*FAILED, endpoint_removed), (Step.CLEAN_UP,) * 4),
     ("released", Stage.ENDED, (*FAILED, endpoint_removed, esim_released), NOTHING),
 ]
 
@@ -103,7 +96,7 @@ def test_a_stage_and_a_moment_have_one_next_step(
 def test_a_status_is_settled_whose_intent_a_clock_ahead_has_stamped() -> None:
     link = link_after(*ASKED)
     assert next_step(link, UNTIL - AHEAD_MAX) is Step.NOTHING
-    assert next_step(link, UNTIL - AHEAD_MAX - TICK) is Step.SETTLE_STATUS
+    assert next_step(link, UNTIL - AHEAD_MAX - TICK) is Step.LOOK_UP
 
 
 def test_the_table_has_every_stage() -> None:
@@ -113,21 +106,21 @@ def test_the_table_has_every_stage() -> None:
 def test_the_first_three_stages_are_those_that_a_deadline_ends() -> None:
     for stage in Stage:
         (history, *_) = [row[2] for row in TABLE if row[1] is stage]
-        ends = next_step(link_after(*history), LONG_AFTER) is Step.FAIL
-        assert ends == (stage in UNFINISHED)
+        ends = next_step(link_after(*history), LONG_AFTER) is Step.GIVE_UP
+        assert ends == (stage in MAY_FAIL)
 
 
 @pytest.mark.parametrize(
     ("attempts", "now", "step"),
     [
         (1, UNTIL - TICK, Step.WAIT),
-        (1, UNTIL, Step.CREATE),
+        (1, UNTIL, Step.START),
         (1, UNTIL - AHEAD_MAX, Step.WAIT),
-        (1, UNTIL - AHEAD_MAX - TICK, Step.CREATE),  # It was begun before a clock was set back.
-        (INTENTS_MAX - 1, UNTIL, Step.CREATE),
+        (1, UNTIL - AHEAD_MAX - TICK, Step.START),  # It was begun before a clock was set back.
+        (INTENTS_MAX - 1, UNTIL, Step.START),
         (INTENTS_MAX, UNTIL - TICK, Step.WAIT),
-        (INTENTS_MAX, UNTIL, Step.FAIL),
-        (INTENTS_MAX + 1, LONG_AFTER, Step.FAIL),
+        (INTENTS_MAX, UNTIL, Step.GIVE_UP),
+        (INTENTS_MAX + 1, LONG_AFTER, Step.GIVE_UP),
     ],
 )
 def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever(
@@ -143,26 +136,27 @@ def test_a_creation_that_the_network_might_do_twice_is_never_repeated(
     attempts: int, now: datetime
 ) -> None:
     link = link_after(reserved, *[begun(UNTIL)] * attempts)
-    assert after_nothing(link, now, creates_once=False) is Step.WAIT
+    assert after_nothing(link, now, may_repeat=False) is Step.WAIT
 
 
 @pytest.mark.parametrize(
-    ("settled_at", "now", "step"),
+    ("settled_at", "now", "settled"),
     [
-        (None, DEADLINE, Step.RELEASE),
-        (SETTLED_AT, SETTLED_AT - TICK, Step.WAIT),
-        (SETTLED_AT, SETTLED_AT, Step.RELEASE),
-        (SETTLED_AT, LONG_AFTER, Step.RELEASE),
+        (None, DEADLINE, True),
+        (SETTLED_AT, SETTLED_AT - TICK, False),
+        (SETTLED_AT, SETTLED_AT, True),
+        (SETTLED_AT, LONG_AFTER, True),
     ],
 )
 def test_an_esim_is_free_only_when_no_endpoint_can_come_any_more(
-    settled_at: datetime | None, now: datetime, step: Step
+    settled_at: datetime | None, now: datetime, *, settled: bool
 ) -> None:
-    assert after_no_endpoint(link_after(reserved, begun(UNTIL), failed(settled_at)), now) is step
+    link = link_after(reserved, begun(UNTIL), failed(settled_at))
+    assert is_settled(link, SETTLED_AT - UNTIL, now) is settled
 
 
 def test_what_follows_nothing_is_asked_only_of_links_that_wait_for_something() -> None:
     with pytest.raises(AssertionError):
         after_nothing(link_after(reserved), DEADLINE)
     with pytest.raises(AssertionError):
-        after_no_endpoint(link_after(reserved), DEADLINE)
+        is_settled(link_after(reserved), timedelta(0), DEADLINE)
