@@ -155,7 +155,8 @@ class LinkSteps:
 
     def finish(self) -> "LinkSteps":
         """End it, with what is left of its charges if that was intended."""
-        self.process.link_ending.commit(self.link, True, self.process.cause())  # noqa: FBT003  # Seen.
+        ending = self.process.link_ending
+        ending.commit(self.link, True, self.process.cause())  # noqa: FBT003  # It was seen.
         return self
 
     def see(

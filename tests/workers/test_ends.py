@@ -27,7 +27,6 @@ from tests.workers.link_checks import check
 from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from workers.links import Provisioning
-from workers.saga import CALL
 
 pytestmark = pytest.mark.any_database
 
@@ -162,36 +161,6 @@ def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> No
     check(lab)
 
 
-def test_an_open_end_is_left_alone_until_its_time_has_run_out(lab: Lab) -> None:
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", KILLS["killed after"])
-    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
-    lab.network.calls.clear()
-    for _ in range(int(CALL.total_seconds())):
-        lab.work(link.id)
-        lab.sweep()
-        assert lab.network.calls == []
-        lab.clock.forward(seconds=1)
-    lab.sweep()
-    assert "find_endpoint" in lab.network.calls
-    assert lab.link(link.id).state == "ended"
-
-
-def test_an_open_end_waits_for_a_network_that_cannot_be_reached(lab: Lab) -> None:
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", KILLS["killed after"])
-    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
-    arm(lab.network, "find_endpoint", FAULTS["unavailable"], times=1_000)
-    for _ in range(30):
-        lab.clock.forward(minutes=1)
-        lab.sweep()
-        assert lab.link(link.id).end_intent is not None
-    lab.forget_faults()
-    lab.settle()
-    assert lab.wallet.balance_micros == WHOLE
-    check(lab)
-
-
 def test_nothing_else_is_begun_while_an_end_is_open(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,19 +199,6 @@ def test_an_esim_that_a_link_has_had_is_not_sold_again(lab: Lab) -> None:
     assert link.iccid is not None
     lab.only(link.iccid)
     assert lab.create().stage.value == "ended"
-    check(lab)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_sweep_and_the_request_may_settle_one_end_at_once(lab: Lab, kind: EndKind) -> None:
-    link = a_link(lab)
-
-    def sweep() -> None:
-        lab.clock.forward(seconds=driver.CALL_S)
-        lab.sweep()
-
-    lab.network.after("remove_endpoint", sweep)
-    assert lab.finish(link.id, kind).state == "ended"
     check(lab)
 
 

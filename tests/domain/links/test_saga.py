@@ -1,4 +1,4 @@
-"""The saga of a link: every stage and every moment has exactly one next step."""
+"""The saga: what the log says of a link or a change, and a moment, have exactly one next step."""
 
 from datetime import datetime, timedelta
 
@@ -6,29 +6,40 @@ import pytest
 
 from domain.cause import AHEAD_MAX
 from domain.links.link import MAY_FAIL, Link, Stage
+from domain.links.plan_change import PlanChange
 from domain.links.saga import INTENTS_MAX, Step, after_nothing, is_settled, next_step
 from tests.domain.build_links import (
     ACTIVE,
     DEADLINE,
     SETTLED_AT,
+    ChangeStep,
     LinkStep,
+    addition_done,
     begun,
+    change_failed,
     endpoint_removed,
     esim_released,
     failed,
+    finished,
+    new_change,
     new_link,
     ordered,
     ordering,
+    removal_done,
     reserved,
+    started,
     status_requested,
     status_settled,
 )
 
 TICK = timedelta(microseconds=1)
 UNTIL = DEADLINE - timedelta(seconds=5)
+SETTLES_AFTER = SETTLED_AT - UNTIL
 LONG_AFTER = DEADLINE + timedelta(days=365)
 FAILED: tuple[LinkStep, ...] = (reserved, begun(UNTIL), failed(SETTLED_AT))
 ASKED: tuple[LinkStep, ...] = (*ACTIVE, status_requested("suspended", UNTIL))
+REMOVED: tuple[ChangeStep, ...] = (started(UNTIL), removal_done)
+ADDED: tuple[ChangeStep, ...] = (started(UNTIL), addition_done)
 Moments = tuple[Step, Step, Step, Step]
 
 
@@ -39,43 +50,44 @@ def link_after(*steps: LinkStep) -> Link:
     return link
 
 
+def change_after(*steps: ChangeStep) -> PlanChange:
+    """A change of one removal and one addition, after these steps."""
+    change = new_change("2.00", removals=1)
+    for step in steps:
+        step(change)
+    return change
+
+
 # For each history the steps before `UNTIL`, between it and the deadline, at the deadline, later.
 NOTHING: Moments = (Step.NOTHING,) * 4
+START: Moments = (Step.START, Step.START, Step.GIVE_UP, Step.GIVE_UP)
+LOOK_UP: Moments = (Step.LOOK_UP, Step.LOOK_UP, Step.GIVE_UP, Step.GIVE_UP)
+SETTLE: Moments = (Step.NOTHING, Step.LOOK_UP, Step.LOOK_UP, Step.LOOK_UP)
+CLEAN_UP: Moments = (Step.CLEAN_UP,) * 4
 TABLE: list[tuple[str, Stage, tuple[LinkStep, ...], Moments]] = [
-    ("requested", Stage.REQUESTED, (), (Step.START, Step.START, Step.GIVE_UP, Step.GIVE_UP)),
-    ("reserved", Stage.RESERVED, (reserved,), (Step.START, Step.START, Step.GIVE_UP, Step.GIVE_UP)),
-    (
-        "begun",
-        Stage.ENDPOINT_REQUESTED,
-        (reserved, begun(UNTIL)),
-        (Step.LOOK_UP, Step.LOOK_UP, Step.GIVE_UP, Step.GIVE_UP),
-    ),
+    ("requested", Stage.REQUESTED, (), START),
+    ("reserved", Stage.RESERVED, (reserved,), START),
+    ("begun", Stage.ENDPOINT_REQUESTED, (reserved, begun(UNTIL)), LOOK_UP),
     ("active", Stage.ACTIVE, ACTIVE, NOTHING),
-    (
-        "active, a status asked for",
-        Stage.ACTIVE,
-        ASKED,
-        (Step.NOTHING, Step.LOOK_UP, Step.LOOK_UP, Step.LOOK_UP),
-    ),
-    (
-        "active, a status settled",
-        Stage.ACTIVE,
-        (*ASKED, status_settled("suspended")),
-        NOTHING,
-    ),
-    (
-        "ordering",
-        Stage.ORDERING,
-        (ordering(UNTIL),),
-        (Step.LOOK_UP, Step.LOOK_UP, Step.GIVE_UP, Step.GIVE_UP),
-    ),
+    ("active, a status asked for", Stage.ACTIVE, ASKED, SETTLE),
+    ("active, a status settled", Stage.ACTIVE, (*ASKED, status_settled("suspended")), NOTHING),
+    ("ordering", Stage.ORDERING, (ordering(UNTIL),), LOOK_UP),
     ("ordered", Stage.ORDERED, (ordering(UNTIL), ordered), NOTHING),
     ("failed while ordering", Stage.ENDED, (ordering(UNTIL), failed()), NOTHING),
     ("failed, nothing taken", Stage.ENDED, (failed(),), NOTHING),
-    ("failed, an eSIM held", Stage.FAILED, (reserved, failed()), (Step.CLEAN_UP,) * 4),
-    ("failed, outcome unknown", Stage.FAILED, FAILED, (Step.CLEAN_UP,) * 4),
-    ("removed", Stage.ENDPOINT_REMOVED, (*FAILED, endpoint_removed), (Step.CLEAN_UP,) * 4),
+    ("failed, an eSIM held", Stage.FAILED, (reserved, failed()), CLEAN_UP),
+    ("failed, outcome unknown", Stage.FAILED, FAILED, CLEAN_UP),
+    ("removed", Stage.ENDPOINT_REMOVED, (*FAILED, endpoint_removed), CLEAN_UP),
     ("released", Stage.ENDED, (*FAILED, endpoint_removed, esim_released), NOTHING),
+]
+CHANGES: list[tuple[tuple[ChangeStep, ...], Moments]] = [
+    ((), START),
+    ((started(UNTIL),), LOOK_UP),
+    (REMOVED, START),
+    ((*REMOVED, started(UNTIL)), LOOK_UP),
+    ((*REMOVED, started(UNTIL), change_failed(SETTLED_AT)), CLEAN_UP),
+    ((change_failed(), finished), NOTHING),
+    ((*REMOVED, *ADDED, finished), NOTHING),
 ]
 
 
@@ -91,6 +103,15 @@ def test_a_stage_and_a_moment_have_one_next_step(
     assert tuple(next_step(link, moment) for moment in moments) == steps
     assert next_step(link, DEADLINE - TICK) is steps[1]
     assert link.version == link_after(*history).version  # The table only looks.
+
+
+@pytest.mark.parametrize(("history", "steps"), CHANGES)
+def test_a_change_and_a_moment_have_one_next_step(
+    history: tuple[ChangeStep, ...], steps: Moments
+) -> None:
+    moments = (UNTIL - TICK, UNTIL, DEADLINE, LONG_AFTER)
+    assert tuple(next_step(change_after(*history), moment) for moment in moments) == steps
+    assert next_step(change_after(*history), DEADLINE - TICK) is steps[1]
 
 
 def test_a_status_is_settled_whose_intent_a_clock_ahead_has_stamped() -> None:
@@ -127,7 +148,14 @@ def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever
     attempts: int, now: datetime, step: Step
 ) -> None:
     link = link_after(reserved, *[begun(UNTIL)] * attempts)
-    assert after_nothing(link, now) is step
+    change = change_after(*[started(UNTIL)] * attempts)
+    assert after_nothing(link, now) is after_nothing(change, now) is step
+
+
+def test_an_order_is_placed_again_only_when_the_one_before_is_settled() -> None:
+    link = link_after(ordering(UNTIL))
+    assert after_nothing(link, SETTLED_AT - TICK, SETTLES_AFTER) is Step.WAIT
+    assert after_nothing(link, SETTLED_AT, SETTLES_AFTER) is Step.START
 
 
 @pytest.mark.parametrize("attempts", [1, INTENTS_MAX])
@@ -140,19 +168,23 @@ def test_a_creation_that_the_network_might_do_twice_is_never_repeated(
 
 
 @pytest.mark.parametrize(
-    ("settled_at", "now", "settled"),
+    ("settled_at", "again_until", "now", "settled"),
     [
-        (None, DEADLINE, True),
-        (SETTLED_AT, SETTLED_AT - TICK, False),
-        (SETTLED_AT, SETTLED_AT, True),
-        (SETTLED_AT, LONG_AFTER, True),
+        (None, None, DEADLINE, True),
+        (SETTLED_AT, None, SETTLED_AT - TICK, False),
+        (SETTLED_AT, None, SETTLED_AT, True),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + SETTLES_AFTER, False),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + TICK + SETTLES_AFTER, True),
     ],
 )
-def test_an_esim_is_free_only_when_no_endpoint_can_come_any_more(
-    settled_at: datetime | None, now: datetime, *, settled: bool
+def test_a_failed_change_is_settled_when_the_network_can_do_nothing_more(
+    settled_at: datetime | None, again_until: datetime | None, now: datetime, *, settled: bool
 ) -> None:
-    link = link_after(reserved, begun(UNTIL), failed(settled_at))
-    assert is_settled(link, SETTLED_AT - UNTIL, now) is settled
+    repeated = [started(again_until)] if again_until is not None else []
+    change = change_after(started(UNTIL), change_failed(settled_at), *repeated)
+    assert is_settled(change, SETTLES_AFTER, now) is settled
+    link = link_after(reserved, begun(UNTIL), failed(settled_at))  # Whose call is not repeated.
+    assert repeated or is_settled(link, SETTLES_AFTER, now) is settled
 
 
 def test_what_follows_nothing_is_asked_only_of_links_that_wait_for_something() -> None:
