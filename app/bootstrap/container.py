@@ -78,7 +78,7 @@ from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
-from domain.limiter import Limiter
+from domain.limiter import Limiter, OpenItems
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.end_link import EndLink
@@ -97,7 +97,6 @@ from domain.links.waiting import places_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
 from domain.lookups.bulk_commands import BulkCancel, BulkCreate
-from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.provider_errors import ProviderError

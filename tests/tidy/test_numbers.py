@@ -14,18 +14,19 @@ from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.bootstrap.container import IN_FLIGHT_MAX, IN_FLIGHT_WAIT_S
 from app.bootstrap.providers import ESIMGO
 from app.bootstrap.sandbox import HOURS_MAX
-from app.http import application, catalogue, gateway, sandbox, server, tokens
+from app.http import application, catalogue, sandbox, tokens
 from app.http.accounts import input as account_input
 from app.http.edge import input as edge_input
-from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
+from app.http.edge.input import BODY_BYTES_MAX, PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
-from app.http.threads import COMPUTING_MAX
-from app.http.threads import WAITING_MAX as THREAD_PLACES
+from app.http.server import connection as server
+from app.http.server import gateway
+from app.http.server.threads import COMPUTING_MAX
+from app.http.server.threads import WAITING_MAX as THREAD_PLACES
 from app.http.webhooks import events
 from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
