@@ -82,7 +82,7 @@ def test_what_this_release_leaves_open_the_one_before_can_read(
     lab.network.before("suspend", Killed())
     lab.network.before("remove_endpoint", Killed())
     kill = lab.switch if topic == "link.status_requested" else lab.finish
-    assert not lab.live(lambda: kill(link.id, "suspended" if kill == lab.switch else "cancel"))  # type: ignore[operator]  # Either.
+    assert not lab.live(lambda: kill(link.id, "suspended" if kill == lab.switch else "cancel"))  # type: ignore[operator]  # Either of the two.
     *_, newest = lab.process.log.recorder.select_events(link.id)
     assert newest.topic == topic
     written = msgspec.json.decode(newest.state)
