@@ -76,20 +76,14 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (FAILS, f"After {committer.SETTLE_S:g} s the reply is 503"),
         (FAILS, f"exits after {CLEAN_END_S:g} s"),
         (READ, f"{COMPUTING_MAX} compute, up to {HTTP_THREADS} may wait"),
-        (
-            READ,
-            f"lookups under way in the threads of each process: {IN_FLIGHT_MAX}.",
-        ),
+        (READ, f"lookups under way in the threads of each process: {IN_FLIGHT_MAX}."),
         ("docs/deployment.md", f"complete requests to {HTTP_THREADS} others"),
         ("docs/deployment.md", f"a body over {BODY_BYTES_MAX // MIB} MiB"),
         (
             "docs/deployment.md",
             f"{server.HEAD_BYTES_MAX // KIB} KiB or of over {server.HEADERS_MAX} headers",
         ),
-        (
-            "docs/deployment.md",
-            f"{THREAD_PLACES:,} requests wait for a thread",
-        ),
+        ("docs/deployment.md", f"{THREAD_PLACES:,} requests wait for a thread"),
         ("docs/deployment.md", f"over {server.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"({DEFAULTS.keep_alive_s} s; a proxy should do so sooner)"),
         ("docs/deployment.md", f"when a process has {server.CONNECTIONS_MAX:,}"),
@@ -115,10 +109,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (f"{PARTNERS}/errors.md", f"names are cut at {NAME_CHARS_MAX} characters"),
         (f"{PARTNERS}/errors.md", f"more than {edge_input.MEMBERS_MAX} members"),
         (f"{PARTNERS}/errors.md", f"`meta.ignored` names the first {IGNORED_MAX}"),
-        (
-            f"{PARTNERS}/limits.md",
-            f"or more than {THREAD_PLACES} requests wait",
-        ),
+        (f"{PARTNERS}/limits.md", f"or more than {THREAD_PLACES} requests wait"),
         (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/idempotency.md", f"(1 to {_most(edge_input.KEY)} visible ASCII characters"),
         (f"{PARTNERS}/sandbox.md", f"it answers after {SLOW_S:g} seconds"),
@@ -130,6 +121,17 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
 def test_a_number_in_a_document_is_that_of_the_code(document: str, sentence: str) -> None:
     text = " ".join((ROOT / document).read_text("utf-8").split())
     assert sentence in text
+
+
+def test_the_readme_has_the_figures_of_kills_and_speed() -> None:
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    row = r"^\| [^|]*kill[^|]* \| (\d+) \| 0 \| 0 \|"
+    kills = [int(runs) for runs in re.findall(row, (ROOT / FAILS).read_text("utf-8"), re.MULTILINE)]
+    assert f"{sum(kills)} kills at {len(kills)} places" in text
+    speed = (ROOT / "docs/speed.md").read_text("utf-8")
+    (first,) = re.findall(r"^\| lookup, one organization \|[^|]+\|([^|]+)", speed, re.MULTILINE)
+    ratios = [float(ratio) for ratio in re.findall(r"= ([\d.]+\d)", first)]
+    assert f"takes {min(ratios)} to {max(ratios)} of the processor time" in text
 
 
 SECOND = timedelta(seconds=1)
