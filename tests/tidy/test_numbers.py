@@ -32,7 +32,7 @@ from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAIT
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
 from domain.limiter import share_of
-from domain.links import ending, notifications, readings, status
+from domain.links import driver, notifications, readings
 from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk_commands, bulk_job, single
 from domain.money import format_amount
@@ -74,20 +74,14 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (FAILS, f"After {committer.SETTLE_S:g} s the reply is 503"),
         (FAILS, f"exits after {CLEAN_END_S:g} s"),
         (READ, f"{threads.COMPUTING_MAX} compute, up to {HTTP_THREADS} may wait"),
-        (
-            READ,
-            f"lookups under way in the threads of each process: {IN_FLIGHT_MAX}.",
-        ),
+        (READ, f"lookups under way in the threads of each process: {IN_FLIGHT_MAX}."),
         ("docs/deployment.md", f"complete requests to {HTTP_THREADS} others"),
         ("docs/deployment.md", f"a body over {BODY_BYTES_MAX // MIB} MiB"),
         (
             "docs/deployment.md",
             f"{server.HEAD_BYTES_MAX // KIB} KiB or of over {server.HEADERS_MAX} headers",
         ),
-        (
-            "docs/deployment.md",
-            f"{threads.WAITING_MAX:,} requests wait for a thread",
-        ),
+        ("docs/deployment.md", f"{threads.WAITING_MAX:,} requests wait for a thread"),
         ("docs/deployment.md", f"over {server.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"({DEFAULTS.keep_alive_s} s; a proxy should do so sooner)"),
         ("docs/deployment.md", f"when a process has {server.CONNECTIONS_MAX:,}"),
@@ -113,10 +107,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (f"{PARTNERS}/errors.md", f"names are cut at {NAME_CHARS_MAX} characters"),
         (f"{PARTNERS}/errors.md", f"more than {edge_input.MEMBERS_MAX} members"),
         (f"{PARTNERS}/errors.md", f"`meta.ignored` names the first {IGNORED_MAX}"),
-        (
-            f"{PARTNERS}/limits.md",
-            f"or more than {threads.WAITING_MAX} requests wait",
-        ),
+        (f"{PARTNERS}/limits.md", f"or more than {threads.WAITING_MAX} requests wait"),
         (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/idempotency.md", f"(1 to {_most(edge_input.KEY)} visible ASCII characters"),
         (f"{PARTNERS}/sandbox.md", f"it answers after {SLOW_S:g} seconds"),
@@ -128,6 +119,17 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
 def test_a_number_in_a_document_is_that_of_the_code(document: str, sentence: str) -> None:
     text = " ".join((ROOT / document).read_text("utf-8").split())
     assert sentence in text
+
+
+def test_the_readme_has_the_figures_of_kills_and_speed() -> None:
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    row = r"^\| [^|]*kill[^|]* \| (\d+) \| 0 \| 0 \|"
+    kills = [int(runs) for runs in re.findall(row, (ROOT / FAILS).read_text("utf-8"), re.MULTILINE)]
+    assert f"{sum(kills)} kills at {len(kills)} places" in text
+    speed = (ROOT / "docs/speed.md").read_text("utf-8")
+    (first,) = re.findall(r"^\| lookup, one organization \|[^|]+\|([^|]+)", speed, re.MULTILINE)
+    ratios = [float(ratio) for ratio in re.findall(r"= ([\d.]+\d)", first)]
+    assert f"takes {min(ratios)} to {max(ratios)} of the processor time" in text
 
 
 SECOND = timedelta(seconds=1)
@@ -207,7 +209,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "a connection without a request": f"{DEFAULTS.keep_alive_s} s by default",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",
-    "suspend, reactivate, end and cancel": f"{max(status.WITHIN_S, ending.WITHIN_S):g} s",
+    "suspend, reactivate, end and cancel": f"{driver.WITHIN_S:g} s",
     "a read of a link at the network": f"{readings.READ_S:g} s",
     "the age of usage in a list": f"{DEFAULTS.readings_refresh_s} s by default",
     "a network status that is given again": f"{readings.STATUS_KEPT // SECOND} s",
@@ -236,7 +238,7 @@ def test_the_time_that_clients_are_told_to_give_is_enough_for_what_ends_well() -
         text = " ".join((ROOT / PARTNERS / document).read_text("utf-8").split())
         assert told in text
     lookup_s = IN_FLIGHT_WAIT_S + single.LEASE.total_seconds()
-    assert max(lookup_s, DEFAULTS.provisioning_deadline_s, status.WITHIN_S) < 30
+    assert max(lookup_s, DEFAULTS.provisioning_deadline_s, driver.WITHIN_S) < 30
     assert readings.READ_S < 10
 
 
