@@ -81,7 +81,7 @@ from domain.errors import NotPossible
 from domain.limiter import Limiter, OpenItems
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
-from domain.links.ending import LinkEnding
+from domain.links.end_link import EndLink
 from domain.links.failing import Failing
 from domain.links.importing import LinkImport
 from domain.links.link import Link
@@ -92,7 +92,7 @@ from domain.links.notifications import Notifications
 from domain.links.offers import as_sold
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
-from domain.links.status import LinkStatusSwitch
+from domain.links.set_status import SetStatus
 from domain.links.waiting import places_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
@@ -631,7 +631,7 @@ class Container:
         )
     )
     link_ending = made(
-        LinkEnding,
+        EndLink,
         cancel_within=lambda c: timedelta(days=c.settings.link_cancel_days),
         clock="gate.now",
     )
@@ -643,7 +643,7 @@ class Container:
     failing = made(Failing, clock="gate.now")
     link_create = made(LinkCreate, offers="offer", rules="provisioning_rules", play="play")
     link_plans = made(LinkPlans, offers="offer", rules="provisioning_rules", play="play")
-    link_status = made(LinkStatusSwitch, clock="gate.now")
+    link_status = made(SetStatus, clock="gate.now")
     notifications = made(Notifications, reads="link_readings")
     # Keeps usage and status of links fresh even if nobody reads them.
     background_reading = made(
@@ -700,9 +700,7 @@ class Container:
 
         return SagaWork(self.log, self.networks, self.provision_shares, of, saga_at)
 
-    provisioning = part(
-        lambda c: c.saga_work(Link, Provisioning, rules=c.provisioning_rules, ending=c.link_ending)
-    )
+    provisioning = part(lambda c: c.saga_work(Link, Provisioning, rules=c.provisioning_rules))
     plan_changes = part(lambda c: c.saga_work(PlanChange, PlanChanges))
     lost_orders = part(lambda c: c.saga_work(LostOrder, LostOrders))
 

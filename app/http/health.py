@@ -14,7 +14,7 @@ from app.http.edge.problems import UNAVAILABLE
 from app.http.edge.replies import json_response
 from app.http.edge.request import container
 from app.http.edge.schemas import example_of, ref
-from app.http.gateway import LIVEZ
+from app.http.server.loop import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
 from projections.engine.shape import Moment, format_time, means
 

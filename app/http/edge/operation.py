@@ -94,7 +94,7 @@ class Operation:
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
-    # Reads its input quickly: it returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    # Reads its input quickly: it returns a `Commit`, so the loop may answer it (`server/loop.py`).
     at_once: Callable[[Given[Any], bytes], None] | None = None
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.

@@ -51,11 +51,11 @@ from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.links.change_plans import ASK_S, NOT_THERE, ChangeRequest
 from domain.links.create import LinkRequest
-from domain.links.ending import UNCHANGED
+from domain.links.end_link import UNCHANGED
 from domain.links.failing import refusal_of_link
 from domain.links.link import RENAMED, Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
-from domain.links.status import Target
+from domain.links.set_status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from domain.provider_errors import ProviderError

@@ -220,11 +220,11 @@ class Waiter:
         found = (name for each in news for name in each.get(self.organization_id.int, ()))
         return any(not self._types or name in self._types for name in found)
 
-    def begin(self, tell: Callable[[], object]) -> bool:
+    def enter(self, on_news: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""
-        return self._waiters.enter(self, tell)
+        return self._waiters.enter(self, on_news)
 
-    def end(self, *, again: bool) -> None:
+    def leave(self, *, again: bool) -> None:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
         if again:
