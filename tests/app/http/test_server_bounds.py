@@ -46,12 +46,11 @@ class Served:
         self.go = Event()
         self.at_work = 0
         opened, self.running = listeners(), ExitStack()
-        self.counted: list[object] = []
         loop = ByQuery(utc_now, {LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each))
         self.gateway = Gateway(Service(self._answer, loop), opened[0].getsockname())
         times: dict[str, Any] = {"request_read_s": read_s, "keep_alive_s": keep_alive_s}
         settings = replace(Settings.from_env({}), **times)
-        self.open = list[int]()
+        self.open, self.counted = list[int](), list[object]()
         self.server = Server(opened, self.gateway, settings, 10, self.open.append)
         self.port = self.running.enter_context(running(self.server))
 
