@@ -168,11 +168,10 @@ def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     buyer.network.before("resume", next_one)
     second = buyer.switch_later(link.id, "active")
     next_one.wait()
+    clock.forward(seconds=0.001)  # Otherwise both write the same bytes.
     slow.open()
     first.exception(PATIENCE_S)
-    intent = buyer.link(link.id).status_intent
-    assert intent is not None
-    assert intent.status == "active"
+    assert getattr(buyer.link(link.id).status_intent, "status", None) == "active"
     next_one.open()
     assert second.result(PATIENCE_S).status == "active"
     expect(buyer, link, "active")
