@@ -144,7 +144,7 @@ class Load:
     ) -> None:
         if reply.status != 200:
             return
-        meta = reply.body["meta"]
+        meta = reply.json["meta"]
         charge = meta["charge"]
         amount = parse_amount(charge["amount"])
         made = Promise(kind, meta["lookup_id"], key, amount, began_at, number)
@@ -170,7 +170,7 @@ class Load:
         reply = self.partner.ask("POST", "/number-lookup/bulk", body, key)
         if reply.status != 202:
             return None
-        job_id = str(reply.body["data"]["job_id"])
+        job_id = str(reply.json["data"]["job_id"])
         self.ledger.promise(Promise("job", job_id, key, 0, began_at, body))
         return job_id
 
@@ -205,7 +205,7 @@ class Load:
         reply = self.partner.ask("POST", "/v1/links", body, key)
         if reply.status != 201:
             return None
-        link = reply.body["data"]
+        link = reply.json["data"]
         amount = parse_amount(link["amount_charged"])
         self.ledger.promise(Promise("link", link["id"], key, amount, began_at, body))
         return str(link["id"])
@@ -216,7 +216,7 @@ class Load:
         except Empty:
             return
         path = f"/v1/links/{link_id}"
-        link = self.partner.ask("GET", path).body["data"]
+        link = self.partner.ask("GET", path).json["data"]
         name = chance.choice([ORDINARY, ORDINARY, LOST, BROKEN[0]])
         self._put_plans(f"{path}/plans", "topup", {"add": [self._plans[name]]}, f"{key}-add")
         first = link["activations"][0]["id"]
@@ -230,7 +230,7 @@ class Load:
         began_at = time.monotonic()
         reply = self.partner.ask("PUT", path, body, key)
         if reply.status == 200:
-            amount = parse_amount(reply.body["data"]["amount_charged"])
+            amount = parse_amount(reply.json["data"]["amount_charged"])
             self.ledger.promise(Promise(kind, path, key, amount, began_at, body))
 
     def _switch(self, link_id: str, verb: str, status: str) -> None:

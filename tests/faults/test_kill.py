@@ -92,7 +92,7 @@ class Insistent:
 
 
 def _id_of(reply: Reply) -> str:
-    found = reply.body["data"].get("job_id") or reply.body["meta"]["lookup_id"]
+    found = reply.json["data"].get("job_id") or reply.json["meta"]["lookup_id"]
     return str(found)
 
 
@@ -172,7 +172,7 @@ def check_replies(partner: Insistent) -> None:
 
     def has_ended(job_id: str) -> bool:
         reply = partner.partner.once("GET", f"/number-lookup/bulk/{job_id}")
-        return reply is not None and reply.body["data"]["status"] in {"completed", "failed"}
+        return reply is not None and reply.json["data"]["status"] in {"completed", "failed"}
 
     for job_id in partner.jobs.values():
         wait_until(partial(has_ended, job_id))

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from tests.installation import wait_until
 
-REPLY_S = 30.0
+REPLY_S = 40.0
 AGAIN_S = 0.2
 SETTLES_S = 60.0  # The contract of the fault programme: all is terminal so long after healing.
 IN_TROUBLE = {409, 429, 500, 502, 503}
@@ -29,6 +29,10 @@ class Reply:
     status: int
     json: Any
     headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def replayed(self) -> bool:
+        return self.headers.get("idempotency-replayed") == "true"
 
     @property
     def data(self) -> Any:

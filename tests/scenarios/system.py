@@ -152,7 +152,7 @@ class Running:
     ) -> None:
         self.name = name
         self._log = log
-        with log.open("wb") as file:
+        with log.open("ab") as file:
             self._process = starter(
                 env=environment,
                 stdin=subprocess.DEVNULL,
