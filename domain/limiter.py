@@ -5,13 +5,14 @@ who are never refused a place in the queue.
 """
 
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import Lock
 from typing import Any
+from uuid import UUID
 
 from domain.at_once import resting
 from domain.errors import RateLimited, ServiceUnavailable
@@ -44,7 +45,7 @@ class Limiter:
     beyond_share: str = ""
     full: str = ""
     shown: Callable[[], AbstractContextManager[object]] = nullcontext
-    _count: int = field(default=0, init=False)  # Of all that run.
+    count: int = field(default=0, init=False)  # Of all that run.
     _running: dict[Owner, int] = field(default_factory=dict, init=False)  # Who has none is out.
     _queues: dict[Owner, deque[Go]] = field(default_factory=dict, init=False)  # Next turn first.
     _waiting: int = field(default=0, init=False)
@@ -52,9 +53,13 @@ class Limiter:
     _mixed_until_s: float = field(default=0.0, init=False)
     _lock: Any = field(default_factory=Lock, init=False)
 
+    def count_of(self, owner: Owner) -> int:
+        """Return how many slots the owner has now."""
+        return self._running.get(owner, 0)
+
     def require_share(self, owner: Owner) -> None:
         """Raise RateLimited if the owner has its whole share now."""
-        if self._running.get(owner, 0) >= self.share:
+        if self.count_of(owner) >= self.share:
             raise RateLimited(self.beyond_share)
 
     def enter(self, owner: Owner, go: Go) -> bool:
@@ -70,7 +75,7 @@ class Limiter:
                     self._mixed_until_s = came_s + MIXED_S
                 self._last = owner, time.monotonic()
             queue = self._queues.get(owner)
-            if queue is None and self._count < self.total and self._has_share(owner):
+            if queue is None and self.count < self.total and self._has_share(owner):
                 self._count_up(owner, 1)
                 return True
             if not self.places:
@@ -123,14 +128,14 @@ class Limiter:
         return not others_wait and time.monotonic() >= self._mixed_until_s
 
     def _count_up(self, owner: Owner, by: int) -> None:
-        self._count += by
+        self.count += by
         running = self._running.pop(owner, 0) + by
         if running:
             self._running[owner] = running
 
     def _due(self) -> Iterator[Go]:
         """Yield what goes on now, of each owner in turn; each has its slot."""
-        while self._count < self.total:
+        while self.count < self.total:
             owners = [*islice(filter(self._has_share, self._queues), 1)]
             if not owners:
                 return
@@ -153,3 +158,57 @@ class Limiter:
         if queue:
             self._queues[owner] = queue
         return go
+
+
+# Returns how many items of an organization are open, and as of which position of the log.
+ReadOpenItems = Callable[[UUID], tuple[int, int]]
+
+
+@dataclass(eq=False)
+class Accepting:
+    """A job that is being accepted; `position` is its place in the log, once it has one."""
+
+    count: int
+    position: int | None = None
+
+
+class OpenItems:
+    """Limits the items of jobs that an organization has open: a backlog is promised work.
+
+    It counts those in a read model, and those accepted by this process since, so the limit is exact
+    within a process. Other processes may each accept what fits until the read model, which is a
+    fraction of a second behind, shows it.
+    """
+
+    def __init__(self, read: ReadOpenItems, items_max: int) -> None:
+        self._read = read
+        self._items_max = items_max
+        self._accepted: defaultdict[UUID, set[Accepting]] = defaultdict(set)
+        self._lock = Lock()
+
+    @contextmanager
+    def accept(self, organization_id: UUID, count: int) -> Iterator[Accepting]:
+        """Reserve room for a job, whose position must then be set; RateLimited if there is none."""
+        this = Accepting(count)
+        with self._lock:  # Held while reading: the jobs dropped below must be in what was read.
+            shown, position = self._read(organization_id)
+            accepted = self._accepted[organization_id]
+            accepted -= {each for each in accepted if _is_shown(each, position)}
+            open_count = shown + sum(each.count for each in accepted)
+            if open_count + count > self._items_max:
+                message = (
+                    f"{open_count} of at most {self._items_max} numbers of this organization's "
+                    "jobs are still open; try again when some have ended."
+                )
+                raise RateLimited(message)
+            accepted.add(this)
+        try:
+            yield this
+        finally:
+            if this.position is None:
+                with self._lock:
+                    self._accepted[organization_id].discard(this)
+
+
+def _is_shown(accepted: Accepting, position: int) -> bool:
+    return accepted.position is not None and accepted.position <= position

@@ -10,15 +10,16 @@ second place while many threads are busy. So however many hang, a thread is free
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 from uuid import UUID
 
 from domain.cause import Cause, Clock
+from domain.errors import RateLimited, ServiceUnavailable
+from domain.limiter import Limiter
 from domain.log.log import Log
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
@@ -45,61 +46,6 @@ logger = logging.getLogger(__name__)
 Sign = Callable[[UUID, Sequence[Generation], str, int, bytes], str]
 
 
-class WebhookPlaces:
-    """Decides which endpoints may use the threads of one process; see above."""
-
-    def __init__(self, threads: int) -> None:
-        self._half, self._quarter = threads // 2, threads // 4
-        self._at = Counter[UUID]()
-        self._of = Counter[UUID]()
-        self._slow: dict[UUID, None] = {}
-        self._slow_busy = Counter[UUID]()
-        self._lock = Lock()
-
-    def enter(self, organization_id: UUID, endpoint_id: UUID) -> bool:
-        """Take a place, if there is one."""
-        with self._lock:
-            if not self._has(organization_id, endpoint_id):
-                return False
-            self._at[endpoint_id] += 1
-            self._of[organization_id] += 1
-            if endpoint_id in self._slow:
-                self._slow_busy[endpoint_id] += 1
-            return True
-
-    def has(self, organization_id: UUID, endpoint_id: UUID) -> bool:
-        """Tell whether there is a place now."""
-        with self._lock:
-            return self._has(organization_id, endpoint_id)
-
-    def _has(self, organization_id: UUID, endpoint_id: UUID) -> bool:
-        if self._of[organization_id] >= self._half:
-            return False
-        if endpoint_id in self._slow:
-            return not self._at[endpoint_id] and self._slow_busy.total() < self._half
-        here = self._at[endpoint_id]
-        return not here or (here < PLACES and self._at.total() < self._quarter)
-
-    def leave(self, organization_id: UUID, endpoint_id: UUID) -> None:
-        with self._lock:
-            for held, name in (
-                (self._at, endpoint_id),
-                (self._of, organization_id),
-                (self._slow_busy, endpoint_id),
-            ):
-                held[name] -= 1
-                if held[name] <= 0:
-                    del held[name]
-
-    def note(self, endpoint_id: UUID, *, is_slow: bool) -> None:
-        """Remember whether the last attempt at an endpoint was slow or failed."""
-        with self._lock:
-            if not is_slow:
-                self._slow.pop(endpoint_id, None)
-            elif len(self._slow) < SLOW_MAX:
-                self._slow[endpoint_id] = None
-
-
 @dataclass(eq=False)
 class WebhookWork:
     """Works on the deliveries of endpoints; any message may come twice, late or never.
@@ -119,26 +65,60 @@ class WebhookWork:
     is_doubted: Callable[[], bool]
 
     def __post_init__(self) -> None:
-        self._places = WebhookPlaces(self.threads)
+        half = self.threads // 2
+        self._organizations = Limiter(self.threads, half)
+        self._endpoints = Limiter(self.threads // 4, PLACES)
+        self._slow_endpoints = Limiter(half, 1)
+        self._slow: dict[UUID, None] = {}
+        self._lock = Lock()
 
     def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
         """Deliver to an endpoint for a turn; if it has no place now, a later message comes.
 
         A process that cannot sign takes nothing, so that processes that can sign find it.
         """
-        if not self.can_sign() or not self._places.enter(organization_id, endpoint_id):
+        if not self.can_sign() or (place := self.place(organization_id, endpoint_id)) is None:
             return
-        try:
+        with place:
             has_more = self._take_turn(organization_id, endpoint_id)
-        finally:
-            self._places.leave(organization_id, endpoint_id)
         if has_more:
             self._ring(organization_id, endpoint_id)
+
+    def place(self, organization_id: UUID, endpoint_id: UUID) -> ExitStack | None:
+        """Take a place, if there is one now; closing it gives it back. See above."""
+        with self._lock, suppress(RateLimited, ServiceUnavailable), ExitStack() as taken:
+            taken.enter_context(self._organizations.slot(organization_id))
+            here = self._endpoints.count_of(endpoint_id)
+            if endpoint_id in self._slow and here:
+                return None
+            if endpoint_id in self._slow:
+                taken.enter_context(self._slow_endpoints.slot(endpoint_id))
+            if here:
+                taken.enter_context(self._endpoints.slot(endpoint_id))
+            else:
+                self._endpoints.take(endpoint_id)
+                taken.callback(self._endpoints.leave, endpoint_id)
+            return taken.pop_all()
+        return None
+
+    def note(self, endpoint_id: UUID, *, is_slow: bool) -> None:
+        """Remember whether the last attempt at an endpoint was slow or failed."""
+        with self._lock:
+            if not is_slow:
+                self._slow.pop(endpoint_id, None)
+            elif len(self._slow) < SLOW_MAX:
+                self._slow[endpoint_id] = None
+
+    def _has_place(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+        place = self.place(organization_id, endpoint_id)
+        if place is not None:
+            place.close()
+        return place is not None
 
     def beat(self) -> None:
         """Publish messages for what is due: retries, and deliveries whose message was lost."""
         due = self.webhook_deliveries.due(self.clock())
-        free = [each for each in due if self._places.has(*each)]
+        free = [each for each in due if self._has_place(*each)]
         if free and self.publisher.backlog("webhook") < self.threads:
             for organization_id, endpoint_id in free[: self.threads]:
                 self.publisher.publish(webhook_message(organization_id, endpoint_id))
@@ -149,7 +129,7 @@ class WebhookWork:
         while (
             taken := self.webhook_deliveries.take(endpoint_id, self.clock(), PLACES)
         ) is not None:
-            if taken.has_more and not has_rung and self._places.has(organization_id, endpoint_id):
+            if taken.has_more and not has_rung and self._has_place(organization_id, endpoint_id):
                 self._ring(organization_id, endpoint_id)
                 has_rung = True
             if not self._attempt(taken):
@@ -175,7 +155,7 @@ class WebhookWork:
         sent = self.send(address.url, headers, delivery.body)
         is_success = sent.status is not None and sent.status // 100 == SUCCESS
         is_slow = not is_success or sent.duration_ms > SLOW_S * 1000
-        self._places.note(endpoint.id, is_slow=is_slow)
+        self.note(endpoint.id, is_slow=is_slow)
         self._settle(endpoint, taken, sent, is_success=is_success)
         return is_success
 

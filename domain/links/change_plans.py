@@ -45,7 +45,7 @@ from domain.links.offers import (
     find_payer,
 )
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
-from domain.links.waiting import Waiting, wait_for
+from domain.links.waiting import Places, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.provider_errors import ProviderError
 
@@ -75,7 +75,7 @@ class LinkPlans:
     failing: Failing
     networks: Networks
     offers: Offers
-    waiting: Waiting
+    waiting: Places
     rules: ProvisioningRules
     clock: Clock
     new_id: Callable[[], UUID]
@@ -112,7 +112,7 @@ class LinkPlans:
         """Hold a waiting place; if there is none, first report errors of the request itself."""
         with ExitStack() as held:
             try:
-                held.enter_context(self.waiting.place(request.organization_id, request.network))
+                held.enter_context(self.waiting[request.network].slot(request.organization_id))
             except Refused:
                 self._check(request, self.log.get(Link, request.link_id), 0.0)
                 raise
@@ -134,7 +134,7 @@ class LinkPlans:
         )
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
-        with self.waiting.place(request.organization_id, request.network):
+        with self.waiting[request.network].slot(request.organization_id):
             change = wait_for(self.log, earlier, _is_answered, until_s)
         if not change.is_answered:
             if self.clock() < change.requested.deadline:

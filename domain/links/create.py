@@ -28,7 +28,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.failing import Failing, refusal_of_link
-from domain.links.link import Link, link_id, named
+from domain.links.link import MAY_FAIL, Link, link_id, named
 from domain.links.networks import Networks
 from domain.links.offers import (
     UNKNOWN,
@@ -40,8 +40,7 @@ from domain.links.offers import (
     check_funds,
     find_payer,
 )
-from domain.links.provisioning import UNFINISHED
-from domain.links.waiting import Waiting, wait_for
+from domain.links.waiting import Places, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Vault, open_text, seal_text
 from domain.provider_errors import ProviderError, Rejected
@@ -90,7 +89,7 @@ class LinkCreate:
     failing: Failing
     networks: Networks
     offers: Offers
-    waiting: Waiting
+    waiting: Places
     rules: ProvisioningRules
     vault: Vault
     clock: Clock
@@ -135,7 +134,7 @@ class LinkCreate:
             return
         why = NO_ESIM
         try:
-            with self.waiting.place(organization_id, network.name):
+            with self.waiting[network.name].slot(organization_id):
                 for profile in profiles or [None]:
                     profile_id = None if profile is None else profile.id
                     left_s, product = until_s - time.monotonic(), self.rules.product
@@ -170,11 +169,11 @@ class LinkCreate:
             plan_id=first.plan.plan_id != request.plan_id,
             name=name != request.name and not is_erased,
         )
-        if earlier.stage not in UNFINISHED:
+        if earlier.stage not in MAY_FAIL:
             return _outcome(earlier)
         if not request.waits:
             return earlier
-        with self.waiting.place(request.organization_id, earlier.network):
+        with self.waiting[earlier.network].slot(request.organization_id):
             link = wait_for(self.log, earlier, _is_answered, until_s)
         if not _is_answered(link):
             if self.clock() < link.requested.deadline:
@@ -188,7 +187,7 @@ class LinkCreate:
         if not request.waits:
             self.log.append(link)
             return link
-        place = self.waiting.place(request.organization_id, link.network)
+        place = self.waiting[link.network].slot(request.organization_id)
         with place, self.log.appended.watching(new) as news:
             self.log.append(link)
             link = wait_for(self.log, link, _is_answered, until_s, news)
@@ -202,7 +201,7 @@ class LinkCreate:
             price_micros, currency = terms.retail_price_micros, self.rules.currency
             # Limits are reported before settings and price.
             if request.waits:
-                self.waiting.require_share(request.organization_id, network.name)
+                self.waiting[network.name].require_share(request.organization_id)
             payer = find_payer(self.log, request.organization_id, price_micros, cause.at)
             if network.shape == "stock" and not self.rules.base_plan:
                 raise ConfigError(NO_BASE_PLAN)
@@ -246,7 +245,7 @@ class LinkCreate:
 
 
 def _is_answered(link: Link) -> bool:
-    return link.stage not in UNFINISHED
+    return link.stage not in MAY_FAIL
 
 
 def _outcome(link: Link) -> Link:

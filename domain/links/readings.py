@@ -15,7 +15,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from domain.cause import Cause, Clock
+from domain.cause import AHEAD_MAX, Cause, Clock
 from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
 from domain.links.link import TOLD_PERCENT, Link, LinkState
@@ -28,7 +28,7 @@ from domain.links.network import (
     Usage,
 )
 from domain.links.networks import Networks
-from domain.links.waiting import Waiting
+from domain.links.waiting import Places
 from domain.log.log import Log
 from domain.months import month_of
 from domain.personal import Sealed, Vault, open_text, seal_text
@@ -128,7 +128,7 @@ class LinkReadings:
     networks: Networks
     readings: Readings
     vault: Vault
-    waiting: Waiting
+    waiting: Places
     clock: Clock
     tells: bool = True
 
@@ -182,7 +182,7 @@ class LinkReadings:
         assert link.endpoint_id is not None
         network = self.networks.of(link.network)
         try:
-            with self.waiting.place(link.organization_id, link.network):
+            with self.waiting[link.network].slot(link.organization_id):
                 status = network.status(link.endpoint_id, timeout_s=READ_S)
         except (ProviderError, *NO_PLACE) as error:
             if live:
@@ -227,7 +227,7 @@ class LinkReadings:
         network = self.networks.of(link.network)
         try:
             # A network that hangs must not hold every thread.
-            with self.waiting.place(link.organization_id, link.network):
+            with self.waiting[link.network].slot(link.organization_id):
                 return network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
         except (ProviderError, *NO_PLACE):
             return None
@@ -237,6 +237,8 @@ class LinkReadings:
 
     def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
         """Record what is new; if another writer was first, return the link with its facts."""
+        if self.must_wait(link):
+            return link
         link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
         if self.tells:
             note_plans(link, usage, self.clock(), cause)
@@ -250,6 +252,15 @@ class LinkReadings:
             logger.warning("what the network showed of link %s could not be recorded", link.id)
         return link
 
+    def must_wait(self, link: Link) -> bool:
+        """Tell whether a call that a request has begun may still have an effect.
+
+        Until then nothing is recorded, so that no read comes before the outcome of that call.
+        """
+        intent = link.status_intent or link.end_intent
+        settles_after, now = self.networks.of(link.network).settles_after, self.clock()
+        return intent is not None and now - settles_after < intent.until <= now + AHEAD_MAX
+
     def _code(self, link: Link, until_s: float, cause: Cause) -> ActivationCode | None:
         """Return the activation code; if it is not stored, ask the network and store it."""
         if link.lpa is not None:
@@ -258,7 +269,7 @@ class LinkReadings:
         if link.iccid is None or link.ended is not None or left_s <= 0:
             return None
         try:
-            with self.waiting.place(link.organization_id, link.network):
+            with self.waiting[link.network].slot(link.organization_id):
                 code = self.networks.of(link.network).lpa(link.iccid, timeout_s=left_s)
         except (ProviderError, *NO_PLACE):
             return None

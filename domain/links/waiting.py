@@ -1,11 +1,11 @@
 """Requests that wait for an outcome in the log: how they wait, and how many of them may."""
 
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from threading import Event
 from typing import TypeVar
-from uuid import UUID
 
 from domain.at_once import resting
 from domain.limiter import Limiter, share_of
@@ -19,40 +19,20 @@ FULL = "Too many requests wait for the network; try again."
 LOOK_MIN_S = 0.1
 LOOK_MAX_S = 1.0
 
+Places = Mapping[str, Limiter]  # Of requests that wait, for each network.
+
 R = TypeVar("R", bound=Root)
 
 
-class Waiting:
-    """Places for requests that wait for a network, each with a thread of the server.
+def places_of(
+    total: int, shown: Callable[[], AbstractContextManager[object]] = nullcontext
+) -> Places:
+    """Return so many places for each network, so that one that hangs takes none from the others.
 
-    The networks share them equally, so that a network that hangs takes no place from the others.
+    Whoever holds a place holds a thread of the server.
     """
-
-    def __init__(
-        self,
-        places: int,
-        shown: Callable[[], AbstractContextManager[object]] = nullcontext,
-        networks: int = 1,
-    ) -> None:
-        self._places = places // networks
-        self._shown = shown
-        self._of: dict[str, Limiter] = {}
-
-    def require_share(self, organization_id: UUID, network: str) -> None:
-        """Raise RateLimited if the organization holds its whole share at a network now."""
-        self._at(network).require_share(organization_id)
-
-    def place(self, organization_id: UUID, network: str) -> AbstractContextManager[None]:
-        """Hold a place; raises RateLimited beyond the share, ServiceUnavailable if all are taken.
-
-        A request that is refused has started nothing.
-        """
-        return self._at(network).slot(organization_id)
-
-    def _at(self, network: str) -> Limiter:
-        share = share_of(self._places)
-        new = Limiter(self._places, share, beyond_share=SHARE, full=FULL, shown=self._shown)
-        return self._of.setdefault(network, new)
+    share = share_of(total)
+    return defaultdict(lambda: Limiter(total, share, beyond_share=SHARE, full=FULL, shown=shown))
 
 
 def wait_for(

@@ -1,12 +1,11 @@
 """An organization that buys links, and workers that do what it asks for."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from uuid import UUID, uuid4
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
@@ -16,8 +15,7 @@ from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
-from domain.links.status import Target
-from domain.links.waiting import Waiting
+from domain.links.set_status import Target
 from domain.lookups.ports import LookupProvider
 from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork
@@ -65,28 +63,6 @@ class Patience:
 
     def end(self) -> None:
         self.ahead_s += 2 * DEADLINE_S
-
-
-class WatchedPlaces(Waiting):
-    """Places that a test can count."""
-
-    def __init__(self, places: int = PLACES, networks: int = 1) -> None:
-        super().__init__(places, networks=networks)
-        self.held = 0
-        self._lock = Lock()
-
-    @contextmanager
-    def place(self, organization_id: UUID, network: str) -> Iterator[None]:
-        with super().place(organization_id, network):
-            self._count(1)
-            try:
-                yield
-            finally:
-                self._count(-1)
-
-    def _count(self, more: int) -> None:
-        with self._lock:
-            self.held += more
 
 
 class Workers:
@@ -147,7 +123,6 @@ class Buyer(Customer):
         """Open the files as another process, whose requests wait so long at most."""
         process = self.installation.process(self.clock, self.provider)
         process.network = FaultyNetwork(process.bare_network)
-        process.waiting = WatchedPlaces(networks=len(process.settings.networks))
         deadline = timedelta(seconds=deadline_s or self.deadline_s)
         process.provisioning_rules = replace(
             process.provisioning_rules, base_plan="base-1", deadline=deadline
@@ -254,7 +229,7 @@ class Buyer(Customer):
     def until_waiting(self, count: int, process: Process | None = None) -> None:
         """Wait until so many requests of a process wait."""
         places = (process or self.process).waiting
-        wait_until(lambda: places.held == count)
+        wait_until(lambda: sum(each.count for each in places.values()) == count)
 
 
 NewBuyer = Callable[..., Buyer]

@@ -79,7 +79,7 @@ def crowd(monkeypatch: pytest.MonkeyPatch, new_writer: WriterFactory) -> Iterato
 def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
     """How long requests go on waiting."""
     made = Patience()
-    for command in ("create", "change_plans", "readings", "status", "waiting"):
+    for command in ("create", "change_plans", "readings", "driver", "waiting"):
         monkeypatch.setattr(f"domain.links.{command}.time", made)
     return made
 
@@ -102,12 +102,6 @@ def new_buyer(installation: Installation) -> Iterator[NewBuyer]:
 def buyer(new_buyer: NewBuyer) -> Buyer:
     """An organization with 10.00 for which nobody works yet."""
     return new_buyer()
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    """What a test moves that has a `clocked_buyer`."""
-    return SetClock()
 
 
 @pytest.fixture

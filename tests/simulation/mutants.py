@@ -11,7 +11,7 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Refund, Wallet
 from domain.cause import Cause
-from domain.links import lost_order, provisioning
+from domain.links import lost_order
 from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.log.log import Log, Recorded
@@ -150,8 +150,7 @@ def a_cancelled_job_is_refunded_after_its_commit(patch: pytest.MonkeyPatch) -> N
 
 
 def an_order_is_adopted_though_it_is_older_than_the_intent(patch: pytest.MonkeyPatch) -> None:
-    for module in (lost_order, provisioning):
-        patch.setattr(module, "APART", timedelta(days=1))
+    patch.setattr(lost_order, "APART", timedelta(days=1))
 
 
 # Each with its kind of network, and seeds that have found it.

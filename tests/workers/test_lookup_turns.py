@@ -30,11 +30,6 @@ from workers.routes import slice_message
 
 
 @pytest.fixture
-def provider() -> CountingProvider:
-    return CountingProvider()
-
-
-@pytest.fixture
 def process(installation: Installation, clock: SetClock, provider: CountingProvider) -> Process:
     return installation.process(clock, provider)
 

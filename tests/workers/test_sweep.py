@@ -14,11 +14,6 @@ from workers.sweep import IDLE, JOBS_BACK_OFF_MAX, JOBS_BACKLOG_MAX, JOBS_MAX, S
 
 
 @pytest.fixture
-def organization_id(process: Process) -> UUID:
-    return process.organization()
-
-
-@pytest.fixture
 def queue() -> Queue:
     return Queue()
 

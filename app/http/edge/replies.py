@@ -5,7 +5,7 @@ Conditional reads (RFC 9110 §13) have a weak ETag over `data`, and get 304 if t
 already.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -19,9 +19,9 @@ from flask import Response
 from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
-from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
-from app.http.edge.request import Given, current_request, request_context
+from app.http.edge.request import REQUEST_ID, UUID_FORM, Given, current_request, request_context
+from app.http.edge.schemas import example_of
 from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
@@ -34,11 +34,6 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 LATER = "app.later"  # Where the gateway finds what a reply may wait for.
-SCHEMA_REF = "#/components/schemas/{name}"
-OR_EMPTY: Final = {"const": ""}
-KNOWN: Final = "Known"  # Prefix of the schema with the known values of an open enumeration.
-
-
 IGNORED_MAX = 10  # Parameters of a query that a reply names.
 
 Mcc = Annotated[
@@ -202,6 +197,34 @@ def time_or_null(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
 
 
+class PageMeta(Struct):
+    """Where a page stands in its list."""
+
+    total: Annotated[int, means("Items of all pages.")]
+    per_page: Annotated[int, means("Items of a full page.", example=50)]
+    current_page: Annotated[int, means("This page.")]
+    last_page: Annotated[int, means("The last page, at least 1.")]
+
+
+class Page(Struct, Generic[Data]):
+    """One page of a list."""
+
+    data: Sequence[Data]
+    meta: PageMeta
+
+
+def span_of(query: Mapping[str, Any]) -> dict[str, int]:
+    """Return the `offset` and the `limit` of the page that a query asks for."""
+    per_page: int = query["per_page"]
+    return {"offset": (query["page"] - 1) * per_page, "limit": per_page}
+
+
+def show_page(items: Sequence[Data], total: int, query: Mapping[str, Any]) -> Page[Data]:
+    """Return the `data` of a page; a page past the end is empty, `last_page` is at least 1."""
+    per_page: int = query["per_page"]
+    return Page(items, PageMeta(total, per_page, query["page"], max(1, -(-total // per_page))))
+
+
 class Answer(Struct):
     """What an operation answers where that is more than data and 200.
 
@@ -294,7 +317,6 @@ def oauth_body(error: Refused) -> OAuthError:
 def json_response(
     body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Reply with JSON without our envelope."""
     encoded = msgspec.json.encode(body)
     return Response(encoded, status, headers, content_type="application/json")
 
@@ -317,7 +339,6 @@ def note_age(parts: Container, name: str) -> None:
 
 
 def reply_meta() -> ReplyMeta:
-    """Return the `meta` of the reply to this request."""
     context = request_context()
     seen_at = context.as_of if context.stale else None
     as_of = UNSET if seen_at is None else format_time(seen_at)
@@ -325,7 +346,6 @@ def reply_meta() -> ReplyMeta:
 
 
 def common_meta(given: Given[Any]) -> dict[str, Any]:
-    """Return the fields of CommonMeta for the reply to a request."""
     return {
         "timestamp": format_time(given.parts.clock()),
         "response_time_ms": given.elapsed_ms(),
@@ -340,6 +360,46 @@ def header(name: str, says: str, **schema: object) -> dict[str, Any]:
     return {name: {"description": says, "schema": {"type": "string", **schema}}}
 
 
+# What the document says once of what all send, and of what all replies have.
+PARAMETERS: Final = {
+    **header(  # No pattern, because nothing is refused for it.
+        "X-Request-Id",
+        "An id of your own (1–128 letters, digits and `._~:/@=+-`, but no phone number, no ICCID, "
+        "no secret and no token). It is sent back, stored with what the request causes, and stands "
+        "on our log lines. Another one is replaced.",
+    ),
+    **header(  # With the format `uuid` a generated client sends an object, no text, and fails.
+        "X-Organization-Id",
+        "The organization to act for. Only read for approved machine-to-machine clients, whose "
+        "tokens name no organization.",
+        pattern=f"^{UUID_FORM}$",
+    ),
+    **header(
+        "If-None-Match",
+        "The `ETag` of a reply that you have: while it stands, the reply is a 304 without a body.",
+    ),
+}
+HEADERS: Final = {
+    **header(
+        "X-Request-Id",
+        "The id of the request: yours, or one that we have made.",
+        pattern=REQUEST_ID,
+    ),
+    **header(
+        "RateLimit-Policy",
+        "Where your organization has a rate limit: `q` requests within `w` seconds "
+        "(draft-ietf-httpapi-ratelimit-headers).",
+        pattern='^"default";q=[0-9]+;w=60$',
+    ),
+    **header(
+        "RateLimit",
+        "Beside it: `r` more requests may come, and in `t` seconds all of them.",
+        pattern='^"default";r=[0-9]+;t=[0-9]+$',
+    ),
+}
+HEADERS["X-Request-Id"]["required"] = True
+for name, parameter in PARAMETERS.items():
+    parameter |= {"in": "header", "name": name}
 LOCATION: Final = header("Location", "Where to read what was made.", format="uri-reference")
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
 IDEMPOTENCY_REPLAYED: Final = header(
@@ -356,9 +416,7 @@ def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a com
 
 ETAG_BYTES = 16
 ETAG: Final = header(
-    "ETag",
-    "A weak tag of `data`; send it back as `If-None-Match`.",
-    pattern='^W/"[0-9a-f]{32}"$',
+    "ETag", "A weak tag of `data`; send it back as `If-None-Match`.", pattern='^W/"[0-9a-f]{32}"$'
 )
 NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 

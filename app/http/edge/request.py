@@ -29,6 +29,7 @@ from domain.errors import RateLimited
 # replaced by ours.
 REQUEST_ID = r"^[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
+UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 # What no part of an id may look like, because it is kept for ever, unencrypted: a phone number (a
 # plus, or ten digits, also beside letters and divided), the number of a SIM (IMSI, ICCID), an
@@ -103,7 +104,6 @@ class Given(Generic[Found]):
 
     @property
     def key(self) -> str | None:
-        """The `Idempotency-Key`, if any."""
         return self.headers.get("key")
 
     def unknown_parameters(self, count: int) -> list[str]:
@@ -115,7 +115,6 @@ class Given(Generic[Found]):
         return [repeated(name) for name in islice(unknown, count)]
 
     def cause(self) -> Cause:
-        """Return the cause for the events of this request."""
         return Cause(self.at, self.request_id)
 
     def refuse_over_limit(self) -> None:
@@ -184,12 +183,10 @@ def note_answer(  # noqa: PLR0913  # Each is a fact of the line.
 
 
 def container() -> Container:
-    """Return the container of the installation that answers this request."""
     return CURRENT.get().parts
 
 
 def request_context() -> Given[Any]:
-    """Return the request that is being answered, as it stands; an operation is given it."""
     return CURRENT.get()
 
 
@@ -268,5 +265,4 @@ def current_request_id() -> str | None:
 
 
 def current_cause() -> Cause:
-    """Return the cause for the events of this request."""
     return Cause(container().clock(), request_context().request_id)

@@ -1,4 +1,4 @@
-"""Statements and usage of the calling organization."""
+"""What your organization was charged, by month and by use."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -8,12 +8,12 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from msgspec import convert
 
-from app.http.edge.examples import example_of
 from app.http.edge.input import Names, Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import OR_EMPTY, Answer, example, wait_for
+from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import Given, container
+from app.http.edge.schemas import OR_EMPTY, example_of
 from app.http.finance import replies
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
 from app.security.authorization import Caller
@@ -73,12 +73,7 @@ TOO_MANY = f"These are more than {ROWS_MAX:,} groups: ask for fewer days, or gro
 _ROWS: Final = statement_rows(convert(example_of(replies.Statement), replies.Statement))
 TABLE: Final = b"".join(csv_blocks(COLUMNS, _ROWS)).decode()
 
-blueprint = Group(
-    "Statements",
-    __name__,
-    "wallet",
-    description="What your organization was charged, by month and by use.",
-)
+blueprint = Group("Statements", __name__, "wallet", description=__doc__)
 
 
 @blueprint.operation(

@@ -201,9 +201,9 @@ def test_requests_are_counted_by_route_and_status(process: Process) -> None:
 
 @pytest.mark.any_database
 def test_places_that_are_held_show_and_those_given_back_do_not(process: Process) -> None:
-    with process.waiting.place(uuid4(), SIMULATED):
+    with process.waiting[SIMULATED].slot(uuid4()):
         assert scrape(process)["http_waiting_places_in_use"] == 1
-    with pytest.raises(ServiceUnavailable), process.waiting.place(uuid4(), SIMULATED):
+    with pytest.raises(ServiceUnavailable), process.waiting[SIMULATED].slot(uuid4()):
         raise ServiceUnavailable
     shown = scrape(process)
     assert shown["http_waiting_places_in_use"] == 0

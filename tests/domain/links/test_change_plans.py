@@ -15,8 +15,9 @@ from domain.errors import (
 )
 from domain.links.link import Link
 from domain.links.offers import NOT_TAKEN
+from domain.links.waiting import places_of
 from domain.provider_errors import Unavailable
-from tests.domain.buying import Buyer, Gate, Patience, WatchedPlaces
+from tests.domain.buying import Buyer, Gate, Patience
 from tests.installation import PATIENCE_S, wait_until
 from tests.plan_files import profile
 
@@ -124,7 +125,7 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
 
 def test_a_change_that_finds_no_place_begins_nothing(buyer: Buyer, link: Link) -> None:
     full = buyer.open()
-    full.waiting = WatchedPlaces(0)
+    full.waiting = places_of(0)
     head = buyer.process.log.head()
     with pytest.raises(ServiceUnavailable):
         buyer.change(link.id, add=[buyer.sell("Asia")], process=full)

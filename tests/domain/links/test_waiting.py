@@ -16,8 +16,8 @@ from domain.errors import ProvisioningError, RateLimited, Refused, ServiceUnavai
 from domain.links import waiting
 from domain.links.failing import Failing
 from domain.links.link import Link, Stage
-from domain.links.waiting import Waiting, wait_for
-from tests.domain.buying import Buyer, Gate, NewBuyer, Patience, WatchedPlaces
+from domain.links.waiting import places_of, wait_for
+from tests.domain.buying import Buyer, Gate, NewBuyer, Patience
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 
 pytestmark = pytest.mark.any_database
@@ -33,39 +33,39 @@ def suspend(process: Process, organization: Organization) -> None:
 
 
 def test_places_are_given_while_they_last() -> None:
-    places = Waiting(2)
-    with places.place(uuid4(), SIMULATED), places.place(uuid4(), SIMULATED):
-        with pytest.raises(ServiceUnavailable) as refused, places.place(uuid4(), SIMULATED):
+    places = places_of(2)
+    with places[SIMULATED].slot(uuid4()), places[SIMULATED].slot(uuid4()):
+        with pytest.raises(ServiceUnavailable) as refused, places[SIMULATED].slot(uuid4()):
             pass
         assert refused.value.retryable
-    with places.place(uuid4(), SIMULATED), places.place(uuid4(), SIMULATED):
+    with places[SIMULATED].slot(uuid4()), places[SIMULATED].slot(uuid4()):
         pass
 
 
 def test_an_organization_has_half_of_the_places() -> None:
-    places, one, other = Waiting(5), uuid4(), uuid4()
-    with places.place(one, SIMULATED), places.place(one, SIMULATED):
-        with pytest.raises(RateLimited) as refused, places.place(one, SIMULATED):
+    places, one, other = places_of(5), uuid4(), uuid4()
+    with places[SIMULATED].slot(one), places[SIMULATED].slot(one):
+        with pytest.raises(RateLimited) as refused, places[SIMULATED].slot(one):
             pass
         assert refused.value.retryable
         with (
-            places.place(other, SIMULATED),
-            places.place(other, SIMULATED),
+            places[SIMULATED].slot(other),
+            places[SIMULATED].slot(other),
             pytest.raises(RateLimited),
         ):
-            places.require_share(other, SIMULATED)
-    with places.place(one, SIMULATED), places.place(one, SIMULATED):
+            places[SIMULATED].require_share(other)
+    with places[SIMULATED].slot(one), places[SIMULATED].slot(one):
         pass
 
 
 def test_each_network_has_places_of_its_own() -> None:
-    places, one = Waiting(4, networks=2), uuid4()
-    with places.place(one, "slow"), places.place(uuid4(), "slow"):
-        with pytest.raises(ServiceUnavailable), places.place(uuid4(), "slow"):
+    places, one = places_of(2), uuid4()
+    with places["slow"].slot(one), places["slow"].slot(uuid4()):
+        with pytest.raises(ServiceUnavailable), places["slow"].slot(uuid4()):
             pass
-        with places.place(one, SIMULATED), pytest.raises(RateLimited):
-            places.require_share(one, SIMULATED)
-    with places.place(one, "slow"):
+        with places[SIMULATED].slot(one), pytest.raises(RateLimited):
+            places[SIMULATED].require_share(one)
+    with places["slow"].slot(one):
         pass
 
 
@@ -218,7 +218,7 @@ def test_a_link_that_comes_at_the_last_moment_is_the_answer(
 
 
 def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
-    buyer.process.waiting = WatchedPlaces(4)  # Two for each organization.
+    buyer.process.waiting = places_of(4)  # Two for each organization.
     buyer.hire()
     plan_id, gates = buyer.sell("Europe", "2.00"), [Gate(), Gate()]
     buyer.network.before("create_endpoint", *gates)

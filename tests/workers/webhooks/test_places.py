@@ -1,48 +1,68 @@
 """However many endpoints hang, threads are free for those that answer."""
 
+from contextlib import ExitStack
 from uuid import UUID, uuid4
 
-from workers.webhooks import PLACES, WebhookPlaces
+import pytest
+
+from tests.installation import Process
+from tests.workers.webhooks.lab import work_of
+from workers.webhooks import PLACES, WebhookWork
 
 THREADS = 96
 
 
-def entered(places: WebhookPlaces, owner: UUID, endpoint: UUID, tries: int = 200) -> int:
-    return sum(places.enter(owner, endpoint) for _ in range(tries))
+@pytest.fixture
+def work(process: Process) -> WebhookWork:
+    return work_of(process, process.webhook_sender, threads=THREADS)
 
 
-def test_an_endpoint_has_four_places_while_there_is_room_then_one() -> None:
-    places = WebhookPlaces(THREADS)
-    taken = [entered(places, uuid4(), uuid4()) for _ in range(60)]
+def entered(work: WebhookWork, owner: UUID, endpoint: UUID, tries: int = 200) -> list[ExitStack]:
+    return [place for _ in range(tries) if (place := work.place(owner, endpoint)) is not None]
+
+
+def test_an_endpoint_has_four_places_while_there_is_room_then_one(work: WebhookWork) -> None:
+    places = [entered(work, uuid4(), uuid4()) for _ in range(60)]
+    taken = [len(each) for each in places]
     assert taken[: THREADS // 4 // PLACES] == [PLACES] * 6
     assert {*taken[6:]} == {1}
     assert sum(taken) < THREADS
 
 
-def test_an_endpoint_that_was_slow_has_one_and_all_of_them_half() -> None:
-    places = WebhookPlaces(THREADS)
+def test_an_endpoint_that_was_slow_has_one_and_all_of_them_half(work: WebhookWork) -> None:
     slow = [uuid4() for _ in range(100)]
     for each in slow:
-        places.note(each, is_slow=True)
-    assert [entered(places, uuid4(), each) for each in slow] == [1] * 48 + [0] * 52
-    assert entered(places, uuid4(), uuid4()) == 1
-    places.note(slow[0], is_slow=False)
-    places.leave(uuid4(), slow[0])
-    assert not places.has(uuid4(), slow[60]) or entered(places, uuid4(), slow[60]) == 1
+        work.note(each, is_slow=True)
+    taken = [entered(work, uuid4(), each) for each in slow]
+    assert [len(each) for each in taken] == [1] * 48 + [0] * 52
+    assert len(entered(work, uuid4(), uuid4())) == 1
+    work.note(slow[0], is_slow=False)
+    taken[0][0].close()
+    assert len(entered(work, uuid4(), slow[60])) == 1
 
 
-def test_an_organization_has_half_of_the_threads() -> None:
-    places = WebhookPlaces(8)
-    owner = uuid4()
-    assert sum(entered(places, owner, uuid4()) for _ in range(10)) == 4
-    assert entered(places, uuid4(), uuid4()) == 1
+def test_an_endpoint_that_has_become_slow_gets_no_other_place(work: WebhookWork) -> None:
+    owner, endpoint = uuid4(), uuid4()
+    places = entered(work, owner, endpoint, tries=2)
+    work.note(endpoint, is_slow=True)
+    places[0].close()
+    assert work.place(owner, endpoint) is None
+    places[1].close()
+    assert len(entered(work, owner, endpoint)) == 1
 
 
-def test_places_come_back() -> None:
-    places = WebhookPlaces(THREADS)
+def test_an_organization_has_half_of_the_threads(process: Process) -> None:
+    work, owner = work_of(process, process.webhook_sender, threads=8), uuid4()
+    places = [entered(work, owner, uuid4()) for _ in range(10)]
+    assert sum(map(len, places)) == 4
+    assert len(entered(work, uuid4(), uuid4())) == 1
+
+
+def test_places_come_back(work: WebhookWork) -> None:
     owner, endpoint = uuid4(), uuid4()
     for _ in range(3):
-        assert entered(places, owner, endpoint) == PLACES
-        for _ in range(PLACES):
-            places.leave(owner, endpoint)
-        places.note(endpoint, is_slow=False)
+        places = entered(work, owner, endpoint)
+        assert len(places) == PLACES
+        for each in places:
+            each.close()
+        work.note(endpoint, is_slow=False)

@@ -56,7 +56,7 @@ def test_beyond_its_share_an_organization_hears_of_its_input_first(
     shop = buyer(service, None)
     with ExitStack() as taken:
         for _ in range(WAITING_MAX // 2):
-            taken.enter_context(service.container.waiting.place(shop.id, SIMULATED))
+            taken.enter_context(service.container.waiting[SIMULATED].slot(shop.id))
         assert shop.create(UNSOLD).status_code == 422
         assert shop.create(BASIC).status_code == 429  # Before what is not configured.
 
@@ -68,7 +68,7 @@ def test_half_of_the_threads_answer_while_the_others_wait(make_service: MakeServ
     link = shop.link()
     with ExitStack() as taken:
         for _ in range(WAITING_MAX):
-            taken.enter_context(service.container.waiting.place(uuid4(), SIMULATED))
+            taken.enter_context(service.container.waiting[SIMULATED].slot(uuid4()))
         reply = shop.create()
         assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")
         assert reply.headers["Retry-After"] == "5"
