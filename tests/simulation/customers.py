@@ -21,6 +21,7 @@ from tests.simulation.story import Request
 from tests.simulation.template import Template
 
 BOUGHT_AT = "2020-02-02T02:02:02Z"  # Before any clock that is wrong.
+NUMBERS = ("+15005550001", "+15005550003", "+15005550004", *numbers(27))  # Three fail.
 LEFT_MICROS = 9_000  # After a customer has spent: not enough for two lookups.
 MAY_PASS = {"IDEMPOTENCY_IN_PROGRESS", "RATE_LIMITED", "SERVICE_UNAVAILABLE"}
 Outcome = tuple[frozenset[int], frozenset[int], int]  # Items: completed, failed, cancelled ones.
@@ -126,11 +127,11 @@ class Customers:
                 added = add if add or remove else plans[:1]
                 return "PUT", f"{path}/plans", {"remove": remove, "add": added}
             case "lookup":
-                number = numbers(1, request.number)[0].replace("+", "%2B")
+                number = NUMBERS[request.amount % len(NUMBERS)].replace("+", "%2B")
                 return "POST", f"/number-lookup?phone_number={number}", None
             case "job":
-                body = {"phone_numbers": numbers(request.count, 1_000)}
-                return "POST", "/number-lookup/bulk", body
+                asked = [*NUMBERS, *numbers(request.count, 1_000)][: request.count]
+                return "POST", "/number-lookup/bulk", {"phone_numbers": asked}
             case "drop":
                 return "DELETE", f"/number-lookup/bulk/{made}", None
             case "end" | "read":

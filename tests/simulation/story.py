@@ -14,7 +14,7 @@ WEIGHTS = {
     "cancel": 3,
     "again": 5,  # An earlier request, with its key.
     "lookup": 4,
-    "job": 2,
+    "job": 4,
     "drop": 2,  # Cancel a job.
     "read": 1,
     "import": 1,  # A link that was issued elsewhere.
@@ -28,7 +28,7 @@ KEYED = ("link", "change", "lookup", "job")
 RECENT = 4  # Links, or jobs, that are still asked about.
 KEYS, SOON, UNAWAITED = 0.7, 0.25, 0.1
 OFTEN = (0, 0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6, 7)  # Of the catalogue; the last ones play failures.
-SIZES = (1, 3, 10, 30, 200)
+SIZES = (1, 3, 10, 30, 200, 200)
 HOURS = (*[6] * 12, 24, 30 * 24)  # Until the next request, if nothing is left to do.
 
 

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from domain.accounts.wallet import Refund, Wallet
 from domain.cause import Cause
-from domain.errors import ProvisioningError
 from tests.simulation.compare import first_difference
 from tests.simulation.mutants import Plant
 from tests.simulation.outside import WatchedNetwork
@@ -43,13 +42,8 @@ def a_call_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Quiet, "reach", lambda world, machine: Twice(machine, world.late))
 
 
-def another_answer(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ProvisioningError, "status", 500)
-
-
 @pytest.mark.parametrize(
-    ("plant", "what"),
-    [(another_refund, "wallet"), (a_call_twice, "calls"), (another_answer, "answer")],
+    ("plant", "what"), [(another_refund, "wallet entries"), (a_call_twice, "calls")]
 )
 def test_what_is_done_otherwise_is_told(
     template: Template, monkeypatch: pytest.MonkeyPatch, plant: Plant, what: str
