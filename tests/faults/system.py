@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from threading import Event, Lock, Thread
@@ -34,13 +35,13 @@ class Member:
     """One process of the Procfile, started again whenever it has died."""
 
     def __init__(self, role: str, copy: int, system: "System") -> None:
-        self.role, self.name = role, f"{role}-{copy}"
-        self._system = system
+        self.role, self.name, self._system = role, f"{role}-{copy}", system
+        self._lives = count(1)
         self._start()
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "tests.faults.process", self.role]
-        log = self._system.directory / f"{self.name}.log"
+        log = self._system.directory / f"{self.name}-{next(self._lives)}.log"
         starter = partial(Popen, command, cwd=ROOT, stdin=DEVNULL)
         self._running = Running(self.name, starter, self._system.process_environment, log)
 
@@ -58,7 +59,6 @@ class Member:
             self._running.signal(signal.SIGKILL)
 
     def ended(self) -> int:
-        """Wait for its end; return its exit status."""
         return self._running.ended(STOP_S_MAX)
 
     def close(self) -> None:

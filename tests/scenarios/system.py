@@ -152,7 +152,7 @@ class Running:
     ) -> None:
         self.name = name
         self._log = log
-        with log.open("ab") as file:
+        with log.open("wb") as file:
             self._process = starter(
                 env=environment,
                 stdin=subprocess.DEVNULL,
