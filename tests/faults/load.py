@@ -14,11 +14,12 @@ from domain.errors import Refused
 from domain.money import parse_amount
 from tests.faults.debtors import Debtors
 from tests.faults.ledger import Kind, Ledger, Promise
-from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner, Reply, code_of
+from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner
 from tests.faults.service import NUMBER_PATH
 from tests.faults.system import System
 from tests.installation import numbers
 from tests.plan_files import import_plans, plan
+from tests.scenarios.partner import Reply
 
 DEPOSIT = "100000.00"
 PAID_IN = "1.25"
@@ -132,12 +133,12 @@ class Load:
         reply = self.other.once("POST", NUMBER_PATH + quote(number))
         if reply is not None and reply.status == 200:
             self._promise_lookup("unkeyed lookup", reply, key, began_at, number)
-        elif reply is None or code_of(reply) == "SERVICE_UNAVAILABLE":
+        elif reply is None or reply.code == "SERVICE_UNAVAILABLE":
             self.ledger.lost_sight()
-        elif code_of(reply) == "NUMBER_LOOKUP_UNAVAILABLE":
+        elif reply.code == "NUMBER_LOOKUP_UNAVAILABLE":
             self.ledger.refused("503 NUMBER_LOOKUP_UNAVAILABLE")
         else:
-            self.ledger.surprise(f"unkeyed lookup: {reply.status} {code_of(reply)}")
+            self.ledger.surprise(f"unkeyed lookup: {reply.status} {reply.code}")
 
     def _promise_lookup(
         self, kind: Kind, reply: Reply, key: str, began_at: float, number: str

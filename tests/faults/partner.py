@@ -5,7 +5,7 @@ from threading import Event
 from typing import Any
 
 from tests.faults.ledger import Ledger
-from tests.scenarios import partner as plain
+from tests.scenarios import partner as scenarios
 from tests.scenarios.partner import Reply
 
 PAUSE_S = 0.2  # Before a request is sent again.
@@ -14,14 +14,16 @@ ANSWERED_S_MAX = 600.0  # Longer than `web` may die again and again before it ha
 FINAL = {"PROVISIONING_ERROR", "PROVISIONING_FAILED", "JOB_FINISHED"}
 
 
-class Partner(plain.Partner):
+class Partner(scenarios.Partner):
     """Talks to one port with one token; threads may share it."""
+
+    reply_s = 40.0
 
     def __init__(self, port: int, token: str, ledger: Ledger) -> None:
         super().__init__(f"http://127.0.0.1:{port}", "", "")
         self._token, self._ledger = token, ledger
 
-    def ask(self, method: str, path: str, body: Any = None, key: str | None = None) -> Reply:  # type: ignore[override]  # A key is enough.
+    def ask(self, method: str, path: str, body: Any = None, key: str | None = None) -> Reply:
         """Return the answer; outages, lost replies and running twins are borne with patience."""
         pause, until_s = Event(), time.monotonic() + ANSWERED_S_MAX
         while time.monotonic() < until_s:
@@ -38,24 +40,21 @@ class Partner(plain.Partner):
     ) -> Reply | None:
         """Send once; None when no reply came."""
         reply = super().ask(method, path, body, {} if key is None else {"Idempotency-Key": key})
-        if not reply.status:
-            self._ledger.refused("no reply")
-        return reply if reply.status else None
+        if reply.status:
+            return reply
+        self._ledger.refused(reply.code)
+        return None
 
     def _is_outage(self, reply: Reply) -> bool:
-        if reply.status not in {409, 429, 500, 503} or code_of(reply) in FINAL:
+        if reply.status not in {409, 429, 500, 503} or reply.code in FINAL:
             return False
-        self._ledger.refused(f"{reply.status} {code_of(reply)}")
+        self._ledger.refused(f"{reply.status} {reply.code}")
         if reply.status == 500:
-            self._ledger.surprise(f"500 {code_of(reply)} {reply.json.get('meta')}")
+            self._ledger.surprise(f"500 {reply.code} {reply.json.get('meta')}")
         return True
 
     def _look_at(self, reply: Reply, asked: str) -> None:
-        if reply.status >= 400 and code_of(reply) not in FINAL:
-            self._ledger.surprise(f"{asked}: {reply.status} {code_of(reply)}")
+        if reply.status >= 400 and reply.code not in FINAL:
+            self._ledger.surprise(f"{asked}: {reply.status} {reply.code}")
         elif reply.status >= 400:
-            self._ledger.refused(f"{reply.status} {code_of(reply)}")
-
-
-def code_of(reply: Reply) -> str:
-    return str((reply.json.get("error") or {}).get("code", ""))
+            self._ledger.refused(f"{reply.status} {reply.code}")

@@ -16,7 +16,7 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from tests.faults.ledger import Ledger
-from tests.faults.partner import Partner, Reply
+from tests.faults.partner import Partner
 from tests.faults.service import NUMBER_PATH, installation_for_serving, run, serve
 from tests.installation import (
     PRICE_MICROS,
@@ -26,6 +26,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.projections.histories import DOWN
+from tests.scenarios.partner import Reply
 
 KILLS = 6 if os.environ.get("SOAK") else 3
 WALL_S_MAX = 60.0

@@ -7,13 +7,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.simulation.order_world import OrderWorld
+from tests.simulation.replay import WORLDS
 from tests.simulation.simulation import Simulation
 from tests.simulation.template import Template, few, make_template
-from tests.simulation.world import World
 
 Runs = Callable[..., Simulation]
-WORLDS: dict[str, type[World]] = {"stock": World, "order": OrderWorld}
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +33,7 @@ def run(template: Template, tmp_path: Path) -> Runs:
     def ran(seed: int, kind: str = "stock") -> Simulation:
         sold = template if kind == "stock" else few(template)
         with TemporaryDirectory(dir=tmp_path) as directory:
-            simulation = Simulation(seed, sold, Path(directory), WORLDS[kind])
+            simulation = Simulation(seed, sold, Path(directory), WORLDS[kind][1])
             simulation.run()
         return simulation
 

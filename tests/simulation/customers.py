@@ -98,8 +98,11 @@ class Customers:
         self, machine: Machine, customer: int, sent: tuple[str, str, Any], headers: Any
     ) -> tuple[int, Any]:
         client_id, owner = self._clients[customer - 1], self.template.organizations[customer - 1]
-        token = self._world.outside.issuer.issue(client_id, owner, SCOPES)
-        headers["Authorization"], (method, path, body) = f"Bearer {token}", sent
+        token, (method, path, body) = (
+            self._world.outside.issuer.issue(client_id, owner, SCOPES),
+            sent,
+        )
+        headers["Authorization"] = f"Bearer {token}"
         reply = client_of(machine).open(path, method=method, json=body, headers=headers)
         return reply.status_code, reply.json
 
@@ -199,11 +202,11 @@ class Customers:
             return
         if not self._elsewhere:
             plan_id, called = next(iter(self.template.plans.items()))
-            plan, bought = ProviderPlan(called, 5_000, 30), {"plan_id": str(plan_id)}
+            plan = ProviderPlan(called, 5_000, 30)
             iccid = network.available_esims(plan, None, "", page=0, timeout_s=1.0)[0].iccid
             link_id = derive_id("imported_link", network.name, iccid)
             made = network.create_endpoint(iccid, plan, "base", str(link_id), timeout_s=1.0)
             entry = {"organization_id": str(owner), "iccid": iccid, "endpoint_id": made.endpoint_id}
-            self._elsewhere = {**entry, "plans": [{**bought, "bought_at": BOUGHT_AT}]}
-        cause = machine.cause(f"request-{request.number}")
-        take_over(machine, cause, self._elsewhere)
+            bought = {"plan_id": str(plan_id), "bought_at": BOUGHT_AT}
+            self._elsewhere = entry | {"plans": [bought]}
+        take_over(machine, machine.cause(f"request-{request.number}"), self._elsewhere)

@@ -5,6 +5,7 @@ from random import Random
 
 from tests.simulation.story import chance
 
+TWIN = "a twin states the same intent"
 # Per place that is passed, except where it says otherwise. Swarm testing: in a given run many kinds
 # of trouble are off, so that the others are seen deep.
 CHOICES: dict[str, tuple[float, ...]] = {
@@ -21,10 +22,9 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "a message comes twice": (0.0, 0.1, 0.3),
     "a message is late": (0.0, 0.2, 0.5),
     "a publish is not confirmed": (0.0, 0.0, 0.05),
+    TWIN: (0.0, 1.0),  # Per intent of a plan change, of which there are few.
     "a process dies": (0.0, 0.7, 1.0),  # Per operation that would let one die.
 }
-TWIN = "a twin states the same intent"
-TWINS = (0.0, 1.0)  # Per intent of a plan change; half of the runs have none, the others few.
 
 
 class Hazards:
@@ -39,8 +39,7 @@ class Hazards:
         self._asked: Counter[tuple[object, ...]] = Counter()
         self.number = 0  # Of the request that is being played.
         self.is_calm = False
-        rates = {**CHOICES, TWIN: TWINS}
-        self.rates = {name: chance(seed, name).choice(rates[name]) for name in rates}
+        self.rates = {name: chance(seed, name).choice(rates) for name, rates in CHOICES.items()}
         if self.rates["the clock jumps"]:
             # What is late is promised by the clock: no saga can tell it apart from one that jumped.
             self.rates["the network is late"] = 0.0

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -232,25 +234,8 @@ class Turns(Signal):
     def watching(self, stream: UUID) -> Iterator[Event]:
         """Lend news that come at every turn: whoever hears them looks himself."""
         del stream
-        yield cast("Event", News(self))
-
-
-class News:
-    """What `watching` lends."""
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self._is_set = False
-
-    def set(self) -> None:
-        """Let the next wait be none."""
-        self._is_set = True
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    def wait(self, timeout_s: float) -> bool:
-        return self._is_set or self._turns.wait(0, timeout_s)
+        waits = partial(self.wait, 0)
+        yield cast("Event", SimpleNamespace(set=int, clear=int, wait=waits))
 
 
 class WrittenAtOnce(SqlLookupCache):

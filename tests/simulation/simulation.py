@@ -117,8 +117,7 @@ class Simulation(Run):
         world.note(f"{machine.called}: {request}")
         reply = world.live(machine, lambda: customers.ask(machine, request))
         customers.roles.read()
-        told = "no answer" if reply is None else f"{reply[0]} {reply[1].get('error') or ''}"
-        world.note(f"{request}: {told}")
+        world.note(f"{request}: {(reply and (reply[0], reply[1].get('error'))) or 'no answer'}")
         if reply is not None:
             customers.hear(request, *reply)
 

@@ -33,7 +33,7 @@ MUST_BE_SEEN = (  # In a few runs together, else the others prove little.
     "to cancel link",
     "to drop job",
     "JOB_FINISHED",
-    "to import: 200",
+    "to import: (200",
     "no answer",
 )
 SCRIPTS: dict[int, list[str]] = {}  # Of the seeds that were run; each tells the same again.
