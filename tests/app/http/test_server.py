@@ -120,6 +120,7 @@ REFUSED = {
         for odd in ("gzip", "gzip, chunked", "identity", "xchunked", '"chunked"')
     },
     "large chunks": (chunks((b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 17), 413, "The body"),
+    "101 headers": (get(b"Host: a", *[b"X: a"] * 100), 431, "There are over"),
     "a long extension of a chunk": (chunks(b"1;" + LONG), 431, "There are over"),
 }
 
