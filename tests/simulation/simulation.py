@@ -200,6 +200,6 @@ class Simulation:
         parts = self.world.outside
         parts.projector.catch_up()
         with parts.views.reading() as connection:
-            work = parts.unfinished.due(connection, FOREVER, 100)
+            work = parts.due_list.all(connection)
             jobs = parts.jobs.unfinished(connection, FOREVER, 100)
         return [f"{each.kind} {each.id}" for each in work] + [f"job {each.id}" for each in jobs]

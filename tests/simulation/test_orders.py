@@ -12,7 +12,7 @@ import pytest
 from domain.links import lost_order, provisioning
 from domain.links.lost_order import LostOrder, LostStep
 from domain.links.provisioning import Step
-from projections.models import unfinished
+from projections.models import due
 from tests.simulation.conftest import Run, fails, running
 from tests.simulation.mutants import an_esim_keeps_no_record_of_who_holds_it
 from tests.simulation.order_world import OrderWorld
@@ -62,8 +62,8 @@ def a_lost_order_is_settled_before_the_network_shows_it(patch: pytest.MonkeyPatc
         return steps.get(step, step)
 
     patch.setattr(lost_orders, "next_step", at_once)
-    due = {**unfinished.DUE, LostOrder.Opened: lambda event: event.timestamp}
-    patch.setattr(unfinished, "DUE", due)
+    at_once = {**due.DUE, LostOrder.Opened: lambda event: event.timestamp}
+    patch.setattr(due, "DUE", at_once)
 
 
 # Each with seeds that have found it.

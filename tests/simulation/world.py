@@ -259,9 +259,7 @@ class World:
             pass
 
     def _sweep(self, machine: Machine) -> None:
-        machine.sweep.run()
-        machine.lookup_turns.beat()
-        machine.provisioning_sweep.run()
+        machine.work.beat()
 
     def _fees(self, machine: Machine) -> None:
         machine.fee_round.run()
