@@ -18,7 +18,7 @@ class Services(Protocol):
     """What actors call; made at the first message, because a mere publisher needs none of it."""
 
     @property
-    def work(self) -> Work: ...
+    def due_work(self) -> Work: ...
     @property
     def provisioning(self) -> SagaWork: ...
     @property
@@ -43,7 +43,7 @@ def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) ->
         actor(run)
 
     def slices(job_id: str, index: int) -> None:
-        services.work.answer(UUID(job_id), index)
+        services.due_work.answer(UUID(job_id), index)
 
     def endpoints(organization_id: str, endpoint_id: str) -> None:
         services.webhook_work.tell(UUID(organization_id), UUID(endpoint_id))

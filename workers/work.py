@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import chain, islice, zip_longest
 from threading import RLock
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -189,13 +189,11 @@ class Work:
             yield from free
 
     def _free_others(self, look: _Look) -> list[Due]:
-        """Find what else is due and was not asked for lately, shared out between its owners."""
+        """Find what else is due and was not asked for lately, of each owner in turn."""
         owners = [each for each in look.owners if not _is_of_slices(each)][:ASKED_AT_ONCE]
-        found = list[Due]()
-        for index, owner in reversed([*enumerate(owners)]):  # What one leaves goes to the others.
-            share = (ASKED_AT_ONCE - len(found)) // (index + 1)
-            found = [*self._free(look, owner, share), *found]
-        return found
+        theirs = (self._free(look, owner, ASKED_AT_ONCE) for owner in owners)
+        in_turn = chain.from_iterable(zip_longest(*theirs))
+        return [*islice(filter(None, in_turn), ASKED_AT_ONCE)]
 
     def _take(self, job_id: UUID, slice_index: int) -> tuple[Due | None, Due | None]:
         """Take the next slice; return it, and another one that could be taken as well."""

@@ -673,7 +673,7 @@ class Container:
 
     # What workers do.
 
-    work = made(
+    due_work = made(
         Work,
         database="views",
         threads=lambda _: LOOKUP_THREADS,
@@ -692,7 +692,7 @@ class Container:
         def saga_at(network: EsimNetwork) -> Saga[Any]:
             return self.make(kind, network=network, clock=self.gate.now, **given)
 
-        return SagaWork(self.log, self.networks, self.work.in_turn, message, of, saga_at)
+        return SagaWork(self.log, self.networks, self.due_work.in_turn, message, of, saga_at)
 
     provisioning = part(
         lambda c: c.saga_work(

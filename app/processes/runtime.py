@@ -144,7 +144,7 @@ class Runtime:
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
-        beat = self._acting(self._container.work.beat)
+        beat = self._acting(self._container.due_work.beat)
         self._spawn("work due", lambda: keep_time(self._stop, beat))
         tell = self._acting(self._container.webhook_work.beat)
         self._spawn("webhooks due", lambda: keep_time(self._stop, tell))

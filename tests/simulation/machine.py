@@ -83,7 +83,7 @@ class Machine(Process):
         match message.actor:
             case "work_slice":
                 job_id, index = message.arguments
-                self.work.answer(UUID(str(job_id)), int(index))
+                self.due_work.answer(UUID(str(job_id)), int(index))
             case "work_link":
                 self.provisioning.work(UUID(str(message.arguments[0])))
             case "work_lost_order":

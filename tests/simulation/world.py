@@ -259,7 +259,7 @@ class World:
             pass
 
     def _sweep(self, machine: Machine) -> None:
-        machine.work.beat()
+        machine.due_work.beat()
 
     def _fees(self, machine: Machine) -> None:
         machine.fee_round.run()

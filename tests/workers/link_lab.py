@@ -199,7 +199,7 @@ class Lab(Customer):
     def sweep(self) -> None:
         """Follow the log and ask for what is due; it is worked on at once."""
         self.process.projector.catch_up()
-        self.process.work.beat()
+        self.process.due_work.beat()
 
     def publish(self, message: Message) -> None:
         """Work on a message, as whoever takes it from the queue."""

@@ -28,7 +28,7 @@ class Asked:
     def __init__(self, lab: Lab, network_threads: int = 40) -> None:
         self.lab = lab
         self.queue = Queue("provision", 0)
-        made = {name: getattr(lab.process.work, name) for name in Work.__match_args__}
+        made = {name: getattr(lab.process.due_work, name) for name in Work.__match_args__}
         given = {"publisher": self.queue, "network_threads": network_threads}
         self.work = Work(**{**made, **given})  # type: ignore[arg-type]  # As they come.
 

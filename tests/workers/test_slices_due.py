@@ -68,7 +68,7 @@ def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_name
     create_job(process, third, numbers(1))
     process.projector.catch_up()
     for _ in range(11):
-        process.work.answer(jobs[0], 0)  # Always the same bell.
+        process.due_work.answer(jobs[0], 0)  # Always the same bell.
         process.projector.catch_up()
     told = started(process)
     assert {owner for owner, _ in told[:3]} == set(owners)
@@ -76,7 +76,7 @@ def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_name
     assert [each for owner, each in told if owner == first] == [
         (job_id, index) for job_id in jobs for index in range(4)
     ]
-    process.work.answer(jobs[0], 0)  # One bell too many.
+    process.due_work.answer(jobs[0], 0)  # One bell too many.
     assert len(started(process)) == 11
     assert check_log(process.log).failures == []
 
@@ -88,9 +88,9 @@ def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_messa
     old = create_job(process, process.organization(), numbers(1))
     process.projector.catch_up()
     new = create_job(process, process.organization(), numbers(1))
-    process.work.answer(new, 0)
+    process.due_work.answer(new, 0)
     assert [job_id for _, (job_id, _) in started(process)] == [new]
-    process.work.answer(new, 0)
+    process.due_work.answer(new, 0)
     assert [job_id for _, (job_id, _) in started(process)] == [new, old]
 
 
@@ -103,13 +103,13 @@ def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
     hold(process, organization_id, job_id, clock() + LEASE)
     other = installation.process(clock, CountingProvider())
     clock.forward(seconds=LEASE.total_seconds() - 0.001)
-    other.work.answer(job_id, 0)
-    other.work.beat()
+    other.due_work.answer(job_id, 0)
+    other.due_work.beat()
     assert (started(process), other.publisher.backlog("lookup")) == ([], 0)
     clock.forward(seconds=0.001)
-    other.work.beat()
+    other.due_work.beat()
     assert other.publisher.backlog("lookup") == 1
-    other.work.answer(job_id, 0)
+    other.due_work.answer(job_id, 0)
     assert is_finished(process, job_id)
 
 
@@ -117,7 +117,7 @@ def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetCl
     organization_id = process.organization()
     job_id = create_job(process, organization_id, numbers(1))
     hold(process, organization_id, job_id, clock() + 1_001 * LEASE)
-    process.work.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     assert is_finished(process, job_id)
 
 
@@ -131,11 +131,11 @@ def test_who_works_for_long_keeps_its_slice(
     def last() -> None:
         for _ in range(5):
             clock.forward(seconds=LEASE.total_seconds() / 2)
-            process.work.beat()
-            other.work.answer(job_id, 0)
+            process.due_work.beat()
+            other.due_work.answer(job_id, 0)
 
     provider.on_call(1, last)
-    process.work.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     assert len(started(process)) == 1
     assert is_finished(process, job_id)
 
@@ -148,10 +148,10 @@ def test_nobody_here_takes_what_is_in_hand_here_though_it_could_not_be_renewed(
 
     def lapse() -> None:
         clock.forward(seconds=LEASE.total_seconds() + 1)
-        process.work.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
 
     provider.on_call(1, lapse)
-    process.work.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     assert len(started(process)) == 1
     assert is_finished(process, job_id)
 
@@ -165,10 +165,10 @@ def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
 
     def lose() -> None:
         process.counters.clear(SLICES)
-        other.work.answer(job_id, 0)
+        other.due_work.answer(job_id, 0)
 
     provider.on_call(1, lose)
-    process.work.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     assert [len(set(each.asked)) for each in (provider, other_provider)] == [3, 3]
     job = process.log.get(BulkJob, job_id)
     assert (job.completed, job.failed) == ({1, 2}, {0})
@@ -183,14 +183,14 @@ def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     provider.bug = KeyError("a bug of the adapter")
     for rest in RESTS:
         with pytest.raises(KeyError):
-            process.work.answer(job_id, 0)
+            process.due_work.answer(job_id, 0)
         clock.forward(seconds=rest.total_seconds() - 0.001)
-        process.work.answer(job_id, 0)  # It finds nothing.
+        process.due_work.answer(job_id, 0)  # It finds nothing.
         clock.forward(seconds=0.001)
     with pytest.raises(KeyError):
-        process.work.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
     clock.forward(minutes=5)
-    process.work.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
     assert (len(started(process)), job.failed) == (5, {0})
     assert job.finished_at is not None
@@ -221,20 +221,20 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     process.projector.catch_up()
     # The first start ends items, so it does not count.
     for count, rest in enumerate((RESTS[0], *RESTS), 1):
-        process.work.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
         process.projector.catch_up()
         job = process.log.get(BulkJob, job_id)
         assert (job.completed, job.failed) == ({2, 3}, set())
         if count == ends_after:
             provider.held = []
         clock.forward(seconds=rest.total_seconds() - 0.001)
-        process.work.beat()
-        process.work.answer(job_id, 0)  # It finds nothing.
+        process.due_work.beat()
+        process.due_work.answer(job_id, 0)  # It finds nothing.
         assert len(started(process)) == count
         clock.forward(seconds=0.001)
         if count == ends_after:
             break
-    process.work.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
     assert job.failed == (set() if ends_after == 2 else {0, 1})
     assert job.finished_at is not None
@@ -255,7 +255,7 @@ def test_a_slice_that_a_provider_lets_through_bit_by_bit_is_answered_whole(
     while provider.held:
         provider.held = provider.held[1:]  # One call more is allowed.
         clock.forward(minutes=5)
-        process.work.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
     assert (len(job.completed), job.failed) == (9, set())
 
