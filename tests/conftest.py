@@ -5,11 +5,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator
+from uuid import UUID
 
 import pytest
 from hypothesis import settings
 
 from tests.canaries import no_canary_is_logged, watched_logging
+from tests.installation import CountingProvider, Process, SetClock
 from tests.lending import nobody_waits_for_a_second_connection
 from tests.servers.fixtures import (
     broker_url,
@@ -35,6 +37,22 @@ __all__ = [
     "rabbitmq",
     "watched_logging",
 ]
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def provider() -> CountingProvider:
+    return CountingProvider()
+
+
+@pytest.fixture
+def organization_id(process: Process) -> UUID:
+    return process.organization()
+
 
 # No deadline for one example: on shared cores it measures the neighbours. Under CI hypothesis loads
 # a profile of its own, which has none either and repeats the same examples.

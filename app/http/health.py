@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
 from app.http.edge.errors import outages
-from app.http.edge.examples import example_of
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import RetryError, error_responses
 from app.http.edge.problems import UNAVAILABLE
-from app.http.edge.replies import SCHEMA_REF, json_response
+from app.http.edge.replies import json_response
 from app.http.edge.request import container
+from app.http.edge.schemas import example_of, ref
 from app.http.gateway import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
 from projections.engine.shape import Moment, format_time, means
@@ -70,7 +70,7 @@ _NOT_READY: Final = replace(_READY, ok=False, migrated=False, missing=[NOT_MIGRA
 def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
     """Return the document of a 503: `reply`, or the error of a full server; `name` of both."""
     (refused,) = error_responses([UNAVAILABLE]).values()
-    either = [{"$ref": SCHEMA_REF.format(name=each.__name__)} for each in (type(reply), RetryError)]
+    either = [ref(each.__name__) for each in (type(reply), RetryError)]
     blueprint.schemas[name] = {"anyOf": either}
     media = {"schema": name, "example": to_builtins(reply)}
     told = {"description": f"{description} An error where too many requests wait."}

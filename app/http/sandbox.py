@@ -20,7 +20,7 @@ from app.http.accounts.input import Money, Reference
 from app.http.catalogue import Country
 from app.http.edge.input import Id, JsonNumber, choice, described
 from app.http.edge.operation import Group
-from app.http.edge.replies import KNOWN, Answer, example, time_or_null
+from app.http.edge.replies import Answer, example, time_or_null
 from app.http.edge.request import Given
 from app.http.links.finding import find_link, show_read
 from app.http.links.replies import LinkMeta, PlayedLink
@@ -140,7 +140,7 @@ class FailureBody(Schema):
 
     example: ClassVar = {"operation": "lookup", "failure": "unavailable", "attempts": 1}
 
-    operation = choice(FAILURES, "What fails.", KNOWN + "SandboxOperation", required=True)
+    operation = choice(FAILURES, "What fails.", "KnownSandboxOperation", required=True)
     failure = fields.String(
         required=True,
         allow_none=True,

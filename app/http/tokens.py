@@ -12,7 +12,6 @@ from marshmallow import Schema, fields
 from msgspec import Struct
 from webargs.core import is_json
 
-from app.http.edge.examples import example_of
 from app.http.edge.input import described, is_packed
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import error_responses
@@ -32,6 +31,7 @@ from app.http.edge.request import (
     reached,
     repeated,
 )
+from app.http.edge.schemas import example_of
 from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound, RateLimited
 from projections.engine.shape import NAME, means

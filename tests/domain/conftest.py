@@ -105,12 +105,6 @@ def buyer(new_buyer: NewBuyer) -> Buyer:
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    """What a test moves that has a `clocked_buyer`."""
-    return SetClock()
-
-
-@pytest.fixture
 def clocked_buyer(new_buyer: NewBuyer, clock: SetClock) -> Buyer:
     """An organization with 10.00 and with workers, all of them at the time of the clock."""
     buyer = new_buyer(clock=clock)

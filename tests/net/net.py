@@ -16,7 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from tests.net.house import House, wait_for
 from tests.net.masking import Moment
-from tests.net.recording import Recording, told_body, told_headers, told_json
+from tests.net.recording import SAFE, Recording, told_body, told_headers, told_json
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,7 @@ class Net:
         pairs = [
             (name.lower(), value) for name, _, value in (each.partition(": ") for each in fields)
         ]
+        assert SAFE in pairs or not received, title
         status = " ".join(line.split(" ")[1:2])
         told = told_body(dict(pairs), body, self.masks)
         self.note(title, f"-> {status or 'closed without a reply'}", told_headers(pairs), told)
@@ -222,6 +223,7 @@ class Partner:
         told = told_body(reply.headers, reply.body, masks)
         came = told_headers(reply.headers.items())
         title = f"{method} {path} ({self.name})"
+        assert SAFE in reply.headers.items(), title
         self.net.note(title, asked, said, f"-> {reply.status}", came, told)
         return reply
 

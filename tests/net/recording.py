@@ -18,6 +18,7 @@ RENEW = "NET_RENEW"  # Set in the environment: write what is played instead of c
 WIDTH = 100
 # No promise covers these, or another line of the recording says the same.
 DROPPED = {"date", "server", "connection", "keep-alive", "content-length", "transfer-encoding"}
+SAFE = ("x-content-type-options", "nosniff")  # Each reply must have it.
 
 
 class Recording:
@@ -62,7 +63,7 @@ def told_headers(headers: Iterable[tuple[str, str]]) -> str:
     pairs = sorted((name.lower(), value) for name, value in headers)
     # The methods of a path have no order.
     pairs = [(n, ", ".join(sorted(v.split(", "))) if n == "allow" else v) for n, v in pairs]
-    return "\n".join(f"{name}: {value}" for name, value in pairs if name not in DROPPED)
+    return "\n".join(f"{name}: {value}" for name, value in pairs if name not in {*DROPPED, SAFE[0]})
 
 
 def told_body(headers: Mapping[str, str], body: bytes, masks: Masks) -> str:
@@ -113,8 +114,3 @@ def pretty(value: Any, indent: str = "", lead: int = 0) -> str:
     lines = [f"{inner}{name}{pretty(each, inner, len(name))}" for name, each in names]
     first, last = "{}" if isinstance(value, dict) else "[]"
     return "\n".join([first, ",\n".join(lines), indent + last])
-
-
-def in_order(value: Any) -> Any:
-    """Return JSON with its names sorted and nothing masked."""
-    return json.loads(json.dumps(value, sort_keys=True))

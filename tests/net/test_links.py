@@ -203,20 +203,9 @@ def test_plan_changes_that_fail_give_the_money_back(net: Net) -> None:
     one = acme.data(f"{PATH}/{link['id']}")["activations"][0]["id"]
     change(acme, link, key="k-1", add=["sandbox-provider-error"])
     change(acme, link, key="k-1", add=["Germany 3 GB"])
-    change(
-        acme,
-        link,
-        key="k-2",
-        remove=[one],
-        add=["Germany 10 GB", "sandbox-no-endpoint", "Germany 3 GB"],
-    )
-    change(
-        acme,
-        link,
-        key="k-2",
-        remove=[one],
-        add=["Germany 10 GB", "sandbox-no-endpoint", "Germany 3 GB"],
-    )
+    added = ["Germany 10 GB", "sandbox-no-endpoint", "Germany 3 GB"]
+    for _ in range(2):
+        change(acme, link, key="k-2", remove=[one], add=added)
     change(acme, link, key="k-2", add=["Germany 3 GB"])
     change(acme, link, add=["sandbox-no-esim"])
     change(acme, link, add=["sandbox-lost-reply"])

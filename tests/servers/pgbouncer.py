@@ -36,6 +36,7 @@ class PgBouncer:
         user = parts.netloc.rpartition("@")[0]
         self.url = urlunsplit(parts._replace(netloc=f"{user}@127.0.0.1:{self.port}"))
         self._home = Home("postgres", ["SIGTERM=pid"])  # The user that Debian runs it as.
+        self.close = self._home.close  # It stops the server, and removes all files.
         self._facts = {
             "home": self._home.path,
             "port": self.port,
@@ -61,10 +62,6 @@ class PgBouncer:
         self._home.run([self._program, "-d", settings], {})
         if not wait_for(self._is_up, START_S):
             raise CannotStart(self._home.last_words(self._home.path / "log"))
-
-    def close(self) -> None:
-        """Stop and remove all files."""
-        self._home.close()
 
     def _is_up(self) -> bool:
         try:

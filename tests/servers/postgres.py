@@ -45,6 +45,7 @@ class PostgresServer:
         self.port = free_port()
         # SIGQUIT ends it at once and lets go of the shared memory, which SIGKILL would leave.
         self._home = Home("postgres", ["SIGQUIT=data/postmaster.pid"])
+        self.close = self._home.close  # It stops the server, and removes all files.
         self._data = self._home.path / "data"
         try:
             if standby_of is None:
@@ -113,10 +114,6 @@ class PostgresServer:
     def is_running(self) -> bool:
         pid = pid_in(self._data / "postmaster.pid")
         return pid is not None and is_running(pid)
-
-    def close(self) -> None:
-        """Stop and remove all files."""
-        self._home.close()
 
     @property
     def pid(self) -> int:

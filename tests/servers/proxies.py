@@ -1,11 +1,10 @@
 """Private HTTP proxies before a server, with kept connections to it, as Debian ships them."""
 
-import socket
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from tests.servers.guard import wait_for
-from tests.servers.running import CannotStart, Home, free_port, newest
+from tests.servers.running import CannotStart, Home, accepts, free_port, newest
 
 START_S = 10.0
 
@@ -72,23 +71,13 @@ class Proxy:
     def __init__(self, kind: Kind, behind: int) -> None:
         self.port = free_port()
         self._home = Home(kind.user, ["SIGTERM=pid"])
+        self.close = self._home.close  # It stops the server, and removes all files.
         facts = {"home": self._home.path, "port": self.port, "behind": behind}
         settings = self._home.path / "settings"
         settings.write_text(kind.settings.format(**facts))
         options = [each.format(**facts) for each in kind.options]
         self._home.run([newest(kind.program), *options, settings], {})
-        if not wait_for(self._is_up, START_S):
+        if not wait_for(lambda: accepts(self.port), START_S):
             said = self._home.last_words(self._home.path / "log")
             self.close()
             raise CannotStart(said)
-
-    def close(self) -> None:
-        """Stop and remove all files."""
-        self._home.close()
-
-    def _is_up(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 2).close()
-        except OSError:
-            return False
-        return True

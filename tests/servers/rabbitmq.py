@@ -21,6 +21,7 @@ class RabbitServer:
         self._epmd = newest("usr/bin/epmd")
         self.port, self._map_port, self._node_port = free_port(), free_port(), free_port()
         self._home = Home("rabbitmq", ["SIGKILL=server.pid", "SIGKILL=epmd.pid"])
+        self.close = self._home.close  # It stops the server, and removes all files.
         self._pid_file = self._home.path / "server.pid"
         self._vhosts = 0
         try:
@@ -64,10 +65,6 @@ class RabbitServer:
     def is_running(self) -> bool:
         pid = pid_in(self._pid_file)
         return pid is not None and is_running(pid)
-
-    def close(self) -> None:
-        """Stop and remove all files."""
-        self._home.close()
 
     @property
     def pid(self) -> int:

@@ -27,6 +27,15 @@ class NotInstalled(Exception):
     """Raised when the programs of a server are not there."""
 
 
+def accepts(port: int) -> bool:
+    """Tell whether somebody listens on a port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=20).close()
+    except OSError:
+        return False
+    return True
+
+
 def free_port() -> int:
     """Return a port of 127.0.0.1 that nobody listens on."""
     while True:
@@ -78,12 +87,10 @@ class Home:
         with self.log.open("a") as log:
             done = subprocess.run(
                 command,
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 timeout=COMMAND_S,
                 check=False,
-                start_new_session=True,
                 **self._as_user(environment),
             )
         return done.returncode
@@ -93,10 +100,8 @@ class Home:
         with self.log.open("a") as log:
             started = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
                 **self._as_user(environment),
             )
         self._spawned.append(started)
@@ -104,6 +109,8 @@ class Home:
 
     def _as_user(self, environment: Mapping[str, str]) -> dict[str, object]:
         options: dict[str, object] = {
+            "stdin": subprocess.DEVNULL,
+            "start_new_session": True,
             "cwd": self.path,
             "env": {
                 "PATH": os.environ.get("PATH", "/usr/bin:/bin"),

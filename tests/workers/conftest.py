@@ -10,10 +10,5 @@ __all__ = ["installation", "lab", "migrated", "orders"]
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
 def process(installation: Installation, clock: SetClock) -> Process:
     return installation.process(clock)

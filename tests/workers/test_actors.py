@@ -14,11 +14,6 @@ from workers.routes import fees_message, link_message, plan_change_message, slic
 
 
 @pytest.fixture
-def provider() -> CountingProvider:
-    return CountingProvider()
-
-
-@pytest.fixture
 def process(installation: Installation, provider: CountingProvider) -> Process:
     return installation.process(provider=provider)
 

@@ -18,11 +18,6 @@ def queue() -> Queue:
 
 
 @pytest.fixture
-def organization_id(process: Process) -> UUID:
-    return process.organization()
-
-
-@pytest.fixture
 def dispatcher(process: Process, queue: Queue, organization_id: UUID) -> Dispatcher:
     """A dispatcher that has begun, behind the making of an organization."""
     assert process.log.head() == 5, organization_id

@@ -29,11 +29,6 @@ from workers.work import LEASE, RESTS
 
 
 @pytest.fixture
-def provider() -> CountingProvider:
-    return CountingProvider()
-
-
-@pytest.fixture
 def process(installation: Installation, clock: SetClock, provider: CountingProvider) -> Process:
     return installation.process(clock, provider)
 

@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.http.edge.input import NO_NUL, Reads, WholeNumber, choice, described
 from app.http.edge.paging import PAGE_MAX, PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY
+from app.http.edge.schemas import OR_EMPTY
 from domain.money import parse_amount
 from projections.engine.shape import NAME
 from projections.models.transactions import KINDS
@@ -88,7 +88,7 @@ def _check_words(text: str) -> None:
 class TransactionQuery(PageQuery):
     """Which transactions to list; an empty filter counts as absent."""
 
-    kind = choice(KINDS, "Only of this kind.", KNOWN + "TransactionKind")
+    kind = choice(KINDS, "Only of this kind.", "KnownTransactionKind")
     since = Moment(
         data_key="from",
         metadata=MOMENT

@@ -10,13 +10,13 @@ from msgspec import convert
 from app.bootstrap.container import DOWNLOADS_SHARE, Container
 from app.http.accounts import account
 from app.http.accounts.input import TransactionQuery
-from app.http.edge.examples import example_of
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import Given, container
+from app.http.edge.schemas import example_of
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, RateLimited, ServiceUnavailable

@@ -13,8 +13,31 @@ REALM = 'Bearer realm="api"'
 ORGANIZATION = "HTTP_X_ORGANIZATION_ID"  # A repeated header arrives here as one value with commas.
 MISSING = "The access token is missing; send it in the header Authorization, as Bearer."
 
+# Whoever asks for all scopes of a scheme gets them, and `deposits` has nobody but by name.
+PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
+SCOPES = {
+    "oauth2": {
+        "lookup": "Look up phone numbers.",
+        "plans": "Read the data plans.",
+        "links": "Buy, read and change links.",
+        "wallet": "Read the balance, the transactions, statements, usage and the account.",
+        "webhooks": "Say where you are told what happens, and read what you were told.",
+    },
+    PAYMENTS: {"deposits": "Book payments of partners; for payment services, given by name only."},
+}
+
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
 _PRESENTED = re.compile(r"bearer +.", re.IGNORECASE)
+
+
+def schemes(token_url: str) -> dict[str, Any]:
+    """Return what the OpenAPI document says of tokens, and of the credentials to get one."""
+    says = "client_id and client_secret, at the token endpoint only."
+    found: dict[str, Any] = {"basic": {"type": "http", "scheme": "basic", "description": says}}
+    for name, scopes in SCOPES.items():
+        flows = {"clientCredentials": {"tokenUrl": token_url, "scopes": scopes}}
+        found[name] = {"type": "oauth2", "flows": flows}
+    return found
 
 
 def authenticate(given: Given[Any], scope: str) -> Caller:

@@ -19,11 +19,12 @@ from webargs.core import is_json
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
-from app.http.edge.replies import OR_EMPTY
-from app.http.edge.request import current_request, repeated, request_context
+from app.http.edge.request import UUID_FORM, current_request, repeated, request_context
+from app.http.edge.schemas import OR_EMPTY
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
-from projections.engine.shape import one_of
+from domain.links.esim import ICCID_FORM
+from projections.engine.shape import id_of, one_of
 
 BODY_BYTES_MAX = 1024 * 1024
 MEMBERS_MAX = 100  # Of an object in a body; ours have at most six.
@@ -133,6 +134,28 @@ class Id(Reads, fields.UUID):
             return parse_id(value)
         except NotFound:
             raise ValidationError(NOT_AN_ID) from None
+
+
+# The ids in paths whose name does not say all: what it is, its form, an example.
+IDS: Mapping[str, tuple[str, dict[str, str], str]] = {
+    "identifier": (
+        "The id of the link, or its ICCID (18 to 22 digits).",
+        {"pattern": f"^({ICCID_FORM}|{UUID_FORM})$"},
+        id_of("link"),
+    ),
+    "month": ("The month (UTC).", {"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}, "2026-11"),
+    "request_id": ("The id of the request, from its 202.", {"format": "uuid"}, id_of("link")),
+    "webhook_id": ("The id of the endpoint.", {"format": "uuid"}, id_of("webhook")),
+}
+
+
+def in_path(name: str) -> dict[str, Any]:
+    """Return what the OpenAPI document says of an id in a path."""
+    thing = name.removesuffix("_id")
+    usual = f"The id of the {thing}.", {"format": "uuid"}, id_of(thing)
+    says, form, shown = IDS.get(name, usual)
+    schema = {"type": "string", **form, "examples": [shown]}
+    return {"in": "path", "name": name, "description": says, "schema": schema}
 
 
 TWICE = "Must be given once."

@@ -5,6 +5,7 @@ made. The function returns its data, an `Answer` (another status, headers), or a
 (a file, a picture), or it raises a refusal; it knows nothing of how it was called.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import update_wrapper
@@ -16,12 +17,13 @@ from flask_smorest.utils import deepupdate
 from marshmallow import Schema
 from msgspec import Struct, to_builtins
 
-from app.http.edge.callers import authenticate, claims_of
+from app.http.edge.callers import PAYMENTS, authenticate, claims_of
 from app.http.edge.input import (
     PROBLEMS_MAX,
     TOO_MANY_MEMBERS,
     IdempotencyHeader,
     Parser,
+    in_path,
     parse_json,
     read_body,
 )
@@ -40,7 +42,6 @@ Check = Callable[..., tuple[Any, Given[Any]]]
 READ = "GET"
 MADE = {201, 202}  # The statuses whose replies have a `Location`.
 LIMITS = ("RateLimit-Policy", "RateLimit")
-PAYMENTS = "payments"  # The scheme, in the document, of clients that act for no organization.
 UNKNOWN_PARAMETER = "Unknown parameter; this operation takes: {}."
 OF_EVERY_CALLER = "UNAUTHORIZED INSUFFICIENT_SCOPE RATE_LIMITED"
 # A caller that acts for no organization gets none of its refusals.
@@ -123,7 +124,8 @@ class Operation:
         # Its decorators wrap a function once for each reply; this one only looks like theirs.
         update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
         method, path = self.line.split()
-        self.group.add_url_rule(path, self.name, serve, methods=[method])
+        ids = [*map(in_path, re.findall("<(.*?)>", path))]
+        self.group.add_url_rule(path, self.name, serve, methods=[method], parameters=ids)
         self.group.operations.append(self)
         return view
 

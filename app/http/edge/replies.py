@@ -19,9 +19,9 @@ from flask import Response
 from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
-from app.http.edge.examples import example_of
 from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
-from app.http.edge.request import Given, current_request, request_context
+from app.http.edge.request import REQUEST_ID, UUID_FORM, Given, current_request, request_context
+from app.http.edge.schemas import example_of
 from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.engine.shape import MORE_MAY_COME, NAME, Moment, format_time, means, one_of
@@ -34,11 +34,6 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 LATER = "app.later"  # Where the gateway finds what a reply may wait for.
-SCHEMA_REF = "#/components/schemas/{name}"
-OR_EMPTY: Final = {"const": ""}
-KNOWN: Final = "Known"  # Prefix of the schema with the known values of an open enumeration.
-
-
 IGNORED_MAX = 10  # Parameters of a query that a reply names.
 
 Mcc = Annotated[
@@ -340,6 +335,46 @@ def header(name: str, says: str, **schema: object) -> dict[str, Any]:
     return {name: {"description": says, "schema": {"type": "string", **schema}}}
 
 
+# What the document says once of what all send, and of what all replies have.
+PARAMETERS: Final = {
+    **header(  # No pattern, because nothing is refused for it.
+        "X-Request-Id",
+        "An id of your own (1–128 letters, digits and `._~:/@=+-`, but no phone number, no ICCID, "
+        "no secret and no token). It is sent back, stored with what the request causes, and stands "
+        "on our log lines. Another one is replaced.",
+    ),
+    **header(  # With the format `uuid` a generated client sends an object, no text, and fails.
+        "X-Organization-Id",
+        "The organization to act for. Only read for approved machine-to-machine clients, whose "
+        "tokens name no organization.",
+        pattern=f"^{UUID_FORM}$",
+    ),
+    **header(
+        "If-None-Match",
+        "The `ETag` of a reply that you have: while it stands, the reply is a 304 without a body.",
+    ),
+}
+HEADERS: Final = {
+    **header(
+        "X-Request-Id",
+        "The id of the request: yours, or one that we have made.",
+        pattern=REQUEST_ID,
+    ),
+    **header(
+        "RateLimit-Policy",
+        "Where your organization has a rate limit: `q` requests within `w` seconds "
+        "(draft-ietf-httpapi-ratelimit-headers).",
+        pattern='^"default";q=[0-9]+;w=60$',
+    ),
+    **header(
+        "RateLimit",
+        "Beside it: `r` more requests may come, and in `t` seconds all of them.",
+        pattern='^"default";r=[0-9]+;t=[0-9]+$',
+    ),
+}
+HEADERS["X-Request-Id"]["required"] = True
+for name, parameter in PARAMETERS.items():
+    parameter |= {"in": "header", "name": name}
 LOCATION: Final = header("Location", "Where to read what was made.", format="uri-reference")
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
 IDEMPOTENCY_REPLAYED: Final = header(

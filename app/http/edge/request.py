@@ -29,6 +29,7 @@ from domain.errors import RateLimited
 # replaced by ours.
 REQUEST_ID = r"^[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
+UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 # What no part of an id may look like, because it is kept for ever, unencrypted: a phone number (a
 # plus, or ten digits, also beside letters and divided), the number of a SIM (IMSI, ICCID), an

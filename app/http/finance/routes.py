@@ -8,12 +8,12 @@ from flask import Response
 from marshmallow import ValidationError, fields
 from msgspec import convert
 
-from app.http.edge.examples import example_of
 from app.http.edge.input import Names, Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.replies import OR_EMPTY, Answer, example, wait_for
+from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import Given, container
+from app.http.edge.schemas import OR_EMPTY, example_of
 from app.http.finance import replies
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
 from app.security.authorization import Caller

@@ -22,7 +22,6 @@ from app.http.edge.input import (
     described,
 )
 from app.http.edge.paging import PageQuery, per_page
-from app.http.edge.replies import KNOWN
 from app.http.edge.request import request_context
 from app.http.links.replies import STATUSES
 from projections.engine.shape import id_of
@@ -83,9 +82,7 @@ class LinkQuery(PageQuery):
     """Which links to list; an empty filter counts as absent."""
 
     per_page = per_page(20, "links")
-    status = choice(
-        STATUSES, "Only those that had this status when last seen.", KNOWN + "LinkStatus"
-    )
+    status = choice(STATUSES, "Only those that had this status when last seen.", "KnownLinkStatus")
     search = Search(
         validate=[validate.Length(max=SEARCH_CHARS_MAX), NO_NUL],
         metadata=described(

@@ -10,9 +10,9 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from app.http.catalogue import CountryCode, CountryCoverage, Notices, SponsorProfile, show_country
-from app.http.edge.examples import example_of
 from app.http.edge.paging import Page
 from app.http.edge.replies import ErrorDetail, Mcc, Mnc, ReplyMeta, example, time_or_null
+from app.http.edge.schemas import example_of
 from domain.catalogue import plan
 from domain.links import network
 from domain.links.esim import ICCID_FORM

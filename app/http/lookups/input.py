@@ -19,8 +19,8 @@ from app.http.edge.input import (
     told,
 )
 from app.http.edge.paging import PageQuery
-from app.http.edge.replies import KNOWN, OR_EMPTY
 from app.http.edge.request import Given, container
+from app.http.edge.schemas import OR_EMPTY
 from domain.errors import ValidationFailed
 from projections.engine.shape import one_of
 from projections.models.jobs import STATUSES
@@ -192,7 +192,7 @@ class BulkBody(Schema):
 class JobsQuery(PageQuery):
     """Which jobs to list."""
 
-    status = choice(STATUSES, "Only those with this status.", KNOWN + "JobStatus")
+    status = choice(STATUSES, "Only those with this status.", "KnownJobStatus")
 
 
 class ResultsQuery(Query):
@@ -201,7 +201,7 @@ class ResultsQuery(Query):
     format = choice(
         FORMATS, "The form; without it the one that `Accept` prefers, else JSON.", "ResultsFormat"
     )
-    status = choice(ITEM_STATUSES, "Only items with this status.", KNOWN + "JobItemStatus")
+    status = choice(ITEM_STATUSES, "Only items with this status.", "KnownJobItemStatus")
 
 
 class JobQuery(Query):

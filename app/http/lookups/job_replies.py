@@ -12,8 +12,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
-from app.http.edge.examples import example_of
 from app.http.edge.replies import example, note_age, wait_for
+from app.http.edge.schemas import example_of
 from app.http.lookups.input import ITEM_STATUSES
 from app.http.lookups.replies import Charge, NumberResult, PhoneNumber
 from domain.errors import NotFound, NumberLookupUnavailable

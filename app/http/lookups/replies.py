@@ -5,9 +5,9 @@ from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.http.edge.examples import example_of
 from app.http.edge.replies import CommonMeta, Mcc, Mnc, Success, common_meta
 from app.http.edge.request import Given
+from app.http.edge.schemas import example_of
 from app.http.lookups.input import EXAMPLE, PATTERN
 from domain.lookups.ports import LineType
 from domain.lookups.single import LookupResult

@@ -19,8 +19,9 @@ from msgspec import Raw, Struct
 from app.bootstrap.container import Container
 from app.http.edge.input import Id, Names, Query, Reads, WholeNumber, described
 from app.http.edge.operation import Group
-from app.http.edge.replies import OR_EMPTY, Answer, example, note_age
+from app.http.edge.replies import Answer, example, note_age
 from app.http.edge.request import Given, request_context
+from app.http.edge.schemas import OR_EMPTY
 from app.http.webhooks import told
 from app.security.authorization import Caller
 from app.watch.trouble import log_place

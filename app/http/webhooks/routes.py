@@ -11,12 +11,12 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.examples import example_of
 from app.http.edge.input import NOT_A_FLAG, Reads, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.paging import Page, PageQuery, show_page, span_of
-from app.http.edge.replies import KNOWN, Answer, example, replay_headers
+from app.http.edge.replies import Answer, example, replay_headers
 from app.http.edge.request import Given, container, reached
+from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
 from app.http.webhooks import told
 from app.security.authorization import Caller
@@ -158,7 +158,7 @@ ASKED: Final = example("It will be delivered within seconds.", Asked)
 class DeliveryQuery(PageQuery):
     """Which deliveries to list; an empty filter counts as absent."""
 
-    status = choice(get_args(DeliveryStatus), "Only those.", KNOWN + "DeliveryStatus")
+    status = choice(get_args(DeliveryStatus), "Only those.", "KnownDeliveryStatus")
 
 
 class _Since(TimeField):

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Meta
 
 from app.http.edge.problems import CODES
-from app.http.edge.replies import SCHEMA_REF
+from app.http.edge.schemas import ref
 from domain.errors import NETWORK_REASONS
 from domain.links.link import LINK_STATES
 from projections.engine.shape import MORE_MAY_COME, id_of, means, one_of
@@ -49,7 +49,7 @@ _FIELDS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "plan_id": (_ID, "The plan."),
     "plan_ids": (_IDS, "The plans that were not added."),
     "plans": (
-        {"type": "array", "items": {"$ref": SCHEMA_REF.format(name="ActivatedPlan")}},
+        {"type": "array", "items": ref("ActivatedPlan")},
         "There where it begins with several plans: all of them.",
     ),
     "position": (_COUNT, "The place of the event in our log; it rises."),
@@ -137,10 +137,10 @@ def schemas() -> dict[str, Any]:
             data[given] = {"description": words, **kind}
             needed += [] if each.endswith("?") else [given]
         facts = f"{_words(name)}Facts"
-        whole = {"type": _TEXT | {"enum": [name]}, "timestamp": _MOMENT, "data": _ref(facts)}
+        whole = {"type": _TEXT | {"enum": [name]}, "timestamp": _MOMENT, "data": ref(facts)}
         found[facts] = _object(f"What it is about: {about}", data) | {"required": needed}
         found[f"{_words(name)}Message"] = _object(about, whole)
-    known = {name: _ref(f"{_words(name)}Message") for name in _TOLD}
+    known = {name: ref(f"{_words(name)}Message") for name in _TOLD}
     mapping = {name: each["$ref"] for name, each in known.items()}
     found["Message"] = {
         "description": "What is told: by its `type` one of these. Skip a type that is not here.",
@@ -154,7 +154,7 @@ def body(says: str) -> Meta:
     """Return what the document says of a field that has the body of any type."""
     facts = {"link_id": id_of("link"), "position": 4715}
     shown = {"type": "link.suspended", "timestamp": "2026-11-21T03:04:05.000Z", "data": facts}
-    return means(says, **_ref("Message"), example=shown)
+    return means(says, **ref("Message"), example=shown)
 
 
 def webhooks() -> dict[str, Any]:
@@ -170,7 +170,7 @@ def webhooks() -> dict[str, Any]:
                 "parameters": _HEADERS,
                 "requestBody": {
                     "required": True,
-                    "content": {"application/json": {"schema": _ref(f"{_words(name)}Message")}},
+                    "content": {"application/json": {"schema": ref(f"{_words(name)}Message")}},
                 },
                 "responses": _RESPONSES,
             }
@@ -181,10 +181,6 @@ def webhooks() -> dict[str, Any]:
 
 def _object(about: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "description": about, "properties": fields, "required": [*fields]}
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": SCHEMA_REF.format(name=name)}
 
 
 def _words(name: str) -> str:

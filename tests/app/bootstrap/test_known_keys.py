@@ -16,11 +16,6 @@ from tests.installation import Installation, Process, SetClock
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
 def started(installation: Installation, clock: SetClock) -> Process:
     """A process of an installation that has been at work for a month, with two clients."""
     process = installation.process(clock)

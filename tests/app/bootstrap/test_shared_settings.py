@@ -10,6 +10,7 @@ from app.processes.lives import Lives
 from app.settings import WrongSetting
 from tests.app.cli.shell import Shell
 from tests.app.http.over_http import send
+from tests.installation import wait_until
 from tests.servers.running import free_port
 
 ONE, TWO = "https://one.example", "https://two.example"
@@ -102,15 +103,14 @@ def test_who_adopts_other_values_makes_those_that_run_unready(shell: Shell) -> N
     server = listen(Lives(running), "projector")
     assert server is not None
     ready = b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"
-    assert send(port, ready).status == 200
+    wait_until(lambda: send(port, ready).status == 200)  # It answers for its needs within 1.5 s.
     wanted = shell.having(PUBLIC_URL=TWO, TOKEN_AUDIENCE="other")
     changed = {row["setting"]: row for row in wanted.json("settings", "--adopt")["data"]}
     assert changed["TOKEN_ISSUER"] == {"setting": "TOKEN_ISSUER", "before": ONE, "recorded": TWO}
     assert changed["CURRENCY"]["before"] == changed["CURRENCY"]["recorded"] == "USD"
-    reply = send(port, ready)
-    assert reply.status == 503
-    (missing,) = reply.json()["missing"]
-    assert f"is {ONE} here and {TWO} for all; TOKEN_AUDIENCE is carrier-links here" in missing
+    told = f"is {ONE} here and {TWO} for all; TOKEN_AUDIENCE is carrier-links here"
+    wait_until(lambda: told in "".join(send(port, ready).json()["missing"]))
+    assert send(port, ready).status == 503
     server.close()
     running.close()
     start(wanted, "web")

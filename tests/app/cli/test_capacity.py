@@ -16,11 +16,6 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
 def aged(installation: Installation, clock: SetClock) -> Process:
     """Ten days, in each of which an organization is registered; the newest ten minutes ago."""
     process = installation.process(clock)

@@ -22,11 +22,6 @@ def process(shell: Shell) -> Iterator[Process]:
     opened.close()
 
 
-@pytest.fixture
-def organization_id(process: Process) -> UUID:
-    return process.organization()
-
-
 def test_a_list_longer_than_one_read_is_whole(
     shell: Shell, process: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,15 +83,6 @@ def read_all(connection: socket.socket) -> bytes:
     return found
 
 
-def accepts(port: int) -> bool:
-    """Tell whether somebody listens on a port."""
-    try:
-        socket.create_connection((HOST, port), timeout=20).close()
-    except OSError:
-        return False
-    return True
-
-
 def send(port: int, *parts: bytes) -> Answer:
     return Answer(received(port, *parts))
 

@@ -47,9 +47,7 @@ def remembered(register: Register) -> Register:
 
 def _register_only(app: Flask, blueprints: Sequence[Group]) -> None:
     """Do what `openapi.register` does to the app."""
-    names = {"API_TITLE": openapi.TITLE, "API_VERSION": openapi.VERSION}
-    app.config.update(OPENAPI_VERSION="3.1.0", **names)
-    api = openapi._Api(app)  # noqa: SLF001  # It tells of no errors.
+    api = openapi.DocumentedApi(app, spec_kwargs=openapi.FACTS)
     for blueprint in blueprints:
         app.extensions["flask-smorest"]["blp_name_to_api"][blueprint.name] = api
         app.register_blueprint(blueprint)

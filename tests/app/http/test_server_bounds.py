@@ -20,8 +20,9 @@ from app.http.server import Server
 from app.http.threads import COMPUTING_MAX
 from app.settings import HTTP_THREADS, Settings
 from domain.cause import utc_now
-from tests.app.http.over_http import HOST, accepts, listeners, read_all, running
+from tests.app.http.over_http import HOST, listeners, read_all, running
 from tests.installation import wait_until
+from tests.servers.running import accepts
 
 ALIVE, WAIT, QUICK, LARGE, WHOLE = (
     b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n" % path

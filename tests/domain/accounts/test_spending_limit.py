@@ -18,11 +18,6 @@ from tests.installation import CountingProvider, Installation, Process, SetClock
 THREADS, PRICE_MICROS = 50, 5_000
 
 
-@pytest.fixture
-def provider() -> CountingProvider:
-    return CountingProvider()
-
-
 def limit(process: Process, organization_id: UUID, micros: int | None) -> Organization:
     return process.accounts.set_spending_limit(organization_id, micros, process.cause())
 

@@ -12,11 +12,6 @@ from tests.installation import PRICE_MICROS, CountingProvider, Installation, num
 
 
 @pytest.fixture
-def provider() -> CountingProvider:
-    return CountingProvider()
-
-
-@pytest.fixture
 def asker(installation: Installation, provider: CountingProvider) -> Asker:
     return Asker(installation, provider)
 

@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from domain.log.log import Log
 from projections.engine import consumer as engine
 from projections.engine.consumer import Consumer
 from tests.faults.consuming import WORKS
@@ -223,13 +222,13 @@ def test_a_position_moves_now_and_then_where_nothing_is_asked(
     consumer.unused = frozenset({"organization.registered"})
     register(process, 2)
     drain(consumer)
-    reads, follow, start = list[int](), Log.follow, process.log.head()
+    reads, follow, start = list[int](), process.log.follow, process.log.head()
 
-    def noted(self: Log, after: int, *args: Any) -> Any:
+    def noted(after: int, *args: Any) -> Any:
         reads.append(after)
-        return follow(self, after, *args)
+        return follow(after, *args)
 
-    monkeypatch.setattr(Log, "follow", noted)
+    monkeypatch.setattr(process.log, "follow", noted)
     monkeypatch.setattr(engine, "MOVE_S", 1_000.0)
     monkeypatch.setattr(engine, "LOOK_S", 1_000.0)
     for _ in range(2):

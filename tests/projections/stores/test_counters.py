@@ -25,11 +25,6 @@ T = TypeVar("T")
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
 def process(installation: Installation, clock: SetClock) -> Process:
     return installation.process(clock)
 

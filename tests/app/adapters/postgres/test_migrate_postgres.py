@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,29 +11,13 @@ import psycopg
 import pytest
 
 from app.processes.migrate import CannotMigrate, is_migrated, migrate
-from app.settings import Settings
+from tests.app.adapters.postgres.conftest import NewProcess
 from tests.app.cli.shell import Shell
-from tests.installation import Process
 from tests.servers.running import free_port
 from tests.support import warm
 
 ROOT = Path(__file__).parents[4]
 PASSWORD = "a-secret-of-the-operator"
-NewProcess = Callable[[str], Process]
-
-
-@pytest.fixture
-def new_process(tmp_path: Path) -> Iterator[NewProcess]:
-    made: list[Process] = []
-
-    def make(url: str) -> Process:
-        environment = {"DATABASE_URL": url, "SIGNING_KEYS": str(tmp_path / "keys")}
-        made.append(Process(Settings.from_env(environment)))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 def start(url: str) -> subprocess.Popen[str]:

@@ -1,7 +1,6 @@
 """A database of PostgreSQL holds one installation, all of it in one schema, and speaks UTF-8."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -12,29 +11,13 @@ from app.bootstrap.known_keys import ensure_keys
 from app.processes.doctor import examine
 from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import what_is_missing
-from app.settings import Settings
 from domain.accounts.organization import Organization
 from domain.errors import NotPossible
 from projections.audit.auditor import verify
+from tests.app.adapters.postgres.conftest import NewProcess
 from tests.installation import Process
 
 OURS = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'"
-NewProcess = Callable[..., Process]
-
-
-@pytest.fixture
-def new_process(tmp_path: Path) -> Iterator[NewProcess]:
-    made: list[Process] = []
-
-    def make(url: str, schema: str = "") -> Process:
-        url = f"{url}?options=-csearch_path%3D{schema}" if schema else url
-        environment = {"DATABASE_URL": url, "SIGNING_KEYS": str(tmp_path / "keys")}
-        made.append(Process(Settings.from_env(environment)))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
 
 
 @pytest.fixture

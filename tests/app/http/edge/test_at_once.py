@@ -31,10 +31,11 @@ from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import Begun, LookupRequest, SingleLookup
 from tests.app.http.described import described, differences
-from tests.app.http.over_http import accepts, listeners, received, running, send
+from tests.app.http.over_http import listeners, received, running, send
 from tests.app.http.service import Service, Tenant
 from tests.seeds import Seed
 from tests.servers.guard import wait_for
+from tests.servers.running import accepts
 
 NUMBER, OTHER = "+971508245915", "+14155552671"
 KEY = "Idempotency-Key"

@@ -14,11 +14,6 @@ NUMBER = "+14155552671"
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
 def limited(make_service: MakeService, clock: SetClock) -> Iterator[Service]:
     """A service where an organization may send five requests a minute."""
     clock.forward(seconds=18)

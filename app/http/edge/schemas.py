@@ -1,13 +1,53 @@
-"""Examples of replies, for the document: each is put together from those of the fields."""
+"""What the document says of types: their schemas, and examples put together from their fields'."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from msgspec import NODEFAULT, inspect
+import msgspec
+from msgspec import NODEFAULT, Struct, inspect
 
-from projections.engine.shape import id_of
+from projections.engine.shape import MORE_MAY_COME, NAME, OR, id_of
 
+OR_EMPTY: Final = {"const": ""}
 OF_TYPE = {inspect.IntType: 1, inspect.BoolType: True}
+
+
+def ref(name: str) -> dict[str, str]:
+    """Return a reference to a schema."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
+    """Return the schemas of these replies and of all types within them, by name."""
+    _, found = msgspec.json.schema_components(replies, ref_template=ref("{name}")["$ref"])
+    for schema in found.values():
+        del schema["title"]  # It repeats the name.
+        constants = [name for name, each in schema["properties"].items() if "default" in each]
+        for name in constants:  # They are always sent.
+            del schema["properties"][name]["default"]
+        schema["required"] = [*constants, *schema["required"]]
+    return found
+
+
+def named(part: Any, schemas: dict[str, Any]) -> Any:
+    """Return a part of the document; its named schemas are moved to `schemas` and referred to.
+
+    From an inline enumeration, generators make one type for each place where it stands.
+    """
+    if isinstance(part, list):
+        return [named(each, schemas) for each in part]
+    if not isinstance(part, dict):
+        return part
+    told = {name: named(each, schemas) for name, each in part.items()}
+    if NAME not in told:
+        return told
+    name, others = told.pop(NAME), told.pop(OR, [])
+    around = {key: told.pop(key) for key in ("description", "examples", "default") if key in told}
+    if others == [MORE_MAY_COME]:  # Both schemas get names, or generators would make one up.
+        schemas[f"Known{name}"] = told
+        told, others = {"anyOf": [ref(f"Known{name}"), *others]}, []
+    schemas[name] = told
+    return around | ({"anyOf": [ref(name), *others]} if others else ref(name))
 
 
 def example_of(kind: Any, **facts: object) -> Any:
