@@ -32,7 +32,7 @@ class Services(Protocol):
 
 
 def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) -> None:
-    """Declare the actors; while the gate is shut they do nothing, and the sweeps ask again."""
+    """Declare the actors; while the gate is shut they do nothing, and beats ask again."""
 
     def declare(name: str, queue: Queue, work: Callable[..., object]) -> None:
         def run(*arguments: Any) -> None:

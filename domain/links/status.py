@@ -90,7 +90,7 @@ class LinkStatusSwitch:
         try:
             change(link.endpoint_id, timeout_s=left_s)
         except OutcomeUnknown:
-            # It may still take effect; the sweep looks after the intent has run out.
+            # It may still take effect; a worker looks after the intent has run out.
             if self._seen(link, until_s) != target:
                 raise ProvisioningError(LATE, UNCHANGED) from None
         except ProviderError as error:
