@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain, islice, zip_longest
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
@@ -146,8 +146,9 @@ class Work:
         if mine:
             self.counters.move(SLICES, mine, self._me, self._me, now + LEASE)
         self.counters.forget(SLICES)
-        with self._lock, self._looking(now) as look:
-            found = next(self._free_slices(look), None)
+        with self._looking(now) as look:
+            with self._lock:
+                found = next(self._free_slices(look), None)
             asked = self._free_others(look)
         if found is not None:
             self._ring(found.id, found.part)
@@ -162,14 +163,14 @@ class Work:
                 self.publisher.publish(MESSAGES[each.kind](each))
 
     @contextmanager
-    def _looking(self, now: datetime) -> Iterator[_Look]:
+    def _looking(self, now: datetime, kind: Kind | Literal[""] = "") -> Iterator[_Look]:
         """Look at what is due; the claims first, so that what is newer is the list."""
         claims = self.counters.claims(SLICES)
         with self.database.reading() as connection:
-            owners, shown = self.due_list.owners(connection, now)
+            owners, shown = self.due_list.owners(connection, now, kind)
             # What rests after a commit is free as soon as the list shows that position.
             busy = {k for k, at, _, holder in claims if holder is not None or not 0 < at <= shown}
-            busy |= self._mine.keys()  # Even if they could not be renewed.
+            busy |= {*self._mine}  # Even if they could not be renewed.
             held = Counter(_whose(key) for key, *_, holder in claims if holder is not None)
             owners.sort(key=lambda each: (held[_whose(each)], self._served.get(each, 0)))
             yield _Look(connection, now, owners, busy, Counter(map(_whose, busy)))
@@ -199,7 +200,7 @@ class Work:
         """Take the next slice; return it, and another one that could be taken as well."""
         for _ in range(TRIES_MAX):
             now = self.clock()
-            with self._looking(now) as look:
+            with self._looking(now, "slice") as look:
                 new = self._unknown(look, job_id, slice_index)
                 found = [new] if new is not None else []
                 found += islice(self._free_slices(look), 2)

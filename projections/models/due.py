@@ -155,7 +155,8 @@ class DueList(ReadModel):
         self._first = HotStatement(first.order_by(*in_turn))
         # One step of the index for each owner, however many rows it has.
         next_one = select(columns.owner).where(text(_IS_DUE)).order_by(columns.owner).limit(1)
-        steps = select(next_one.scalar_subquery().label("owner")).cte("steps", recursive=True)
+        start = next_one.where(columns.owner > bindparam("behind")).scalar_subquery()
+        steps = select(start.label("owner")).cte("steps", recursive=True)
         after = next_one.where(columns.owner > steps.c.owner).scalar_subquery()
         steps = steps.union_all(select(after).where(steps.c.owner.is_not(None)))
         shown = text("(SELECT position FROM follower_positions WHERE name = 'due')")
@@ -206,9 +207,11 @@ class DueList(ReadModel):
         empty = self.rows.delete().where(*this, columns.item_count == 0)
         execute_many(connection, empty, [{"job": job, "slice": part} for job, part in fewer])
 
-    def owners(self, connection: Connection, now: datetime) -> tuple[list[str], int]:
-        """Return who has something due, and as of which position of the log."""
-        rows = run(connection, self._owners, **_moments(now)).fetchall()
+    def owners(
+        self, connection: Connection, now: datetime, kind: str = ""
+    ) -> tuple[list[str], int]:
+        """Return who has something due, of a kind or a later one, and as of which position."""
+        rows = run(connection, self._owners, behind=kind, **_moments(now)).fetchall()
         return [row[0] for row in rows], rows[0][1] if rows else 0
 
     def first(self, connection: Connection, owner: str, now: datetime, most: int) -> list[Due]:
