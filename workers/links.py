@@ -30,11 +30,11 @@ from domain.errors import (
 )
 from domain.links.bought_plan import match_addons
 from domain.links.create import ProvisioningRules
-from domain.links.ending import LinkEnding
+from domain.links.end_link import EndLink
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import purchase, refusal_of
 from domain.links.link import Link, Stage
-from domain.links.lost_order import LostOrder, claim, is_claimed, search_span
+from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, search_span
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
@@ -44,14 +44,8 @@ from domain.links.network import (
     Readings,
     Usage,
 )
-from domain.links.provisioning import (
-    Step,
-    after_no_endpoint,
-    after_no_order,
-    after_nothing,
-    may_adopt,
-    next_step,
-)
+from domain.links.saga import Step, after_nothing, is_settled, next_step
+from domain.links.set_status import SetStatus
 from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError, Rejected, Unavailable
@@ -70,12 +64,30 @@ class Provisioning(Calling[Link]):
     committer: Committer
     readings: Readings
     vault: Vault
-    ending: LinkEnding
+    link_status: SetStatus
+    link_ending: EndLink
     rules: ProvisioningRules
     new_id: Callable[[], UUID]
 
     def _next(self, link: Link) -> Step:
         return next_step(link, self.clock(), self.network.shape)
+
+    def _start(self, link: Link) -> bool:
+        """Begin as its network sells; a link of an earlier release may have its eSIM already."""
+        if link.stage is not Stage.REQUESTED:
+            return self._order(link) if link.stage is Stage.ORDERING else self._create(link)
+        return self._order(link) if self.network.shape == "order" else self._reserve(link)
+
+    def _look_up(self, link: Link) -> bool:
+        if link.is_live:  # What the thread of a request has left open.
+            with suppress(ProviderError):
+                by = self.link_ending if link.status_intent is None else self.link_status
+                by.take_over(link)
+            return False
+        return self._find_order(link) if link.stage is Stage.ORDERING else self._find(link)
+
+    def _clean_up(self, link: Link) -> bool:
+        return (self._release if link.stage is Stage.ENDPOINT_REMOVED else self._remove)(link)
 
     def _reserve(self, link: Link) -> bool:
         """Take an eSIM and state the intent in one commit, then call."""
@@ -220,7 +232,8 @@ class Provisioning(Calling[Link]):
             self._take_back(link, endpoint)
             raise
 
-    def _look_up(self, link: Link) -> bool:
+    def _find(self, link: Link) -> bool:
+        """Take the endpoint whose reply was lost."""
         assert link.iccid is not None
         try:
             endpoint = stock(self.network).find_endpoint(
@@ -230,7 +243,7 @@ class Provisioning(Calling[Link]):
             return False
         if endpoint is None:
             once = stock(self.network).creates_once
-            step = after_nothing(link, self.clock(), creates_once=once)
+            step = after_nothing(link, self.clock(), may_repeat=once)
             return step is not Step.WAIT and self._do(step, link)
         if endpoint.reference != str(link.id):
             return self._end(link, ProvisioningError(REJECTED), outcome_known=False)
@@ -279,7 +292,7 @@ class Provisioning(Calling[Link]):
             mine = may_adopt(link, order, now, by_reference=by_reference)
             if mine and not is_claimed(self.log, self.network.name, order):
                 return self._place(link, order, adopted=True, own=by_reference)
-        step = after_no_order(link, network.settles_after, now)
+        step = after_nothing(link, now, network.settles_after)
         return step is not Step.WAIT and self._do(step, link)
 
     def _place(self, link: Link, order: Order, *, adopted: bool, own: bool = True) -> bool:
@@ -355,7 +368,7 @@ class Provisioning(Calling[Link]):
         self.failing.fail_link(link, refusal, outcome_known=outcome_known)
         return True
 
-    def _clean_up(self, link: Link) -> bool:
+    def _remove(self, link: Link) -> bool:
         """Look for a late endpoint and remove it; free the eSIM once none can appear any more."""
         assert link.iccid is not None
         timeout_s = CALL.total_seconds()
@@ -365,8 +378,8 @@ class Provisioning(Calling[Link]):
             if link.endpoint_id is None:
                 endpoint = network.find_endpoint(link.iccid, timeout_s=timeout_s)
                 if endpoint is None or endpoint.reference != str(link.id):
-                    step = after_no_endpoint(link, asked_at)
-                    return step is not Step.WAIT and self._do(step, link)
+                    settled = is_settled(link, network.settles_after, asked_at)
+                    return settled and self._release(link)
                 known_as = {"endpoint_id": endpoint.endpoint_id}
                 link.record(Link.EndpointFound, self._cause(link), **known_as)
                 self.log.append(link)
@@ -396,35 +409,6 @@ class Provisioning(Calling[Link]):
         esim.release(link.id, self._cause(link))
         link.record(Link.EsimReleased, self._cause(link), iccid=link.iccid)
         self.log.append(link, esim)
-        return False
-
-    def _settle_status(self, link: Link) -> bool:
-        """Close the intent with the status that the network shows.
-
-        Another status than the intended one counts only when the call can no longer have an effect.
-        """
-        assert link.endpoint_id is not None
-        assert link.status_intent is not None
-        intent = link.status_intent
-        settled = self.clock() >= intent.until + self.network.settles_after
-        try:
-            status = self.network.usage(link.endpoint_id, timeout_s=CALL.total_seconds()).status
-        except Rejected:  # There is no endpoint that could still change.
-            status, settled = link.status, True
-        except ProviderError:
-            return False
-        if status != intent.status and not settled:
-            return False
-        link.settle_status(status, self._cause(link))
-        self.log.append(link)
-        return False
-
-    def _settle_end(self, link: Link) -> bool:
-        """Close the intent by ending the link, if the network shows its end, or by keeping it."""
-        assert link.end_intent is not None
-        settled = self.clock() >= link.end_intent.until + self.network.settles_after
-        with suppress(ProviderError):
-            self.ending.settle(link, settled=settled)
         return False
 
     def _lpa(self, link: Link, iccid: str) -> Sealed:

@@ -7,13 +7,13 @@ from domain.cause import Cause
 from domain.links.esim import Esim, esim_id
 from domain.links.lost_order import (
     LostOrder,
-    LostStep,
     claim,
     is_claimed,
     is_of,
     next_step,
     search_span,
 )
+from domain.links.saga import Step
 from domain.provider_errors import ProviderError
 from workers.saga import CALL, Saga, by_order
 
@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 class LostOrders(Saga[LostOrder]):
     """Works on the lost orders of one network."""
 
-    def _next(self, lost: LostOrder) -> LostStep:
+    def _next(self, lost: LostOrder) -> Step:
         return next_step(lost, self.clock())
 
-    def _look(self, lost: LostOrder) -> bool:
+    def _look_up(self, lost: LostOrder) -> bool:
         """Claim an unclaimed order of that time; settle if there is none."""
         plan = lost.opened.plan.at_provider
         try:
@@ -49,7 +49,7 @@ class LostOrders(Saga[LostOrder]):
         self.log.append(lost)
         return False
 
-    def _take_back(self, lost: LostOrder) -> bool:
+    def _clean_up(self, lost: LostOrder) -> bool:
         """Give the eSIM back; if the network does not take it, that is an incident."""
         order = lost.order
         try:

@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 
 from domain.cause import Cause
 from domain.errors import Conflict, Refused
-from domain.links import plan_change_steps as outcomes
 from domain.links.bought_plan import match_addons
 from domain.links.link import Link
 from domain.links.network import Addon, AddonUsage, NoSuchEndpoint
 from domain.links.plan_change import Addition, PlanChange, Removal
-from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
+from domain.links.saga import Step, after_nothing, is_settled, next_step
 from domain.log.log import retry_on_conflict
 from domain.provider_errors import ProviderError, Rejected, Unavailable
 from workers.saga import CALL, Calling
@@ -29,10 +28,10 @@ Decide = Callable[[PlanChange, Link, Cause], None]
 class PlanChanges(Calling[PlanChange]):
     """Works on the changes of one network."""
 
-    def _next(self, change: PlanChange) -> ChangeStep:
+    def _next(self, change: PlanChange) -> Step:
         return next_step(change, self.clock(), self.network.shape)
 
-    def _begin(self, change: PlanChange) -> bool:
+    def _start(self, change: PlanChange) -> bool:
         """Append the intent and only then call; a worker that loses the race must not call."""
         link = self.log.get(Link, change.link_id)
         now = self.clock()
@@ -43,7 +42,7 @@ class PlanChanges(Calling[PlanChange]):
         self.log.claim(change)
         if isinstance(removal := change.next, Removal):
             done = self._called(change, lambda _: self._remove(link, removal, until))
-            return done is None or self._save(change, outcomes.note_removed)
+            return done is None or self._save(change, PlanChange.note_removed)
         addon = self._called(change, lambda left_s: self._put_on(link, change, left_s))
         return addon is None or self._add(change, addon)
 
@@ -102,7 +101,7 @@ class PlanChanges(Calling[PlanChange]):
         try:
             if isinstance(step, Removal):
                 if self._addon_of(link, step, timeout_s) is None:
-                    return self._save(change, outcomes.note_removed)
+                    return self._save(change, PlanChange.note_removed)
             elif found := self._new_addons(link, change, timeout_s):
                 first, *more = found
                 cost = step.plan.cost_of(first.order_reference or first.addon_id)
@@ -110,8 +109,9 @@ class PlanChanges(Calling[PlanChange]):
                 return self._note_added(change, addon, adopted=True)
         except ProviderError:
             return False
-        then = after_nothing(change, self.clock(), adds_once=self.network.adds_once)
-        return then is not ChangeStep.WAIT and self._do(then, change)
+        once = self.network.adds_once or isinstance(step, Removal)
+        then = after_nothing(change, self.clock(), may_repeat=once)
+        return then is not Step.WAIT and self._do(then, change)
 
     def _clean_up(self, change: PlanChange) -> bool:
         """Find out what happened to a failed step with an unknown outcome; then end the change."""
@@ -124,17 +124,17 @@ class PlanChanges(Calling[PlanChange]):
         except ProviderError:
             return self._is_unseen(change) and self._end_unseen(change, link)
         if is_removal and seen is None:
-            return self._save(change, outcomes.note_removed)
+            return self._save(change, PlanChange.note_removed)
         if is_removal or seen is None:
-            return settled and self._save(change, outcomes.finish)
+            return settled and self._save(change, PlanChange.finish)
         try:
             self._take_off(link, seen.addon_id)
         except Rejected:  # For good, such as while it is in use; the link must not wait for ever.
             addon_id = seen.addon_id
-            return self._save(change, lambda *it: outcomes.finish_left_over(addon_id, *it))
+            return self._save(change, lambda it, *more: it.finish(*more, addon_id))
         except ProviderError:
             return False
-        return self._save(change, outcomes.finish)
+        return self._save(change, PlanChange.finish)
 
     def _end_unseen(self, change: PlanChange, link: Link) -> bool:
         """End a change whose link the network has not shown for long.
@@ -144,7 +144,7 @@ class PlanChanges(Calling[PlanChange]):
         repeated plan twice, the change stays open until the network shows the link again.
         """
         if isinstance(change.next, Removal):
-            return self._save(change, outcomes.finish)
+            return self._save(change, PlanChange.finish)
         if not self.network.adds_once:
             return False
         until = self.clock() + CALL
@@ -165,7 +165,7 @@ class PlanChanges(Calling[PlanChange]):
             if addon_id is not None:
                 self._take_back(change, addon_id)
             return False
-        return self._save(change, outcomes.finish)
+        return self._save(change, PlanChange.finish)
 
     def _is_unseen(self, change: PlanChange) -> bool:
         """Tell whether the last call ended so long ago that waiting for its outcome should end."""
@@ -210,7 +210,7 @@ class PlanChanges(Calling[PlanChange]):
 
     def _note_added(self, change: PlanChange, addon: Addon, *, adopted: bool) -> bool:
         def decide(current: PlanChange, link: Link, cause: Cause) -> None:
-            outcomes.note_added(current, link, addon, cause, adopted=adopted)
+            current.note_added(link, addon, cause, adopted=adopted)
 
         return self._save(change, decide)
 

@@ -215,6 +215,8 @@ class BackgroundReading:
         if link is None or not link.is_live:
             self.reading_turns.drop(link_id)
             return
+        if self.link_readings.must_wait(link):
+            return  # It is still due.
         seen = self.link_readings.readings.find([link_id]).get(link_id, NetworkReading())
         after = note_plans(link, seen.usage, now, Cause(now, "readings"))
         if link.pending_events:

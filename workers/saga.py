@@ -111,8 +111,8 @@ class Calling(Saga[C]):
         self._end(it, why, outcome_known=True)
         return None
 
-    def _fail(self, it: C) -> bool:
-        """Give up at the deadline."""
+    def _give_up(self, it: C) -> bool:
+        """Fail, by the deadline or because it was tried too often."""
         why = given_up(it.requested.deadline, self.clock())
         return self._end(it, why, outcome_known=False)
 

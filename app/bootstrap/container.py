@@ -78,10 +78,10 @@ from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible
-from domain.limiter import Limiter
+from domain.limiter import Limiter, OpenItems
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
-from domain.links.ending import LinkEnding
+from domain.links.end_link import EndLink
 from domain.links.failing import Failing
 from domain.links.importing import LinkImport
 from domain.links.link import Link
@@ -92,12 +92,11 @@ from domain.links.notifications import Notifications
 from domain.links.offers import as_sold
 from domain.links.plan_change import PlanChange
 from domain.links.readings import LinkReadings
-from domain.links.status import LinkStatusSwitch
+from domain.links.set_status import SetStatus
 from domain.links.waiting import places_of
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
 from domain.lookups.bulk_commands import BulkCancel, BulkCreate
-from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.provider_errors import ProviderError
@@ -624,7 +623,7 @@ class Container:
         )
     )
     link_ending = made(
-        LinkEnding,
+        EndLink,
         cancel_within=lambda c: timedelta(days=c.settings.link_cancel_days),
         clock="gate.now",
     )
@@ -636,7 +635,7 @@ class Container:
     failing = made(Failing, clock="gate.now")
     link_create = made(LinkCreate, offers="offer", rules="provisioning_rules", play="play")
     link_plans = made(LinkPlans, offers="offer", rules="provisioning_rules", play="play")
-    link_status = made(LinkStatusSwitch, clock="gate.now")
+    link_status = made(SetStatus, clock="gate.now")
     notifications = made(Notifications, reads="link_readings")
     # Keeps usage and status of links fresh even if nobody reads them.
     background_reading = made(
@@ -695,9 +694,7 @@ class Container:
         return SagaWork(self.log, self.networks, self.due_work.in_turn, message, of, saga_at)
 
     provisioning = part(
-        lambda c: c.saga_work(
-            link_message, Link, Provisioning, rules=c.provisioning_rules, ending=c.link_ending
-        )
+        lambda c: c.saga_work(link_message, Link, Provisioning, rules=c.provisioning_rules)
     )
     plan_changes = part(lambda c: c.saga_work(plan_change_message, PlanChange, PlanChanges))
     lost_orders = part(lambda c: c.saga_work(lost_order_message, LostOrder, LostOrders))

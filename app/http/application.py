@@ -8,14 +8,13 @@ import logging
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import getrandbits
 from typing import Any
-from urllib.parse import unquote_to_bytes
 from uuid import UUID
 from wsgiref.types import StartResponse
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
@@ -26,7 +25,6 @@ from app.http import tokens as auth
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
 from app.http.edge import compression, errors, openapi
-from app.http.edge.at_once import AtOnce
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.operation import Operation
 from app.http.edge.problems import TOKEN_PATH
@@ -36,22 +34,23 @@ from app.http.edge.request import (
     NO_STORE,
     Given,
     count_of,
+    current_request,
     note_answer,
     request_context,
     request_id_of,
 )
 from app.http.finance import routes as finance
-from app.http.gateway import Gateway, Loop, OwnReplies, Pending, Reply, Scope
 from app.http.links import notifications
 from app.http.links import routes as links
 from app.http.lookups import routes as lookups
-from app.http.server import Server
+from app.http.server.gateway import Gateway, Service
+from app.http.server.listening import Server
+from app.http.server.loop import AtOnce
 from app.http.webhooks import events
 from app.http.webhooks import routes as webhooks
 from app.settings import Settings
 from app.watch.tracing import tracing
 from app.watch.trouble import log_place
-from domain.limiter import Owner
 
 NOWHERE = "/nowhere"  # No route has this path.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
@@ -68,7 +67,6 @@ def new_request_id() -> UUID:
 
 
 def token_paths(settings: Settings) -> set[str]:
-    """Return every path of the token operation."""
     known = {TOKEN_PATH, *settings.further_token_paths}
     return known | {settings.path_prefix + path for path in known}
 
@@ -89,9 +87,8 @@ class Edge(Flask):
         self.after_request(self._complete)  # The first to be added is called last.
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request, in a context of its own."""
         self._find_path(environ)
-        context = self.begin(environ)
+        context = self.open(environ)
         before = CURRENT.set(context)
         try:
             return super().wsgi_app(environ, start_response)
@@ -102,7 +99,7 @@ class Edge(Flask):
         finally:
             CURRENT.reset(before)
 
-    def begin(self, environ: dict[str, Any]) -> Given[Any]:
+    def open(self, environ: dict[str, Any]) -> Given[Any]:
         """Return the context of a request."""
         for name in SHORT_HEADERS:
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
@@ -111,22 +108,19 @@ class Edge(Flask):
         began_s = time.perf_counter()
         return Given(self._container, self.extensions, environ, request_id, began_s)
 
-    def find(self, scope: Scope) -> Operation | None:
+    def find(self, environ: Mapping[str, Any]) -> Operation | None:
         """Return the operation of a request, None for what is none of ours and for tokens.
 
         Raises HTTPException for an unknown path or a wrong method.
         """
-        raw = scope["raw_path"]
-        path = {
-            "PATH_INFO": unquote_to_bytes(raw).decode("latin-1"),
-            "REQUEST_URI": raw.decode("latin-1"),
-        }
+        method = environ["REQUEST_METHOD"]
+        path = {name: environ[name] for name in ("PATH_INFO", "REQUEST_URI")}
         self._find_path(path)
         if path["PATH_INFO"] == TOKEN_PATH:  # Its errors have a shape of their own.
             return None
         named = path["PATH_INFO"].encode("latin-1").decode(errors="replace")
         try:
-            rule, _ = self.url_map.bind("").match(named, scope["method"], return_rule=True)
+            rule, _ = self.url_map.bind("").match(named, method, return_rule=True)
         except RequestRedirect:
             return None
         return self.operations.get(rule.endpoint)
@@ -175,10 +169,12 @@ class Edge(Flask):
         context = request_context()
         if context.held is not None:
             response.call_on_close(context.held.close)
-        compression.encode(response, request)
-        route = request.url_rule.rule if request.url_rule else "-"
-        for name, value in self.end(context, request.method, route, response.status_code):
-            response.headers.setdefault(name, value)
+        asked, own = current_request(), {name for name, _ in response.headers}
+        compression.encode(response, asked)
+        route = asked.url_rule.rule if asked.url_rule else "-"
+        for name, value in self.end(context, asked.method, route, response.status_code):
+            if name not in own:
+                response.headers.add(name, value)
         return response
 
 
@@ -216,14 +212,14 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     return app
 
 
-class Bridge:
-    """The application of the present container; requests under way end with the one before."""
+class Bridge(Service):
+    """What answers for the present container; requests under way end with the one before."""
 
     def __init__(self, container: Container, *, many: bool) -> None:
         self._many = many  # Other processes serve too.
-        self.begin(container)
+        self.use(container)
 
-    def begin(self, container: Container) -> Callable[[], None]:
+    def use(self, container: Container) -> Callable[[], None]:
         """Answer with this container from now on."""
         app, settings = create_app(container), container.settings
         tracing().watch(app)
@@ -231,44 +227,26 @@ class Bridge:
         # is called over a network. A request is traced where Flask answers it.
         is_worth_trying = self._many and container.single_lookup.leases is None
         is_worth_trying = is_worth_trying and not tracing().is_on
-        begun = {
-            (method, (prefix + path).encode()): each
+        roots = {"", settings.path_prefix}
+        started = {
+            (method, root + path): each
             for each in lookups.blueprint.operations
             if each.at_once and is_worth_trying
             for method, path in [each.line.split()]
-            for prefix in {"", settings.path_prefix}
+            for root in roots
         }
-        at_once = AtOnce(container, app.find, app.begin, app.end, begun)
-        self._at_once, self._app, self.container = at_once, app, container
+        probes = {root + path: path for path in health.PROBES for root in roots}
+        own = {"probes": probes, "token_paths": token_paths(settings)}
+        loop = AtOnce(container, app.find, app.open, app.end, started, **own)
+        self.app, self.loop, self.container = app, loop, container
         return lambda: None
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        return self._app(environ, start_response)
 
-    def owner(self, scope: Scope) -> Owner:
-        """Return whose turn a request takes."""
-        return self._at_once.owner(scope)
-
-    def begun(self, scope: Scope, body: bytes) -> tuple[Owner, Pending | Reply | None]:
-        """Begin or answer what need not wait; None: a thread answers that owner."""
-        return self._at_once.begin(scope, body)
-
-
-def create_server(
-    bridge: Bridge, listeners: Sequence[socket.socket], *, many: bool, finish_s: float
-) -> Server:
-    """Return the server of the application on these sockets; `many`: other processes serve too."""
-    settings = bridge.container.settings
-    replies = OwnReplies(
-        lambda: bridge.container.clock(),  # noqa: PLW0108  # The container may change.
-        probes={root + p: p for p in health.PROBES for root in ("", settings.path_prefix)},
-        token_paths=token_paths(settings),
-        count=count_of(bridge.container),
-    )
-    address = listeners[0].getsockname()
-    gateway = Gateway(bridge, replies, address, many=many, loop=Loop(bridge.owner, bridge.begun))
+def create_server(bridge: Bridge, listeners: Sequence[socket.socket], finish_s: float) -> Server:
+    """Return the server of the application on these sockets."""
+    gateway = Gateway(bridge, listeners[0].getsockname())
 
     def shown(connections: int) -> None:
         bridge.container.metrics.connections.set(connections)
 
-    return Server(listeners, gateway, settings, finish_s, shown)
+    return Server(listeners, gateway, bridge.container.settings, finish_s, shown)

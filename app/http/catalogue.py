@@ -1,4 +1,4 @@
-"""The data plans that the calling organization can buy: what they offer, cost and cover."""
+"""Data plans: what they offer, what they cost, where they work."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -7,10 +7,9 @@ from uuid import UUID
 from marshmallow import ValidationError, fields
 from msgspec import Struct
 
-from app.http.edge.input import NO_NUL, Query, Reads, choice, described, parse_id
+from app.http.edge.input import NO_NUL, PageQuery, Query, Reads, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.paging import Page, PageQuery, show_page, span_of
-from app.http.edge.replies import example, wait_for
+from app.http.edge.replies import Page, example, show_page, span_of, wait_for
 from app.http.edge.request import Given, container
 from app.security.authorization import Caller
 from domain import regions
@@ -155,7 +154,6 @@ def show_plan(row: PlanRow) -> Plan:
 
 
 def show_country(code: str, operators: Iterable[plan.MobileOperator]) -> CountryCoverage:
-    """Return a country with its networks."""
     return CountryCoverage(code, regions.country_name(code), [*map(Operator.of, operators)])
 
 
@@ -194,8 +192,7 @@ class PlanQuery(PageQuery):
     country = Country(metadata=ONLY_COUNTRY)
     coverage_type = choice(COVERAGE_TYPES, COVERAGE_TYPE, "CoverageType")
     sponsor_profile = fields.String(
-        validate=NO_NUL,
-        metadata=described("Only with the sponsor profile of this id or name."),
+        validate=NO_NUL, metadata=described("Only with the sponsor profile of this id or name.")
     )
 
 
@@ -205,12 +202,7 @@ class TopupQuery(Query):
     country = Country(metadata=ONLY_COUNTRY)
 
 
-blueprint = Group(
-    "Plans",
-    __name__,
-    "plans",
-    description="Data plans: what they offer, what they cost, where they work.",
-)
+blueprint = Group("Plans", __name__, "plans", description=__doc__)
 
 
 @blueprint.operation(

@@ -65,7 +65,6 @@ def openapi_document() -> Response:
 
 @blueprint.get("/docs")
 def docs() -> Response:
-    """Return the page that leads to all others."""
     return _page(HOME)
 
 
@@ -78,7 +77,6 @@ def redirect(target: str) -> Response:
 
 @blueprint.get("/docs/<name>")
 def page_or_asset(name: str) -> Response:
-    """Return a guide, the reference, or a file that these pages load."""
     if name == HOME:
         raise NotFound  # It is at /docs; from here its relative links would lead nowhere.
     if name not in TYPES:

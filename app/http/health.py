@@ -1,4 +1,4 @@
-"""Health: whether lookups can be served, and the probes for process managers."""
+"""Whether the service can serve."""
 
 from typing import Annotated, Any, Final
 
@@ -14,14 +14,14 @@ from app.http.edge.problems import UNAVAILABLE
 from app.http.edge.replies import json_response
 from app.http.edge.request import container
 from app.http.edge.schemas import example_of, ref
-from app.http.gateway import LIVEZ
+from app.http.server.loop import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
 from projections.engine.shape import Moment, format_time, means
 
 READYZ, HEALTH = "/readyz", "/number-lookup/health"
 PROBES = (LIVEZ, READYZ, HEALTH)
 
-blueprint = Group("Health", __name__, description="Whether the service can serve.")
+blueprint = Group("Health", __name__, description=__doc__)
 
 
 class Health(Struct):

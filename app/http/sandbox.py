@@ -1,4 +1,4 @@
-"""What a partner of a sandbox plays with its own money, time, links and failures.
+"""Time, devices and failures of your own, on installations that sell nothing real.
 
 `application` registers these operations where SANDBOX is on; elsewhere there is no such path.
 """
@@ -35,7 +35,6 @@ DEPOSIT_MICROS_MAX = 10_000 * MICROS
 ATTEMPTS_MAX, MINUTES_MAX = 20, 60
 TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
 MISSING = "Missing data for required field."
-NOT_SCRIPTED = "Is not used where nothing is to fail."
 NOT_OF_IT = "Is not used by this action."
 NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAILURES.items()}
 ONLY_ATTEMPTS = "A slow lookup holds a thread, so it is played for a number of attempts."
@@ -107,8 +106,7 @@ class ActionBody(Schema):
 
     action = choice(ACTIONS, "What happens.", "SandboxAction", required=True)
     percent = JsonNumber(
-        100,
-        metadata=described("Of `use`, and needed there: how much of the plan is used then."),
+        100, metadata=described("Of `use`, and needed there: how much of the plan is used then.")
     )
     country_code = Country(
         metadata=described(
@@ -155,15 +153,16 @@ class FailureBody(Schema):
         metadata=described("How many attempts; 1 if neither this nor `minutes` is given."),
     )
     minutes = JsonNumber(
-        MINUTES_MAX,
-        metadata=described("For how long; all attempts, unless these are counted."),
+        MINUTES_MAX, metadata=described("For how long; all attempts, unless these are counted.")
     )
 
     @validates_whole
     def check_failure(self, data: Mapping[str, Any], **_: Any) -> None:
         operation, failure = data["operation"], data["failure"]
         if failure is None and (unused := data.keys() & {"attempts", "minutes"}):
-            raise ValidationError({name: [NOT_SCRIPTED] for name in unused})
+            raise ValidationError(
+                {name: ["Is not used where nothing is to fail."] for name in unused}
+            )
         if failure is not None and failure not in FAILURES[operation]:
             raise ValidationError({"failure": [NOT_SO[operation]]})
         is_slow = (operation, failure) == (LOOKUP, "slow")
@@ -191,13 +190,7 @@ class Sandbox(Struct):
 
 STATE: Final = example("The sandbox.", Sandbox)
 
-blueprint = Group(
-    "Sandbox",
-    __name__,
-    "links",
-    description="Time, devices and failures of your own, on installations that sell nothing real.",
-    strict=True,
-)
+blueprint = Group("Sandbox", __name__, "links", description=__doc__, strict=True)
 money = Group(
     "Sandbox money",
     __name__,

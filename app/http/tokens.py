@@ -1,4 +1,7 @@
-"""Access tokens by client credentials (OAuth 2.0), and the documents that verify and find them."""
+"""Access tokens by client credentials (OAuth 2.0).
+
+And the documents that verify tokens, and that lead to them.
+"""
 
 import re
 from base64 import b64decode
@@ -15,13 +18,7 @@ from webargs.core import is_json
 from app.http.edge.input import described, is_packed
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import error_responses
-from app.http.edge.problems import (
-    OF_EVERY_REQUEST,
-    TOKEN_PATH,
-    UNCACHED,
-    OAuthRefused,
-    Problem,
-)
+from app.http.edge.problems import OF_EVERY_REQUEST, TOKEN_PATH, UNCACHED, OAuthRefused, Problem
 from app.http.edge.replies import json_response
 from app.http.edge.request import (
     caller_address,
@@ -230,9 +227,7 @@ KEYS_PATH = "/.well-known/jwks.json"
 # Short, because a verifier that keeps the keys longer would not know a new key.
 SHARED = {"Cache-Control": "public, max-age=300"}
 
-blueprint = Group(
-    "Authentication", __name__, description="Access tokens by client credentials (OAuth 2.0)."
-)
+blueprint = Group("Authentication", __name__, description=__doc__)
 
 _REFUSALS = (
     Problem(415, "invalid_request", NOT_A_FORM),

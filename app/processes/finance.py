@@ -5,10 +5,10 @@ from collections.abc import Callable
 from app.bootstrap.container import Container
 from app.finance.access import Access
 from app.finance.application import create_application
-from app.http.gateway import Gateway, OwnReplies
-from app.http.server import Server
-from app.processes.listening import bind, listen
-from app.processes.stopping import call_after, stop_on_signals
+from app.http.server.gateway import Gateway, Service
+from app.http.server.listening import Server, bind, listen
+from app.http.server.loop import Loop
+from app.processes.stopping import stop_on_signals
 from projections.engine.database import Database
 from projections.finance.figures import Figures
 
@@ -31,7 +31,7 @@ def open_pages(container: Container, database: Database, port: int) -> tuple[Ser
     app = create_application(
         figures, access, lambda: container.clock().date(), container.settings.currency
     )
-    gateway = Gateway(app, OwnReplies(container.clock), address, many=False)
+    gateway = Gateway(Service(app, Loop(container.clock)), address)
     server = Server(listeners, gateway, container.settings, FINISH_S)
     return server, f"http://{LOOPBACK}:{address[1]}/open/{access.token}"
 
@@ -42,8 +42,7 @@ def serve_finance(container: Container, port: int, on_listening: Callable[[str],
     try:
         server, address = open_pages(container, database, port)
         stop = stop_on_signals()
-        call_after(stop, server.stop)
         on_listening(address)
-        server.run()
+        server.run(stop.is_set)
     finally:
         database.close()

@@ -10,14 +10,14 @@ from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
 from app.http.application import Bridge, create_server
 from app.http.edge.request import current_request_id
+from app.http.server.listening import bind, listen
 from app.processes import background
 from app.processes.doctor import announce
-from app.processes.listening import bind, listen
 from app.processes.lives import Begin, Lives
 from app.processes.memory import settle_memory
 from app.processes.readiness import wait_until_ready
 from app.processes.runtime import ROLES, runs
-from app.processes.stopping import ALIVE, READY, call_after, notify, stop_on_signals
+from app.processes.stopping import ALIVE, READY, notify, stop_on_signals
 from app.watch.logging import configure_logging
 from workers.schedule import keep_time
 
@@ -79,16 +79,15 @@ def _answer(
     try:
         container.complete()
         bridge = Bridge(container, many=many)
-        server = create_server(bridge, listeners, many=many, finish_s=finish_s)
-        server.on_tick = partial(notify, ALIVE)
-        call_after(stop, server.stop)
-        lives.start(work, bridge.begin)
+        server = create_server(bridge, listeners, finish_s)
+        server.on_second = partial(notify, ALIVE)
+        lives.start(work, bridge.use)
         settle_memory()
         # Only now, because who shares the port with another process would get requests.
         listen(listeners, settings.host, settings.port)
         logger.info("serving %s", settings.public)
         on_listening()
-        server.run()
+        server.run(stop.is_set)
     finally:
         logger.info("stopping")
         lives.stop()

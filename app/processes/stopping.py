@@ -4,7 +4,6 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from socket import AF_UNIX, SOCK_DGRAM, socket, socketpair
 from threading import Event, Thread
@@ -53,16 +52,6 @@ def wait_alive(stop: Event) -> None:
     """Wait in the main thread for the end, with signs of life."""
     while not stop.wait(ALIVE_S if notify_socket() else None):
         notify(ALIVE)
-
-
-def call_after(stop: Event, end: Callable[[], None]) -> None:
-    """Call `end` as soon as the process should end, from a thread that waits for it."""
-
-    def run() -> None:
-        stop.wait()
-        end()
-
-    Thread(target=run, name="stop", daemon=True).start()
 
 
 def _next_one_ends(number: int, _frame: FrameType | None) -> None:

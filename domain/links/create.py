@@ -28,7 +28,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.failing import Failing, refusal_of_link
-from domain.links.link import Link, link_id, named
+from domain.links.link import MAY_FAIL, Link, link_id, named
 from domain.links.networks import Networks
 from domain.links.offers import (
     UNKNOWN,
@@ -40,7 +40,6 @@ from domain.links.offers import (
     check_funds,
     find_payer,
 )
-from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Places, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Vault, open_text, seal_text
@@ -170,7 +169,7 @@ class LinkCreate:
             plan_id=first.plan.plan_id != request.plan_id,
             name=name != request.name and not is_erased,
         )
-        if earlier.stage not in UNFINISHED:
+        if earlier.stage not in MAY_FAIL:
             return _outcome(earlier)
         if not request.waits:
             return earlier
@@ -246,7 +245,7 @@ class LinkCreate:
 
 
 def _is_answered(link: Link) -> bool:
-    return link.stage not in UNFINISHED
+    return link.stage not in MAY_FAIL
 
 
 def _outcome(link: Link) -> Link:

@@ -32,7 +32,6 @@ from domain.links.lost_order import LostOrder
 from domain.links.network import NoEndpoint
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
-from domain.links.plan_change_steps import finish
 from domain.log.log import Log
 from domain.money import format_amount, parse_amount
 from domain.provider_errors import ProviderError, Rejected
@@ -113,7 +112,7 @@ class Failing:
             link = self.log.get(Link, change.link_id)
             if link.open_change != change.id:  # Another process has ended the change.
                 raise Conflict(change.id)
-            finish(change, link, cause)
+            change.finish(link, cause)
             links.append(link)
         self.committer.commit_entries(change.organization_id, refunds, cause, change, *links)
 

@@ -59,7 +59,7 @@ class Link(Refundable):
     """What a partner bought. Its organization can see it only after its activation.
 
     `requested` is the first event. `stage` is how far the provisioning has come, by the table in
-    `domain.links.provisioning`. `status` is what the network last showed.
+    `domain.links.saga`. `status` is what the network last showed.
     """
 
     TOPIC = "link"

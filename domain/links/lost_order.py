@@ -5,15 +5,14 @@ its own order is still under way. But each order was placed during its call. So 
 we search the time of that call, as soon as the network shows all orders of that time.
 
 This is for networks that sell by order. On a stock network a late endpoint carries our reference,
-and `_clean_up` in workers/links.py removes it.
+and `_remove` in workers/links.py removes it.
 """
 
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any, ClassVar, Self
 from uuid import UUID
 
-from domain.cause import Cause
+from domain.cause import Cause, lies_ahead
 from domain.cost import Cost
 from domain.errors import Conflict
 from domain.ids import derive_id
@@ -21,6 +20,7 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.links.network import Order
+from domain.links.saga import Step
 from domain.log.aggregate import NOTHING, SOMETHING, Created, Root, itself, sets
 from domain.log.log import Log
 
@@ -29,15 +29,6 @@ from domain.log.log import Log
 APART = timedelta(seconds=3)
 # The same if orders carry our reference: then the network's clock need not be right.
 WIDE = timedelta(hours=1)
-
-
-class LostStep(StrEnum):
-    """What must be done for a lost order now."""
-
-    NOTHING = "nothing"
-    WAIT = "wait"
-    LOOK = "look"
-    TAKE_BACK = "take_back"
 
 
 class LostOrder(Root):
@@ -199,13 +190,13 @@ def lost_order_id(link_id: UUID) -> UUID:
     return derive_id("lost_order", link_id)
 
 
-def next_step(lost: LostOrder, now: datetime) -> LostStep:
+def next_step(lost: LostOrder, now: datetime) -> Step:
     """Return what must be done for a lost order at this moment."""
     if lost.is_settled:
-        return LostStep.NOTHING
+        return Step.NOTHING
     if lost.found is not None:
-        return LostStep.TAKE_BACK
-    return LostStep.WAIT if now < lost.opened.settled_at else LostStep.LOOK
+        return Step.CLEAN_UP
+    return Step.WAIT if now < lost.opened.settled_at else Step.LOOK_UP
 
 
 def search_span(
@@ -214,6 +205,21 @@ def search_span(
     """Return the span of the network's clock in which to look for the orders of our calls."""
     apart = WIDE if by_reference else APART
     return since - apart, until + apart
+
+
+def may_adopt(link: Link, order: Order, now: datetime, *, by_reference: bool) -> bool:
+    """Tell whether a link whose reply was lost may take an unclaimed order.
+
+    If the network keeps our reference, it must be the link's own order. Otherwise equal orders are
+    interchangeable: any order that is not older than the intent will do, but only once the call is
+    over, because until then the reply may still come.
+    """
+    if by_reference:
+        return order.reference == str(link.id)
+    assert link.intent is not None
+    assert link.ordered_since is not None
+    is_over = not lies_ahead(link.intent.until, now)
+    return is_over and order.placed_at >= link.ordered_since - APART
 
 
 def is_claimed(log: Log, network: str, order: Order) -> bool:

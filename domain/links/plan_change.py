@@ -22,6 +22,8 @@ from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link
+from domain.links.network import Addon
 from domain.log.aggregate import NOTHING, SOMETHING, TRUE, Created, Root, fact, itself, sets
 
 
@@ -266,6 +268,42 @@ class PlanChange(Refundable):
         event = self.PlanRemovalStarted if is_removal else self.PlanAdditionStarted
         self.record(event, cause, index=self.done, attempt=self.attempts + 1, until=until)
 
+    def note_added(self, link: Link, addon: Addon, cause: Cause, *, adopted: bool) -> None:
+        """Note that the present addition is on the link; `adopted`: its reply was lost.
+
+        This and what follows also record it in the link, which is saved together with the change.
+        """
+        addition = self.next
+        assert isinstance(addition, Addition)
+        facts = {"index": self.done, "addon_id": addon.addon_id, "adopted": adopted}
+        self.record(self.PlanAdditionDone, cause, **facts)
+        link.add_plan(addition.activation_id, addition.plan, addon, cause)
+        for each in _unbought(link, addition, addon):
+            link.note_plan_left_over(each, addition.plan, cause)
+        self._finish_if_done(link, cause)
+
+    def note_removed(self, link: Link, cause: Cause) -> None:
+        """Note that the present removal is done, after all if the change has failed at it."""
+        assert isinstance(self.next, Removal)
+        link.remove_plan(self.next.activation_id, cause)
+        self.record(self.PlanRemovalDone, cause, index=self.done)
+        self._finish_if_done(link, cause)
+
+    def finish(self, link: Link, cause: Cause, left_over: str | None = None) -> None:
+        """End a change of which nothing can happen any more.
+
+        `left_over` is a late add-on that the network refuses to remove: an incident.
+        """
+        if left_over is not None:
+            assert self.next is not None
+            link.note_plan_left_over(left_over, self.next.plan, cause)
+        self.record(self.Finished, cause)
+        link.record(Link.ChangeClosed, cause, change_id=link.open_change)
+
+    def _finish_if_done(self, link: Link, cause: Cause) -> None:
+        if self.is_answered:
+            self.finish(link, cause)
+
     def fail(
         self, code: str, settled_at: datetime | None, cause: Cause, reason: str | None = None
     ) -> list[Repayment]:
@@ -312,3 +350,16 @@ def _addition(change_id: UUID, index: int, plan: BoughtPlan, currency: str) -> A
         transaction_id = derive_id("transaction", activation_id)
         price = PaidPrice(plan.price_micros, currency, transaction_id)
     return Addition(activation_id, plan, price)
+
+
+def _unbought(link: Link, addition: Addition, addon: Addon) -> Sequence[str]:
+    """Return add-ons of the same plan without an activation, such as when one was added twice.
+
+    The first ones are left to activations whose add-on is not known.
+    """
+    known = {each.addon_id for each in link.activations.values()}
+    rest = [each for each in addon.others if each not in known]
+    named = addition.plan.provider_plan_id
+    bought = [each for each in link.current_activations if each.addon_id is None]
+    unknown = [each for each in bought if each.plan.provider_plan_id == named]
+    return rest[len(unknown) :]

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from domain.cause import Cause, Clock
+from domain.cause import AHEAD_MAX, Cause, Clock
 from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
 from domain.links.link import TOLD_PERCENT, Link, LinkState
@@ -237,6 +237,8 @@ class LinkReadings:
 
     def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
         """Record what is new; if another writer was first, return the link with its facts."""
+        if self.must_wait(link):
+            return link
         link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
         if self.tells:
             note_plans(link, usage, self.clock(), cause)
@@ -249,6 +251,15 @@ class LinkReadings:
         except ServiceUnavailable:
             logger.warning("what the network showed of link %s could not be recorded", link.id)
         return link
+
+    def must_wait(self, link: Link) -> bool:
+        """Tell whether a call that a request has begun may still have an effect.
+
+        Until then nothing is recorded, so that no read comes before the outcome of that call.
+        """
+        intent = link.status_intent or link.end_intent
+        settles_after, now = self.networks.of(link.network).settles_after, self.clock()
+        return intent is not None and now - settles_after < intent.until <= now + AHEAD_MAX
 
     def _code(self, link: Link, until_s: float, cause: Cause) -> ActivationCode | None:
         """Return the activation code; if it is not stored, ask the network and store it."""

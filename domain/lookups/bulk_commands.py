@@ -21,9 +21,9 @@ from domain.errors import (
     refuse_other,
 )
 from domain.ids import derive_id
+from domain.limiter import OpenItems
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, bulk_job_id, refunds_of
-from domain.lookups.open_items import OpenItems
 from domain.money import format_amount
 from domain.months import month_of
 from domain.personal import Vault

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from domain.accounts.organization import SCOPES, ApiClient
-from projections.engine.snapshot import Snapshot
+from projections.engine.read_model import Snapshot
 
 
 class ApiClientRow(Struct, frozen=True):

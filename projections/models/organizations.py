@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from domain.accounts.organization import Organization, Status
 from domain.daily import Daily
-from projections.engine.snapshot import Snapshot
+from projections.engine.read_model import Snapshot
 
 
 class OrganizationRow(Struct, frozen=True):

@@ -33,8 +33,7 @@ from domain.regions import REGIONS
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import insert_many
-from projections.engine.read_model import execute_many
-from projections.engine.snapshot import Snapshot
+from projections.engine.read_model import Snapshot, execute_many
 
 # Sorted by the bytes of UTF-8 in every database; the locale of the database must not decide.
 NAME = String().with_variant(String(collation="C"), "postgresql")

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from domain.accounts.wallet import Wallet
 from domain.log.log import Recorded
-from projections.engine.snapshot import Snapshot
+from projections.engine.read_model import Snapshot
 
 
 class WalletRow(Struct, frozen=True):

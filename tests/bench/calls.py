@@ -31,7 +31,7 @@ from tests.tidy.source import PACKAGES, ROOT
 ROOTED = f"{ROOT}/"
 EACH = 20  # Of the thousand numbers, twenty are of a country.
 BEGINS = "data_received"  # With it the loop begins with a request.
-TELLS = {"Connection.write", "_soon", "Outcome.succeed"}  # Of loop, threads and committer.
+TELLS = {"Connection.write", "soon", "Outcome.succeed"}  # Of loop, threads and committer.
 KINDS = {"loop", "http", "committer", "Thread"}  # The last are workers; others run beside.
 SMALL = 4  # What has no more calls is not listed.
 

@@ -15,7 +15,7 @@ from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
-from domain.links.status import Target
+from domain.links.set_status import Target
 from domain.lookups.ports import LookupProvider
 from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork

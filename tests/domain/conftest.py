@@ -79,7 +79,7 @@ def crowd(monkeypatch: pytest.MonkeyPatch, new_writer: WriterFactory) -> Iterato
 def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
     """How long requests go on waiting."""
     made = Patience()
-    for command in ("create", "change_plans", "readings", "status", "waiting"):
+    for command in ("create", "change_plans", "readings", "driver", "waiting"):
         monkeypatch.setattr(f"domain.links.{command}.time", made)
     return made
 

@@ -156,7 +156,7 @@ class LinkSteps:
     def finish(self) -> "LinkSteps":
         """End it, with what is left of its charges if that was intended."""
         ending = self.process.link_ending
-        ending._finish(self.link, self.process.cause())  # noqa: SLF001  # What follows the call.
+        ending.commit(self.link, True, self.process.cause())  # noqa: FBT003  # It was seen.
         return self
 
     def see(

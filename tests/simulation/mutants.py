@@ -10,9 +10,9 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Refund, Wallet
 from domain.cause import Cause
-from domain.links import provisioning
 from domain.links.esim import Esim
 from domain.links.link import Link
+from domain.links.saga import is_settled
 from domain.log.log import Log, Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import SingleLookup
@@ -106,10 +106,10 @@ def an_esim_is_freed_too_early(patch: pytest.MonkeyPatch) -> None:
 
 def a_late_endpoint_is_left_there(patch: pytest.MonkeyPatch) -> None:
     def blind(self: Provisioning, link: Link) -> bool:
-        step = provisioning.after_no_endpoint(link, self.clock())
-        return step is not provisioning.Step.WAIT and self._do(step, link)
+        settled = is_settled(link, self.network.settles_after, self.clock())
+        return settled and self._release(link)
 
-    patch.setattr(Provisioning, "_clean_up", blind)
+    patch.setattr(Provisioning, "_remove", blind)
 
 
 def a_lost_plan_is_put_on_again(patch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from domain.links import lost_order, provisioning
-from domain.links.lost_order import LostOrder, LostStep
-from domain.links.provisioning import Step
+from domain.links import lost_order
+from domain.links.lost_order import LostOrder
+from domain.links.saga import Step
 from projections.models import due
 from tests.simulation.conftest import Run, fails, running
 from tests.simulation.mutants import an_esim_keeps_no_record_of_who_holds_it
@@ -46,18 +46,17 @@ def test_whatever_goes_wrong_each_order_ends_in_one_place(run_orders: Run, first
 
 
 def an_order_is_adopted_though_it_is_older_than_the_intent(patch: pytest.MonkeyPatch) -> None:
-    for module in (lost_order, provisioning):
-        patch.setattr(module, "APART", timedelta(days=1))
+    patch.setattr(lost_order, "APART", timedelta(days=1))
 
 
 def an_order_is_placed_again_as_soon_as_none_is_seen(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(links, "after_no_order", lambda *_: Step.ORDER)
+    patch.setattr(links, "after_nothing", lambda *_, **__: Step.START)
 
 
 def a_lost_order_is_settled_before_the_network_shows_it(patch: pytest.MonkeyPatch) -> None:
-    steps = {LostStep.WAIT: LostStep.LOOK}
+    steps = {Step.WAIT: Step.LOOK_UP}
 
-    def at_once(lost: LostOrder, now: datetime) -> LostStep:
+    def at_once(lost: LostOrder, now: datetime) -> Step:
         step = lost_order.next_step(lost, now)
         return steps.get(step, step)
 

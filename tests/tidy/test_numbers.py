@@ -14,18 +14,19 @@ from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.bootstrap.container import IN_FLIGHT_MAX, IN_FLIGHT_WAIT_S
 from app.bootstrap.providers import ESIMGO
 from app.bootstrap.sandbox import HOURS_MAX
-from app.http import application, catalogue, gateway, sandbox, server, tokens
+from app.http import application, catalogue, sandbox, tokens
 from app.http.accounts import input as account_input
 from app.http.edge import input as edge_input
-from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
+from app.http.edge.input import BODY_BYTES_MAX, PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.replies import IGNORED_MAX
 from app.http.edge.request import NAME_CHARS_MAX, REQUEST_ID
 from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
-from app.http.threads import COMPUTING_MAX
-from app.http.threads import WAITING_MAX as THREAD_PLACES
+from app.http.server import connection as server
+from app.http.server import gateway
+from app.http.server.threads import COMPUTING_MAX
+from app.http.server.threads import WAITING_MAX as THREAD_PLACES
 from app.http.webhooks import events
 from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
@@ -33,7 +34,7 @@ from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAIT
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
 from domain.limiter import share_of
-from domain.links import ending, notifications, readings, status
+from domain.links import driver, notifications, readings
 from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk_commands, bulk_job, single
 from domain.money import format_amount
@@ -208,7 +209,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "a connection without a request": f"{DEFAULTS.keep_alive_s} s by default",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",
-    "suspend, reactivate, end and cancel": f"{max(status.WITHIN_S, ending.WITHIN_S):g} s",
+    "suspend, reactivate, end and cancel": f"{driver.WITHIN_S:g} s",
     "a read of a link at the network": f"{readings.READ_S:g} s",
     "the age of usage in a list": f"{DEFAULTS.readings_refresh_s} s by default",
     "a network status that is given again": f"{readings.STATUS_KEPT // SECOND} s",
@@ -237,7 +238,7 @@ def test_the_time_that_clients_are_told_to_give_is_enough_for_what_ends_well() -
         text = " ".join((ROOT / PARTNERS / document).read_text("utf-8").split())
         assert told in text
     lookup_s = IN_FLIGHT_WAIT_S + single.LEASE.total_seconds()
-    assert max(lookup_s, DEFAULTS.provisioning_deadline_s, status.WITHIN_S) < 30
+    assert max(lookup_s, DEFAULTS.provisioning_deadline_s, driver.WITHIN_S) < 30
     assert readings.READ_S < 10
 
 

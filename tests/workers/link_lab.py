@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import Literal
 from uuid import UUID, uuid4
 
 import pytest
@@ -19,7 +20,6 @@ from domain.links.create import LinkRequest
 from domain.links.link import EndKind, Link
 from domain.links.network import AvailableEsim, Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
-from domain.links.status import Target
 from domain.money import parse_amount
 from projections.models.due import Due
 from tests.domain.asking import Customer
@@ -152,7 +152,7 @@ class Lab(Customer):
         plans = [self.plan(each, "1.00") for each in add]
         return self.work_change(self.request_change(link_id, remove, plans))
 
-    def switch(self, link_id: UUID, target: Target) -> None:
+    def switch(self, link_id: UUID, target: Literal["active", "suspended"]) -> None:
         """Suspend or reactivate a link, as the web process does."""
         with suppress(ProvisioningError):
             self.process.link_status.run(self.link(link_id), target, self.process.cause())

@@ -18,7 +18,7 @@ from domain.errors import (
     ProvisioningError,
     Refused,
 )
-from domain.links import ending
+from domain.links import driver
 from domain.links.link import EndKind, Link
 from domain.links.network import NetworkStatus, Usage
 from domain.money import parse_amount
@@ -27,7 +27,6 @@ from tests.workers.link_checks import check
 from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from workers.links import Provisioning
-from workers.saga import CALL
 
 pytestmark = pytest.mark.any_database
 
@@ -150,7 +149,7 @@ def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> No
     assert not lab.live(lambda: lab.finish(link.id, "cancel"))
     lab.simulator.find_endpoint = lambda *_, **__: None  # type: ignore[method-assign]  # The eSIM is off.
     arm(lab.network, "remove_endpoint", FAULTS[fault])
-    lab.clock.forward(seconds=ending.CALL_S)
+    lab.clock.forward(seconds=driver.CALL_S)
     lab.sweep()
     assert lab.link(link.id).end_intent is not None
     del lab.simulator.find_endpoint
@@ -162,41 +161,10 @@ def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> No
     check(lab)
 
 
-def test_an_open_end_is_left_alone_until_its_time_has_run_out(lab: Lab) -> None:
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", KILLS["killed after"])
-    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
-    lab.network.calls.clear()
-    for _ in range(int(CALL.total_seconds())):
-        lab.work(link.id)
-        lab.sweep()
-        assert lab.network.calls == []
-        lab.clock.forward(seconds=1)
-    lab.sweep()
-    assert "find_endpoint" in lab.network.calls
-    assert lab.link(link.id).state == "ended"
-
-
-def test_an_open_end_waits_for_a_network_that_cannot_be_reached(lab: Lab) -> None:
-    link = a_link(lab)
-    arm(lab.network, "remove_endpoint", KILLS["killed after"])
-    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
-    arm(lab.network, "find_endpoint", FAULTS["unavailable"], times=1_000)
-    for _ in range(30):
-        lab.clock.forward(minutes=1)
-        lab.sweep()
-        assert lab.link(link.id).end_intent is not None
-    lab.forget_faults()
-    lab.settle()
-    assert lab.wallet.balance_micros == WHOLE
-    check(lab)
-
-
 def test_nothing_else_is_begun_while_an_end_is_open(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ending, "CALL_S", 0.01)
-    monkeypatch.setattr("domain.links.status.CALL_S", 0.01)
+    monkeypatch.setattr(driver, "CALL_S", 0.01)
     link = a_link(lab)
     arm(lab.network, "remove_endpoint", KILLS["killed before"])
     assert not lab.live(lambda: lab.finish(link.id, "end"))
@@ -215,12 +183,12 @@ def test_nothing_else_is_begun_while_an_end_is_open(
 def test_an_end_waits_for_what_is_open(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: EndKind
 ) -> None:
-    monkeypatch.setattr(ending, "CALL_S", 0.01)
+    monkeypatch.setattr(driver, "CALL_S", 0.01)
     link = a_link(lab)
     change_id = lab.request_change(link.id, add=[lab.plan("t7", "1.00")])
     with pytest.raises(LinkBusy):
         lab.finish(link.id, kind)
-    monkeypatch.setattr(ending, "CALL_S", 5.0)
+    monkeypatch.setattr(driver, "CALL_S", 5.0)
     lab.work_change(change_id)
     assert lab.finish(link.id, kind).state == "ended"
     check(lab)
@@ -231,19 +199,6 @@ def test_an_esim_that_a_link_has_had_is_not_sold_again(lab: Lab) -> None:
     assert link.iccid is not None
     lab.only(link.iccid)
     assert lab.create().stage.value == "ended"
-    check(lab)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_sweep_and_the_request_may_settle_one_end_at_once(lab: Lab, kind: EndKind) -> None:
-    link = a_link(lab)
-
-    def sweep() -> None:
-        lab.clock.forward(seconds=ending.CALL_S)
-        lab.sweep()
-
-    lab.network.after("remove_endpoint", sweep)
-    assert lab.finish(link.id, kind).state == "ended"
     check(lab)
 
 

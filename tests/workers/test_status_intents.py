@@ -1,13 +1,13 @@
-"""A request that suspends or reactivates may die at any point; the sweep asks what came of it."""
+"""A request that switches or ends a link may die at any point; the sweep asks what came of it."""
 
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
 
 from domain.errors import ProvisioningError
 from domain.links.network import LinkStatus, NoSuchEndpoint
-from domain.links.status import Target
+from domain.links.set_status import Target
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
@@ -47,6 +47,14 @@ def dead_switch(lab: Lab, call: Call, fault: str) -> UUID:
     return link_id
 
 
+def dead_end(lab: Lab) -> UUID:
+    """Let a request die that has just cancelled a link; return it."""
+    link_id = a_link(lab, "active")
+    arm(lab.network, "remove_endpoint", FAULTS["killed after"])
+    assert not lab.live(lambda: lab.finish(link_id, "cancel"))
+    return link_id
+
+
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 @pytest.mark.parametrize(("call", "before", "target"), WAYS)
 def test_the_log_ends_with_the_status_that_the_network_has(
@@ -80,9 +88,14 @@ def test_an_intent_is_settled_by_what_the_network_shows(
     check(lab)
 
 
-@pytest.mark.parametrize("call", ["suspend", "resume"])
-def test_an_open_intent_is_left_alone_until_its_time_has_run_out(lab: Lab, call: Call) -> None:
-    link_id = dead_switch(lab, call, "killed after")
+@pytest.mark.parametrize(
+    ("call", "look"),
+    [("suspend", ["usage"]), ("resume", ["usage"]), ("end", ["find_endpoint", "remove_endpoint"])],
+)
+def test_an_open_intent_is_left_alone_until_its_time_has_run_out(
+    lab: Lab, call: Any, look: list[str]
+) -> None:
+    link_id = dead_end(lab) if call == "end" else dead_switch(lab, call, "killed after")
     lab.network.calls.clear()
     for _ in range(int(CALL.total_seconds())):
         lab.work(link_id)
@@ -90,22 +103,45 @@ def test_an_open_intent_is_left_alone_until_its_time_has_run_out(lab: Lab, call:
         assert lab.network.calls == []
         lab.clock.forward(seconds=1)
     lab.sweep()
-    assert lab.network.calls == ["usage"]
-    assert lab.link(link_id).status_intent is None
+    assert lab.network.calls == look
+    assert (lab.link(link_id).status_intent, lab.link(link_id).end_intent) == (None, None)
 
 
+@pytest.mark.parametrize("call", ["suspend", "remove_endpoint"])
+def test_a_read_records_nothing_while_a_call_may_still_have_an_effect(lab: Lab, call: str) -> None:
+    link_id = a_link(lab, "active")
+    lab.clock.forward(hours=1)  # It is used meanwhile, which the log does not know yet.
+    arm(lab.network, call, FAULTS["killed before"])
+    begin, what = (lab.switch, "suspended") if call == "suspend" else (lab.finish, "end")
+    assert not lab.live(lambda: begin(link_id, what))  # type: ignore[operator]  # Either of them.
+
+    def recorded() -> int:
+        version, process = lab.link(link_id).version, lab.process
+        process.link_readings.read(lab.link(link_id), process.cause(), live=True)
+        process.background_reading._tell_end(link_id)  # noqa: SLF001  # What a tick does.
+        return lab.link(link_id).version - version
+
+    lab.clock.forward(seconds=(CALL + lab.network.settles_after).total_seconds() - 0.001)
+    assert recorded() == 0
+    lab.clock.forward(seconds=0.001)
+    assert recorded() > 0  # Whether or not the network can be reached to settle it.
+
+
+@pytest.mark.parametrize("look", ["usage", "find_endpoint"])
 @pytest.mark.parametrize("fault", ["unavailable", "unknown, not done", "killed before"])
-def test_an_intent_waits_for_a_network_that_cannot_be_reached(lab: Lab, fault: str) -> None:
-    link_id = dead_switch(lab, "suspend", "killed after")
-    arm(lab.network, "usage", FAULTS[fault], times=1_000)
+def test_an_intent_waits_for_a_network_that_cannot_be_reached(
+    lab: Lab, fault: str, look: str
+) -> None:
+    link_id = dead_switch(lab, "suspend", "killed after") if look == "usage" else dead_end(lab)
+    arm(lab.network, look, FAULTS[fault], times=1_000)
     for _ in range(30):
         lab.clock.forward(minutes=1)
         lab.sweep()
-        assert lab.link(link_id).status == "active"
-        assert lab.link(link_id).status_intent is not None
+        assert lab.link(link_id).state == "active"
+        assert lab.link(link_id).status_intent or lab.link(link_id).end_intent
     lab.forget_faults()
     lab.settle()
-    assert lab.link(link_id).status == "suspended"
+    assert lab.link(link_id).state == ("suspended" if look == "usage" else "ended")
     check(lab)
 
 
@@ -141,14 +177,19 @@ def test_a_switch_that_is_done_late_is_seen_when_its_intent_ends(lab: Lab, after
     check(lab)
 
 
-def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab) -> None:
+@pytest.mark.parametrize("call", ["suspend", "remove_endpoint"])
+def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab, call: str) -> None:
     link_id = a_link(lab, "active")
 
     def sweep() -> None:
         lab.clock.forward(seconds=5)
         lab.sweep()
 
-    lab.network.after("suspend", sweep)
-    lab.switch(link_id, "suspended")
-    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("suspended", None)
+    lab.network.after(call, sweep)
+    if call == "suspend":
+        lab.switch(link_id, "suspended")
+    else:
+        lab.finish(link_id, "cancel")
+    state = "suspended" if call == "suspend" else "ended"
+    assert (lab.link(link_id).state, lab.link(link_id).status_intent) == (state, None)
     check(lab)

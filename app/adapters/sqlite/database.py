@@ -15,8 +15,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
 from app.adapters.databases import Databases, LogEnd, end_of, find_gap, not_empty, not_whole
-from app.adapters.sqlite.file import DatabaseFile
-from app.adapters.sqlite.lock import FileLock
+from app.adapters.sqlite.file import DatabaseFile, FileLock
 from app.adapters.sqlite.waker import SqliteWaker
 from app.security.key_file import sync
 from domain.log.log import Stored

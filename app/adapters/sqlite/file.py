@@ -4,6 +4,7 @@ SQLite would make a missing file anew, and goes on writing to one that was remov
 it commits then is in no file that anybody will open.
 """
 
+import fcntl
 import os
 import sqlite3
 import time
@@ -91,3 +92,32 @@ def _holds(wanted: Identity) -> bool:
             if (found.st_dev, found.st_ino) == wanted:
                 return True
     return False
+
+
+class FileLock:
+    """A lock between the processes of a machine, on a file of its own; it ends with the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def hold(self) -> bool:
+        """Take the lock if it is free; return whether we hold it."""
+        if self._descriptor is not None:
+            return True
+        descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                return False
+            raise
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        """Release the lock, so that another process can take over at once."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The account of the calling organization: its prices, money and limits, read in one place."""
+"""What your organization has, pays and may do."""
 
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
@@ -17,7 +17,15 @@ from domain.accounts import wallet as wallets
 from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id
 from domain.errors import RateLimited
 from domain.money import format_amount
-from projections.engine.shape import MORE_MAY_COME, Amount, Currency, Shape, means, one_of
+from projections.engine.shape import (
+    MORE_MAY_COME,
+    Amount,
+    Currency,
+    Shape,
+    amount_of,
+    means,
+    one_of,
+)
 
 
 class Whose(Shape):
@@ -108,9 +116,7 @@ class AccountBody(Schema):
 
 EXAMPLE: Final = example("The account.", Account)
 
-blueprint = Group(
-    "Account", __name__, "wallet", description="What your organization has, pays and may do."
-)
+blueprint = Group("Account", __name__, "wallet", description=__doc__)
 
 
 @blueprint.operation("GET /v1/account", reply=EXAMPLE)
@@ -153,7 +159,6 @@ def _account_of(parts: Container, caller: Caller) -> Account:
     client = parts.log.get(ApiClient, api_client_id(caller.client_id))
     wallet = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
     settings = parts.settings
-    threshold = organization.low_balance_threshold_micros
     return Account(
         organization=Whose.of(organization),
         client=Client(client.client_id, client.scopes),
@@ -163,7 +168,7 @@ def _account_of(parts: Container, caller: Caller) -> Account:
             settings.currency,
         ),
         wallet=None if wallet is None else Wallet.of(wallet),
-        low_balance_threshold=None if threshold is None else format_amount(threshold),
+        low_balance_threshold=amount_of(organization.low_balance_threshold_micros),
         limits=Limits(
             requests_per_minute=settings.requests_per_minute(caller.rate_limit) or None,
             spending=None if wallet is None else _spending_of(wallet, parts),
@@ -178,6 +183,5 @@ def _spending_of(wallet: wallets.Wallet, parts: Container) -> Spending | None:
     if wallet.spending is None:
         return None
     now = wallet.spending.at(parts.clock())
-    left_micros = max(now.limit_micros - now.spent_micros, 0)
-    available = format_amount(left_micros)
+    available = format_amount(max(now.limit_micros - now.spent_micros, 0))
     return Spending.of(now, available=available, currency=wallet.currency)

@@ -1,4 +1,4 @@
-"""Deposits by a payment service, which is a machine-to-machine client with a scope of its own."""
+"""For payment services: book what partners have paid."""
 
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
@@ -17,7 +17,6 @@ from domain.cause import Cause
 from domain.errors import BillingNotConfigured, NotPossible, ValidationFailed
 from projections.engine.shape import Amount, Currency, Moment, Shape, format_time, means
 
-NO_ORGANIZATION = "There is no such organization."
 NOTHING = "Must be more than 0."
 ABOVE_ZERO = AMOUNT.replace("^", "^(?=.*[1-9])")
 
@@ -66,12 +65,7 @@ class DepositBody(Schema):
     )
 
 
-blueprint = Group(
-    "Deposits",
-    __name__,
-    "deposits",
-    description="For payment services: book what partners have paid.",
-)
+blueprint = Group("Deposits", __name__, "deposits", description=__doc__)
 
 
 @blueprint.operation(
@@ -92,7 +86,7 @@ def make_deposit(client_id: str, given: Given[None]) -> Answer:
     """
     organization_id = given.body["organization"]
     if given.parts.log.find(Organization, organization_id) is None:
-        raise ValidationFailed({"organization": [NO_ORGANIZATION]})
+        raise ValidationFailed({"organization": ["There is no such organization."]})
     cause = Cause(given.parts.clock(), given.request_id, f"client:{client_id}")
     return book(given, organization_id, cause)
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
-from app.http.edge.input import NO_NUL, Reads, WholeNumber, choice, described
-from app.http.edge.paging import PAGE_MAX, PageQuery
+from app.http.edge.input import NO_NUL, PAGE_MAX, PageQuery, Reads, WholeNumber, choice, described
 from app.http.edge.schemas import OR_EMPTY
 from domain.money import parse_amount
 from projections.engine.shape import NAME
@@ -20,7 +19,6 @@ NOT_AN_AMOUNT = (
     "front."
 )
 FILTERS = frozenset({"kind", "since", "until", "reference"})
-NOT_ALONE = "Must be given without kind, from, to and reference."
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
 NOT_A_TIME = (
@@ -111,6 +109,7 @@ class TransactionQuery(PageQuery):
 
     @validates_schema
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse filters beside a sequence."""
         if "after_sequence" in data and FILTERS & data.keys():
-            raise ValidationError({"after_sequence": [NOT_ALONE]})
+            raise ValidationError(
+                {"after_sequence": ["Must be given without kind, from, to and reference."]}
+            )

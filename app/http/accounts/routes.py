@@ -1,4 +1,4 @@
-"""The wallet of the calling organization and its transactions."""
+"""The balance of your organization and every entry of it."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,8 +13,7 @@ from app.http.accounts.input import TransactionQuery
 from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.paging import Page, show_page, span_of
-from app.http.edge.replies import Answer, example, wait_for
+from app.http.edge.replies import Answer, Page, example, show_page, span_of, wait_for
 from app.http.edge.request import Given, container
 from app.http.edge.schemas import example_of
 from app.security.authorization import Caller
@@ -32,12 +31,7 @@ class TransactionPage(Page[Transaction]):
     """Transactions."""
 
 
-blueprint = Group(
-    "Wallet",
-    __name__,
-    "wallet",
-    description="The balance of your organization and every entry of it.",
-)
+blueprint = Group("Wallet", __name__, "wallet", description=__doc__)
 
 
 @blueprint.operation(

@@ -80,7 +80,6 @@ class Outages:
 
 
 def outages() -> Outages:
-    """Return the outages of the app that answers this request."""
     return cast("Outages", request_context().kept[OUTAGES])
 
 

@@ -61,7 +61,6 @@ def read_body(environ: Mapping[str, Any]) -> bytes:
 
 
 def is_packed() -> bool:
-    """Tell whether the body is compressed."""
     return current_request().headers.get("Content-Encoding", "").lower() not in {"", "identity"}
 
 
@@ -123,6 +122,10 @@ class Reads(fields.Field[Any]):
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> Any:
         return self.read(value)
 
+    def _validate(self, value: Any) -> None:
+        if self.validators:  # Marshmallow makes a list of them each time, also of none.
+            super()._validate(value)
+
 
 class Id(Reads, fields.UUID):
     """A UUID in its canonical spelling, as in paths."""
@@ -159,7 +162,6 @@ def in_path(name: str) -> dict[str, Any]:
 
 
 TWICE = "Must be given once."
-NOT_AN_OBJECT = "The body must be a JSON object."
 NOTHING: tuple[object, ...] = (None, [], "")  # What axios, PHP and others send where no body is.
 
 
@@ -180,22 +182,18 @@ class Parser(FlaskParser):
     """The parser of flask-smorest, with our bounds of a body, our order and our errors."""
 
     def load_json(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # Of webargs.
-        """Return the object of the body."""
         return in_body(read_body(req.environ))
 
     def load_querystring(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # As above.
-        """Return what the query has of a schema."""
-        return in_query(schema)
+        return in_query(schema, request_context().sent_query)
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
-        """Refuse a part of the request."""
         (messages,) = error.messages_dict.values()  # By their location.
         raise ValidationFailed(told(messages))
 
 
-def in_query(schema: Schema) -> dict[str, Any]:
+def in_query(schema: Schema, query: Mapping[str, list[str]]) -> dict[str, Any]:
     """Return the parameters that a schema reads; refuse one that is given more than once."""
-    query = request_context().sent_query
     sent, twice = dict[str, Any](), dict[str, list[str]]()
     for attribute, field in schema.fields.items():
         name = field.data_key or attribute
@@ -217,7 +215,7 @@ def in_body(data: bytes) -> dict[str, Any]:
     if body in NOTHING:
         return {}
     if not isinstance(body, dict):
-        raise ValidationFailed({"body": [NOT_AN_OBJECT]})
+        raise ValidationFailed({"body": ["The body must be a JSON object."]})
     return body
 
 
@@ -320,6 +318,30 @@ class Query(Schema):
         return {name: value for name, value in given.items() if value or name in NO_FILTERS}
 
 
+PER_PAGE_MAX = 100
+PAGE_MAX = 10**12  # Far beyond any list, but its offset still fits into the database's 64 bits.
+PAST_ALL = "No list is that long; the number of its last page stands in `last_page`."
+
+
+def per_page(usual: int, what: str) -> WholeNumber:
+    """Return the field that says how many of what make a page."""
+    about = described(f"How many {what} make a page.")
+    return WholeNumber(PER_PAGE_MAX, load_default=usual, metadata=about)
+
+
+class PageQuery(Query):
+    """Which page is asked for."""
+
+    page = WholeNumber(
+        PAGE_MAX,
+        "Must be a whole number, 1 or more.",
+        PAST_ALL,
+        load_default=1,
+        metadata=described("The page, from 1."),
+    )
+    per_page = per_page(50, "items")
+
+
 NO_FILTERS = ("page", "per_page", "limit", "wait", "webhook_id")  # What is no filter.
 
 KEY = r"^[!-~]{1,255}$"  # No header contains a line break, which `$` would accept.
@@ -334,6 +356,6 @@ class IdempotencyHeader(Schema):
         validate=validate.Regexp(KEY, error=NOT_A_KEY),
         metadata=described(
             "Any text of your own, new for each lookup, job, link or change of plans. The same key "
-            "with the same request gives the first outcome again, without a second charge.",
+            "with the same request gives the first outcome again, without a second charge."
         ),  # No example: the page at /docs would fill it in, and a second try would collide.
     )

@@ -8,8 +8,8 @@ made. The function returns its data, an `Answer` (another status, headers), or a
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import update_wrapper
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple, TypeVar
 
 import flask_smorest
 from flask import Response
@@ -35,7 +35,6 @@ from app.http.edge.request import Given, request_context
 from app.security.tokens import Claims
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
-Arguments = ParamSpec("Arguments")
 View = TypeVar("View", bound=Callable[..., object])
 Check = Callable[..., tuple[Any, Given[Any]]]
 
@@ -95,13 +94,14 @@ class Operation:
     also: Mapping[str, str] = field(default_factory=dict)  # Examples of other types of a 200.
     is_file: bool = False  # Those come first, for generators would read each of them as JSON.
     tagged: bool = False  # It has an `ETag`, and 304 answers who has it.
-    # Reads its input quickly: it returns a `Commit`, so the loop may answer it; see `at_once.py`.
+    # Reads its input quickly: it returns a `Commit`, so the loop may answer it (`server/loop.py`).
     at_once: Callable[[Given[Any], bytes], None] | None = None
     errors: str = ""  # The codes of its refusals, but those that the other fields say.
     invalid: Mapping[str, str] = field(default_factory=dict)  # A field and what can be wrong.
     examples: Sequence[Refused] = ()  # Of its refusals, in place of the example of their class.
     doc: Mapping[str, Any] = field(default_factory=dict)  # As for flask-smorest's `doc`.
     name: str = ""  # That of its function.
+    route: str = ""  # Its path, with the names of what stands in it.
     begin: Callable[[], object] = object  # Its function after its checks, where its path is fixed.
     inputs: Mapping[str, Schema] = field(init=False)  # In the order in which they are read.
     parameters: frozenset[str] = frozenset()  # Those of the query that it reads.
@@ -123,9 +123,9 @@ class Operation:
         self.described = self._described()
         # Its decorators wrap a function once for each reply; this one only looks like theirs.
         update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
-        method, path = self.line.split()
-        ids = [*map(in_path, re.findall("<(.*?)>", path))]
-        self.group.add_url_rule(path, self.name, serve, methods=[method], parameters=ids)
+        method, self.route = self.line.split()
+        ids = [*map(in_path, re.findall("<(.*?)>", self.route))]
+        self.group.add_url_rule(self.route, self.name, serve, methods=[method], parameters=ids)
         self.group.operations.append(self)
         return view
 
@@ -195,11 +195,6 @@ class Operation:
         return served
 
     @property
-    def route(self) -> str:
-        """Its path, with the names of what stands in it."""
-        return self.line.split()[1]
-
-    @property
     def is_strict(self) -> bool:
         """Whether it refuses parameters of the query that it would ignore."""
         return self.buys or (self.group.strict and not self.line.startswith(READ))
@@ -250,7 +245,6 @@ class Operation:
         return said | {"responses": dict(sorted(responses.items()))}
 
     def _successes(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield what the document says of each success, by its status."""
         if self.is_file:
             yield 200, also_sent_as(self.also)
         for each in self.replies:
@@ -285,15 +279,6 @@ class Operation:
         return [WRONG_MEDIA_TYPE, *refused, *OF_EVERY_REQUEST]
 
 
-def _as_method(made: Callable[Arguments, Operation]) -> Callable[Arguments, Operation]:
-    """Return what makes an operation as a method of its group, with the same arguments."""
-
-    def make(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Operation:
-        return made(*args, **kwargs)
-
-    return make
-
-
 class Group(flask_smorest.Blueprint):
     """flask-smorest's blueprint with one decorator more: `operation`, whose arguments are above.
 
@@ -313,13 +298,13 @@ class Group(flask_smorest.Blueprint):
         description: str,
         strict: bool = False,
     ) -> None:
-        super().__init__(name, import_name, description=description)
+        words = description.partition("\n\n")[0]
+        super().__init__(name, import_name, description=words)
         self.scope, self.strict = scope, strict
         self.operations: list[Operation] = []
         self.webhooks: dict[str, Any] = {}
         self.schemas: dict[str, Any] = {}
-
-    operation = _as_method(Operation)
+        self.operation = partial(Operation, self)
 
 
 def _keep(given: Given[Any], **sent: dict[str, Any]) -> None:

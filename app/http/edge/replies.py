@@ -5,7 +5,7 @@ Conditional reads (RFC 9110 §13) have a weak ETag over `data`, and get 304 if t
 already.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -197,6 +197,34 @@ def time_or_null(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
 
 
+class PageMeta(Struct):
+    """Where a page stands in its list."""
+
+    total: Annotated[int, means("Items of all pages.")]
+    per_page: Annotated[int, means("Items of a full page.", example=50)]
+    current_page: Annotated[int, means("This page.")]
+    last_page: Annotated[int, means("The last page, at least 1.")]
+
+
+class Page(Struct, Generic[Data]):
+    """One page of a list."""
+
+    data: Sequence[Data]
+    meta: PageMeta
+
+
+def span_of(query: Mapping[str, Any]) -> dict[str, int]:
+    """Return the `offset` and the `limit` of the page that a query asks for."""
+    per_page: int = query["per_page"]
+    return {"offset": (query["page"] - 1) * per_page, "limit": per_page}
+
+
+def show_page(items: Sequence[Data], total: int, query: Mapping[str, Any]) -> Page[Data]:
+    """Return the `data` of a page; a page past the end is empty, `last_page` is at least 1."""
+    per_page: int = query["per_page"]
+    return Page(items, PageMeta(total, per_page, query["page"], max(1, -(-total // per_page))))
+
+
 class Answer(Struct):
     """What an operation answers where that is more than data and 200.
 
@@ -289,7 +317,6 @@ def oauth_body(error: Refused) -> OAuthError:
 def json_response(
     body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Reply with JSON without our envelope."""
     encoded = msgspec.json.encode(body)
     return Response(encoded, status, headers, content_type="application/json")
 
@@ -312,7 +339,6 @@ def note_age(parts: Container, name: str) -> None:
 
 
 def reply_meta() -> ReplyMeta:
-    """Return the `meta` of the reply to this request."""
     context = request_context()
     seen_at = context.as_of if context.stale else None
     as_of = UNSET if seen_at is None else format_time(seen_at)
@@ -320,7 +346,6 @@ def reply_meta() -> ReplyMeta:
 
 
 def common_meta(given: Given[Any]) -> dict[str, Any]:
-    """Return the fields of CommonMeta for the reply to a request."""
     return {
         "timestamp": format_time(given.parts.clock()),
         "response_time_ms": given.elapsed_ms(),
@@ -391,9 +416,7 @@ def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a com
 
 ETAG_BYTES = 16
 ETAG: Final = header(
-    "ETag",
-    "A weak tag of `data`; send it back as `If-None-Match`.",
-    pattern='^W/"[0-9a-f]{32}"$',
+    "ETag", "A weak tag of `data`; send it back as `If-None-Match`.", pattern='^W/"[0-9a-f]{32}"$'
 )
 NOT_MODIFIED: Final = {"description": "`data` is what the ETag of `If-None-Match` stands for."}
 

@@ -104,7 +104,6 @@ class Given(Generic[Found]):
 
     @property
     def key(self) -> str | None:
-        """The `Idempotency-Key`, if any."""
         return self.headers.get("key")
 
     def unknown_parameters(self, count: int) -> list[str]:
@@ -116,7 +115,6 @@ class Given(Generic[Found]):
         return [repeated(name) for name in islice(unknown, count)]
 
     def cause(self) -> Cause:
-        """Return the cause for the events of this request."""
         return Cause(self.at, self.request_id)
 
     def refuse_over_limit(self) -> None:
@@ -185,12 +183,10 @@ def note_answer(  # noqa: PLR0913  # Each is a fact of the line.
 
 
 def container() -> Container:
-    """Return the container of the installation that answers this request."""
     return CURRENT.get().parts
 
 
 def request_context() -> Given[Any]:
-    """Return the request that is being answered, as it stands; an operation is given it."""
     return CURRENT.get()
 
 
@@ -269,5 +265,4 @@ def current_request_id() -> str | None:
 
 
 def current_cause() -> Cause:
-    """Return the cause for the events of this request."""
     return Cause(container().clock(), request_context().request_id)

@@ -13,7 +13,6 @@ OF_TYPE = {inspect.IntType: 1, inspect.BoolType: True}
 
 
 def ref(name: str) -> dict[str, str]:
-    """Return a reference to a schema."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 

@@ -87,6 +87,5 @@ def _shown(amount: str, decimals: int) -> str:
 
 
 def page_reply(page: str) -> Response:
-    """Reply with a page that may load nothing."""
     headers = {"Content-Security-Policy": POLICY, "Vary": "Accept"}
     return Response(page, headers=headers, content_type=f"{HTML}; charset=utf-8")

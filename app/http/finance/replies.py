@@ -62,7 +62,6 @@ class Statement(StatementSummary, kw_only=True):
 
 
 def show_summary(entry: statement.Statement, *, is_final: bool) -> StatementSummary:
-    """Return a month as the list shows it."""
     return StatementSummary.of(
         entry,
         final=is_final,
@@ -141,7 +140,6 @@ class Usage(Struct, rename={"since": "from", "until": "to"}):
 
 
 def show_usage(rows: Sequence[usage.UsageRow], query: Mapping[str, Any], currency: str) -> Usage:
-    """Return the groups and their sum."""
     since, until, group_by = query.get("since"), query.get("until"), query["group_by"]
     return Usage(
         since=since and since.isoformat(),

@@ -1,4 +1,4 @@
-"""Statements and usage of the calling organization."""
+"""What your organization was charged, by month and by use."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -73,12 +73,7 @@ TOO_MANY = f"These are more than {ROWS_MAX:,} groups: ask for fewer days, or gro
 _ROWS: Final = statement_rows(convert(example_of(replies.Statement), replies.Statement))
 TABLE: Final = b"".join(csv_blocks(COLUMNS, _ROWS)).decode()
 
-blueprint = Group(
-    "Statements",
-    __name__,
-    "wallet",
-    description="What your organization was charged, by month and by use.",
-)
+blueprint = Group("Statements", __name__, "wallet", description=__doc__)
 
 
 @blueprint.operation(

@@ -13,8 +13,7 @@ from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
-from app.http.edge.paging import span_of
-from app.http.edge.replies import Answer, wait_for
+from app.http.edge.replies import Answer, span_of, wait_for
 from app.http.edge.request import container, current_cause, request_context
 from app.http.links.replies import Link, LinkDetail, Offered, show_link, show_row
 from app.security.authorization import Caller

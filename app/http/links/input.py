@@ -16,12 +16,13 @@ from app.http.edge.input import (
     NOT_A_FLAG,
     Id,
     IdempotencyHeader,
+    PageQuery,
     Reads,
     WholeNumber,
     choice,
     described,
+    per_page,
 )
-from app.http.edge.paging import PageQuery, per_page
 from app.http.edge.request import request_context
 from app.http.links.replies import STATUSES
 from projections.engine.shape import id_of
@@ -33,7 +34,6 @@ CHANGES_MAX = 10
 NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
-WITHOUT_SEARCH = "Must be given without search."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 DRY = frozenset({"true", "True", "TRUE", "1"})
 RESPOND_ASYNC = "respond-async"
@@ -97,9 +97,8 @@ class LinkQuery(PageQuery):
 
     @validates_whole
     def check_alone(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse a moment beside a search."""
         if data.get("search") and "changed_since" in data:
-            raise ValidationError({"changed_since": [WITHOUT_SEARCH]})
+            raise ValidationError({"changed_since": ["Must be given without search."]})
 
 
 class Name(fields.String):
@@ -132,10 +131,7 @@ class LinkBody(Schema):
 
     example: ClassVar = {"plan_id": id_of("plan"), "name": "Van 12"}
 
-    plan_id = Id(
-        required=True,
-        metadata=described("The plan that it begins with."),
-    )
+    plan_id = Id(required=True, metadata=described("The plan that it begins with."))
     name = Name(LINK_NAME)
 
 

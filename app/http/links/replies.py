@@ -10,8 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
 
 from app.http.catalogue import CountryCode, CountryCoverage, Notices, SponsorProfile, show_country
-from app.http.edge.paging import Page
-from app.http.edge.replies import ErrorDetail, Mcc, Mnc, ReplyMeta, example, time_or_null
+from app.http.edge.replies import ErrorDetail, Mcc, Mnc, Page, ReplyMeta, example, time_or_null
 from app.http.edge.schemas import example_of
 from domain.catalogue import plan
 from domain.links import network
@@ -80,10 +79,7 @@ class Link(Shape, kw_only=True):
     first_used_at: Annotated[Moment | None, means("When it first carried traffic (UTC).")]
     lpa_profile: Annotated[
         str | None,
-        means(
-            "Its activation code (GSMA SGP.22 §4.1); null: not known, or erased.",
-            example=LPA,
-        ),
+        means("Its activation code (GSMA SGP.22 §4.1); null: not known, or erased.", example=LPA),
     ]
     confirmation_code: Annotated[
         str | None,
@@ -203,8 +199,7 @@ class NewLink(LinkDetail, kw_only=True):
     """A link that has just been created, and what it cost."""
 
     lpa_profile: Annotated[
-        str,
-        means("Its activation code (GSMA SGP.22 §4.1); empty: erased since.", example=LPA),
+        str, means("Its activation code (GSMA SGP.22 §4.1); empty: erased since.", example=LPA)
     ]
     activation_url: Annotated[
         str | None,
@@ -347,7 +342,6 @@ def _network(
 def show_status(
     link: LinkAggregate, status: network.NetworkStatus, *, cached: bool
 ) -> NetworkStatus:
-    """Return whether and where a link is connected."""
     assert link.iccid is not None
     serving = status.network
     known = {} if serving is None else {k: v for k, v in asdict(serving).items() if v is not None}

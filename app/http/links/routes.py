@@ -1,6 +1,7 @@
-"""Links: eSIMs that are bought with a first plan, read, suspended and reactivated.
+"""eSIMs of your organization. A link is named by its id or by its ICCID.
 
-The plans of a link: which can be added, and the one operation that removes and adds.
+They are bought with a first plan, read, suspended and reactivated. One operation removes and adds
+plans.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,15 +15,17 @@ from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
 from app.http.edge.media import PNG, SVG, preferred
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
     IDEMPOTENCY_REPLAYED,
     Answer,
+    Page,
     error_detail,
     example,
     header,
     replay_headers,
+    show_page,
+    span_of,
     wait_for,
 )
 from app.http.edge.request import Given, container, current_cause, reached
@@ -48,11 +51,11 @@ from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.links.change_plans import ASK_S, NOT_THERE, ChangeRequest
 from domain.links.create import LinkRequest
-from domain.links.ending import UNCHANGED
+from domain.links.end_link import UNCHANGED
 from domain.links.failing import refusal_of_link
 from domain.links.link import RENAMED, Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
-from domain.links.status import Target
+from domain.links.set_status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from domain.provider_errors import ProviderError
@@ -60,12 +63,7 @@ from projections.engine.shape import amount_of, id_of
 from projections.models.plans import PlanRow
 from projections.models.transactions import Transaction
 
-blueprint = Group(
-    "Links",
-    __name__,
-    "links",
-    description="eSIMs of your organization. A link is named by its id or by its ICCID.",
-)
+blueprint = Group("Links", __name__, "links", description=__doc__)
 plans_blueprint = Group(
     "Plans of links",
     __name__,

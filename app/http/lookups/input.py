@@ -9,6 +9,7 @@ from app.http.edge.input import (
     NOT_A_LIST,
     IdempotencyHeader,
     JsonNumber,
+    PageQuery,
     Query,
     Reads,
     WholeNumber,
@@ -18,7 +19,6 @@ from app.http.edge.input import (
     in_query,
     told,
 )
-from app.http.edge.paging import PageQuery
 from app.http.edge.request import Given, container
 from app.http.edge.schemas import OR_EMPTY
 from domain.errors import ValidationFailed
@@ -144,7 +144,10 @@ def read_input(given: Given[Any], body: bytes) -> None:
 
     A number in the query need not stand in the body, and is not read there.
     """
-    given.query, sent = _read(_QUERY, in_query(_QUERY)), in_body(body) if body else {}
+    given.query, sent = (
+        _read(_QUERY, in_query(_QUERY, given.sent_query)),
+        in_body(body) if body else {},
+    )
     if "phone_number" in given.query:
         sent.pop("phone_number", None)
     if sent or "phone_number" not in given.query:
@@ -181,11 +184,7 @@ class BulkBody(Schema):
 
     phone_numbers = PhoneNumbers(
         required=True,
-        metadata=described(
-            "Numbers in E.164 form, all different.",
-            minItems=1,
-            uniqueItems=True,
-        ),
+        metadata=described("Numbers in E.164 form, all different.", minItems=1, uniqueItems=True),
     )
 
 

@@ -8,13 +8,15 @@ from flask import Response
 from app.bootstrap.container import DOWNLOADS_SHARE
 from app.http.edge.input import parse_id
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.paging import Page, show_page, span_of
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
     Answer,
     Commit,
+    Page,
     example,
     replay_headers,
+    show_page,
+    span_of,
     tagged,
     wait_for,
 )
@@ -33,7 +35,6 @@ from app.http.lookups.input import (
     read_input,
 )
 from app.http.lookups.replies import ANSWER, lookup_reply
-from app.http.lookups.results import EXAMPLES, RESULTS, format_of, results_reply
 from app.security.authorization import Caller
 from domain import errors
 from domain.errors import NumberLookupDisabled
@@ -49,14 +50,13 @@ def require_lookup(caller: Caller, given: Given[None]) -> None:
         raise NumberLookupDisabled
 
 
-SCOPE = "lookup"
 LOOKUP = "/number-lookup"
 POLL_S = "1"
 
 blueprint = Group(
     "Number lookup",
     __name__,
-    SCOPE,
+    "lookup",
     description="Country, validity and carrier of phone numbers: one at once, or many as a "
     "job. When a lookup has a price, every answer is charged, also a repeated one.",
 )
@@ -225,8 +225,8 @@ def read_job(_: Caller, given: Given[JobCounts]) -> Response:
     "GET /number-lookup/bulk/<job_id>/results",
     resource=_find_job,
     query=ResultsQuery,
-    reply=RESULTS,
-    also=EXAMPLES,
+    reply=job_replies.RESULTS,
+    also=job_replies.EXAMPLES,
     is_file=True,
     invalid={"format": f"Must be one of: {', '.join(FORMATS)}."},
     examples=[errors.RateLimited(DOWNLOADS_SHARE)],
@@ -238,10 +238,10 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     organization has several such downloads under way. In CSV a cell that a spreadsheet could take
     for a formula begins with an apostrophe, numbers too.
     """
-    parts, wanted = given.parts, format_of(given.query.get("format"))
+    parts, wanted = given.parts, job_replies.format_of(given.query.get("format"))
     given.hold(parts.downloads.slot(caller.organization_id))
     row = job_replies.whole(parts, given.found)
-    return results_reply(parts, row, wanted, given.query.get("status"))
+    return job_replies.results_reply(parts, row, wanted, given.query.get("status"))
 
 
 def _find_to_cancel(caller: Caller, job_id: str) -> BulkJob:

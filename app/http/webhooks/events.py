@@ -1,4 +1,4 @@
-"""Events to pull: all that webhooks of any type tell, in order, by a cursor that the client keeps.
+"""What has happened, in order, for those who would rather ask than be told.
 
 A read at the end may wait. What waits is on the loop of the server and holds no thread; one thread
 of each process, which runs only then, looks for news and wakes whoever they are for.
@@ -157,7 +157,6 @@ class Waiters:
         return False
 
     def leave(self, waiter: "Waiter") -> None:
-        """Let it wait no longer."""
         waiter.held.close()
         with self._lock:
             self._waiting.pop(waiter, None)
@@ -221,23 +220,18 @@ class Waiter:
         found = (name for each in news for name in each.get(self.organization_id.int, ()))
         return any(not self._types or name in self._types for name in found)
 
-    def begin(self, tell: Callable[[], object]) -> bool:
+    def enter(self, on_news: Callable[[], object]) -> bool:
         """Wait for news; False if too many wait."""
-        return self._waiters.enter(self, tell)
+        return self._waiters.enter(self, on_news)
 
-    def end(self, *, again: bool) -> None:
+    def leave(self, *, again: bool) -> None:
         """Wait no longer; `again`: a thread will count the request once more."""
         self._waiters.leave(self)
         if again:
             self._given.give_back()
 
 
-blueprint = Group(
-    "Events",
-    __name__,
-    "webhooks",
-    description="What has happened, in order, for those who would rather ask than be told.",
-)
+blueprint = Group("Events", __name__, "webhooks", description=__doc__)
 
 
 @blueprint.operation(
@@ -287,11 +281,7 @@ def known_until(parts: Container) -> int | None:
 
 
 def _messages(
-    parts: Container,
-    owner: UUID,
-    span: tuple[int, int],
-    types: Sequence[str],
-    limit: int,
+    parts: Container, owner: UUID, span: tuple[int, int], types: Sequence[str], limit: int
 ) -> list[MessageRow]:
     """Return the first messages between two positions; those of entries come from these."""
     stored = [each for each in types if each not in OF_ENTRIES]

@@ -1,4 +1,4 @@
-"""Webhooks: where an organization is told what happens, and what it was told."""
+"""Where you are told what happens, instead of asking for it."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -11,10 +11,9 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import NOT_A_FLAG, Reads, choice, described, parse_id
+from app.http.edge.input import NOT_A_FLAG, PageQuery, Reads, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
-from app.http.edge.paging import Page, PageQuery, show_page, span_of
-from app.http.edge.replies import Answer, example, replay_headers
+from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
 from app.http.edge.request import Given, container, reached
 from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
@@ -28,15 +27,7 @@ from domain.webhooks.messages import NAMED_ONLY, TEST, TYPES
 from domain.webhooks.ports import Delivery, DeliveryStatus
 from domain.webhooks.signatures import Generation
 from projections.engine.freshness import wait_until_projected
-from projections.engine.shape import (
-    MORE_MAY_COME,
-    Moment,
-    Shape,
-    format_time,
-    id_of,
-    means,
-    one_of,
-)
+from projections.engine.shape import MORE_MAY_COME, Moment, Shape, format_time, id_of, means, one_of
 from workers.webhook_planner import WebhookPlanner
 
 TYPE: Final = one_of("WebhookType", [*TYPES, TEST], MORE_MAY_COME)
@@ -130,8 +121,7 @@ class WebhookDelivery(Shape):
     created_at: Annotated[Moment, means("When it was planned (UTC).")]
     attempted_at: Annotated[Moment | None, means("When it was tried last (UTC).")]
     next_attempt_at: Annotated[
-        Moment | None,
-        means("When it is tried next (UTC).", example="2026-11-21T03:04:10.300Z"),
+        Moment | None, means("When it is tried next (UTC).", example="2026-11-21T03:04:10.300Z")
     ]
 
 
@@ -267,12 +257,7 @@ class WebhookChanges(WebhookBody):
         super().__init__(partial=True)
 
 
-blueprint = Group(
-    "Webhooks",
-    __name__,
-    "webhooks",
-    description="Where you are told what happens, instead of asking for it.",
-)
+blueprint = Group("Webhooks", __name__, "webhooks", description=__doc__)
 
 blueprint.webhooks, blueprint.schemas = told.webhooks(), told.schemas()
 
@@ -281,12 +266,10 @@ _CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
 def find_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
-    """Return an endpoint of the caller, or raise NotFound."""
     return container().webhooks.get(caller.organization_id, parse_id(webhook_id))
 
 
 def find_any_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
-    """Return an endpoint of the caller, also one that was deleted."""
     return container().webhooks.owned(caller.organization_id, parse_id(webhook_id))
 
 

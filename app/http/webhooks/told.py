@@ -158,7 +158,6 @@ def body(says: str) -> Meta:
 
 
 def webhooks() -> dict[str, Any]:
-    """Return how each type is sent, by its name."""
     return {
         name: {
             "post": {

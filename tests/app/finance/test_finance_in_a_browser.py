@@ -37,7 +37,7 @@ def opened(
             assert page.problems == []
             assert [each for each in page.requested if not each.startswith((origin, "data:"))] == []
     finally:
-        server.stop()
+        server.should_exit = True
         served.join()
         database.close()
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from app.bootstrap.container import Container
 from app.http.application import Bridge, create_server
-from app.http.server import Server
-from app.processes.listening import bind, listen
+from app.http.server.listening import Server, bind, listen
 from tests.app.http.service import Tenant
 
 HOST = "127.0.0.1"
@@ -32,7 +31,7 @@ def running(server: Server) -> Iterator[int]:
     try:
         yield int(server.addresses[0][1])
     finally:
-        server.stop()
+        server.should_exit = True
         thread.join(JOIN_S)
         assert not thread.is_alive()
 
@@ -41,7 +40,7 @@ def running(server: Server) -> Iterator[int]:
 def serving(container: Container, *, many: bool = False, finish_s: float = 10.0) -> Iterator[int]:
     """Serve the application of a container; lends the port."""
     bridge = Bridge(container, many=many)
-    with running(create_server(bridge, listeners(), many=many, finish_s=finish_s)) as port:
+    with running(create_server(bridge, listeners(), finish_s)) as port:
         yield port
 
 

@@ -13,13 +13,15 @@ from wsgiref.types import StartResponse
 
 import pytest
 
-from app.http import server
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.gateway import LIVEZ, Gateway, Loop, OwnReplies, Scope
-from app.http.server import Server
-from app.http.threads import COMPUTING_MAX
+from app.http.server import connection as server
+from app.http.server.gateway import Gateway, Service
+from app.http.server.listening import Server
+from app.http.server.loop import LIVEZ, Environ, Loop
+from app.http.server.threads import COMPUTING_MAX
 from app.settings import HTTP_THREADS, Settings
 from domain.cause import utc_now
+from domain.limiter import Owner
 from tests.app.http.over_http import HOST, listeners, read_all, running
 from tests.installation import wait_until
 from tests.servers.running import accepts
@@ -45,12 +47,8 @@ class Served:
         self.at_work = 0
         opened, self.running = listeners(), ExitStack()
         self.counted: list[object] = []
-        replies = OwnReplies(
-            utc_now, probes={LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each)
-        )
-        by_query = Loop(_owner, lambda scope, _: (_owner(scope), None))
-        here = opened[0].getsockname()
-        self.gateway = Gateway(self._answer, replies, here, many=False, loop=by_query)
+        loop = ByQuery(utc_now, {LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each))
+        self.gateway = Gateway(Service(self._answer, loop), opened[0].getsockname())
         times: dict[str, Any] = {"request_read_s": read_s, "keep_alive_s": keep_alive_s}
         settings = replace(Settings.from_env({}), **times)
         self.open = list[int]()
@@ -85,8 +83,9 @@ class Served:
         yield b"x" * LARGE_BYTES if environ["PATH_INFO"] == "/large" else b"second"
 
 
-def _owner(scope: Scope) -> object:
-    return scope["query_string"]
+class ByQuery(Loop):
+    def owner(self, environ: Environ) -> Owner:
+        return environ["QUERY_STRING"]
 
 
 @pytest.fixture
@@ -183,7 +182,7 @@ def test_what_is_at_work_at_the_end_is_answered(served: Served) -> None:
         taking = served.connect(stack, WHOLE)
         assert taking.recv(12) == b"HTTP/1.1 200"
         wait_until(lambda: served.at_work == 1)
-        served.server.stop()
+        served.server.should_exit = True
         wait_until(is_closed(idle))
         wait_until(is_closed(half))
         assert len(read_all(taking)) > LARGE_BYTES
@@ -202,7 +201,7 @@ def test_who_was_idle_or_half_heard_at_the_end_has_a_second_in_which_he_is_answe
         wait_until(lambda: served.at_work == 1)
         while not idle.recv(65_536).endswith(b'{"ok":true}'):
             pass
-        served.server.stop()
+        served.server.should_exit = True
         wait_until(lambda: not accepts(served.port))
         idle.sendall(QUICK)
         half.sendall(b"\r\n")
@@ -324,7 +323,7 @@ def test_a_client_that_leaves_in_the_midst_of_a_reply_costs_a_thread_nothing(
 
 def test_the_loop_ticks_though_the_clock_of_the_machine_was_set_back(served: Served) -> None:
     """Uvicorn compares times of day; without ticks late work never ends, and systemd kills us."""
-    served.server._uvicorn.last_notified = time.time() + 3600.0  # noqa: SLF001  # Where uvicorn keeps it.
+    served.server.last_notified = time.time() + 3600.0
     ticked = Event()
-    served.server.on_tick = ticked.set
+    served.server.on_second = ticked.set
     assert ticked.wait(20)

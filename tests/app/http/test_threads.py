@@ -8,8 +8,8 @@ from threading import Event, Lock
 
 import pytest
 
-from app.http import threads
-from app.http.threads import COMPUTING_MAX, RESTING_MAX, Threads
+from app.http.server import threads
+from app.http.server.threads import COMPUTING_MAX, RESTING_MAX, Threads
 from app.settings import HTTP_THREADS
 from domain.at_once import resting
 from domain.errors import RateLimited, ServiceUnavailable

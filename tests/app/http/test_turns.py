@@ -14,9 +14,9 @@ from wsgiref.types import StartResponse
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.edge import at_once
 from app.http.edge.request import caller_address
-from app.http.threads import COMPUTING_MAX
+from app.http.server import loop as server_loop
+from app.http.server.threads import COMPUTING_MAX
 from app.security.tokens import TokenVerifier
 from domain import limiter
 from tests.app.http.over_http import HOST, Answer, listeners, read_all, running
@@ -38,10 +38,10 @@ class House:
         self.service, self.go = service, Event()
         self.held = 0
         self.bridge = Bridge(service.container, many=True)
-        self._answer = self.bridge._app  # noqa: SLF001  # The test stands between.
-        self.bridge._app = self._held  # type: ignore[assignment]  # noqa: SLF001  # As above.
+        self._answer = self.bridge.app
+        self.bridge.app = self._held
         self.stack = ExitStack()
-        server = create_server(self.bridge, listeners(), many=True, finish_s=10)
+        server = create_server(self.bridge, listeners(), 10)
         self.port = self.stack.enter_context(running(server))
 
     def _held(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
@@ -200,8 +200,8 @@ def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPat
         return {"status": answer.status, "headers": kept, "body": body, "meta": meta}
 
     by_the_loop = [reply(*each) for each in SENT]
-    made = house.bridge._at_once  # noqa: SLF001  # The test stands between.
-    monkeypatch.setattr(made, "begin", lambda scope, _: (made.owner(scope), None))
+    made = house.bridge.loop
+    monkeypatch.setattr(made, "start", lambda environ, _: (made.owner(environ), None))
     assert by_the_loop == [reply(*each) for each in SENT]
 
 
@@ -216,11 +216,11 @@ def test_few_wrong_tokens_of_an_address_are_checked_on_the_loop(
         return prove(self, token)
 
     monkeypatch.setattr(TokenVerifier, "_prove", noted)
-    monkeypatch.setattr(at_once, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+    monkeypatch.setattr(server_loop, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
     asked = [house.send("/v1/wallet", forged(tenant, number)) for number in range(60)]
     assert {each().status for each in asked} == {401}
-    assert on_loop.count(True) == at_once.WRONG_MAX
-    assert on_loop.count(False) == 60 - at_once.WRONG_MAX
+    assert on_loop.count(True) == server_loop.WRONG_MAX
+    assert on_loop.count(False) == 60 - server_loop.WRONG_MAX
     assert house.ask("/v1/wallet").status == 401, "what needs no check is refused at once"
 
 
@@ -246,13 +246,13 @@ def test_of_a_forwarded_chain_only_so_much_is_remembered(monkeypatch: pytest.Mon
         remembered.append(forwarded)
         return caller_address(peer, forwarded, proxies)
 
-    monkeypatch.setattr(at_once, "_address_of", address_of)
-    loop = object.__new__(at_once.AtOnce)
+    monkeypatch.setattr(server_loop, "_address_of", address_of)
+    loop = object.__new__(server_loop.AtOnce)
     loop._proxies = 2  # As its settings say.
     for chain, address in [
-        (b"x" * 60_000 + b", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
-        (b"x" * 60_000 + b", " + b"y" * 60_000, "10.0.0.1"),
+        ("x" * 60_000 + ", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
+        ("x" * 60_000 + ", " + "y" * 60_000, "10.0.0.1"),
     ]:
-        scope: Any = {"client": ("10.0.0.1", 1), "headers": [(b"x-forwarded-for", chain)]}
-        assert loop._address(scope) == address  # As above.
+        environ = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": chain}
+        assert loop._address(environ) == address  # As above.
     assert max(map(len, remembered)) < 300

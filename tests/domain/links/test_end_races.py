@@ -9,8 +9,7 @@ import pytest
 
 from domain.accounts.refund_by_hand import HandRefund
 from domain.errors import LinkBusy, LinkEnded, NotPossible, Refused
-from domain.links import ending
-from domain.links import status as link_status
+from domain.links import driver
 from domain.links.link import EndKind, Link
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate
@@ -35,9 +34,8 @@ def buyer(clocked_buyer: Buyer) -> Buyer:
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody who waits for others be late, however slow the machine is."""
-    for command in (ending, link_status):
-        monkeypatch.setattr(command, "CALL_S", PATIENCE_S)
-        monkeypatch.setattr(command, "WITHIN_S", 4 * PATIENCE_S)
+    monkeypatch.setattr(driver, "CALL_S", PATIENCE_S)
+    monkeypatch.setattr(driver, "WITHIN_S", 4 * PATIENCE_S)
 
 
 def allow(process: Process) -> Process:

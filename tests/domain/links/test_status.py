@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from domain.errors import ProvisioningError, ServiceUnavailable
-from domain.links import status as link_status
+from domain.links import driver
+from domain.links.driver import CALL_S, WITHIN_S
 from domain.links.link import Link
 from domain.links.network import EsimNetwork, LinkStatus
-from domain.links.status import CALL_S, WITHIN_S, Target
+from domain.links.set_status import Target
 from domain.links.waiting import places_of
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import all_at_once
@@ -31,14 +32,14 @@ def buyer(clocked_buyer: Buyer) -> Buyer:
 @pytest.fixture
 def short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody wait long for the intent of another."""
-    monkeypatch.setattr(link_status, "CALL_S", SHORT_S)
+    monkeypatch.setattr(driver, "CALL_S", SHORT_S)
 
 
 @pytest.fixture
 def long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody who waits for others be late, however slow the machine is."""
-    monkeypatch.setattr(link_status, "CALL_S", PATIENCE_S)
-    monkeypatch.setattr(link_status, "WITHIN_S", 4 * PATIENCE_S)
+    monkeypatch.setattr(driver, "CALL_S", PATIENCE_S)
+    monkeypatch.setattr(driver, "WITHIN_S", 4 * PATIENCE_S)
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     first = buyer.switch_later(link.id, "suspended")
     slow.wait()
     clock.forward(seconds=CALL_S)
-    monkeypatch.setattr(link_status, "CALL_S", SHORT_S)
+    monkeypatch.setattr(driver, "CALL_S", SHORT_S)
     buyer.network.before("resume", next_one)
     second = buyer.switch_later(link.id, "active")
     next_one.wait()

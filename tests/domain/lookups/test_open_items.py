@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.errors import IdempotencyKeyReused, InsufficientBalance, RateLimited
+from domain.limiter import OpenItems
 from domain.lookups.bulk_commands import BulkRequest
-from domain.lookups.open_items import OpenItems
 from tests.installation import PRICE_MICROS, Installation, Process, numbers
 from tests.projections.histories import finish_job
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.adapters.sqlite.lock import FileLock
+from app.adapters.sqlite.file import FileLock
 from tests.installation import wait_until
 
 ROOT = Path(__file__).parents[4]
@@ -14,7 +14,7 @@ HOLD = """
 import sys
 from pathlib import Path
 
-from app.adapters.sqlite.lock import FileLock
+from app.adapters.sqlite.file import FileLock
 
 lock = FileLock(Path(sys.argv[1]))
 print(lock.hold(), flush=True)

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.http.edge.paging import PAGE_MAX, PAST_ALL
+from app.http.edge.input import PAGE_MAX, PAST_ALL
 from domain.accounts.organization import Organization
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, fields_of

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import domain.accounts.committer
-from app.http import renewals
 from app.http.application import Bridge, create_server
 from app.http.docs import DOCUMENT
 from app.http.edge.request import query_of
-from app.http.gateway import Scope
+from app.http.server import threads
+from app.http.server.loop import Environ
 from app.security import ring
 from app.security.authorization import TRUSTED, Authorizer, Memory
 from domain.at_once import NeedsThread, WouldWait
@@ -93,7 +93,7 @@ class House:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.bridge = Bridge(service.container, many=True)
-        self.server = create_server(self.bridge, listeners(), many=True, finish_s=10)
+        self.server = create_server(self.bridge, listeners(), 10)
         self.begun: list[bool] = []
         self.running = ExitStack()
         self.port = self.running.enter_context(running(self.server))
@@ -124,8 +124,8 @@ class House:
         return LENGTH.sub(b"", OWN.sub(b"", reply))
 
     def leave_to_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        at_once = self.bridge._at_once  # noqa: SLF001  # The test stands between.
-        monkeypatch.setattr(at_once, "begin", lambda scope, _: (at_once.owner(scope), None))
+        loop = self.bridge.loop
+        monkeypatch.setattr(loop, "start", lambda environ, _: (loop.owner(environ), None))
 
     def warm(self, tenant: Tenant) -> None:
         """Send lookups of a tenant until one of them needs no thread."""
@@ -201,15 +201,10 @@ def held_up(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             go_on.set()
 
 
-def all_read(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Scope]:
+def all_read(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Environ]:
     """Note each request that the loop has read."""
-    read, begin = list[Scope](), house.bridge._at_once.begin  # noqa: SLF001  # The test stands between.
-
-    def noted(scope: Scope, body: bytes) -> Any:
-        read.append(scope)
-        return begin(scope, body)
-
-    monkeypatch.setattr(house.bridge._at_once, "begin", noted)  # noqa: SLF001  # As above.
+    read, loop, start = list[Environ](), house.bridge.loop, house.bridge.loop.start
+    monkeypatch.setattr(loop, "start", lambda *asked: read.append(asked[0]) or start(*asked))
     return read
 
 
@@ -380,7 +375,7 @@ def test_when_memory_of_a_caller_has_ended_it_is_read_once_and_no_thread_is_need
         assert wait_for(lambda: len(tried) >= 8, PATIENCE_S)
         return row(self, *asked)
 
-    monkeypatch.setattr(renewals, "FIRST_S", PATIENCE_S)
+    monkeypatch.setattr(threads, "FIRST_S", PATIENCE_S)
     monkeypatch.setattr(SingleLookup, "run", pytest.fail)
     monkeypatch.setattr(Authorizer, "_state_of_row", read_when_all_have_come)
     monkeypatch.setattr(Memory, "recall", forgetful(Memory.recall, lambda: len(tried) <= 8))
@@ -409,8 +404,8 @@ def test_a_thread_answers_when_memory_cannot_be_read_first(
         ran.append(request)
         return run(self, request, cause)
 
-    monkeypatch.setattr(renewals, "FIRST_S", 0.05)
-    monkeypatch.setattr(renewals, "FIRST_MAX", 0 if trouble == "too many" else 1)
+    monkeypatch.setattr(threads, "FIRST_S", 0.05)
+    monkeypatch.setattr(threads, "FIRST_MAX", 0 if trouble == "too many" else 1)
     monkeypatch.setattr(SingleLookup, "run", run_noted)
     monkeypatch.setattr(Authorizer, "_state_of_row", read)
     monkeypatch.setattr(Memory, "recall", lambda *_: None)
@@ -457,8 +452,8 @@ def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.Mo
         sent = [house.sent(tenant) for _ in range(3)]
         assert stands()
         # Who is not heard yet is cut off.
-        assert wait_for(lambda: len({each["client"] for each in read}) == 3, PATIENCE_S)
-        house.server.stop()
+        assert wait_for(lambda: len({id(each) for each in read}) == 3, PATIENCE_S)
+        house.server.should_exit = True
         assert wait_for(lambda: not accepts(house.port), PATIENCE_S)
     assert [Reply(each).status for each in sent] == [200] * 3
     house.running.close()

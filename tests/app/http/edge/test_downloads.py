@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.http import gateway
+from app.http.server import gateway
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from projections.models.transactions import COLUMNS, Transaction

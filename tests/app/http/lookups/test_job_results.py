@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from app.http.lookups.results import TYPES
+from app.http.lookups.job_replies import TYPES
 from app.settings import DOWNLOADS_OF_ONE_MAX
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.personal import Sealed

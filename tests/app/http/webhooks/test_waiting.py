@@ -29,9 +29,9 @@ class Server:
 
     def __init__(self, service: Service, stack: ExitStack) -> None:
         bridge = Bridge(service.container, many=False)
-        server = create_server(bridge, listeners(), many=False, finish_s=10)
+        server = create_server(bridge, listeners(), 10)
         self.port = stack.enter_context(running(server))
-        self._waiters: Waiters = bridge._app.extensions[WAITERS]  # noqa: SLF001  # Nobody else asks.
+        self._waiters: Waiters = bridge.app.extensions[WAITERS]
 
     def end_of(self, tenant: Tenant) -> str:
         """Return the cursor behind all that has happened to an organization so far."""
@@ -222,14 +222,14 @@ def test_what_comes_between_the_read_and_the_wait_is_heard(make_service: MakeSer
     parts.projector.catch_up()
     read_at = parts.log.head()
     other, late, told = waiter("link.failed"), waiter(), Event()
-    assert other.begin(lambda: None)
+    assert other.enter(lambda: None)
     tenant.deposit("7.00")
     parts.projector.catch_up()
     wait_until(lambda: waiters._seen == parts.log.head())  # noqa: SLF001  # As above.
-    assert late.begin(told.set)
+    assert late.enter(told.set)
     assert told.wait(WAIT_S)
     for each in (late, other):
-        each.end(again=False)
+        each.leave(again=False)
     wait_until(lambda: not waiters._looking)  # noqa: SLF001  # As above.
 
 

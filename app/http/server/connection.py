@@ -1,35 +1,28 @@
-"""The server of `web` and `serve`: uvicorn on uvloop, made strict and bounded for strangers.
+"""One client: uvicorn's protocol, made strict and bounded for strangers.
 
 One thread, the loop, holds every connection. A request goes on to the gateway only when it has
 arrived whole, so a client that is slow costs a few kilobytes but never a thread.
 """
 
 import asyncio
-import logging
-import math
 import re
 import resource
-import socket
 import sys
 from asyncio import TimerHandle, Transport
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, NoReturn, cast
-from urllib.parse import unquote
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, Literal, NoReturn, cast
+from urllib.parse import unquote_to_bytes
 
 import httptools
-import uvicorn
-import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import ClientDisconnected
 
 from app.http.edge import problems
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.problems import Problem
-from app.http.gateway import Gateway, Headers, Scope
-from app.settings import HTTP_THREADS, Settings
-from app.watch.trouble import log_place
+from app.http.server.loop import Environ
+from app.settings import HTTP_THREADS
 from domain.errors import Refused
 
 # Bytes parsed at a time. Few, because parsed small requests take fifty times their bytes.
@@ -37,18 +30,15 @@ PARSE_BYTES = 4 * 1024
 BACKLOG_BYTES_MAX = 64 * 1024  # Of later requests while one is being answered; then TCP waits.
 HEAD_BYTES_MAX = 64 * 1024  # Also the limit of what may stand between two parts of a chunked body.
 HEADERS_MAX = 100
+NAME_BYTES_MAX = 100  # More than any header that is read has; what is remembered stays small.
 # Bytes of all connections together: twice what the threads can take.
 HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX
 RECOUNT_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are added up.
 CONNECTIONS_MAX = 4096
 FILES = 2 * CONNECTIONS_MAX  # Half of all open files are left to the rest of the process.
-ACCEPT_MAX = 1024
 WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
 # Closing with unread input resets the connection; first the client gets time to read its reply.
 LINGER_S = 2.0
-# Beside threads that compute, the loop waits so long for the interpreter at each event. At Python's
-# 5 ms, a request among 500 for large replies took three times as long.
-SWITCH_S = 0.0005
 SOON_S = 1.0  # The time left to requests that have yet to come in whole when the process stops.
 
 _REQUEST_LINE = re.compile(rb"[A-Z]{1,32} [^ ]+ HTTP/1\.[01]\r")
@@ -59,29 +49,24 @@ _is_target = re.compile(
     rb"/[^#]*|(?:[Hh][Tt]{2}[Pp][Ss]?)://%s(?:[/?][^#]*)?" % _HOST, re.ASCII
 ).fullmatch
 
-logger = logging.getLogger(__name__)
+Named = Mapping[bytes, Sequence[bytes]]  # The values of each header, by its name in lower case.
 
 
-def problem_of_head(method: str, target: bytes, version: str, headers: Headers) -> Problem | None:
+def problem_of_head(method: str, target: bytes, version: str, named: Named) -> Problem | None:
     """Say what is wrong with a head that the parser lets pass; None if nothing."""
+    coding = named.get(b"transfer-encoding", ())
     if version not in {"1.0", "1.1"}:
         return problems.BROKEN_HEAD
-    if method == "CONNECT":
+    if method == "CONNECT" or any(value.lower() != b"chunked" for value in coding):
         return problems.NOT_IMPLEMENTED
-    for name, value in headers:
-        if name == b"content-length" and int(value) > BODY_BYTES_MAX:
-            return problems.TOO_LARGE
-        if name == b"transfer-encoding" and value.lower() != b"chunked":
-            return problems.NOT_IMPLEMENTED
-        if name == b"transfer-encoding" and version == "1.0":
-            return problems.BROKEN_HEAD
+    if any(int(value) > BODY_BYTES_MAX for value in named.get(b"content-length", ())):
+        return problems.TOO_LARGE
+    if coding and version == "1.0":
+        return problems.BROKEN_HEAD
     is_server = target == b"*" and method == "OPTIONS"
     if not is_server and not _is_target(target):
         return problems.ODD_TARGET
-    return _problem_of_host([value for name, value in headers if name == b"host"], version)
-
-
-def _problem_of_host(hosts: Sequence[bytes], version: str) -> Problem | None:
+    hosts = named.get(b"host", ())
     if len(hosts) > 1:
         return problems.MANY_HOSTS
     if not hosts:
@@ -97,6 +82,19 @@ def split_target(target: bytes) -> tuple[bytes, bytes]:
     return path or b"/", query
 
 
+@lru_cache(1024)
+def _key(name: bytes) -> str | None:
+    """Return what WSGI calls a header; None for one that is not passed on.
+
+    Names with underscores are not, because WSGI could not tell them from those with hyphens, which
+    a proxy in front may have set.
+    """
+    key = name.decode("latin-1").upper().replace("-", "_")
+    if b"_" in name or key == "TRANSFER_ENCODING":  # The body is complete.
+        return None
+    return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
+
+
 class _Refused(Exception):
     """Raised out of a callback of the parser; `_problem` holds the problem."""
 
@@ -105,11 +103,9 @@ class Cycle(RequestResponseCycle):
     """One reply, as uvicorn writes it."""
 
     async def receive(self) -> Any:
-        """Return the request, which is whole; after that, when the client has gone or ended."""
-        message = await super().receive()
-        if cast("Connection", self.transport).ended:
-            self.message_event.set()
-        return message
+        """Return when the client has gone or ended; the request is whole in the scope."""
+        if not cast("Connection", self.transport).ended:
+            await super().receive()
 
     async def send(self, message: Any) -> None:
         """Send a part. HTTP/1.0 has no chunks: there the end of the connection ends the body."""
@@ -168,7 +164,11 @@ class Load:
 
 
 class Connection(HttpToolsProtocol):
-    """One client. Uvicorn writes its replies; what is read, and for how long, is decided here."""
+    """One client. Uvicorn writes its replies; what is read, and for how long, is decided here.
+
+    Of a request the gateway gets `environ` (as WSGI has it, without what is the same for all), its
+    whole `body`, and the `problem` for which it is refused, in a scope that else is ASGI's.
+    """
 
     def __init__(
         self, *given: Any, load: Load, read_s: float, keep_alive_s: float, **named: Any
@@ -176,37 +176,41 @@ class Connection(HttpToolsProtocol):
         super().__init__(*given, **named)
         # Uvicorn's own parser goes on behind the last request.
         self.parser = httptools.HttpRequestParser(self)
-        self.url, self.headers = b"", []
         self._load, self._read_s, self._keep_alive_s = load, read_s, keep_alive_s
-        self._backlog, self._body = bytearray(), bytearray()
+        self._backlog = bytearray()
         self._raw = bytearray()  # What has been parsed with the head that is arriving.
         self._problem: Problem | None = None
         self._timer: TimerHandle | None = None
-        self._begun = self._in_head = self._expects = False
+        self._until_s = 0.0  # When the request must be whole or begun, as the loop counts.
         self._idle = False  # Nothing has come since the last reply.
         self._last = False  # No further request is read.
         self.ended = False  # The client sends no more.
         self._stopping = self._lingers = False
         self._left = 0  # Bytes of the body that are still to come; below 0 in chunks.
-        self._head = 0  # Bytes of the head of the request that is arriving.
-        self._quiet = 0  # Bytes since the request began, or since a part of its body came.
         self._given = 0  # Bytes of the body that is with the application.
         self._unsent = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget the request that has arrived."""
+        self._at: Literal["", "head", "body"] = ""  # Which part of a request is arriving.
+        self.url, self._named, self._body = b"", dict[bytes, list[bytes]](), bytearray()
+        self._expects = self._idle = False
+        self._headers = 0
+        self._head = 0  # Bytes of the head of the request that is arriving.
+        self._quiet = 0  # Bytes since the request began, or since a part of its body came.
 
     # Called by the loop.
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # As uvicorn.
         super().connection_made(transport)
-        self.is_closing = transport.is_closing
         self._load.enter(self)
-        self._wait(self._read_s, partial(self.cut_off, problems.TIMED_OUT))
+        self._wait_for(self._read_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._wait(None)
+        self._set_timer(None)
         self._load.leave(self)
-        self._last = True
-        self._backlog.clear()
-        self.pipeline.clear()
+        self._end_reading()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -229,35 +233,38 @@ class Connection(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if not self._lingers:
+        if self._idle:
+            self._wait_for(self._keep_alive_s)
+        elif not self._lingers:
             self._rest()
 
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        self.url, self.headers, self._body = b"", [], bytearray()
-        self._begun = self._in_head = True
+        self.url, self._named, self._body, self._headers = b"", {}, bytearray(), 0
+        self._at = "head"
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header; trailers after the body are thrown away."""
-        if self._in_head:
+        if self._at == "head":
             # The parser leaves white space behind a value, which is none of it (RFC 9112 §5.1).
-            self.headers.append((name.lower(), value.rstrip(b" \t")))
-            if len(self.headers) > HEADERS_MAX:
+            self._named.setdefault(name.lower(), []).append(value.rstrip(b" \t"))
+            self._headers += 1
+            if self._headers > HEADERS_MAX:
                 self._raise(problems.HEAD_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """Refuse at once what the head already makes wrong."""
-        self._in_head, self._head, self._quiet = False, self._quiet, 0
+        self._at, self._head, self._quiet = "body", self._quiet, 0
         method, version = self.parser.get_method().decode(), self.parser.get_http_version()
         # The parser lets several spaces pass, and other protocols, such as RTSP/1.0.
         if b"%s %s HTTP/%s\r\n" % (method.encode(), self.url, version.encode()) not in self._raw:
             self._raise(problems.BROKEN_HEAD)
         del self._raw[:-PARSE_BYTES]  # In the rest a further head may stand.
-        self._left = sum(int(value) for name, value in self.headers if name == b"content-length")
-        if problem := problem_of_head(method, self.url, version, self.headers):
+        self._left = sum(map(int, self._named.get(b"content-length", ())))
+        if problem := problem_of_head(method, self.url, version, self._named):
             self._raise(problem)
-        expected = (value.lower() for name, value in self.headers if name == b"expect")
+        expected = map(bytes.lower, self._named.get(b"expect", ()))
         self._expects = version == "1.1" and b"100-continue" in expected
 
     def on_body(self, body: bytes) -> None:
@@ -272,7 +279,7 @@ class Connection(HttpToolsProtocol):
         if not self.parser.should_upgrade():  # Otherwise `_read_again` parses it anew.
             version = self.parser.get_http_version()
             keep = version == "1.1" and self.parser.should_keep_alive() and not self._stopping
-            self._enqueue(self.app, self.parser.get_method().decode(), version, keep=keep)
+            self._enqueue(self.parser.get_method().decode(), version, keep=keep)
 
     # Called by uvicorn.
 
@@ -286,7 +293,7 @@ class Connection(HttpToolsProtocol):
             return
         self._load.enter(self)
         self._idle = True
-        self._rest()
+        self._wait_for(self._keep_alive_s)
         self.transport.resume_reading()
         self._feed()
         if self.ended and not self._is_busy():
@@ -297,8 +304,8 @@ class Connection(HttpToolsProtocol):
         self._stopping = True
         if self._is_busy():
             self.cycle.keep_alive = False
-        elif not self._last and not self.flow.write_paused:
-            self._wait(min(self._read_s, SOON_S), partial(self.cut_off, problems.TIMED_OUT))
+        elif not self._last:
+            self._wait_for(self._read_s)
 
     # What a cycle takes for its transport.
 
@@ -308,9 +315,8 @@ class Connection(HttpToolsProtocol):
 
     def close(self) -> None:
         """Close when all is sent; what still arrives until then is thrown away."""
-        self._last = self._lingers = True
-        self._backlog.clear()
-        self.pipeline.clear()
+        self._lingers = True
+        self._end_reading()
         if self.ended or self.transport.is_closing():
             self.transport.close()
             return
@@ -318,20 +324,20 @@ class Connection(HttpToolsProtocol):
         self.transport.resume_reading()
         self.transport.write_eof()
         self._unsent = sys.maxsize
-        self._wait(LINGER_S, self._cut)
+        self._set_timer(LINGER_S, self._cut)
 
-    # What the server does.
+    # What all connections ask of one.
 
     def cut_off(self, problem: Refused) -> None:
         """End what is incomplete; a request that has begun gets a reply that says why."""
-        if self._begun:
+        if self._at:
             self._refuse(problem)
         else:
             self.transport.abort()
 
     def held_bytes(self) -> int:
         """Return the bytes held: of arriving heads and bodies, and of replies being sent."""
-        head = self._quiet if self._in_head else self._head
+        head = self._quiet if self._at == "head" else self._head
         coming = head + len(self._body) + len(self._backlog)
         given = self._given if self._is_busy() else 0
         return coming + given + self.transport.get_write_buffer_size()
@@ -340,28 +346,42 @@ class Connection(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
-    def _wait(self, seconds: float | None, then: Callable[[], object] = lambda: None) -> None:
-        """Set the one timer of this connection."""
+    def _end_reading(self) -> None:
+        self._last = True
+        self._backlog.clear()
+        self.pipeline.clear()
+
+    # The one timer of a connection.
+
+    def _wait_for(self, seconds: float) -> None:
+        """Give the client so long for what it sends next, and little at the end of the process."""
+        self._until_s = self.loop.time() + (min(seconds, SOON_S) if self._stopping else seconds)
+        self._rest()
+
+    def _rest(self) -> None:
+        """Wait for a client to take its reply; else for ours, or until what it sends is due."""
+        if self.flow.write_paused:
+            self._set_timer(WRITE_S, self._cut)
+        elif self._is_busy():
+            self._set_timer(None)
+        else:
+            left_s = self._until_s - self.loop.time()
+            self._set_timer(left_s, partial(self.cut_off, problems.TIMED_OUT))
+
+    def _set_timer(self, seconds: float | None, then: Callable[[], object] = lambda: None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if seconds is None else self.loop.call_later(seconds, then)
-
-    def _rest(self) -> None:
-        """Wait for a client to take its reply; else for ours, or for its next request."""
-        if self.flow.write_paused:
-            self._wait(WRITE_S, self._cut)
-        elif self._is_busy():
-            self._wait(None)
-        else:
-            self._wait(SOON_S if self._stopping else self._keep_alive_s, self.transport.abort)
 
     def _cut(self) -> None:
         """Give up a client that takes nothing of its reply any more."""
         unsent, self._unsent = self._unsent, self.transport.get_write_buffer_size()
         if 0 < self._unsent < unsent:
-            self._wait(WRITE_S, self._cut)
+            self._set_timer(WRITE_S, self._cut)
         else:
             self.transport.abort()
+
+    # From bytes to a request.
 
     def _feed(self) -> None:
         """Parse what has arrived until a request is complete; the rest waits unparsed."""
@@ -374,27 +394,26 @@ class Connection(HttpToolsProtocol):
             self.transport.pause_reading()
         if self._last or self._is_busy():
             return
-        if self._idle and (self._begun or self._quiet):
+        if self._idle and self._at:
             self._idle = False
-            read_s = min(self._read_s, SOON_S) if self._stopping else self._read_s
-            self._wait(read_s, partial(self.cut_off, problems.TIMED_OUT))
+            self._wait_for(self._read_s)
         if self._expects:
             self._expects = False
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _count_of_next(self) -> int:
         """Return how many bytes to parse: no part of a request behind the present head or body."""
-        if self._begun and not self._in_head:
+        if self._at == "body":
             return min(PARSE_BYTES, self._left) if self._left > 0 else PARSE_BYTES
-        if not self._begun:  # Empty lines may stand before a request (RFC 9112 §2.2).
+        if not self._at:  # Empty lines may stand before a request (RFC 9112 §2.2).
             self._backlog = self._backlog.lstrip(b"\r\n")
-        begun = self._raw[-3:] if self._in_head else b""
+        begun = self._raw[-3:] if self._at else b""
         end = (begun + self._backlog[:PARSE_BYTES]).find(b"\r\n\r\n")
         return PARSE_BYTES if end < 0 else end + 4 - len(begun)
 
     def _parse(self, data: bytes) -> None:
         self._quiet += len(data)
-        if not self._in_head:
+        if self._at != "head":
             self._raw.clear()
         self._raw += data
         try:
@@ -404,7 +423,7 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             self._refuse(self._problem or self._problem_of(error, data))
         else:
-            if self._begun and self._quiet > HEAD_BYTES_MAX:
+            if self._at and self._quiet > HEAD_BYTES_MAX:
                 in_target = len(self.url) > HEAD_BYTES_MAX // 2
                 self._refuse(problems.URI_TOO_LONG if in_target else problems.HEAD_TOO_LARGE)
 
@@ -412,18 +431,16 @@ class Connection(HttpToolsProtocol):
         is_method = isinstance(error, httptools.HttpParserInvalidMethodError)
         if is_method and not self._is_busy() and _REQUEST_LINE.match(data):
             return problems.NOT_IMPLEMENTED
-        in_body = self._begun and not self._in_head
-        return problems.BROKEN_BODY if in_body else problems.BROKEN_HEAD
+        return problems.BROKEN_BODY if self._at == "body" else problems.BROKEN_HEAD
 
     def _read_again(self, rest: bytes) -> None:
         """Parse a request again without its `Upgrade`, so that its body is read as usual."""
         version = self.parser.get_http_version().encode()
         lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
-        for name, value in self.headers:
-            if name == b"connection":
-                lines += [b"connection: close"] if b"close" in value.lower() else []
-            elif name != b"upgrade":
-                lines.append(b"%s: %s" % (name, value))
+        if b"close" in b",".join(self._named.pop(b"connection", ())).lower():
+            lines.append(b"connection: close")
+        self._named.pop(b"upgrade", None)
+        lines += [b"%s: %s" % (name, each) for name, all_ in self._named.items() for each in all_]
         self.parser = httptools.HttpRequestParser(self)
         self._backlog[:0] = b"\r\n".join([*lines, b"", rest])
 
@@ -434,29 +451,39 @@ class Connection(HttpToolsProtocol):
     def _refuse(self, problem: Refused) -> None:
         """Answer a problem in its turn, then close, because what follows cannot be trusted."""
         if not self._last:
-            self._enqueue(partial(cast("Gateway", self.app).refuse, problem), "-", keep=False)
+            self._enqueue("-", keep=False, problem=problem)
 
-    def _scope(self, method: str, version: str) -> Scope:
+    def _environ(self, method: str, version: str) -> Environ:
+        """Return the request as WSGI has it; a header that comes twice is joined into one value."""
         path, query = split_target(self.url)
-        return {
+        environ = {
+            "REQUEST_METHOD": method,
+            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+            "QUERY_STRING": query.decode("latin-1"),
+            "REQUEST_URI": path.decode("latin-1"),
+            "SERVER_PROTOCOL": f"HTTP/{version}",
+            "REMOTE_ADDR": self.client[0] if self.client else "",
+        }
+        for name, values in self._named.items():
+            if (key := _key(name[:NAME_BYTES_MAX])) is not None:
+                environ[key] = b", ".join(values).decode("latin-1")
+        environ["CONTENT_LENGTH"] = str(len(self._body)) if self._body else ""
+        return environ
+
+    def _enqueue(
+        self, method: str, version: str = "1.1", *, keep: bool, problem: Refused | None = None
+    ) -> None:
+        """Have a request answered, after those that came before it."""
+        scope = {
             "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.4"},
             "http_version": version,
             "method": method,
-            "scheme": self.scheme,
-            "path": unquote(path.decode("latin-1"), errors="replace"),
-            "raw_path": path,
-            "query_string": query,
-            "root_path": "",
-            "headers": self.headers,
-            "client": self.client,
-            "server": self.server,
+            "environ": self._environ(method, version),
+            "body": bytes(self._body),
+            "problem": problem,
         }
-
-    def _enqueue(self, app: Any, method: str, version: str = "1.1", *, keep: bool) -> None:
-        """Have a request answered, after those that came before it."""
         cycle = Cycle(
-            cast("Any", self._scope(method, version)),
+            cast("Any", scope),
             cast("Transport", self),
             self.flow,
             self.logger,
@@ -469,95 +496,15 @@ class Connection(HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
         self._given = len(self._body)
-        cycle.body, cycle.more_body = self._body, False
-        cycle.message_event.set()
-        self.url, self.headers, self._body = b"", [], bytearray()
-        self._begun = self._in_head = self._expects = self._idle = False
-        self._head = self._quiet = 0
+        self._forget()
         self._last = not keep
         if self._is_busy():
-            self.pipeline.appendleft((cycle, app))
+            self.pipeline.appendleft((cycle, self.app))
             return
         self._load.waiting.pop(self, None)
         self.cycle = cycle
         self._rest()
-        self._start_asgi_task(cycle, app)
-
-
-class _Uvicorn(uvicorn.Server):
-    """Uvicorn's, which at its end lets no reply wait for news."""
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        cast("Gateway", self.config.app).end_waits()
-        await super().shutdown(sockets)
-
-
-class Server:
-    """Listens, and has requests answered until it is stopped; then ends within `finish_s`."""
-
-    def __init__(
-        self,
-        listeners: Sequence[socket.socket],
-        gateway: Gateway,
-        settings: Settings,
-        finish_s: float,
-        shown: Callable[[int], object] = int,
-    ) -> None:
-        """`shown` is given the number of open connections, each time that it changes."""
-        self.addresses = [each.getsockname() for each in listeners]
-        self._listeners = [*listeners]
-        self._gateway = gateway
-        limits = {"read_s": settings.request_read_s, "keep_alive_s": settings.keep_alive_s}
-        self.on_tick: Callable[[], object] = lambda: None  # Called by the loop each second.
-        config = uvicorn.Config(
-            cast("Any", gateway),
-            http=cast("Any", partial(Connection, load=Load(shown), **limits)),
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            log_level=logging.CRITICAL,  # What there is to say is said by the gateway.
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            backlog=ACCEPT_MAX,
-            callback_notify=self._tick,
-            # Uvicorn compares times of day; a clock that is set back must not stop the ticks.
-            timeout_notify=cast("int", -math.inf),
-            timeout_graceful_shutdown=cast("int", finish_s),
-        )
-        self._uvicorn = _Uvicorn(config)
-
-    def run(self) -> None:
-        """Serve until `stop`; then finish what has begun.
-
-        The loop has a thread of its own, because in the main thread it would take over signals.
-        """
-        sys.setswitchinterval(SWITCH_S)
-        try:
-            with ThreadPoolExecutor(1, "loop") as thread:
-                thread.submit(self._run).result()
-        finally:
-            self._gateway.stop()
-
-    def stop(self) -> None:
-        """Accept no more requests; any thread and any signal handler may call this."""
-        self._uvicorn.should_exit = True
-
-    async def _tick(self) -> None:
-        self.on_tick()
-        await self._gateway.expire()
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.get_loop().set_exception_handler(_log_failure)
-            runner.run(self._uvicorn.serve(self._listeners))
-
-
-def _log_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    if isinstance(error, Exception) and not isinstance(error, OSError):
-        log_place(logger, error)
+        self._start_asgi_task(cycle, self.app)
 
 
 def _allow_files(wanted: int) -> int:

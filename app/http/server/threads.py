@@ -5,14 +5,17 @@ twice the processor time, and wait three times as long, as with 16 (docs/speed.m
 rests, because it waits for a commit or a network, lets another call begin.
 """
 
-from collections.abc import Callable, Iterator
+import asyncio
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
 from app.settings import HTTP_THREADS
-from domain.at_once import let_others_on
+from domain.at_once import Read, let_others_on
 from domain.errors import Refused
 from domain.limiter import Limiter, Owner, share_of
 
@@ -24,6 +27,12 @@ ALONE_MAX = COMPUTING_MAX - OF_ONE_MAX
 RESTING_MAX = HTTP_THREADS - COMPUTING_MAX  # So each call that has a slot has a thread.
 WAITING_MAX = 1024  # More would wait longer than any client does, so they are refused at once.
 BEYOND_SHARE = "Too many of your requests wait to be answered; try again."
+# Memories that end soon are read together: after a pause each reading by itself takes five times as
+# long, because its code has left the caches of the processor. None is read more often.
+TOGETHER_S = 0.1
+# Who waits longer for a first reading goes to a thread of Flask, and so does who finds so many.
+FIRST_S = 0.25
+FIRST_MAX = 256
 
 Run = Callable[[], object]  # It raises nothing.
 
@@ -72,3 +81,58 @@ class Threads:
                 self._computing.leave(owner)
                 stack.callback(self._computing.take, owner)
             yield
+
+
+class Renewals:
+    """A thread that reads what requests on the loop remember: first, and before it ends.
+
+    Without it the next request of every caller would go to a thread of Flask each second. Only the
+    loop may call it.
+    """
+
+    def __init__(self) -> None:
+        self._due = SimpleQueue[Collection[Read] | None]()
+        self._soon: dict[Hashable, Read] = {}
+        self._first: dict[Hashable, Future[None]] = {}
+        Thread(target=self._run, name="renewals", daemon=True).start()
+
+    def ask(self, key: Hashable, read: Read) -> None:
+        """Have a memory read anew."""
+        if not self._soon:
+            asyncio.get_running_loop().call_later(TOGETHER_S, self._hand_over)
+        self._soon[key] = read
+
+    async def read_first(self, key: Hashable, read: Read) -> bool:
+        """Wait until a memory has been read, once for all who wait; False: not in time."""
+        reading = self._first.get(key)
+        if reading is None:
+            if len(self._first) >= FIRST_MAX:
+                return False
+            loop = asyncio.get_running_loop()
+            reading = self._first[key] = loop.create_future()
+            self._due.put([read, partial(soon, loop, partial(self._end, key))])
+        await asyncio.wait([reading], timeout=FIRST_S)
+        return reading.done()
+
+    def stop(self) -> None:
+        """End the thread after its present reading."""
+        self._due.put(None)
+
+    def _hand_over(self) -> None:
+        due, self._soon = self._soon, {}
+        self._due.put(due.values())
+
+    def _end(self, key: Hashable) -> None:
+        self._first.pop(key).set_result(None)
+
+    def _run(self) -> None:
+        while (due := self._due.get()) is not None:
+            for read in due:
+                with suppress(Exception):  # The request that needs it meets the same error.
+                    read()
+
+
+def soon(loop: AbstractEventLoop, call: Callable[[], Any]) -> None:
+    """Have the loop call something, from any thread."""
+    with suppress(RuntimeError):  # After the end of the loop nobody listens.
+        loop.call_soon_threadsafe(call)

@@ -1,0 +1,285 @@
+"""What the loop of the server answers by itself, and in whose queue all other requests wait.
+
+It answers probes that ask nobody, and refuses unknown paths, wrong methods and tokens. It starts
+operations that only have to wait for their commit: they are the same functions, behind the same
+checks, as in a thread of Flask. Where one would have to wait, it raises WouldWait with nothing
+done, and a thread does it all again.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache, partial
+from io import BytesIO
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import msgspec
+from werkzeug.exceptions import HTTPException
+
+from app.bootstrap.container import Container
+from app.http.edge.callers import bearer_of
+from app.http.edge.errors import told
+from app.http.edge.operation import Operation
+from app.http.edge.problems import retry_after
+from app.http.edge.replies import (
+    Begun,
+    Commit,
+    ReplyMeta,
+    Written,
+    failure_body,
+    oauth_body,
+    written,
+)
+from app.http.edge.request import (
+    CURRENT,
+    NO_SNIFF,
+    NO_STORE,
+    Count,
+    Given,
+    caller_address,
+    count_of,
+    note_answer,
+    request_id_of,
+)
+from app.security.tokens import Claims
+from domain.at_once import NeedsThread, WouldWait
+from domain.cause import Clock
+from domain.errors import Conflict, Refused, ServiceUnavailable, Unauthorized
+from domain.limiter import Owner
+from projections.engine.shape import format_time
+
+BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
+# Wrong tokens of an address that the loop checks in a second: the signatures take it 2 ms.
+WRONG_MAX = 20
+ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
+LIVEZ = "/livez"
+ID = "X-Request-Id"
+
+# A request as WSGI has it; `REQUEST_URI` is its path as it was sent.
+Environ = dict[str, Any]
+Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
+
+_address_of = lru_cache(1024)(caller_address)
+
+
+class Reply(NamedTuple):
+    """A whole reply."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class Started(NamedTuple):
+    """What has only to be committed, and what makes the reply to its outcome.
+
+    That raises WouldWait if a thread must answer the request from scratch.
+    """
+
+    begun: Begun[Any]
+    reply: Callable[[], Reply]
+
+
+def in_json(status: int, body: bytes, headers: Iterable[tuple[str, str]]) -> Reply:
+    """Return a reply in JSON with more headers than those of its body."""
+    own = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    return Reply(status, [*own, *headers], body)
+
+
+ALIVE = in_json(200, msgspec.json.encode({"ok": True}), [(ID, ""), NO_SNIFF, NO_STORE])
+
+
+class Loop:
+    """Answers probes and refusals, as the application does, and counts them alike.
+
+    Everything else is for a thread, and nobody is told from another.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        probes: Mapping[str, str] = {},
+        token_paths: Collection[str] = (),
+        count: Count | None = None,
+    ) -> None:
+        """`probes` are routes by their paths; refusals at `token_paths` have another shape."""
+        self._clock, self._count = clock, count
+        self._probes, self._token_paths = probes, token_paths
+
+    def owner(self, environ: Environ) -> Owner:  # noqa: ARG002  # As below.
+        """Return whose turn on the loop a request takes, from what is known already."""
+        return None
+
+    def start(self, environ: Environ, body: bytes) -> tuple[Owner, Started | Reply | None]:  # noqa: ARG002  # Elsewhere it is read.
+        """Start or answer a request; None: it is for a thread, in the queue of that owner.
+
+        Called where nobody may wait. Raises WouldWait, with nothing done, where it would have to.
+        """
+        return self.owner(environ), None
+
+    def probe(self, environ: Environ) -> str | None:
+        """Return the route of a probe, which has the same reply for all; None for any other."""
+        is_read = environ["REQUEST_METHOD"] in {"GET", "HEAD"}
+        return self._probes.get(environ["REQUEST_URI"]) if is_read else None
+
+    def again(self, reply: Reply, route: str, environ: Environ) -> Reply:
+        """Return the reply to another caller for this one."""
+        own = (ID, self._note(environ["REQUEST_METHOD"], route, reply.status, environ))
+        return reply._replace(headers=[own if each[0] == ID else each for each in reply.headers])
+
+    def problem(self, problem: Refused, environ: Environ) -> Reply:
+        """Return the reply to a request that is not passed on; parts of it may be missing."""
+        request_id = self._note("-", "-", problem.status, environ)
+        if environ["REQUEST_URI"] in self._token_paths:
+            body = msgspec.json.encode(oauth_body(problem))
+        else:
+            timestamp = format_time(self._clock())
+            meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
+            body = msgspec.json.encode(failure_body(problem, meta))
+        headers = [(ID, request_id), NO_SNIFF, NO_STORE, *retry_after(problem).items()]
+        return in_json(problem.status, body, headers)
+
+    def _note(self, method: str, route: str, status: int, environ: Environ) -> str:
+        """Log and count a reply; return the id of its request."""
+        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), uuid4)
+        note_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
+        return request_id
+
+
+class AtOnce(Loop):
+    """Starts requests of an installation on the loop, each in an asyncio task of its own.
+
+    `find` names the operation of a request (None: it is none of ours), or raises HTTPException.
+    `open_` makes its context; `end` logs its reply, and returns the headers that every reply has.
+    `started` are the operations that start here, by method and path.
+    """
+
+    def __init__(
+        self,
+        container: Container,
+        find: Callable[[Environ], Operation | None],
+        open_: Callable[[Environ], Given[Any]],
+        end: Close,
+        started: Mapping[tuple[str, str], Operation],
+        **own: Any,
+    ) -> None:
+        super().__init__(container.clock, count=count_of(container), **own)
+        self._verifier, self._proxies = container.verifier, container.settings.trusted_proxies
+        self._find, self._open, self._end = find, open_, end
+        self._started = started
+        self._second, self._wrong = 0, Counter[str]()  # Wrong tokens in it, by address.
+
+    def owner(self, environ: Environ) -> Owner:
+        """Return whose turn a request takes: an organization or machine client, or an address.
+
+        What a token claims counts only once it has been verified: anybody could take the turns of
+        others.
+        """
+        claims = self._proven(environ)
+        return self._address(environ) if claims is None else _owner_of(claims)
+
+    def start(self, environ: Environ, body: bytes) -> tuple[Owner, Started | Reply | None]:
+        """Refuse a request, or start its commit; else a thread answers that owner."""
+        method = environ["REQUEST_METHOD"]
+        started = self._started.get((method, environ["REQUEST_URI"]))
+        try:
+            operation = started or self._find(environ)
+        except HTTPException as error:
+            self._enter(environ)
+            return None, self._whole(method, "-", told(error))
+        if operation is None or operation.group.scope is None:
+            return self._address(environ), None
+        claims = self._proven(environ) or self._verify(environ, operation)
+        if not isinstance(claims, Claims):
+            return self._address(environ), claims
+        if started is None or len(body) > BODY_BYTES_MAX:
+            return _owner_of(claims), None
+        return _owner_of(claims), self._commit(self._enter(environ, body), started)
+
+    def _enter(self, environ: Environ, body: bytes = b"") -> Given[Any]:
+        """Enter the context of a request, which its task keeps to its end."""
+        context = self._open({**environ, "wsgi.input": BytesIO(body)})
+        CURRENT.set(context)
+        return context
+
+    def _verify(self, environ: Environ, operation: Operation) -> Claims | Reply | None:
+        """Verify a token that is not known here, or refuse it; None: a thread must."""
+        address = self._address(environ)
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._wrong = second, Counter()
+        if self._wrong[address] >= WRONG_MAX and _token_of(environ) is not None:
+            return None
+        self._enter(environ)
+        try:
+            return operation.enter()
+        except Unauthorized as error:
+            self._wrong[address] += 1
+            return self._whole(environ["REQUEST_METHOD"], operation.route, told(error))
+        except Exception:  # noqa: BLE001  # A thread gets the same error and answers.
+            return None
+
+    def _commit(self, context: Given[Any], operation: Operation) -> Started | Reply | None:
+        """Do what comes before the commit that the function returns, or refuse; None: a thread."""
+        method, route = operation.line.split()
+        whole = partial(self._whole, method, route)
+        try:
+            commit = operation.begin()
+            assert isinstance(commit, Commit), commit
+            begun = commit.begin()
+        except (Refused, HTTPException) as error:
+            return whole(told(error))
+        except (NeedsThread, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
+            context.give_back()
+            return None
+        except WouldWait:
+            context.give_back()
+            raise
+
+        def reply() -> Reply:
+            """Return the reply to the outcome; WouldWait if nothing was committed.
+
+            An unknown outcome is a 503, because something may have been committed.
+            """
+            try:
+                return whole(written(commit.answer(begun.result())))
+            except Exception as error:  # noqa: BLE001  # A bug of ours, or what is named here.
+                if isinstance(error, Conflict | Refused) and not isinstance(
+                    error, ServiceUnavailable
+                ):
+                    context.give_back()
+                    raise WouldWait from None
+                return whole(told(error))
+
+        return Started(begun, reply)
+
+    def _whole(self, method: str, route: str, reply: Written) -> Reply:
+        body, status, headers = reply
+        more = self._end(CURRENT.get(), method, route, status)
+        sent = in_json(status, msgspec.json.encode(body), more)
+        return sent._replace(headers=[*(headers or {}).items(), *sent.headers])
+
+    def _proven(self, environ: Environ) -> Claims | None:
+        token = _token_of(environ)
+        return None if token is None else self._verifier.proven(token)
+
+    def _address(self, environ: Environ) -> str:
+        forwarded = ""
+        if self._proxies:
+            entries = environ.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", self._proxies)
+            # What is remembered must not be as long as a caller likes.
+            forwarded = ",".join(
+                each.strip()[:ADDRESS_CHARS_MAX] for each in entries[-self._proxies :]
+            )
+        return _address_of(environ["REMOTE_ADDR"], forwarded, self._proxies)
+
+
+def _token_of(environ: Environ) -> str | None:
+    """Return the token of a request, if it has one that may be right."""
+    return bearer_of(environ.get("HTTP_AUTHORIZATION", ""))
+
+
+def _owner_of(claims: Claims) -> Owner:
+    """Return the organization, or the client that may act for any: not that of its header."""
+    return claims.organization_id or claims.client_id

@@ -1,0 +1,182 @@
+"""The driver: how a call is made within its intent, and its outcome saved, whoever does it.
+
+A request drives its own call in its thread, a worker whatever is due. What a dead process has left
+open is taken over by a worker, or by the next request.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from domain.accounts.committer import Committer
+from domain.accounts.wallet import Charge, Refund
+from domain.cause import Cause, Clock
+from domain.errors import LATE, REJECTED, UNREACHABLE, Refused
+from domain.links.link import Link
+from domain.links.networks import Networks
+from domain.links.plan_change import PlanChange
+from domain.links.waiting import Places, wait_for
+from domain.log.aggregate import Root
+from domain.log.log import Log
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+
+CALL_S = 5.0  # For all calls of one step, and for waiting until a link is free.
+# For a whole request: it waits, looks, calls and looks again, unless others keep changing the link.
+WITHIN_S = 4 * CALL_S
+
+W = TypeVar("W", Link, PlanChange)
+S = TypeVar("S")  # What a call has done, as far as its outcome needs to know.
+# What is saved at once: streams with their new events, and the money that goes with them.
+Commit = tuple[Sequence[Root], Sequence[Charge | Refund]]
+
+
+@dataclass(frozen=True)
+class Driver(ABC, Generic[W, S]):
+    """One kind of call at a network; another kind is another subclass."""
+
+    log: Log
+    committer: Committer
+    networks: Networks
+    clock: Clock
+
+    @abstractmethod
+    def intent(self, work: W) -> Any:
+        """Return the open intent of this kind, None if there is none."""
+
+    @abstractmethod
+    def call(self, work: W, timeout_s: float) -> S:
+        """Carry out the intent; only the process that has written it comes here."""
+
+    @abstractmethod
+    def look_up(self, work: W, timeout_s: float) -> S | None:
+        """Return what the network shows of it. Raises ProviderError if it does not tell."""
+
+    @abstractmethod
+    def settle(self, work: W, seen: S | None, cause: Cause) -> Commit:
+        """Record what came of the intent; without anything seen, that nothing was done."""
+
+    def is_done(self, _work: W, seen: S | None) -> bool:
+        """Tell whether the network shows what was intended."""
+        return seen is not None
+
+    def make_call(self, work: W) -> tuple[W, ProviderError | None]:
+        """Append the intent and only then call; return the newest state, and why it is not done.
+
+        After OutcomeUnknown the intent is open. Raises Conflict when another process was first.
+        """
+        self.log.claim(work)
+        left_s = (self.intent(work).until - self.clock()).total_seconds()
+        try:
+            if left_s <= 0:  # The append took longer than the intent lasts.
+                raise Unavailable
+            done = self.call(work, left_s)
+        except OutcomeUnknown as error:
+            return work, error
+        except ProviderError as error:
+            return self.save(work, None), error
+        return self.save(work, done), None
+
+    def take_over(self, work: W, timeout_s: float = CALL_S) -> W | None:
+        """Settle an open intent by what the network shows; None if it is too early for that.
+
+        Raises ProviderError if the network does not tell.
+        """
+        asked_at = self.clock()  # The answer may lack changes made after this moment.
+        seen = self.look_up(work, timeout_s)
+        settled_at = self.intent(work).until + self.networks.of(work.network).settles_after
+        return self.save(work, seen) if self.is_done(work, seen) or asked_at >= settled_at else None
+
+    def save(self, work: W, seen: S | None) -> W:
+        """Save what came of the intent, unless others have; return the newest state."""
+        intent = self.intent(work)
+
+        def save(newest: W) -> W:
+            if self.intent(newest) == intent:
+                self.commit(newest, seen, Cause(self.clock(), intent.request_id, intent.actor))
+            return newest
+
+        return self.log.change(work, save)
+
+    def commit(self, work: W, seen: S | None, cause: Cause) -> None:
+        """Commit an outcome, with its money; raises Conflict."""
+        roots, entries = self.settle(work, seen, cause)
+        self.committer.commit_entries(work.organization_id, entries, cause, *roots)
+
+
+@dataclass(frozen=True)
+class Requested(Driver[Link, S]):
+    """A call that a request makes: nobody repeats it, and it is given up once it is settled."""
+
+    waiting: Places
+
+    @abstractmethod
+    def is_free(self, link: Link) -> bool:
+        """Tell whether a request need not wait for another call."""
+
+    @abstractmethod
+    def prepare(self, link: Link, wanted: Any, until_s: float, cause: Cause) -> tuple[Link, bool]:
+        """Refuse what cannot be done; return the newest state, and whether it is as wanted.
+
+        If it is not, an intent is recorded, unless no time is left before `until_s`.
+        """
+
+    @abstractmethod
+    def state(self, link: Link, wanted: Any, until: datetime, cause: Cause) -> None:
+        """Record the intent."""
+
+    @abstractmethod
+    def refusal(self, link: Link, error: ProviderError | None) -> Refused | None:
+        """Return what the sender is told; `error` is why the call is not done."""
+
+    @abstractmethod
+    def beaten(self) -> Refused:
+        """Return what the sender is told when others keep changing the link."""
+
+    def request(self, link: Link, wanted: Any, cause: Cause) -> Link:
+        """Bring a link to what is wanted in this thread, and return it.
+
+        Raises what the row refuses, ProvisioningError when the network fails, and RateLimited or
+        ServiceUnavailable when too many requests wait for it.
+        """
+        with self.waiting[link.network].slot(link.organization_id):
+            until_s = time.monotonic() + WITHIN_S
+            return self.log.change(
+                link, lambda newest: self._try(newest, wanted, until_s, cause), self.beaten()
+            )
+
+    def _try(self, link: Link, wanted: Any, until_s: float, cause: Cause) -> Link:
+        if not self.is_free(link):
+            link = wait_for(self.log, link, self.is_free, time.monotonic() + left_s(until_s))
+        cause = replace(cause, at=self.clock())  # It may have waited for its turn.
+        link, is_done = self.prepare(link, wanted, until_s, cause)
+        if is_done:
+            return link
+        if left_s(until_s) < CALL_S:  # Others have kept changing the link.
+            raise self.beaten()
+        self.state(link, wanted, self.clock() + timedelta(seconds=CALL_S), cause)
+        link, error = self.make_call(link)
+        if isinstance(error, OutcomeUnknown):  # Most such calls have succeeded, so it looks once.
+            try:
+                seen = self.look_up(link, left_s(until_s))
+                if self.is_done(link, seen):
+                    link, error = self.save(link, seen), None
+            except ProviderError as unseen:
+                error = unseen
+        if (refusal := self.refusal(link, error)) is not None:
+            raise refusal
+        return link
+
+
+def left_s(until_s: float) -> float:
+    """Return how long a call of a request may take now."""
+    return max(0.0, min(CALL_S, until_s - time.monotonic()))
+
+
+def reason_of(error: ProviderError | None) -> str:
+    """Return why a call is not done, as the API has it; None: another process has given it up."""
+    if error is None or isinstance(error, OutcomeUnknown):
+        return LATE
+    return REJECTED if isinstance(error, Rejected) else UNREACHABLE

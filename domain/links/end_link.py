@@ -1,0 +1,233 @@
+"""The call that ends or cancels a link, made by its request."""
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.accounts.paid_price import GivenBack, PaidPrice
+from domain.accounts.wallet import Refund
+from domain.cause import Cause
+from domain.errors import (
+    LATE,
+    UNREACHABLE,
+    CancelWindowOver,
+    Conflict,
+    LinkBusy,
+    LinkEnded,
+    LinkInUse,
+    NetworkUnavailable,
+    ProvisioningError,
+)
+from domain.links.bought_plan import BoughtPlan
+from domain.links.driver import Commit, Requested, left_s, reason_of
+from domain.links.esim import Esim, esim_id
+from domain.links.failing import purchase
+from domain.links.link import EndKind, Link
+from domain.links.network import NoSuchEndpoint, Order
+from domain.links.plan_change import PlanChange
+from domain.provider_errors import ProviderError, Rejected
+
+UNCHANGED = "the link is unchanged"
+UNSETTLED = "whether it has ended is settled within minutes"
+
+
+@dataclass(frozen=True)
+class EndLink(Requested[bool]):
+    """Ends and cancels links.
+
+    | network | `end` | it has ended when | `cancel` |
+    |---|---|---|---|
+    | stock | its endpoint is removed | the eSIM does not show it | the same |
+    | order that suspends | it is suspended, its plans are removed | it is not active | taken back |
+    | order that does not | nothing is called, and there is no intent | | not supported |
+
+    We never sell an eSIM twice, because its activation code is known outside. The exception is an
+    eSIM that an order network has taken back: if the network sells it again, that is a new order.
+    """
+
+    cancel_within: timedelta  # Of the activation; zero: nothing is cancelled.
+
+    def end(self, link: Link, cause: Cause) -> Link:
+        """End a link for good, without a refund, and return it; does nothing if it has ended.
+
+        Raises LinkBusy while something else is open on the link, and as `Driver.request`.
+        """
+        return link if link.ended is not None else self.request(link, "end", cause)
+
+    def cancel(self, link: Link, cause: Cause) -> Link:
+        """End a link that nobody has used, with a refund; does nothing if it was cancelled.
+
+        Raises as `end`, LinkEnded, NotSupportedByNetwork, CancelWindowOver, LinkInUse, and
+        NetworkUnavailable when the network does not tell whether the link was used.
+        """
+        if link.ended is None:
+            self.networks.require(link, "cancel")
+            return self.request(link, "cancel", cause)
+        if link.ended.reason != "cancelled":
+            raise LinkEnded
+        return link
+
+    def intent(self, work: Link) -> Link.EndRequested | None:
+        return work.end_intent
+
+    def is_free(self, link: Link) -> bool:
+        open_now = (link.open_change, link.status_intent, link.end_intent)
+        return link.ended is not None or not any(open_now)
+
+    def prepare(
+        self, link: Link, wanted: EndKind, until_s: float, cause: Cause
+    ) -> tuple[Link, bool]:
+        if link.ended is not None:
+            return (self.end if wanted == "end" else self.cancel)(link, cause), True
+        if not self.is_free(link):
+            raise LinkBusy
+        if wanted == "cancel":
+            self._require_unused(link, cause, left_s(until_s))
+        elif not self._can_end(link):
+            self.commit(link, True, cause)  # noqa: FBT003  # As if the network had shown it.
+            return link, True
+        return link, False
+
+    def _require_unused(self, link: Link, cause: Cause, timeout_s: float) -> None:
+        """Refuse to cancel a link too late, or one that was installed or used."""
+        assert link.activated_at is not None
+        assert link.endpoint_id is not None
+        if cause.at >= link.activated_at + self.cancel_within:
+            raise CancelWindowOver
+        network, until_s = self.networks.of(link.network), time.monotonic() + timeout_s
+        last_seen_at = None
+        try:
+            seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
+            # A removed plan is no longer listed, so the usage lacks the traffic that it carried.
+            if any(each.removed_at for each in link.activations.values()):
+                status = network.status(link.endpoint_id, timeout_s=left_s(until_s))
+                last_seen_at = status.last_seen_at
+        except ProviderError as error:
+            if self.log.get(Link, link.id).version != link.version:  # It may have ended.
+                raise Conflict(link.id) from None
+            if isinstance(error, Rejected):
+                raise ProvisioningError(reason_of(error), UNCHANGED) from None
+            raise NetworkUnavailable from None
+        link.note_seen(seen.status, seen.installed_at, seen.first_used_at, cause)
+        known = (link.installed_at, link.first_used_at, last_seen_at)
+        if any(known) or any(each.used_mb for each in seen.addons):
+            if link.pending_events:
+                self.log.append(link)
+            raise LinkInUse
+
+    def _can_end(self, link: Link) -> bool:
+        """Tell whether the network can end links; raises ProvisioningError if it is not set up."""
+        network = self.networks.of(link.network)
+        if not self.networks.is_configured(link.network):
+            raise ProvisioningError(UNREACHABLE, UNCHANGED)
+        return network.shape == "stock" or "suspend" in network.capabilities
+
+    def refusal(self, link: Link, error: ProviderError | None) -> ProvisioningError | None:
+        if error is not None and link.end_intent is not None:
+            return ProvisioningError(LATE, UNSETTLED)
+        # Without an error another process may have given the intent up.
+        return None if link.ended is not None else ProvisioningError(reason_of(error), UNCHANGED)
+
+    def beaten(self) -> LinkBusy:
+        return LinkBusy()
+
+    def state(self, link: Link, wanted: EndKind, until: datetime, cause: Cause) -> None:
+        link.record(Link.EndRequested, cause, kind=wanted, until=until)
+
+    def call(self, work: Link, timeout_s: float) -> bool:
+        network, intent = self.networks.of(work.network), work.end_intent
+        assert work.endpoint_id is not None
+        assert intent is not None
+        until_s = time.monotonic() + timeout_s
+        if network.shape == "stock":
+            network.remove_endpoint(work.endpoint_id, timeout_s=timeout_s)
+        elif intent.kind == "end":
+            try:
+                network.suspend(work.endpoint_id, timeout_s=timeout_s)
+            except Rejected:  # As when it is gone, or was stopped for good.
+                if not self.look_up(work, left_s(until_s)):
+                    raise
+            # Remove all plans that the network lets us remove; the eSIM cannot use the others.
+            with suppress(ProviderError):
+                for addon in network.usage(work.endpoint_id, timeout_s=left_s(until_s)).addons:
+                    with suppress(Rejected):
+                        left = left_s(until_s)
+                        network.remove_plan(work.endpoint_id, addon.addon_id, timeout_s=left)
+        # The network may take the eSIM back and keep our money; the partner is refunded anyway.
+        elif not (
+            network.take_back(_order_of(work), timeout_s=timeout_s) or self.look_up(work, timeout_s)
+        ):
+            message = "the network does not take the eSIM back"
+            raise Rejected(message)
+        return True
+
+    def look_up(self, work: Link, timeout_s: float) -> bool | None:
+        network, until_s = self.networks.of(work.network), time.monotonic() + timeout_s
+        assert work.endpoint_id is not None
+        assert work.end_intent is not None
+        assert work.iccid is not None
+        if network.shape == "stock":
+            found = network.find_endpoint(work.iccid, timeout_s=timeout_s)
+            if found is not None and found.endpoint_id == work.endpoint_id:
+                return None
+            # A removal can stop halfway: the eSIM is detached, but the endpoint still exists.
+            with suppress(Rejected):
+                network.remove_endpoint(work.endpoint_id, timeout_s=left_s(until_s))
+            return True
+        try:
+            seen = network.usage(work.endpoint_id, timeout_s=timeout_s)
+        except NoSuchEndpoint:
+            return True
+        if work.end_intent.kind == "end":
+            return seen.status != "active" or None
+        # An eSIM taken back has no plans left. If the link had none before, this proves nothing.
+        return (bool(work.current_activations) and not seen.addons) or None
+
+    def settle(self, work: Link, seen: bool | None, cause: Cause) -> Commit:  # noqa: FBT001  # What the network shows.
+        """Record the end, with all its refunds, or that the link is kept."""
+        if not seen:
+            work.record(Link.EndKept, cause)
+            return [work], []
+        is_cancelled = work.end_intent is not None and work.end_intent.kind == "cancel"
+
+        changes = [self.log.get(PlanChange, each) for each in work.changes if is_cancelled]
+        topups = [back for change in changes for back in change.give_back(cause)]
+        refunds = _refunds(work, changes, work.end(topups, cause))
+        moved = [change for change in changes if change.pending_events]
+        esims = []
+        if is_cancelled and work.order is not None and work.iccid is not None:
+            esims.append(self.log.get(Esim, esim_id(work.network, work.iccid)))
+            esims[0].release(work.id, cause)
+        return [work, *moved, *esims], refunds
+
+
+def _order_of(link: Link) -> Order:
+    """Return the order of a link; for an imported link, one made up from its ICCID."""
+    assert link.iccid is not None
+    assert link.activated_at is not None
+    item, placed = link.requested.plan.provider_plan_id, link.order
+    if placed is None:
+        return Order(link.iccid, link.iccid, item, link.activated_at)
+    return Order(placed.order_reference, placed.iccid, item, placed.placed_at)
+
+
+def _refunds(
+    link: Link, changes: Iterable[PlanChange], given_back: Iterable[GivenBack]
+) -> list[Refund]:
+    """Return the wallet entries of refunds; each refers to the thing that was charged for."""
+    about = dict[UUID, tuple[Link | PlanChange, PaidPrice, BoughtPlan]]()
+    if (price := link.requested.price) is not None:
+        about[price.transaction_id] = link, price, link.requested.plan
+    for change in changes:
+        for addition in change.requested.additions:
+            if (price := addition.price) is not None:
+                about[price.transaction_id] = change, price, addition.plan
+    entries = []
+    for back in given_back:
+        its, price, plan = about[back.charge_id]
+        facts = ("Refund of a cancelled link", purchase(link.id, plan))
+        entries.append(its.credit(price, back, "cancelled", *facts))
+    return entries

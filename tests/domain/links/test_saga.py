@@ -1,0 +1,194 @@
+"""The saga: what the log says of a link or a change, and a moment, have exactly one next step."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from domain.cause import AHEAD_MAX
+from domain.links.link import MAY_FAIL, Link, Stage
+from domain.links.plan_change import PlanChange
+from domain.links.saga import INTENTS_MAX, Step, after_nothing, is_settled, next_step
+from tests.domain.build_links import (
+    ACTIVE,
+    DEADLINE,
+    SETTLED_AT,
+    ChangeStep,
+    LinkStep,
+    addition_done,
+    begun,
+    change_failed,
+    endpoint_removed,
+    esim_released,
+    failed,
+    finished,
+    new_change,
+    new_link,
+    ordered,
+    ordering,
+    removal_done,
+    reserved,
+    started,
+    status_requested,
+    status_settled,
+)
+
+TICK = timedelta(microseconds=1)
+UNTIL = DEADLINE - timedelta(seconds=5)
+SETTLES_AFTER = SETTLED_AT - UNTIL
+LONG_AFTER = DEADLINE + timedelta(days=365)
+FAILED: tuple[LinkStep, ...] = (reserved, begun(UNTIL), failed(SETTLED_AT))
+ASKED: tuple[LinkStep, ...] = (*ACTIVE, status_requested("suspended", UNTIL))
+REMOVED: tuple[ChangeStep, ...] = (started(UNTIL), removal_done)
+ADDED: tuple[ChangeStep, ...] = (started(UNTIL), addition_done)
+Moments = tuple[Step, Step, Step, Step]
+
+
+def link_after(*steps: LinkStep) -> Link:
+    link = new_link()
+    for step in steps:
+        step(link)
+    return link
+
+
+def change_after(*steps: ChangeStep) -> PlanChange:
+    """A change of one removal and one addition, after these steps."""
+    change = new_change("2.00", removals=1)
+    for step in steps:
+        step(change)
+    return change
+
+
+# For each history the steps before `UNTIL`, between it and the deadline, at the deadline, later.
+NOTHING: Moments = (Step.NOTHING,) * 4
+START: Moments = (Step.START, Step.START, Step.GIVE_UP, Step.GIVE_UP)
+LOOK_UP: Moments = (Step.LOOK_UP, Step.LOOK_UP, Step.GIVE_UP, Step.GIVE_UP)
+SETTLE: Moments = (Step.NOTHING, Step.LOOK_UP, Step.LOOK_UP, Step.LOOK_UP)
+CLEAN_UP: Moments = (Step.CLEAN_UP,) * 4
+TABLE: list[tuple[str, Stage, tuple[LinkStep, ...], Moments]] = [
+    ("requested", Stage.REQUESTED, (), START),
+    ("reserved", Stage.RESERVED, (reserved,), START),
+    ("begun", Stage.ENDPOINT_REQUESTED, (reserved, begun(UNTIL)), LOOK_UP),
+    ("active", Stage.ACTIVE, ACTIVE, NOTHING),
+    ("active, a status asked for", Stage.ACTIVE, ASKED, SETTLE),
+    ("active, a status settled", Stage.ACTIVE, (*ASKED, status_settled("suspended")), NOTHING),
+    ("ordering", Stage.ORDERING, (ordering(UNTIL),), LOOK_UP),
+    ("ordered", Stage.ORDERED, (ordering(UNTIL), ordered), NOTHING),
+    ("failed while ordering", Stage.ENDED, (ordering(UNTIL), failed()), NOTHING),
+    ("failed, nothing taken", Stage.ENDED, (failed(),), NOTHING),
+    ("failed, an eSIM held", Stage.FAILED, (reserved, failed()), CLEAN_UP),
+    ("failed, outcome unknown", Stage.FAILED, FAILED, CLEAN_UP),
+    ("removed", Stage.ENDPOINT_REMOVED, (*FAILED, endpoint_removed), CLEAN_UP),
+    ("released", Stage.ENDED, (*FAILED, endpoint_removed, esim_released), NOTHING),
+]
+CHANGES: list[tuple[tuple[ChangeStep, ...], Moments]] = [
+    ((), START),
+    ((started(UNTIL),), LOOK_UP),
+    (REMOVED, START),
+    ((*REMOVED, started(UNTIL)), LOOK_UP),
+    ((*REMOVED, started(UNTIL), change_failed(SETTLED_AT)), CLEAN_UP),
+    ((change_failed(), finished), NOTHING),
+    ((*REMOVED, *ADDED, finished), NOTHING),
+]
+
+
+@pytest.mark.parametrize(
+    ("stage", "history", "steps"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_a_stage_and_a_moment_have_one_next_step(
+    stage: Stage, history: tuple[LinkStep, ...], steps: Moments
+) -> None:
+    link = link_after(*history)
+    assert link.stage is stage
+    moments = (UNTIL - TICK, UNTIL, DEADLINE, LONG_AFTER)
+    assert tuple(next_step(link, moment) for moment in moments) == steps
+    assert next_step(link, DEADLINE - TICK) is steps[1]
+    assert link.version == link_after(*history).version  # The table only looks.
+
+
+@pytest.mark.parametrize(("history", "steps"), CHANGES)
+def test_a_change_and_a_moment_have_one_next_step(
+    history: tuple[ChangeStep, ...], steps: Moments
+) -> None:
+    moments = (UNTIL - TICK, UNTIL, DEADLINE, LONG_AFTER)
+    assert tuple(next_step(change_after(*history), moment) for moment in moments) == steps
+    assert next_step(change_after(*history), DEADLINE - TICK) is steps[1]
+
+
+def test_a_status_is_settled_whose_intent_a_clock_ahead_has_stamped() -> None:
+    link = link_after(*ASKED)
+    assert next_step(link, UNTIL - AHEAD_MAX) is Step.NOTHING
+    assert next_step(link, UNTIL - AHEAD_MAX - TICK) is Step.LOOK_UP
+
+
+def test_the_table_has_every_stage() -> None:
+    assert {stage for _, stage, _, _ in TABLE} == set(Stage)
+
+
+def test_the_first_three_stages_are_those_that_a_deadline_ends() -> None:
+    for stage in Stage:
+        (history, *_) = [row[2] for row in TABLE if row[1] is stage]
+        ends = next_step(link_after(*history), LONG_AFTER) is Step.GIVE_UP
+        assert ends == (stage in MAY_FAIL)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "now", "step"),
+    [
+        (1, UNTIL - TICK, Step.WAIT),
+        (1, UNTIL, Step.START),
+        (1, UNTIL - AHEAD_MAX, Step.WAIT),
+        (1, UNTIL - AHEAD_MAX - TICK, Step.START),  # It was begun before a clock was set back.
+        (INTENTS_MAX - 1, UNTIL, Step.START),
+        (INTENTS_MAX, UNTIL - TICK, Step.WAIT),
+        (INTENTS_MAX, UNTIL, Step.GIVE_UP),
+        (INTENTS_MAX + 1, LONG_AFTER, Step.GIVE_UP),
+    ],
+)
+def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever(
+    attempts: int, now: datetime, step: Step
+) -> None:
+    link = link_after(reserved, *[begun(UNTIL)] * attempts)
+    change = change_after(*[started(UNTIL)] * attempts)
+    assert after_nothing(link, now) is after_nothing(change, now) is step
+
+
+def test_an_order_is_placed_again_only_when_the_one_before_is_settled() -> None:
+    link = link_after(ordering(UNTIL))
+    assert after_nothing(link, SETTLED_AT - TICK, SETTLES_AFTER) is Step.WAIT
+    assert after_nothing(link, SETTLED_AT, SETTLES_AFTER) is Step.START
+
+
+@pytest.mark.parametrize("attempts", [1, INTENTS_MAX])
+@pytest.mark.parametrize("now", [UNTIL - TICK, UNTIL, LONG_AFTER])
+def test_a_creation_that_the_network_might_do_twice_is_never_repeated(
+    attempts: int, now: datetime
+) -> None:
+    link = link_after(reserved, *[begun(UNTIL)] * attempts)
+    assert after_nothing(link, now, may_repeat=False) is Step.WAIT
+
+
+@pytest.mark.parametrize(
+    ("settled_at", "again_until", "now", "settled"),
+    [
+        (None, None, DEADLINE, True),
+        (SETTLED_AT, None, SETTLED_AT - TICK, False),
+        (SETTLED_AT, None, SETTLED_AT, True),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + SETTLES_AFTER, False),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + TICK + SETTLES_AFTER, True),
+    ],
+)
+def test_a_failed_change_is_settled_when_the_network_can_do_nothing_more(
+    settled_at: datetime | None, again_until: datetime | None, now: datetime, *, settled: bool
+) -> None:
+    repeated = [started(again_until)] if again_until is not None else []
+    change = change_after(started(UNTIL), change_failed(settled_at), *repeated)
+    assert is_settled(change, SETTLES_AFTER, now) is settled
+    link = link_after(reserved, begun(UNTIL), failed(settled_at))  # Whose call is not repeated.
+    assert repeated or is_settled(link, SETTLES_AFTER, now) is settled
+
+
+def test_what_follows_nothing_is_asked_only_of_links_that_wait_for_something() -> None:
+    with pytest.raises(AssertionError):
+        after_nothing(link_after(reserved), DEADLINE)
+    with pytest.raises(AssertionError):
+        is_settled(link_after(reserved), timedelta(0), DEADLINE)
