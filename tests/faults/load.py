@@ -14,11 +14,12 @@ from domain.errors import Refused
 from domain.money import parse_amount
 from tests.faults.debtors import Debtors
 from tests.faults.ledger import Kind, Ledger, Promise
-from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner, Reply, code_of
+from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner
 from tests.faults.service import NUMBER_PATH
 from tests.faults.system import System
 from tests.installation import numbers
 from tests.plan_files import import_plans, plan
+from tests.scenarios.partner import Reply
 
 DEPOSIT = "100000.00"
 PAID_IN = "1.25"
@@ -132,19 +133,19 @@ class Load:
         reply = self.other.once("POST", NUMBER_PATH + quote(number))
         if reply is not None and reply.status == 200:
             self._promise_lookup("unkeyed lookup", reply, key, began_at, number)
-        elif reply is None or code_of(reply) == "SERVICE_UNAVAILABLE":
+        elif reply is None or reply.code == "SERVICE_UNAVAILABLE":
             self.ledger.lost_sight()
-        elif code_of(reply) == "NUMBER_LOOKUP_UNAVAILABLE":
+        elif reply.code == "NUMBER_LOOKUP_UNAVAILABLE":
             self.ledger.refused("503 NUMBER_LOOKUP_UNAVAILABLE")
         else:
-            self.ledger.surprise(f"unkeyed lookup: {reply.status} {code_of(reply)}")
+            self.ledger.surprise(f"unkeyed lookup: {reply.status} {reply.code}")
 
     def _promise_lookup(
         self, kind: Kind, reply: Reply, key: str, began_at: float, number: str
     ) -> None:
         if reply.status != 200:
             return
-        meta = reply.body["meta"]
+        meta = reply.json["meta"]
         charge = meta["charge"]
         amount = parse_amount(charge["amount"])
         made = Promise(kind, meta["lookup_id"], key, amount, began_at, number)
@@ -170,7 +171,7 @@ class Load:
         reply = self.partner.ask("POST", "/number-lookup/bulk", body, key)
         if reply.status != 202:
             return None
-        job_id = str(reply.body["data"]["job_id"])
+        job_id = str(reply.json["data"]["job_id"])
         self.ledger.promise(Promise("job", job_id, key, 0, began_at, body))
         return job_id
 
@@ -205,7 +206,7 @@ class Load:
         reply = self.partner.ask("POST", "/v1/links", body, key)
         if reply.status != 201:
             return None
-        link = reply.body["data"]
+        link = reply.json["data"]
         amount = parse_amount(link["amount_charged"])
         self.ledger.promise(Promise("link", link["id"], key, amount, began_at, body))
         return str(link["id"])
@@ -216,7 +217,7 @@ class Load:
         except Empty:
             return
         path = f"/v1/links/{link_id}"
-        link = self.partner.ask("GET", path).body["data"]
+        link = self.partner.ask("GET", path).json["data"]
         name = chance.choice([ORDINARY, ORDINARY, LOST, BROKEN[0]])
         self._put_plans(f"{path}/plans", "topup", {"add": [self._plans[name]]}, f"{key}-add")
         first = link["activations"][0]["id"]
@@ -230,7 +231,7 @@ class Load:
         began_at = time.monotonic()
         reply = self.partner.ask("PUT", path, body, key)
         if reply.status == 200:
-            amount = parse_amount(reply.body["data"]["amount_charged"])
+            amount = parse_amount(reply.json["data"]["amount_charged"])
             self.ledger.promise(Promise(kind, path, key, amount, began_at, body))
 
     def _switch(self, link_id: str, verb: str, status: str) -> None:

@@ -16,7 +16,7 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from tests.faults.ledger import Ledger
-from tests.faults.partner import Partner, Reply
+from tests.faults.partner import Partner
 from tests.faults.service import NUMBER_PATH, installation_for_serving, run, serve
 from tests.installation import (
     PRICE_MICROS,
@@ -26,6 +26,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.projections.histories import DOWN
+from tests.scenarios.partner import Reply
 
 KILLS = 6 if os.environ.get("SOAK") else 3
 WALL_S_MAX = 60.0
@@ -92,7 +93,7 @@ class Insistent:
 
 
 def _id_of(reply: Reply) -> str:
-    found = reply.body["data"].get("job_id") or reply.body["meta"]["lookup_id"]
+    found = reply.json["data"].get("job_id") or reply.json["meta"]["lookup_id"]
     return str(found)
 
 
@@ -172,7 +173,7 @@ def check_replies(partner: Insistent) -> None:
 
     def has_ended(job_id: str) -> bool:
         reply = partner.partner.once("GET", f"/number-lookup/bulk/{job_id}")
-        return reply is not None and reply.body["data"]["status"] in {"completed", "failed"}
+        return reply is not None and reply.json["data"]["status"] in {"completed", "failed"}
 
     for job_id in partner.jobs.values():
         wait_until(partial(has_ended, job_id))

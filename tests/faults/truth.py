@@ -11,9 +11,10 @@ from tests.faults.debtors import PAID_IN, months_owed
 from tests.faults.ledger import Promise
 from tests.faults.load import DEPOSIT, Load
 from tests.faults.observer import Observer
-from tests.faults.partner import Partner, Reply
+from tests.faults.partner import Partner
 from tests.faults.service import NUMBER_PATH
 from tests.installation import PRICE_MICROS
+from tests.scenarios.partner import Reply
 
 FEES_PATH = "/v1/transactions?kind=monthly_link_fee"
 ASKING = 6  # Threads that ask again for everything that was promised.
@@ -66,7 +67,7 @@ class Truth:
         keyed = promise.kind == "lookup"
         partner = self._load.partner if keyed else self._load.other
         path = f"/v1/transactions/{promise.transaction_id}"
-        entry = partner.ask("GET", path).body.get("data", {})
+        entry = partner.ask("GET", path).json.get("data", {})
         told = (entry.get("kind"), entry.get("amount"), entry.get("reference", {}).get("id"))
         wanted = ("lookup", format_amount(promise.amount_micros), promise.id)
         charged = len(self._observer.charges[promise.transaction_id])
@@ -75,14 +76,14 @@ class Truth:
             again = self._again(
                 promise, "POST", NUMBER_PATH + str(promise.request).replace("+", "%2B")
             )
-            same = again.body.get("meta", {}).get("lookup_id") == promise.id
+            same = again.json.get("meta", {}).get("lookup_id") == promise.id
             self._expect(promise, again.replayed and same, f"not replayed: {again.status}")
 
     def _check_job(self, promise: Promise) -> None:
         again = self._again(promise, "POST", "/number-lookup/bulk", promise.request)
-        same = again.body.get("data", {}).get("job_id") == promise.id
+        same = again.json.get("data", {}).get("job_id") == promise.id
         self._expect(promise, again.replayed and same, f"not replayed: {again.status}")
-        job = self._load.partner.ask("GET", f"/number-lookup/bulk/{promise.id}").body["data"]
+        job = self._load.partner.ask("GET", f"/number-lookup/bulk/{promise.id}").json["data"]
         is_cancelled = any(each.id == promise.id for each in self._load.ledger.of("cancel"))
         wanted = "cancelled" if is_cancelled else "completed"
         ended = job["processed_count"] + job["cancelled_count"] == job["total_count"]
@@ -93,28 +94,28 @@ class Truth:
 
     def _check_link(self, promise: Promise) -> None:
         again = self._again(promise, "POST", "/v1/links", promise.request)
-        same = again.status == 201 and again.body["data"]["id"] == promise.id
+        same = again.status == 201 and again.json["data"]["id"] == promise.id
         self._expect(promise, again.replayed and same, f"not replayed: {again.status}")
         link = self._load.partner.ask("GET", f"/v1/links/{promise.id}")
         wanted = self._load.statuses.get(promise.id)
-        found = link.body.get("data", {}).get("status")
+        found = link.json.get("data", {}).get("status")
         held = link.status == 200 and (wanted is None or wanted == found)
         self._expect(promise, held, f"{link.status}, {found} instead of {wanted}")
 
     def _check_change(self, promise: Promise) -> None:
         again = self._again(promise, "PUT", promise.id, promise.request)
-        paid = again.body.get("data", {}).get("amount_charged")
+        paid = again.json.get("data", {}).get("amount_charged")
         same = again.status == 200 and parse_amount(str(paid)) == promise.amount_micros
         self._expect(promise, again.replayed and same, f"{again.status}, {paid} paid")
 
     def _check_fees(self, promise: Promise) -> None:
         """A debtor has paid for each month once, and nothing else."""
         partner = self._load.partner_of(UUID(promise.id))
-        entries = partner.ask("GET", FEES_PATH).body["data"]["data"]
+        entries = partner.ask("GET", FEES_PATH).json["data"]["data"]
         months = sorted(entry["metadata"]["month"] for entry in entries)
         owed = months_owed(months[-1]) if months else []
         balance = parse_amount(PAID_IN) - len(owed) * promise.amount_micros
-        told = parse_amount(partner.ask("GET", "/v1/wallet").body["data"]["balance"])
+        told = parse_amount(partner.ask("GET", "/v1/wallet").json["data"]["balance"])
         held = months == owed and told == balance
         self._expect(promise, held, f"{months} instead of {owed}, {told} left")
 
@@ -154,7 +155,7 @@ class Truth:
             self._findings.doubled.append((0.0, found))
 
     def _expect_balance(self, partner: Partner, organization_id: UUID, micros: int) -> None:
-        told = parse_amount(partner.ask("GET", "/v1/wallet").body["data"]["balance"])
+        told = parse_amount(partner.ask("GET", "/v1/wallet").json["data"]["balance"])
         wallet = self._load.outside.log.get(Wallet, wallet_id(organization_id))
         if not told == wallet.balance_micros == micros:
             found = (

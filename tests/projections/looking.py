@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Connection, event, inspect
+from sqlalchemy.exc import OperationalError
 
 from domain.accounts.organization import Organization
 from domain.links.link import Link
@@ -129,3 +130,16 @@ class FragileWallets(Wallets):
         if any(recorded.position == self.broken_at for recorded in batch):
             message = "a bug of this handler"
             raise RuntimeError(message)
+
+
+def trouble_for(process: Process, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let the database end the next transactions in a deadlock."""
+    advance, left = process.positions.advance, [OperationalError("", {}, Exception())] * times
+
+    def deadlocked(*args: Any) -> None:
+        if left:
+            raise left.pop()
+        advance(*args)
+
+    monkeypatch.setattr(process.positions, "advance", deadlocked)
+    monkeypatch.setattr("projections.engine.consumer.CATCH_UP_PAUSES_S", (0.0, 0.0, 0.0))

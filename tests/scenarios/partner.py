@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from tests.installation import wait_until
 
-REPLY_S = 30.0
 AGAIN_S = 0.2
 SETTLES_S = 60.0  # The contract of the fault programme: all is terminal so long after healing.
 IN_TROUBLE = {409, 429, 500, 502, 503}
@@ -35,6 +34,15 @@ class Reply:
         assert self.json["success"] is True, self.json
         return self.json["data"]
 
+    @property
+    def code(self) -> str:
+        """What was wrong; empty if nothing was."""
+        return str((self.json.get("error") or {}).get("code", "")) if self.status else "no reply"
+
+    @property
+    def replayed(self) -> bool:
+        return self.headers.get("idempotency-replayed") == "true"
+
 
 @dataclass
 class Promised:
@@ -48,6 +56,8 @@ class Promised:
 
 class Partner:
     """One client; once it has a token several threads may use it."""
+
+    reply_s = 30.0
 
     def __init__(self, url: str, client_id: str, secret: str) -> None:
         self.url = url  # Another one: a proxy sends it to another process from now on.
@@ -88,8 +98,7 @@ class Partner:
             reply = self.ask(method, path, body, key)
             if reply.status and reply.status not in IN_TROUBLE:
                 return reply
-            code = reply.json["error"]["code"] if reply.status else "no reply"
-            self.troubles[f"{reply.status} {code}"] += 1
+            self.troubles[f"{reply.status} {reply.code}"] += 1
             if stop.wait(AGAIN_S):
                 self.given_up += 1
                 return None
@@ -152,7 +161,7 @@ class Partner:
             self.url + path, method=method, headers=headers, data=body
         )
         try:
-            with urllib.request.urlopen(request, timeout=REPLY_S) as reply:  # noqa: S310  # As above.
+            with urllib.request.urlopen(request, timeout=self.reply_s) as reply:  # noqa: S310  # As above.
                 return Reply(reply.status, json.load(reply), lower(reply.headers))
         except urllib.error.HTTPError as error:
             with error:

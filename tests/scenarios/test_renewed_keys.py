@@ -125,13 +125,6 @@ def machines(tmp_path: Path, databases: Databases, broker_url: str) -> Iterator[
         yield Machines(roll, tmp_path)
 
 
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
-
-
 class Leak:
     """Partners at work, and a thief with a copy of all keys of before."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,13 +15,6 @@ from tests.scenarios.system import COMES_UP_S, PROCESSES, System, failures
 TOLD = {"link.activated": 1, "link.installed": 1, "link.usage": 3, "link.expiring": 1}
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(200)]
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
 
 
 def rival_of(system: System) -> Partner:

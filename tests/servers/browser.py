@@ -228,6 +228,10 @@ class Page:
         told = {"displayHeaderFooter": lines_of_the_browser, "preferCSSPageSize": True}
         return b64decode(self._call("Page.printToPDF", **told)["data"])
 
+    def picture(self) -> bytes:
+        """Return what is seen of the page, as PNG."""
+        return b64decode(self._call("Page.captureScreenshot")["data"])
+
     def open(self, url: str) -> None:
         """Go to a URL and wait until all that its page names has been loaded."""
         before, ends_s = self._loads, time.monotonic() + ANSWER_S

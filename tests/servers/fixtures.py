@@ -5,6 +5,7 @@ Without either a test is skipped on a laptop; it fails where CI is set.
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import NoReturn, TypeVar
 
 import pytest
@@ -53,9 +54,8 @@ def databases() -> Iterator[Databases]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A private server that a test may stop and kill; whoever does so starts it again."""
-    server = started(PostgresServer, "PostgreSQL")
-    yield server
-    server.close()
+    with closing(started(PostgresServer, "PostgreSQL")) as server:
+        yield server
 
 
 @pytest.fixture
@@ -84,17 +84,15 @@ def pooler() -> Iterator[Callable[..., PgBouncer]]:
 @pytest.fixture(scope="session")
 def rabbitmq() -> Iterator[RabbitServer]:
     """A private broker that a test may stop and kill; whoever does so starts it again."""
-    server = started(RabbitServer, "RabbitMQ", BROKER)
-    yield server
-    server.close()
+    with closing(started(RabbitServer, "RabbitMQ", BROKER)) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A Chromium for the whole session; its `page` is a new visitor each time."""
-    running = started(Browser, "Chromium")
-    yield running
-    running.close()
+    with closing(started(Browser, "Chromium")) as server:
+        yield server
 
 
 @pytest.fixture

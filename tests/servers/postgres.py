@@ -6,8 +6,8 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.servers.guard import children, is_running, pid_in, send, wait_for
-from tests.servers.running import CannotStart, Home, free_port, newest
+from tests.servers.guard import children, send, wait_for
+from tests.servers.running import CannotStart, Home, Server, free_port, newest
 
 PROGRAM = "usr/lib/postgresql/*/bin/postgres"
 START_S = 30.0
@@ -32,7 +32,7 @@ REPLICATED = {"wal_level": "replica", "max_wal_senders": "4", "hot_standby": "on
 _MADE: list[Path] = []
 
 
-class PostgresServer:
+class PostgresServer(Server):
     """A server with a port of its own; the port stays the same when it is started again."""
 
     def __init__(
@@ -44,8 +44,8 @@ class PostgresServer:
         self._programs = newest(PROGRAM).parent
         self.port = free_port()
         # SIGQUIT ends it at once and lets go of the shared memory, which SIGKILL would leave.
-        self._home = Home("postgres", ["SIGQUIT=data/postmaster.pid"])
-        self.close = self._home.close  # It stops the server, and removes all files.
+        home = Home("postgres", ["SIGQUIT=data/postmaster.pid"])
+        super().__init__(home, "data/postmaster.pid")
         self._data = self._home.path / "data"
         try:
             if standby_of is None:
@@ -106,21 +106,6 @@ class PostgresServer:
         os.kill(pid, signal.SIGSTOP)  # From now on it gets no more children.
         for each in (pid, *children(pid)):
             send(each, signal.SIGKILL)
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def is_running(self) -> bool:
-        pid = pid_in(self._data / "postmaster.pid")
-        return pid is not None and is_running(pid)
-
-    @property
-    def pid(self) -> int:
-        """The process that all others of the server descend from."""
-        pid = pid_in(self._data / "postmaster.pid")
-        assert pid is not None, "the server does not run"
-        return pid
 
     @property
     def _server_log(self) -> Path:

@@ -4,8 +4,8 @@ import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.servers.guard import is_running, pid_in, send, wait_for
-from tests.servers.running import CannotStart, Home, free_port, newest
+from tests.servers.guard import send, wait_for
+from tests.servers.running import CannotStart, Home, Server, free_port, newest
 
 PROGRAM = "usr/lib/rabbitmq/bin/rabbitmq-server"
 START_S = 90.0
@@ -13,16 +13,14 @@ STOP_S = 30.0
 AWAIT_S = "60"
 
 
-class RabbitServer:
+class RabbitServer(Server):
     """A server with ports of its own; they stay the same when it is started again."""
 
     def __init__(self) -> None:
         self._programs = newest(PROGRAM).parent
         self._epmd = newest("usr/bin/epmd")
         self.port, self._map_port, self._node_port = free_port(), free_port(), free_port()
-        self._home = Home("rabbitmq", ["SIGKILL=server.pid", "SIGKILL=epmd.pid"])
-        self.close = self._home.close  # It stops the server, and removes all files.
-        self._pid_file = self._home.path / "server.pid"
+        super().__init__(Home("rabbitmq", ["SIGKILL=server.pid", "SIGKILL=epmd.pid"]), "server.pid")
         self._vhosts = 0
         try:
             self._map()
@@ -57,21 +55,6 @@ class RabbitServer:
     def kill(self) -> None:
         """Kill it with `kill -9`."""
         self._end(signal.SIGKILL)
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def is_running(self) -> bool:
-        pid = pid_in(self._pid_file)
-        return pid is not None and is_running(pid)
-
-    @property
-    def pid(self) -> int:
-        """The process of the broker."""
-        pid = pid_in(self._pid_file)
-        assert pid is not None, "the server does not run"
-        return pid
 
     @property
     def _environment(self) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.servers import clock
-from tests.servers.guard import Guard
+from tests.servers.guard import Guard, is_running, pid_in
 
 COMMAND_S = 90.0
 # Below the ports that the system gives to outgoing connections: while a server is stopped, nobody
@@ -129,3 +129,25 @@ class Home:
         """Return the ends of the logs, for the report of a server that did not start."""
         files = [file for file in (self.log, *logs) if file.is_file()]
         return "\n".join(file.read_text(errors="replace")[-2_000:] for file in files)
+
+
+class Server:
+    """A server with a home; its file names the process that all others of it descend from."""
+
+    def __init__(self, home: Home, pid_file: str) -> None:
+        self._home, self._pid_file = home, home.path / pid_file
+        self.close = home.close  # It stops the server, and removes all files.
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def is_running(self) -> bool:
+        pid = pid_in(self._pid_file)
+        return pid is not None and is_running(pid)
+
+    @property
+    def pid(self) -> int:
+        pid = pid_in(self._pid_file)
+        assert pid is not None, "the server does not run"
+        return pid

@@ -24,9 +24,7 @@ from app.http.finance import routes as finance_routes
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.http.server import connection as server
-from app.http.server import gateway
-from app.http.server.threads import COMPUTING_MAX
-from app.http.server.threads import WAITING_MAX as THREAD_PLACES
+from app.http.server import gateway, threads
 from app.http.webhooks import events
 from app.processes.stopping import CLEAN_END_S
 from app.security import throttle
@@ -69,27 +67,21 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [
-        ("ARCHITECTURE.md", f"{HTTP_THREADS} threads, of which {COMPUTING_MAX} compute"),
+        ("ARCHITECTURE.md", f"{HTTP_THREADS} threads, of which {threads.COMPUTING_MAX} compute"),
         (READ, f"one message per slice of {bulk_commands.SLICE_ITEMS} numbers"),
         (READ, f"at most {IN_WORDS[answers.CALLS_MAX]} times per item"),
         (FAILS, f"rests for {', '.join(RESTS)} and {LAST} s between its starts"),
         (FAILS, f"After {committer.SETTLE_S:g} s the reply is 503"),
         (FAILS, f"exits after {CLEAN_END_S:g} s"),
-        (READ, f"{COMPUTING_MAX} compute, up to {HTTP_THREADS} may wait"),
-        (
-            READ,
-            f"lookups under way in the threads of each process: {IN_FLIGHT_MAX}.",
-        ),
+        (READ, f"{threads.COMPUTING_MAX} compute, up to {HTTP_THREADS} may wait"),
+        (READ, f"lookups under way in the threads of each process: {IN_FLIGHT_MAX}."),
         ("docs/deployment.md", f"complete requests to {HTTP_THREADS} others"),
         ("docs/deployment.md", f"a body over {BODY_BYTES_MAX // MIB} MiB"),
         (
             "docs/deployment.md",
             f"{server.HEAD_BYTES_MAX // KIB} KiB or of over {server.HEADERS_MAX} headers",
         ),
-        (
-            "docs/deployment.md",
-            f"{THREAD_PLACES:,} requests wait for a thread",
-        ),
+        ("docs/deployment.md", f"{threads.WAITING_MAX:,} requests wait for a thread"),
         ("docs/deployment.md", f"over {server.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"({DEFAULTS.keep_alive_s} s; a proxy should do so sooner)"),
         ("docs/deployment.md", f"when a process has {server.CONNECTIONS_MAX:,}"),
@@ -115,10 +107,7 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
         (f"{PARTNERS}/errors.md", f"names are cut at {NAME_CHARS_MAX} characters"),
         (f"{PARTNERS}/errors.md", f"more than {edge_input.MEMBERS_MAX} members"),
         (f"{PARTNERS}/errors.md", f"`meta.ignored` names the first {IGNORED_MAX}"),
-        (
-            f"{PARTNERS}/limits.md",
-            f"or more than {THREAD_PLACES} requests wait",
-        ),
+        (f"{PARTNERS}/limits.md", f"or more than {threads.WAITING_MAX} requests wait"),
         (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/idempotency.md", f"(1 to {_most(edge_input.KEY)} visible ASCII characters"),
         (f"{PARTNERS}/sandbox.md", f"it answers after {SLOW_S:g} seconds"),
@@ -130,6 +119,17 @@ HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KI
 def test_a_number_in_a_document_is_that_of_the_code(document: str, sentence: str) -> None:
     text = " ".join((ROOT / document).read_text("utf-8").split())
     assert sentence in text
+
+
+def test_the_readme_has_the_figures_of_kills_and_speed() -> None:
+    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    row = r"^\| [^|]*kill[^|]* \| (\d+) \| 0 \| 0 \|"
+    kills = [int(runs) for runs in re.findall(row, (ROOT / FAILS).read_text("utf-8"), re.MULTILINE)]
+    assert f"{sum(kills)} kills at {len(kills)} places" in text
+    speed = (ROOT / "docs/speed.md").read_text("utf-8")
+    (first,) = re.findall(r"^\| lookup, one organization \|[^|]+\|([^|]+)", speed, re.MULTILINE)
+    ratios = [float(ratio) for ratio in re.findall(r"= ([\d.]+\d)", first)]
+    assert f"takes {min(ratios)} to {max(ratios)} of the processor time" in text
 
 
 SECOND = timedelta(seconds=1)
@@ -175,7 +175,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "single lookups under way, in each process": f"{IN_FLIGHT_MAX}",
     "how long one more waits for a place": f"{IN_FLIGHT_WAIT_S:g} s",
     "requests that wait for their turn, in each process": (
-        f"{share_of(THREAD_PLACES)} of {THREAD_PLACES} places"
+        f"{share_of(threads.WAITING_MAX)} of {threads.WAITING_MAX} places"
     ),
     "pictures of activation codes drawn at a time, in each process": "1",
     "numbers of all jobs that have no outcome yet": f"{DEFAULTS.job_items_open_max} by default",

@@ -1,7 +1,10 @@
 """Organizations with links that cost a fee each month, and what came of it."""
 
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID, uuid4
+
+import pytest
 
 from domain.accounts.organization import Organization, Status
 from domain.cause import Cause
@@ -14,7 +17,7 @@ from projections.audit.auditor import verify
 from projections.audit.report import Failure
 from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import EntryFilter, Transaction
-from tests.installation import Process
+from tests.installation import Process, SetClock
 
 PLAN = BoughtPlan(uuid4(), "eu-5gb-30d", "Europe 5 GB", 0, 5_000, 30, ["AT", "DE"])
 REQUEST = "request-1"
@@ -23,6 +26,11 @@ REQUEST = "request-1"
 def moment(text: str) -> datetime:
     """Read a moment in UTC, such as `2026-02-01` or `2026-02-01 00:01`."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def clock_at(text: str, scope: Any = "function") -> Any:
+    """Return a fixture: a clock that stands still at a moment."""
+    return pytest.fixture(lambda: SetClock(moment(text)), scope=scope)
 
 
 def customer(process: Process, fee: str = "1.50", balance: str = "100.00", links: int = 1) -> UUID:

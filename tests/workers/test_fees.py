@@ -10,6 +10,7 @@ from tests.installation import Process, SetClock
 from tests.workers.fees import (
     activate,
     charged,
+    clock_at,
     customer,
     frozen,
     moment,
@@ -28,9 +29,7 @@ JUST_BEFORE, JUST_AFTER = INSTANT - MICROSECOND, INSTANT + MICROSECOND
 Away = tuple[datetime, datetime | None]  # From when, until when.
 
 
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock(moment("2026-01-15 12:00"))
+clock = clock_at("2026-01-15 12:00")
 
 
 @pytest.fixture

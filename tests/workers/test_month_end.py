@@ -14,7 +14,7 @@ from projections.audit.auditor import check_log
 from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, Process, SetClock, wait_until
 from tests.projections.looking import places
-from tests.workers.fees import customer, frozen, moment
+from tests.workers.fees import clock_at, customer, frozen, moment
 from workers import months
 
 pytestmark = pytest.mark.any_database
@@ -23,9 +23,7 @@ MICROSECOND, APART = timedelta(microseconds=1), timedelta(seconds=2.1)
 DUE = moment("2026-02-01 00:05")
 
 
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock(moment("2026-01-15 12:00"))
+clock = clock_at("2026-01-15 12:00")
 
 
 def events(process: Process) -> list[Event]:

@@ -24,6 +24,7 @@ from tests.projections.looking import place_of
 from tests.workers.fees import (
     activate,
     charged,
+    clock_at,
     customer,
     failures,
     frozen,
@@ -39,9 +40,7 @@ from workers.fees import FAILURES_MAX, PAUSE
 FEBRUARY = [("2026-02", "1.50")]
 
 
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock(moment("2026-01-15 12:00"))
+clock = clock_at("2026-01-15 12:00")
 
 
 @pytest.fixture

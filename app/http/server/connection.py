@@ -9,9 +9,9 @@ import re
 import resource
 import sys
 from asyncio import TimerHandle, Transport
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, Literal, cast
 from urllib.parse import unquote_to_bytes
 
 import httptools
@@ -74,14 +74,6 @@ def problem_of_head(method: str, target: bytes, version: str, named: Named) -> P
     return None if _is_host(hosts[0]) else problems.ODD_HOST
 
 
-def split_target(target: bytes) -> tuple[bytes, bytes]:
-    """Return path and query of a request target, which may also name a server (RFC 9112 §3.2)."""
-    if not target.startswith(b"/") and b"://" in target:
-        target = re.sub(rb"^[^/]*//[^/?]*", b"", target)
-    path, _, query = target.partition(b"?")
-    return path or b"/", query
-
-
 @lru_cache(1024)
 def _key(name: bytes) -> str | None:
     """Return what WSGI calls a header; None for one that is not passed on.
@@ -96,7 +88,7 @@ def _key(name: bytes) -> str | None:
 
 
 class _Refused(Exception):
-    """Raised out of a callback of the parser; `_problem` holds the problem."""
+    """Raised out of a callback of the parser, with the problem."""
 
 
 class Cycle(RequestResponseCycle):
@@ -130,23 +122,22 @@ class Load:
     def __init__(self, shown: Callable[[int], object] = int) -> None:
         """`shown` is given the number of connections, each time that it changes."""
         self._shown = shown
-        self.connections: set[Connection] = set()
+        self._connections: Collection[Any] = ()  # Uvicorn's set of them.
         # Those that wait for a request or a part of it, the longest first.
         self.waiting: dict[Connection, None] = {}
         self._more_bytes = 0
         self._connections_max = min(CONNECTIONS_MAX, _allow_files(FILES) // 2)
 
+    def change(self, connections: Collection[Any]) -> None:
+        """Note that one more connection, or one less, is open."""
+        self._connections = connections
+        self._shown(len(connections))
+
     def enter(self, connection: "Connection") -> None:
-        self.connections.add(connection)
-        self._shown(len(self.connections))
-        if len(self.connections) > self._connections_max and self.waiting:
+        """Note that a connection waits."""
+        if len(self._connections) > self._connections_max and self.waiting:
             next(iter(self.waiting)).transport.abort()
         self.waiting[connection] = None
-
-    def leave(self, connection: "Connection") -> None:
-        self.connections.discard(connection)
-        self._shown(len(self.connections))
-        self.waiting.pop(connection, None)
 
     def note(self, count: int) -> None:
         """Note that up to `count` more bytes are held than at the last count."""
@@ -154,7 +145,7 @@ class Load:
         if self._more_bytes <= RECOUNT_BYTES:
             return
         self._more_bytes = 0
-        total = sum(each.held_bytes() for each in self.connections)
+        total = sum(each.held_bytes() for each in self._connections)
         for each in [*self.waiting]:
             if total <= HELD_BYTES_MAX:
                 return
@@ -179,7 +170,6 @@ class Connection(HttpToolsProtocol):
         self._load, self._read_s, self._keep_alive_s = load, read_s, keep_alive_s
         self._backlog = bytearray()
         self._raw = bytearray()  # What has been parsed with the head that is arriving.
-        self._problem: Problem | None = None
         self._timer: TimerHandle | None = None
         self._until_s = 0.0  # When the request must be whole or begun, as the loop counts.
         self._idle = False  # Nothing has come since the last reply.
@@ -195,7 +185,7 @@ class Connection(HttpToolsProtocol):
         """Forget the request that has arrived."""
         self._at: Literal["", "head", "body"] = ""  # Which part of a request is arriving.
         self.url, self._named, self._body = b"", dict[bytes, list[bytes]](), bytearray()
-        self._expects = self._idle = False
+        self._expects = False
         self._headers = 0
         self._head = 0  # Bytes of the head of the request that is arriving.
         self._quiet = 0  # Bytes since the request began, or since a part of its body came.
@@ -204,14 +194,16 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # As uvicorn.
         super().connection_made(transport)
+        self._load.change(self.connections)
         self._load.enter(self)
         self._wait_for(self._read_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._set_timer(None)
-        self._load.leave(self)
+        self._load.waiting.pop(self, None)
         self._end_reading()
         super().connection_lost(exc)
+        self._load.change(self.connections)
 
     def data_received(self, data: bytes) -> None:
         if not self._last:
@@ -241,7 +233,6 @@ class Connection(HttpToolsProtocol):
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        self.url, self._named, self._body, self._headers = b"", {}, bytearray(), 0
         self._at = "head"
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -251,7 +242,7 @@ class Connection(HttpToolsProtocol):
             self._named.setdefault(name.lower(), []).append(value.rstrip(b" \t"))
             self._headers += 1
             if self._headers > HEADERS_MAX:
-                self._raise(problems.HEAD_TOO_LARGE)
+                raise _Refused(problems.HEAD_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """Refuse at once what the head already makes wrong."""
@@ -259,11 +250,11 @@ class Connection(HttpToolsProtocol):
         method, version = self.parser.get_method().decode(), self.parser.get_http_version()
         # The parser lets several spaces pass, and other protocols, such as RTSP/1.0.
         if b"%s %s HTTP/%s\r\n" % (method.encode(), self.url, version.encode()) not in self._raw:
-            self._raise(problems.BROKEN_HEAD)
+            raise _Refused(problems.BROKEN_HEAD)
         del self._raw[:-PARSE_BYTES]  # In the rest a further head may stand.
         self._left = sum(map(int, self._named.get(b"content-length", ())))
         if problem := problem_of_head(method, self.url, version, self._named):
-            self._raise(problem)
+            raise _Refused(problem)
         expected = map(bytes.lower, self._named.get(b"expect", ()))
         self._expects = version == "1.1" and b"100-continue" in expected
 
@@ -272,7 +263,7 @@ class Connection(HttpToolsProtocol):
         self._left -= len(body)
         self._quiet = 0
         if len(self._body) > BODY_BYTES_MAX:
-            self._raise(problems.TOO_LARGE)
+            raise _Refused(problems.TOO_LARGE)
 
     def on_message_complete(self) -> None:
         """Have a complete request answered, behind those that came before it."""
@@ -421,13 +412,15 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as upgrade:
             self._read_again(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
-            self._refuse(self._problem or self._problem_of(error, data))
+            self._refuse(self._problem_of(error, data))
         else:
             if self._at and self._quiet > HEAD_BYTES_MAX:
                 in_target = len(self.url) > HEAD_BYTES_MAX // 2
                 self._refuse(problems.URI_TOO_LONG if in_target else problems.HEAD_TOO_LARGE)
 
-    def _problem_of(self, error: Exception, data: bytes) -> Problem:
+    def _problem_of(self, error: Exception, data: bytes) -> Refused:
+        if isinstance(error.__context__, _Refused):
+            return cast("Problem", error.__context__.args[0])
         is_method = isinstance(error, httptools.HttpParserInvalidMethodError)
         if is_method and not self._is_busy() and _REQUEST_LINE.match(data):
             return problems.NOT_IMPLEMENTED
@@ -442,11 +435,8 @@ class Connection(HttpToolsProtocol):
         self._named.pop(b"upgrade", None)
         lines += [b"%s: %s" % (name, each) for name, all_ in self._named.items() for each in all_]
         self.parser = httptools.HttpRequestParser(self)
+        self._forget()
         self._backlog[:0] = b"\r\n".join([*lines, b"", rest])
-
-    def _raise(self, problem: Problem) -> NoReturn:
-        self._problem = problem
-        raise _Refused
 
     def _refuse(self, problem: Refused) -> None:
         """Answer a problem in its turn, then close, because what follows cannot be trusted."""
@@ -455,12 +445,15 @@ class Connection(HttpToolsProtocol):
 
     def _environ(self, method: str, version: str) -> Environ:
         """Return the request as WSGI has it; a header that comes twice is joined into one value."""
-        path, query = split_target(self.url)
+        target = self.url
+        if not target.startswith(b"/") and b"://" in target:  # It names a server (RFC 9112 §3.2).
+            target = re.sub(rb"^[^/]*//[^/?]*", b"", target)
+        path, _, query = target.partition(b"?")
         environ = {
             "REQUEST_METHOD": method,
-            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+            "PATH_INFO": unquote_to_bytes(path or b"/").decode("latin-1"),
             "QUERY_STRING": query.decode("latin-1"),
-            "REQUEST_URI": path.decode("latin-1"),
+            "REQUEST_URI": (path or b"/").decode("latin-1"),
             "SERVER_PROTOCOL": f"HTTP/{version}",
             "REMOTE_ADDR": self.client[0] if self.client else "",
         }
@@ -497,7 +490,7 @@ class Connection(HttpToolsProtocol):
         )
         self._given = len(self._body)
         self._forget()
-        self._last = not keep
+        self._idle, self._last = False, not keep
         if self._is_busy():
             self.pipeline.appendleft((cycle, self.app))
             return

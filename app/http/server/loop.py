@@ -244,12 +244,12 @@ class AtOnce(Loop):
             """
             try:
                 return whole(written(commit.answer(begun.result())))
-            except Exception as error:  # noqa: BLE001  # A bug of ours, or what is named here.
-                if isinstance(error, Conflict | Refused) and not isinstance(
-                    error, ServiceUnavailable
-                ):
-                    context.give_back()
-                    raise WouldWait from None
+            except ServiceUnavailable as error:
+                return whole(told(error))
+            except (Conflict, Refused):
+                context.give_back()
+                raise WouldWait from None
+            except Exception as error:  # noqa: BLE001  # A bug of ours.
                 return whole(told(error))
 
         return Started(begun, reply)

@@ -28,12 +28,9 @@ from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
 from tests.projections.histories import look_up
 from tests.seeds import sqlite_seed
-from tests.workers.fees import moment
+from tests.workers.fees import clock_at
 
-
-@pytest.fixture
-def clock() -> SetClock:
-    return SetClock(moment("2026-01-20"))
+clock = clock_at("2026-01-20")
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from schemathesis.schemas import BaseSchema
 
 from app.http.catalogue import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
+from app.http.edge.input import NOTHING
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, is_e164
 from app.http.sandbox import NOT_COVERED, NOT_OF_IT, NOT_SO, ONLY_ATTEMPTS, TOO_FAR, TOO_MUCH
@@ -232,9 +233,10 @@ def _names_what_is_not_there(refusal: Refusal) -> bool:
     return bool(refusal.messages) and refusal.messages <= known
 
 
-def _two_lists_count_together(refusal: Refusal) -> bool:
-    """A change has 1 to 10 entries in two lists; a schema bounds each, a sentence both together."""
-    return refusal.messages in ({TOO_MANY}, {NO_CHANGE})
+def _two_parts_go_together(refusal: Refusal) -> bool:
+    """A schema bounds each of two lists, a sentence both; and some filters must stand alone."""
+    are_apart = all(each.startswith("Must be given without ") for each in refusal.messages)
+    return refusal.messages in ({TOO_MANY}, {NO_CHANGE}) or bool(refusal.messages and are_apart)
 
 
 def _letters_are_no_country(refusal: Refusal) -> bool:
@@ -249,15 +251,8 @@ def _is_not_played_so(refusal: Refusal) -> bool:
     if refusal.case.operation.path.startswith("/v1/sandbox/deposits"):
         told = refusal.messages - {TOO_MUCH}
         return all(each.endswith(" has another amount.") for each in told)
-    known = {
-        *NOT_SO.values(),
-        NOT_OF_IT,
-        ONLY_ATTEMPTS,
-        TOO_FAR,
-        NOT_COVERED,
-        NOT_A_COUNTRY,
-        MISSING,
-    }
+    known = {*NOT_SO.values(), NOT_OF_IT, ONLY_ATTEMPTS, TOO_FAR}
+    known |= {NOT_COVERED, NOT_A_COUNTRY, MISSING}
     is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
     return is_played and bool(refusal.messages) and refusal.messages <= known | {NOT_THERE}
 
@@ -281,7 +276,7 @@ def _is_no_cursor_of_ours(refusal: Refusal) -> bool:
 REFUSED_RIGHTLY: tuple[Callable[[Refusal], bool], ...] = (
     _key_has_another_request,
     _names_what_is_not_there,
-    _two_lists_count_together,
+    _two_parts_go_together,
     _letters_are_no_country,
     _is_not_played_so,
     _number_stands_nowhere,
@@ -303,13 +298,22 @@ def _query_wins(case: Case) -> bool:
     return is_lookup and isinstance(number, str) and is_e164(number) and not others
 
 
+def _wrong(case: Case) -> set[ParameterLocation]:
+    """Return which parts of a request break a rule."""
+    parts = case.meta.components if case.meta else {}
+    return {place for place, part in parts.items() if part.mode is GenerationMode.NEGATIVE}
+
+
 def _dry_run_ignores(case: Case) -> bool:
     """A dry run ignores the key and `Prefer`, whatever they are; nothing else may be wrong."""
-    parts = case.meta.components if case.meta else {}
-    wrong = {place for place, part in parts.items() if part.mode is GenerationMode.NEGATIVE}
     is_dry = (case.query or {}).get("dry_run") in DRY
     is_order = case.operation.label == "POST /v1/links"
-    return is_order and is_dry and wrong == {ParameterLocation.HEADER}
+    return is_order and is_dry and _wrong(case) == {ParameterLocation.HEADER}
+
+
+def _sends_no_body(case: Case) -> bool:
+    """What some clients send where they send nothing counts as no body."""
+    return case.body in NOTHING and _wrong(case) == {ParameterLocation.BODY}
 
 
 def _is_kept_when_ended(case: Case) -> bool:
@@ -320,7 +324,7 @@ def _is_kept_when_ended(case: Case) -> bool:
 def _counts(_: object, failure: Failure, case: Case, response: Response) -> bool:
     """Tell whether a failure is one: nothing is dropped but what stands above."""
     if isinstance(failure, AcceptedNegativeData):
-        return not (_query_wins(case) or _dry_run_ignores(case))
+        return not (_query_wins(case) or _dry_run_ignores(case) or _sends_no_body(case))
     if isinstance(failure, UseAfterFree):
         return not _is_kept_when_ended(case)
     if not isinstance(failure, RejectedPositiveData):

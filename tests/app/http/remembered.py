@@ -36,18 +36,13 @@ def remembered(register: Register) -> Register:
             if known == names and all(
                 getattr(settings, name) == value for name, value in read.items()
             ):
-                _register_only(app, blueprints)
+                api = openapi.DocumentedApi(app, spec_kwargs=openapi.FACTS)
+                for each in blueprints:  # As `openapi.register` does, which makes the document.
+                    app.extensions["flask-smorest"]["blp_name_to_api"][each.name] = api
+                    app.register_blueprint(each)
                 return documents
         noting = Noting(settings)
         made.append((names, noting.read, register(app, noting, blueprints)))
         return made[-1][2]
 
     return again
-
-
-def _register_only(app: Flask, blueprints: Sequence[Group]) -> None:
-    """Do what `openapi.register` does to the app."""
-    api = openapi.DocumentedApi(app, spec_kwargs=openapi.FACTS)
-    for blueprint in blueprints:
-        app.extensions["flask-smorest"]["blp_name_to_api"][blueprint.name] = api
-        app.register_blueprint(blueprint)

@@ -16,7 +16,7 @@ from tests.faults.consuming import WORKS
 from tests.installation import Installation, Process, wait_until
 from tests.projections.engine.consumers import MODES, TABLE, Noting, NotingRows, Publishing, taken
 from tests.projections.histories import run_on_log, write_row
-from tests.projections.looking import failures, place_of, register
+from tests.projections.looking import failures, place_of, register, trouble_for
 
 Make = Callable[[Process], Noting]
 
@@ -120,14 +120,7 @@ def test_a_step_in_an_outage_moves_nothing_and_is_taken_again(
     process: Process, consumer: Noting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register(process, 2)
-    advance, left = process.positions.advance, [OperationalError("", {}, Exception())]
-
-    def deadlocked(*args: Any) -> None:
-        if left:
-            raise left.pop()
-        advance(*args)
-
-    monkeypatch.setattr(process.positions, "advance", deadlocked)
+    trouble_for(process, monkeypatch, 1)
     with pytest.raises(OperationalError):
         consumer.step()
     drain(consumer)

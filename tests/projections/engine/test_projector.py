@@ -1,13 +1,11 @@
 """The projector writes each event once into each read model, whoever else does so, too."""
 
-from typing import Any
-
 import pytest
 from sqlalchemy.exc import OperationalError
 
 from projections.engine.read_model import BATCH_EVENTS_MAX
 from tests.installation import Process
-from tests.projections.looking import place_of, places, projector_of, register, rows
+from tests.projections.looking import place_of, places, projector_of, register, rows, trouble_for
 
 
 @pytest.mark.any_database
@@ -29,19 +27,6 @@ def test_catching_up_ends_when_the_trouble_does_not(
     trouble_for(process, monkeypatch, 1_000)
     with pytest.raises(OperationalError):
         process.projector.catch_up()
-
-
-def trouble_for(process: Process, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Let the database end the next transactions in a deadlock."""
-    advance, left = process.positions.advance, [OperationalError("", {}, Exception())] * times
-
-    def deadlocked(*args: Any) -> None:
-        if left:
-            raise left.pop()
-        advance(*args)
-
-    monkeypatch.setattr(process.positions, "advance", deadlocked)
-    monkeypatch.setattr("projections.engine.consumer.CATCH_UP_PAUSES_S", (0.0, 0.0, 0.0))
 
 
 def test_a_model_that_is_behind_catches_up_while_the_others_stay_where_they_are(

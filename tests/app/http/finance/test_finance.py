@@ -18,16 +18,14 @@ from app.http.finance.replies import show_statement
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
 from tests.seeds import sqlite_seed
-from tests.workers.fees import moment
+from tests.workers.fees import clock_at, moment
 
 STATEMENTS, USAGE = "/v1/statements", "/v1/usage"
 NUMBER, DOWN = "+971508245915", "+15005550001"
 CHECKPOINT = "log.example\n3\nabc=\n\n— log.example x<y>\n"
 
 
-@pytest.fixture(scope="module")
-def clock() -> SetClock:
-    return SetClock(moment("2026-01-20"))
+clock = clock_at("2026-01-20", scope="module")
 
 
 @pytest.fixture(scope="module")
