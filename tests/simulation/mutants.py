@@ -187,5 +187,5 @@ PLANTS: Mapping[Plant, Sequence[int]] = {
     a_settled_item_is_settled_again: (1, 2),
     a_job_ends_with_its_first_items: (2,),
     a_cancelled_job_goes_on: (0, 3),
-    a_cancelled_job_is_refunded_after_its_commit: (9,),
+    a_cancelled_job_is_refunded_after_its_commit: (442,),
 }
