@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from hashlib import blake2b
-from http import HTTPStatus
 from secrets import randbelow
 from typing import cast
 
@@ -39,8 +38,7 @@ def encode(response: Response, request: Request) -> None:
     """Compress a reply if that saves bytes and the client accepts gzip; `Vary` tells caches."""
     blocks = cast("list[bytes]", response.response)
     is_short = response.is_sequence and sum(map(len, blocks)) < BYTES_MIN
-    is_empty = response.status_code == HTTPStatus.NOT_MODIFIED
-    if is_short or is_empty or response.mimetype == PNG:  # PNG is compressed already.
+    if is_short or response.mimetype == PNG:  # Which is compressed already.
         return
     response.vary.add("Accept-Encoding")
     wanted = accepted(request.headers.get("Accept-Encoding", ""))

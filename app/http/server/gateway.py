@@ -62,7 +62,7 @@ class Service:
 class Gateway:
     """The ASGI application of the server.
 
-    Of a `scope` it reads three keys of our own, see `Connection`: `environ`, `body` and `problem`.
+    Of a `scope` it takes three keys of our own, see `Connection`: `environ`, `body` and `problem`.
     """
 
     def __init__(self, service: Service, address: tuple[Any, ...]) -> None:
@@ -91,14 +91,15 @@ class Gateway:
         }
         self._renewals, self._threads = Renewals(), Threads()
 
-    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        loop, environ = self._service.loop, scope["environ"]
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request; an idle connection, which keeps its last scope, must not keep that."""
+        loop = self._service.loop
+        environ, body, problem = map(scope.pop, ("environ", "body", "problem"))
         try:
-            if scope["problem"] is None:
-                reply = await self._answer(loop, environ, scope["body"], receive, send)
+            if problem is None:
+                reply = await self._answer(loop, environ, body, receive, send)
             else:
-                reply = loop.problem(scope["problem"], environ)
+                reply = loop.problem(problem, environ)
         except RateLimited as refused:
             reply = loop.problem(refused, environ)
         except Refused:
@@ -238,7 +239,7 @@ class Gateway:
 
     def _submit(self, owner: Owner, call: "_Call") -> Future[Reply | None]:
         """Have a call run in a thread. Raises Refused where too many wait."""
-        call.ended = call.loop.create_future()
+        call.ended = asyncio.get_running_loop().create_future()
         self._threads.submit(owner, partial(call.run, self._service.app, self._base))
         return call.ended
 
@@ -273,7 +274,6 @@ class _Call:
     def __init__(self, replies: Loop, environ: Environ, body: bytes, send: Send) -> None:
         self.replies, self.environ, self._body = replies, environ, body
         self._asgi_send = send
-        self.loop = asyncio.get_running_loop()
         self._status = 0
         self._headers: list[tuple[str, str]] = []
         self._until_s: float | None = None  # When a reply in parts is cut off; None: not sent yet.
@@ -290,7 +290,7 @@ class _Call:
                 log_place(logger, error)
             if self._until_s is None:
                 reply = self.replies.problem(INTERNAL, self.environ)
-        soon(self.loop, partial(_settle, self.ended, reply))
+        soon(self.ended.get_loop(), partial(_settle, self.ended, reply))
 
     def _call(self, app: WSGIApplication, environ: Environ) -> Reply | None:
         blocks = app(environ, self._start)
@@ -321,7 +321,7 @@ class _Call:
     def _send(self, message: Mapping[str, Any]) -> None:
         """Send a part; OSError when the client has gone, or takes too long altogether."""
         assert self._until_s is not None
-        sent = asyncio.run_coroutine_threadsafe(self._asgi_send(message), self.loop)
+        sent = asyncio.run_coroutine_threadsafe(self._asgi_send(message), self.ended.get_loop())
         try:
             with resting():
                 sent.result(max(0.0, self._until_s - time.monotonic()))

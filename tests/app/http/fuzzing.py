@@ -251,10 +251,9 @@ def _is_not_played_so(refusal: Refusal) -> bool:
     if refusal.case.operation.path.startswith("/v1/sandbox/deposits"):
         told = refusal.messages - {TOO_MUCH}
         return all(each.endswith(" has another amount.") for each in told)
-    known = {*NOT_SO.values(), NOT_OF_IT, ONLY_ATTEMPTS, TOO_FAR}
-    known |= {NOT_COVERED, NOT_A_COUNTRY, MISSING}
+    known = {NOT_OF_IT, ONLY_ATTEMPTS, TOO_FAR, NOT_COVERED, NOT_A_COUNTRY, MISSING, NOT_THERE}
     is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
-    return is_played and bool(refusal.messages) and refusal.messages <= known | {NOT_THERE}
+    return is_played and bool(refusal.messages) and refusal.messages <= {*known, *NOT_SO.values()}
 
 
 def _number_stands_nowhere(refusal: Refusal) -> bool:

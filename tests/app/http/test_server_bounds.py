@@ -285,6 +285,14 @@ def test_of_many_requests_at_once_few_are_read_before_their_turn(
         assert read_all(connection).count(b"HTTP/1.1 200 OK\r\n") == count + 2
 
 
+def test_of_a_request_that_was_answered_an_idle_connection_holds_nothing(served: Served) -> None:
+    with ExitStack() as stack:
+        idle = served.connect(stack, UPLOAD + b"x" * BODY_BYTES_MAX)
+        assert idle.recv(12) == b"HTTP/1.1 200"
+        cycles = [each for each in gc.get_objects() if isinstance(each, server.Cycle)]
+        assert 0 < max(len(repr(each.scope)) for each in cycles) < 200
+
+
 def test_who_asks_a_thousand_times_at_once_whether_it_lives_delays_nobody(served: Served) -> None:
     with ExitStack() as stack:
         greedy = [served.connect(stack, ALIVE * 1_000) for _ in range(4)]

@@ -110,8 +110,3 @@ def test_more_than_may_wait_are_refused_first_the_one_who_sends_them(calls: Call
     calls.submit("second", QUARTER + half)
     with pytest.raises(ServiceUnavailable):
         calls.submit("third", 2 * COMPUTING_MAX)
-
-
-def test_where_no_thread_of_the_server_runs_rest_is_nothing() -> None:
-    with resting():
-        pass

@@ -38,11 +38,9 @@ class House:
         self.service, self.go = service, Event()
         self.held = 0
         self.bridge = Bridge(service.container, many=True)
-        self._answer = self.bridge.app
-        self.bridge.app = self._held
+        self._answer, self.bridge.app = self.bridge.app, self._held
         self.stack = ExitStack()
-        server = create_server(self.bridge, listeners(), 10)
-        self.port = self.stack.enter_context(running(server))
+        self.port = self.stack.enter_context(running(create_server(self.bridge, listeners(), 10)))
 
     def _held(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
         if environ["PATH_INFO"] == HELD:

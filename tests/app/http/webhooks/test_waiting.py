@@ -29,8 +29,7 @@ class Server:
 
     def __init__(self, service: Service, stack: ExitStack) -> None:
         bridge = Bridge(service.container, many=False)
-        server = create_server(bridge, listeners(), 10)
-        self.port = stack.enter_context(running(server))
+        self.port = stack.enter_context(running(create_server(bridge, listeners(), 10)))
         self._waiters: Waiters = bridge.app.extensions[WAITERS]
 
     def end_of(self, tenant: Tenant) -> str:
