@@ -22,7 +22,7 @@ from app.bootstrap import providers
 from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
 from app.settings import Settings
-from domain.accounts.providers import switch_provider
+from domain.accounts import providers as drains
 from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
@@ -158,7 +158,7 @@ class Process(Container):
 
     def drain(self, provider: str, *, end: bool = False) -> None:
         """Give a provider no new work, or work again, as this process has seen."""
-        switch_provider(self.log, provider, self.cause(), drained=not end)
+        drains.switch_provider(self.log, provider, self.cause(), drained=not end)
         self.gate.look_at_drains()
 
     def organization(self, amount: str = "100.00", name: str = "Acme") -> UUID:

@@ -5,11 +5,13 @@ Of the workers and of each follower there are two. Processes are started by `tes
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 from threading import Event, Lock, Thread
 
 from app.processes.migrate import migrate
@@ -17,8 +19,8 @@ from tests.faults.failpoints import ARMED, CLOCK, Failpoints
 from tests.faults.holder import holder_of
 from tests.faults.servers import Servers
 from tests.faults.service import child_environment
-from tests.installation import PATIENCE_S, Installation, Process, wait_until
-from tests.scenarios.system import ROOT
+from tests.installation import Installation, Process, wait_until
+from tests.scenarios.system import ROOT, Running
 from tests.servers.running import free_port
 
 DEADLINE_S = "10"
@@ -32,22 +34,15 @@ class Member:
     """One process of the Procfile, started again whenever it has died."""
 
     def __init__(self, role: str, copy: int, system: "System") -> None:
-        self.role = role
-        self.name = f"{role}-{copy}"
-        self._environment = system.process_environment
-        self._lines = (system.directory / f"{self.name}.log").open("ab")
-        self._running = self._start()
+        self.role, self.name, self._system = role, f"{role}-{copy}", system
+        self._lives = count(1)
+        self._start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.process", self.role],
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=self._lines,
-            stderr=self._lines,
-            start_new_session=True,
-        )
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "tests.faults.process", self.role]
+        log = self._system.directory / f"{self.name}-{next(self._lives)}.log"
+        starter = partial(Popen, command, cwd=ROOT, stdin=DEVNULL)
+        self._running = Running(self.name, starter, self._system.process_environment, log)
 
     @property
     def pid(self) -> int:
@@ -55,22 +50,18 @@ class Member:
 
     def look(self) -> None:
         """Start it again if it has ended."""
-        if self._running.poll() is not None:
-            self._running = self._start()
+        if not self._running.is_running():
+            self._start()
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+            self._running.signal(signal.SIGKILL)
 
     def ended(self) -> int:
-        """Wait for its end; return its exit status."""
-        return self._running.wait(STOP_S_MAX)
+        return self._running.ended(STOP_S_MAX)
 
     def close(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._running.wait(PATIENCE_S)
-        self._lines.close()
+        self._running.close()
 
 
 class System:

@@ -1,7 +1,5 @@
 """A broker that loses, doubles, delays and reorders what it has confirmed."""
 
-from random import Random
-
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.hazards import Hazards
 from workers.routes import Message
@@ -16,8 +14,8 @@ class BrokerAway(Exception):
 class Broker:
     """All queues of the installation; they outlive every process."""
 
-    def __init__(self, random: Random, clock: SimulatedClock, hazards: Hazards) -> None:
-        self._random, self._clock, self._hazards = random, clock, hazards
+    def __init__(self, clock: SimulatedClock, hazards: Hazards) -> None:
+        self._clock, self._hazards = clock, hazards
         self._waiting: list[tuple[float, Message]] = []  # Each from when on it may be taken.
         self.confirmed: set[Message] = set()
         self.away_until_s = 0.0
@@ -51,7 +49,9 @@ class Broker:
         """Deliver any message that is due."""
         now = self._clock.elapsed_s
         due = [] if self.is_away else [n for n, (at, _) in enumerate(self._waiting) if at <= now]
-        return self._waiting.pop(self._random.choice(due))[1] if due else None
+        return (
+            self._waiting.pop(self._hazards.draw("which message").choice(due))[1] if due else None
+        )
 
     def give_back(self, message: Message) -> None:
         """Put back what was not acknowledged."""
@@ -66,5 +66,5 @@ class Broker:
     def _put(self, message: Message) -> None:
         late_s = 0.0
         if self._hazards.strikes("a message is late"):
-            late_s = self._random.uniform(0.0, LATE_MAX_S)
+            late_s = self._hazards.draw("how late").uniform(0.0, LATE_MAX_S)
         self._waiting.append((self._clock.elapsed_s + late_s, message))

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from dramatiq.brokers.stub import StubBroker
 from eventsourcing.persistence import OperationalError, StoredEvent
 from sqlalchemy import event
 
@@ -27,7 +30,8 @@ from projections.stores.personal_keys import PersonalKeys
 from tests.faulty_network import Killed
 from tests.installation import Process
 from tests.simulation.hazards import TWIN
-from tests.simulation.outside import Lookups, WatchedNetwork
+from tests.simulation.outside import Lookups
+from workers.actors import register
 from workers.dispatcher import Dispatcher
 from workers.routes import Message, Publisher, plan_change_message
 
@@ -46,29 +50,27 @@ class Machine(Process):
 
     def __init__(self, world: "World", settings: Settings, name: str) -> None:
         super().__init__(settings, world.clock)
-        self.monotonic = world.clock.monotonic
+        self.monotonic, self.new_id = world.clock.monotonic, world.new_id
         self.world, self.called = world, name
         self.is_dead = self.is_committing = False
         self.dies_in = 0
-        self._network = WatchedNetwork(self, world.late) if world.late is not None else None
+        self._network = world.reach(self) if world.late is not None else None
 
     def passes(self, place: str, *, others: bool = True, of: int = 1) -> None:
         """Pass a place: the process may end here, or somebody else come between."""
         self.stops_if_dead()
-        if self.world.hazards.is_calm or self is self.world.outside:
+        if self is self.world.outside:
             return
-        if self._is_last(place):
+        if self.world.kills(self, place):
             self.is_dead = True
             self.world.note(f"{self.called} dies {place}")
             raise Killed
-        if others:
+        if others and not self.world.hazards.is_calm:
             self.world.interleave(place, of)
             self.stops_if_dead()
 
-    def _is_last(self, place: str) -> bool:
-        if place == self.world.deadly:
-            self.world.deadly = ""
-            return True
+    def is_last(self, place: str) -> bool:
+        """Count a place that is passed, and tell whether it is the last one."""
         if not self.dies_in or place.startswith("after reading"):  # That is before the next place.
             return False
         self.dies_in -= 1
@@ -80,18 +82,13 @@ class Machine(Process):
 
     def work(self, message: Message) -> None:
         """Do what the actor of a message does."""
-        match message.actor:
-            case "work_slice":
-                job_id, index = message.arguments
-                self.due_work.answer(UUID(str(job_id)), int(index))
-            case "work_link":
-                self.provisioning.work(UUID(str(message.arguments[0])))
-            case "work_lost_order":
-                self.lost_orders.work(UUID(str(message.arguments[0])))
-            case "work_plan_change":
-                self.plan_changes.work(UUID(str(message.arguments[0])))
-            case _:
-                self.monthly_fees.run()
+        self.actors.get_actor(message.actor).fn(*message.arguments)
+
+    @part
+    def actors(self) -> StubBroker:
+        broker = StubBroker(middleware=[])
+        register(broker, self, lambda: False)
+        return broker
 
     @part
     def log(self) -> Log:
@@ -107,6 +104,7 @@ class Machine(Process):
         recorder.datastore.pool._create_connection = fast  # noqa: SLF001  # The same.
         recorder.insert_events = self._inserting(recorder.insert_events)
         log.appended = Turns(self)
+        cast("Any", log).hurry = self.world.let_project
         cast("Any", log).find = self._passing("after reading a stream", log.find)
         cast("Any", log).find_all = self._passing("after reading wallets", log.find_all)
         cast("Any", log).follow = self._passing("after reading the log", log.follow)
@@ -236,25 +234,8 @@ class Turns(Signal):
     def watching(self, stream: UUID) -> Iterator[Event]:
         """Lend news that come at every turn: whoever hears them looks himself."""
         del stream
-        yield cast("Event", News(self))
-
-
-class News:
-    """What `watching` lends."""
-
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-        self._is_set = False
-
-    def set(self) -> None:
-        """Let the next wait be none."""
-        self._is_set = True
-
-    def clear(self) -> None:
-        self._is_set = False
-
-    def wait(self, timeout_s: float) -> bool:
-        return self._is_set or self._turns.wait(0, timeout_s)
+        waits = partial(self.wait, 0)
+        yield cast("Event", SimpleNamespace(set=int, clear=int, wait=waits))
 
 
 class WrittenAtOnce(SqlLookupCache):

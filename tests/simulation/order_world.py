@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from random import Random
 from typing import Any
 
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder
 from domain.links.network import ProviderPlan
 from tests.order_network import SHOWN_LATE, OrderBook, SellingByOrder
+from tests.simulation.story import chance
 from tests.simulation.template import PLANS
 from tests.simulation.world import World
 from tests.workers.link_checks import Books
@@ -23,11 +23,11 @@ class OrderWorld(World):
     """Somebody else has ordered each plan before; it is none of our business."""
 
     def _network(self) -> Any:
-        chance = Random(f"{self.seed}, orders")
+        random = chance(self.seed, "orders")
         # An order is told by its time, so the clocks must agree: nobody jumps here.
         self.hazards.rates["the clock jumps"] = 0.0
         # Where nothing is lost nothing is shown; these are what orders are about.
-        self.hazards.rates["the network does it and the reply is lost"] = chance.choice((0.2, 0.6))
+        self.hazards.rates["the network does it and the reply is lost"] = random.choice((0.2, 0.6))
         self.book = OrderBook(self.clock.network)
         self.foreign = tuple(
             self.book.buy(
@@ -35,12 +35,12 @@ class OrderWorld(World):
             ).order_reference
             for item in PLANS
         )
-        self.book.lag = lambda: chance.choice(LAGS)
+        self.book.lag = lambda: chance(self.seed, "lag", len(self.book.orders)).choice(LAGS)
         network = SellingByOrder(
             self.book,
             "simulated",
-            keeps_reference=chance.random() < 0.2,
-            takes_back=chance.random() < 0.7,
+            keeps_reference=random.random() < 0.2,
+            takes_back=random.random() < 0.7,
         )
         network.settles_after = SETTLES_AFTER
         return network

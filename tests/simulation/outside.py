@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from tests.simulation.machine import Machine
 
 SWITCHES = ("suspend", "resume")
+BUYS = ("create_endpoint", "order", "add_plan")
 MAY_BE_LATE = ("create_endpoint", "order", "add_plan", "remove_plan", "remove_endpoint")
-SLOW_S = 3.0
+REPLY_LOST = "the network does it and the reply is lost"
 LATE_SHARES = (0.05, 0.3, 0.6, 0.99)  # Of the time in which the port promises an outcome.
 
 
@@ -36,17 +37,18 @@ class WatchedNetwork:
 
         def called(*args: Any, **options: Any) -> Any:
             changes = call in CHANGES or call in SWITCHES
+            if changes:
+                world.note_call(call, args)
             self._machine.passes(f"before {call}")
             self._refuse(call, changes=changes)
-            world.note_call(call, args)
-            if call in MAY_BE_LATE and world.hazards.strikes("the network is late"):
-                share = world.random.choice(LATE_SHARES)
+            if call in MAY_BE_LATE and world.strikes("the network is late", call):
+                share = world.hazards.draw(call).choice(LATE_SHARES)
                 share /= 2 if call == "order" else 1  # Its list may hide it for as long again.
                 self._inner.later(call, share * self.settles_after.total_seconds())
                 world.note(f"{call} is late")
             answer = reached(*args, **options)
             self._machine.passes(f"after {call}")
-            if changes and world.hazards.strikes("the network does it and the reply is lost"):
+            if changes and world.strikes(REPLY_LOST, call):
                 world.note(f"the reply to {call} is lost")
                 raise OutcomeUnknown
             return answer
@@ -55,14 +57,13 @@ class WatchedNetwork:
 
     def _refuse(self, call: str, *, changes: bool) -> None:
         world = self._machine.world
-        if world.is_down("network") or world.hazards.strikes("the network is unavailable"):
+        if world.is_down("network") or world.strikes("the network is unavailable", call):
             world.note(f"{call} is unavailable")
             raise Unavailable
-        may_be_refused = call in {"create_endpoint", "order", "add_plan"}
-        if may_be_refused and world.hazards.strikes("the network rejects"):
+        if call in BUYS and world.strikes("the network rejects", call):
             world.note(f"{call} is rejected")
             raise Rejected
-        if changes and world.hazards.strikes("the network loses the call"):
+        if changes and world.strikes("the network loses the call", call):
             world.note(f"{call} is lost")
             raise OutcomeUnknown
 

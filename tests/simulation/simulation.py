@@ -1,22 +1,17 @@
-"""One run: a script of steps by the seed, then all trouble ends, and all has to be in order."""
+"""One run: the requests of a seed amid trouble; when that ends all has to be in order."""
 
-from collections.abc import Callable
-from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import chain, repeat
 from pathlib import Path
 
-from domain.links.network import NoSuchEndpoint
 from tests.installation import Installation
-from tests.simulation.checks import Holders, check
+from tests.simulation.checks import Holders, check, has_ended
 from tests.simulation.customers import Customers
-from tests.simulation.quicker import quicker
+from tests.simulation.story import Request, requests
 from tests.simulation.template import Template, under
 from tests.simulation.world import World
 
-Does = Callable[[], object]
-
-LINKS, STEPS = 2, 30
+BESIDE = 0.52  # Of the steps are none of a customer.
+BETWEEN = 0.2  # Of what comes between others is the next request.
 PLACES_MAX = (4, 12)  # The longest piece of work passes about as many.
 DEADLY = (
     "before a commit",
@@ -34,86 +29,112 @@ DEADLY = (
 # How time moves on once all is calm: a second at a time, then in strides, for a clock that was set
 # back has to catch up, and a job that was swept in vain waits for up to an hour.
 TICKS_S = (*repeat(2.0, 30), *repeat(30.0, 20), *repeat(600.0, 60))
-FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class Failed(AssertionError):
-    """Raised for a seed whose run has not ended well; shows how it is replayed."""
+    """Raised for a seed whose run has not ended well; shows every step until then."""
 
     def __init__(self, seed: int, reason: BaseException, script: list[str]) -> None:
-        command = f"SIMULATION_SEED={seed} python -m pytest tests/simulation -k replay"
-        super().__init__(f"seed {seed}: {type(reason).__name__}: {reason}\nreplay it: {command}")
-        self.seed, self.script = seed, script
+        why = f"seed {seed}: {type(reason).__name__}: {reason}"
+        super().__init__("\n".join([why, *script, why]))
 
 
-class Simulation:
-    """An installation of its own in a directory; `run` may be called once."""
+class Run:
+    """The story of a seed in an installation of its own, in a directory; runs once."""
 
     def __init__(
         self, seed: int, template: Template, directory: Path, world: type[World] = World
     ) -> None:
         self.seed = seed
-        self.ended_well = False
-        self._template = template
         self._installation = Installation(directory, like=template.files)
-        with quicker():
-            environment = {**self._installation.environment, "LINK_CANCEL_DAYS": "60"}
-            self.world = world(seed, environment)
+        environment = {**self._installation.environment, "LINK_CANCEL_DAYS": "60"}
+        self.world = world(seed, environment)
         self.customers = Customers(self.world, template)
+        self._story = requests(seed, len(template.plans))
+
+    def close(self) -> None:
+        self.world.close()
+        self._installation.close()
+
+    def settle(self) -> None:
+        """Let time pass until whatever was begun has ended by itself."""
+        world = self.world
+        for tick_s in chain((0.0,), TICKS_S):
+            world.forward(tick_s)
+            world.turn_over()
+            if world.is_quiet and not self.unfinished():
+                return
+        raise AssertionError("it does not come to rest: " + ", ".join(self.unfinished()))
+
+    def unfinished(self) -> list[str]:
+        roles, log = self.customers.roles, self.world.outside.log
+        roles.read()
+        return [name for name, it in roles.streams.items() if not has_ended(log.get(*it))]
+
+
+class Simulation(Run):
+    """The story amid all hazards, and checks that everything ends well."""
 
     def run(self) -> None:
-        """Go through the script, heal, and check; raises Failed."""
+        """Go through the story, heal, and check; raises Failed."""
         world = self.world
         try:
             with under(world.clock.monotonic, world.new_id):
-                self.customers.take_over()
-                world.between = self._sometimes_ask
-                for _ in range(LINKS):
-                    self.customers.ask("link")  # So that there is something to be changed.
+                self.customers.register()
+                world.between = self._sometimes_next
                 holders = Holders(world)
-                for _ in range(STEPS):
-                    self._step()
-                    self.customers.sometimes_finish()
-                    self.customers.sometimes_cancel()
-                    self.customers.sometimes_import()
+                while self._next():
                     holders.check()
-                self._heal()
-                check(world, self.customers, self._template)
-                self.ended_well = True
+                    while world.random.random() < BESIDE:
+                        self._beside()
+                        holders.check()
+                world.note("all is well again")
+                world.calm_down()
+                self.settle()
+                check(world, self)
         except BaseException as reason:
             if isinstance(reason, KeyboardInterrupt):
                 raise
             raise Failed(self.seed, reason, world.script) from reason
         finally:
-            world.close()
-            self._installation.close()
+            self.close()
 
-    def _step(self) -> None:
-        steps: list[tuple[int, Does]] = [
-            (6, lambda: self.customers.ask("lookup")),
-            (3, lambda: self.customers.ask("job")),
-            (5, lambda: self.customers.ask("link")),
-            (4, lambda: self.customers.ask("change")),
-            (3, self.customers.switch),
-            (1, self.customers.read),
-            (1, lambda: self.customers.ask("deposit")),
-            (1, self.customers.spend),
-            (8, self._work),
-            (9, self._let_one_die),
-            (2, self._minutes),
-            (1, self._next_month),
-            (2, self._jump),
-            (1, self._deactivate),
-            (4, self._trouble),
-        ]
-        weights, does = zip(*steps, strict=True)
-        self.world.random.choices(does, weights)[0]()
+    def _next(self) -> bool:
+        """Let the customers send their next request; False when there is none."""
+        number, request = next(self._story, (0, None))
+        if request is not None:
+            self.world.turn_to(number)
+            self.send(request)
+        return request is not None
 
-    def _sometimes_ask(self) -> None:
-        if self.world.random.random() < 0.2:
-            kinds = ("lookup", "job", "link", "change", "change", "deposit")
-            self.customers.ask(self.world.random.choice(kinds))
-        self.customers.sometimes_cancel()
+    def send(self, request: Request) -> None:
+        """Send a request to any process, and note the answer, if there is one."""
+        world, customers = self.world, self.customers
+        machine = world.somebody()
+        if machine is None:
+            return
+        customers.roles.read()
+        world.note(f"{machine.called}: {request}")
+        reply = world.live(machine, lambda: customers.ask(machine, request))
+        customers.roles.read()
+        world.note(f"{request}: {(reply and (reply[0], reply[1].get('error'))) or 'no answer'}")
+        if reply is not None:
+            customers.hear(request, *reply)
+
+    def _sometimes_next(self) -> None:
+        if self.world.random.random() < BETWEEN:
+            self._next()
+
+    def _beside(self) -> None:
+        steps = {
+            self._work: 8,
+            self._let_one_die: 9,
+            self._minutes: 2,
+            self._next_month: 1,
+            self._jump: 2,
+            self._trouble: 4,
+        }
+        self.world.random.choices([*steps], [*steps.values()])[0]()
 
     def _work(self) -> None:
         for _ in range(self.world.random.randint(1, 8)):
@@ -121,47 +142,34 @@ class Simulation:
 
     def _let_one_die(self) -> None:
         """Let a process die at the k-th place from now on, or at the next of a kind."""
-        if not self.world.hazards.strikes("a process dies"):
+        world, random = self.world, self.world.random
+        if not world.hazards.strikes("a process dies"):
             return
-        if self.world.random.random() < 0.5:
-            self.world.deadly = self.world.random.choice(DEADLY)
-            self.world.note(f"whoever is next dies {self.world.deadly}")
+        if random.random() < 0.5:
+            world.deadly = random.choice(DEADLY)
+            world.note(f"whoever is next dies {world.deadly}")
             return
-        machine = self.world.random.choice(self.world.machines)
-        machine.dies_in = self.world.random.randint(1, self.world.random.choice(PLACES_MAX))
-        self.world.note(f"{machine.called} will die at its place number {machine.dies_in}")
+        machine = random.choice(world.machines)
+        machine.dies_in = random.randint(1, random.choice(PLACES_MAX))
+        world.note(f"{machine.called} will die at its place number {machine.dies_in}")
 
     def _minutes(self) -> None:
-        self._forward(self.world.random.choice((5.0, 20.0, 70.0, 600.0)))
+        seconds = self.world.random.choice((5.0, 20.0, 70.0, 600.0))
+        self.world.note(f"{seconds:.0f} s pass")
+        self.world.forward(seconds)
 
     def _next_month(self) -> None:
         now = self.world.clock.now
         first = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
         following = first.replace(year=now.year + now.month // 12, month=now.month % 12 + 1)
         self.world.note("a month ends")
-        self._forward((following - now).total_seconds() + 70.0)
-
-    def _forward(self, seconds: float) -> None:
-        self.world.note(f"{seconds:.0f} s pass")
-        self.world.clock.forward(seconds=seconds)
-        assert self.world.late is not None
-        self.world.late.look()
+        self.world.forward((following - now).total_seconds() + 70.0)
 
     def _jump(self) -> None:
         if self.world.hazards.strikes("the clock jumps"):
             seconds = self.world.random.choice((-7_200, -60, 60, 7_200))
             self.world.note(f"the clocks jump by {seconds} s")
             self.world.clock.jump(seconds)
-
-    def _deactivate(self) -> None:
-        """Let the network itself make a link inactive."""
-        links = self.customers.ledger.of("link")
-        if links:
-            link = self.world.link(self.world.random.choice(links))
-            if link.endpoint_id is not None:
-                self.world.note(f"link {link.id} becomes inactive at the network")
-                with suppress(NoSuchEndpoint):  # It may be ended.
-                    self.world.simulator.deactivate(link.endpoint_id)
 
     def _trouble(self) -> None:
         random, world = self.world.random, self.world
@@ -176,30 +184,3 @@ class Simulation:
             case _:
                 world.take_down(what, seconds)
         world.note(f"the {what} is down for {seconds:.0f} s")
-
-    def _heal(self) -> None:
-        """End all trouble; whatever was begun ends by itself, as time passes."""
-        world = self.world
-        world.note("all is well again")
-        world.calm_down()
-        for tick_s in chain((0.0,), TICKS_S):
-            world.clock.forward(seconds=tick_s)
-            assert world.late is not None
-            world.late.look()
-            world.turn_over()
-            if self._is_quiet():
-                return
-        raise AssertionError("it does not come to rest: " + ", ".join(self._unfinished()))
-
-    def _is_quiet(self) -> bool:
-        assert self.world.late is not None
-        waits = self.world.late.is_waiting or not self.world.broker.is_empty
-        return not waits and not self._unfinished()
-
-    def _unfinished(self) -> list[str]:
-        parts = self.world.outside
-        parts.projector.catch_up()
-        with parts.views.reading() as connection:
-            work = parts.due_list.all(connection)
-            jobs = parts.jobs.unfinished(connection, FOREVER, 100)
-        return [f"{each.kind} {each.id}" for each in work] + [f"job {each.id}" for each in jobs]

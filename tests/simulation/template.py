@@ -4,7 +4,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from random import Random
 from types import ModuleType, SimpleNamespace
@@ -14,10 +16,10 @@ import pytest
 
 from app.bootstrap import container
 from domain.money import parse_amount
+from projections.engine.read_model import ReadModel
 from tests.installation import Installation, SetClock
 from tests.plan_files import import_plans, plan
 from tests.seeds import SqliteSeed, url_in
-from tests.simulation.quicker import quicker
 
 PLANS = {  # What can be bought, by `provider_plan_id`, and its price.
     "eu-1": "4.00",
@@ -80,6 +82,12 @@ def make_template(directory: Path) -> Template:
     return Template(files, tuple(organizations), plans)
 
 
+def few(template: Template) -> Template:
+    """Sell one plan only, so that customers often order the same at once."""
+    plan_id, item = next(iter(template.plans.items()))
+    return replace(template, plans={plan_id: item})
+
+
 class _Opened:
     """The files of a directory as they are."""
 
@@ -88,6 +96,27 @@ class _Opened:
 
     def drop(self, url: str) -> None:
         """They stay."""
+
+
+@contextmanager
+def quicker() -> Iterator[None]:
+    """Let rebuilds use the tables of earlier ones: within a run their name is the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReadModel, "of", _of)
+        patch.setattr("projections.engine.rebuild.token_hex", lambda _: "")
+        patch.setattr("projections.engine.rebuild.time", SimpleNamespace(time=lambda: 0))
+        yield
+
+
+def _of(model: ReadModel, generation: str) -> ReadModel:
+    fresh = copy(_made(type(model), generation))
+    fresh.vault, fresh.log = model.vault, model.log
+    return fresh
+
+
+@cache
+def _made(kind: type[ReadModel], generation: str) -> ReadModel:
+    return kind(generation)
 
 
 @contextmanager

@@ -4,25 +4,17 @@ SIMULATION_SEEDS=n runs the first n of them.
 """
 
 import os
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.simulation.simulation import Failed, Simulation
+from tests.simulation.conftest import Runs
 
 SOAK = os.environ.get("SOAK") == "1"
 # What eight seeds do not see `test_mutants` tries with seeds that do, bug by bug.
 SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (2_000 if SOAK else 8))
 GROUP = 4  # Of seeds: so small that each test ends well within its time.
-REPLAYED = int(os.environ.get("SIMULATION_SEED", "0"))
-LOOKED_AT = 40
-SEE_ALL = (10, 8, 1, 0)  # Together they have seen everything; if they no longer do, others follow.
-# Each has shown a bug that those before it had not; the first of these one that was planted.
-ONCE_FAILED = (46, 1333, 1780)
+ORDERS = SEEDS // 4 if SEEDS > 100 else SEEDS  # Of these where the network sells by order.
+SEE_ALL = (1, 3, 2)  # Together they have seen everything; if they no longer do, others follow.
 MUST_BE_SEEN = (  # In a few runs together, else the others prove little.
     "dies before a commit",
     "dies after a commit",
@@ -37,99 +29,41 @@ MUST_BE_SEEN = (  # In a few runs together, else the others prove little.
     "a month ends",
     "INSUFFICIENT_BALANCE",
     "PROVISIONING_ERROR",
-    "make it suspended",
-    "cancel it",
-    "cancel the job",
+    "to suspend link",
+    "to cancel link",
+    "to drop job",
     "JOB_FINISHED",
-    "imports a link",
+    "to import: (200",
     "no answer",
 )
-TWICE = """
-import itertools, sys, tempfile, time
-from pathlib import Path
-
-real = time.monotonic
-slow = itertools.count(step=60)
-time.monotonic = lambda: real() + next(slow)  # A machine that is slow beyond measure.
-
-from tests.simulation.simulation import Simulation
-from tests.simulation.template import make_template
-with tempfile.TemporaryDirectory() as files, tempfile.TemporaryDirectory() as directory:
-    simulation = Simulation(int(sys.argv[1]), make_template(Path(files)), Path(directory))
-    simulation.run()
-    print("\\n".join(simulation.world.script))
-"""
-
-Run = Callable[[int], Simulation]
-Script = Callable[[int], list[str]]
+SCRIPTS: dict[int, list[str]] = {}  # Of the seeds that were run; each tells the same again.
 
 
-@pytest.fixture(scope="module")
-def told() -> dict[int, list[str]]:
-    """The scripts of the seeds that were run; a seed tells the same whenever it runs."""
-    return {}
-
-
-@pytest.fixture
-def script(run: Run, told: dict[int, list[str]]) -> Script:
-    """Return the script of a seed, which has to end well; each runs once for all tests."""
-
-    def of(seed: int) -> list[str]:
-        if seed not in told:
-            simulation = run(seed)
-            assert simulation.ended_well
-            told[seed] = simulation.world.script
-        return told[seed]
-
-    return of
+def script(run: Runs, seed: int) -> list[str]:
+    """Return the script of a seed, which has to end well."""
+    if seed not in SCRIPTS:
+        SCRIPTS[seed] = run(seed).world.script
+    return SCRIPTS[seed]
 
 
 @pytest.mark.rounds
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
-def test_whatever_goes_wrong_everything_ends_well(script: Script, first: int) -> None:
+def test_whatever_goes_wrong_everything_ends_well(run: Runs, first: int) -> None:
     for seed in range(first, first + GROUP):
-        assert script(seed)
+        script(run, seed)
 
 
-@pytest.mark.parametrize("seed", ONCE_FAILED)
-def test_a_seed_that_once_failed_ends_well(script: Script, seed: int) -> None:
-    assert script(seed)
+@pytest.mark.rounds
+@pytest.mark.parametrize("first", range(0, ORDERS, GROUP))
+def test_whatever_goes_wrong_each_order_ends_in_one_place(run: Runs, first: int) -> None:
+    for seed in range(first, first + GROUP):
+        run(seed, "order")
 
 
-def test_the_runs_see_every_kind_of_trouble(script: Script) -> None:
-    seen: Counter[str] = Counter()
-    for seed in dict.fromkeys((*SEE_ALL, *range(LOOKED_AT))):
-        seen.update(what for what in MUST_BE_SEEN for line in script(seed) if what in line)
-        if len(seen) == len(MUST_BE_SEEN):
+def test_the_runs_see_every_kind_of_trouble(run: Runs) -> None:
+    unseen = {*MUST_BE_SEEN}
+    for seed in (*SEE_ALL, *range(40)):
+        unseen -= {what for what in unseen for line in script(run, seed) if what in line}
+        if not unseen:
             return
-    assert [what for what in MUST_BE_SEEN if not seen[what]] == []
-
-
-@pytest.mark.soak
-def test_a_seed_is_the_same_in_each_process(script: Script) -> None:
-    """Whatever order the sets of that process have, and however slow its machine is."""
-    root = Path(__file__).parents[2]
-    again = subprocess.run(
-        [sys.executable, "-c", TWICE, "7"],
-        capture_output=True,
-        check=True,
-        cwd=root,
-        env={**os.environ, "PYTHONHASHSEED": "17"},
-        text=True,
-    )
-    assert again.stdout.splitlines() == script(7)
-
-
-def test_a_replay_shows_every_step(script: Script, capsys: pytest.CaptureFixture[str]) -> None:
-    """With SIMULATION_SEED=n that seed is replayed, and shown also when it fails."""
-    lines: list[str] = []
-    try:
-        lines = script(REPLAYED)
-    except Failed as failed:
-        lines = failed.script
-        raise
-    finally:
-        if "SIMULATION_SEED" in os.environ:
-            with capsys.disabled():
-                print("", *lines, sep="\n")  # noqa: T201  # It is what was asked for.
-    assert any("all is well again" in line for line in lines)
+    assert unseen == set()

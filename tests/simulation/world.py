@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
@@ -15,6 +15,8 @@ from tests.simulation.broker import Broker, BrokerAway
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.hazards import TWIN, Hazards
 from tests.simulation.machine import Machine
+from tests.simulation.outside import BUYS, WatchedNetwork
+from tests.simulation.story import chance
 from tests.workers.late_network import LateNetwork
 from tests.workers.link_checks import Books, check_esims, check_network
 from workers.routes import Message, messages_for
@@ -27,6 +29,8 @@ READ = "after reading the log"
 DEPTH_MAX = 3  # Of those who come between others; each of them is a whole piece of work.
 RECENT_MAX = 3  # Messages that may come again while they are worked on.
 WAITS_S = (0.05, 0.3, 1.0, 2.5)  # What may pass while one waits a turn.
+BEATS = {"sweep": "run", "lookup_turns": "beat", "provisioning_sweep": "run", "due_work": "beat"}
+FRESH_S = 0.3  # More than a request waits for a read model.
 TROUBLE = (BrokerAway, ServiceUnavailable)  # What followers and workers bear, and try again.
 ROLES = ("deliver",) * 6 + ("dispatch",) * 3 + ("project",) * 3 + ("sweep", "fees", "time", "time")
 
@@ -38,10 +42,10 @@ class World:
 
     def __init__(self, seed: int, environment: dict[str, str]) -> None:
         self.seed = seed
-        self.random = Random(seed)
+        self.random = chance(seed)
         self.clock = SimulatedClock()
-        self.hazards = Hazards(self.random, Random(f"{seed}, twins"))
-        self.broker = Broker(self.random, self.clock, self.hazards)
+        self.hazards = Hazards(seed)
+        self.broker = Broker(self.clock, self.hazards)
         self.script: list[str] = []
         self.stopped: list[str] = []  # Read models, and why.
         self.deadly = ""  # A place: whoever comes there next dies.
@@ -70,9 +74,13 @@ class World:
             wait=lambda seconds: self.clock.forward(seconds=seconds),
         )
 
+    def reach(self, machine: Machine) -> Any:
+        """Return the network as one process reaches it."""
+        return WatchedNetwork(machine, self.late)
+
     def check_network(self, books: Books, links: Sequence[Link]) -> None:
         """Expect that the network knows the same links as the log, once all has ended."""
-        seen = cast("Lab", _Seen(self))
+        seen = cast("Lab", SimpleNamespace(process=self.outside, simulator=self.simulator))
         check_esims(seen, [*links], books)
         check_network(seen, [link for link in links if link.stage is Stage.ACTIVE])
 
@@ -85,11 +93,16 @@ class World:
         for machine in self._opened:
             machine.close()
 
+    def turn_to(self, number: int) -> None:
+        """Let all choices follow from the number of a request, from now on."""
+        self.hazards.number = number
+        self.random = chance(self.seed, number, "others")
+
     def new_id(self) -> UUID:
-        return UUID(int=self.random.getrandbits(128), version=4)
+        return UUID(int=self.hazards.draw("an id").getrandbits(128), version=4)
 
     def random_bytes(self, count: int) -> bytes:
-        return self.random.randbytes(count)
+        return self.hazards.draw("bytes").randbytes(count)
 
     def link(self, link_id: UUID) -> Link:
         return self.outside.log.get(Link, link_id)
@@ -100,14 +113,35 @@ class World:
 
     def note_call(self, call: str, args: Sequence[Any]) -> None:
         """Count a call that makes something, by the reference that it is made under."""
-        if call in {"create_endpoint", "order", "add_plan"}:
+        if call in BUYS:
             self.calls[call, str(args[-1])] += 1
+
+    def strikes(self, name: str, call: str) -> bool:
+        """Tell whether something goes wrong with a call of the network."""
+        return self.hazards.strikes(name, call)
+
+    def kills(self, machine: Machine, place: str) -> bool:
+        """Tell whether a process dies at this place."""
+        if self.hazards.is_calm or place != self.deadly:
+            return not self.hazards.is_calm and machine.is_last(place)
+        self.deadly = ""
+        return True
 
     def expect_published(self, after: int, until: int) -> None:
         """Expect that the broker has confirmed what these events ask for."""
         for recorded in self.outside.log.read(after, until - after):
             for message in messages_for(recorded.event):
                 assert message in self.broker.confirmed, f"{message} is passed over"
+
+    def forward(self, seconds: float) -> None:
+        """Let time pass, and happen what is late until then."""
+        assert self.late is not None
+        self.clock.forward(seconds=seconds)
+        self.late.look()
+
+    @property
+    def is_quiet(self) -> bool:
+        return self.broker.is_empty and self.late is not None and not self.late.is_waiting
 
     def is_down(self, what: str) -> bool:
         return self.clock.elapsed_s < self._down_until_s.get(what, 0.0)
@@ -194,6 +228,11 @@ class World:
             self.act()
         self.between()
 
+    def let_project(self) -> None:
+        """Let so much time pass that whoever waits for a read model gives up, or has it."""
+        self.clock.forward(seconds=FRESH_S)
+        self.turn_over() if self.hazards.is_calm else self.act()
+
     def act(self) -> None:
         """Let any process do any of its duties."""
         machine = self.somebody()
@@ -202,20 +241,18 @@ class World:
 
     def turn_over(self) -> None:
         """Let one process do all of its duties, as far as there is anything to do."""
-        machine = self.machines[self._turns % len(self.machines)]
+        at = self._turns % len(self.machines)
         self._turns += 1
         for duty in ("project", "dispatch", "sweep", "fees"):
-            self._do(duty, machine)
-        while not self.broker.is_empty and self._do("deliver", machine):
+            self._do(duty, self.machines[at])
+        while not self.broker.is_empty and self._do("deliver", self.machines[at]):
             pass
-        self._do("project", machine)
+        self._do("project", self.machines[at])
 
     def _do(self, duty: str, machine: Machine) -> bool:
         """Do a duty, unless a thread of that process is at it; True when something was done."""
         if duty == "time":
-            self.clock.forward(seconds=self.random.choice(WAITS_S))
-            assert self.late is not None
-            self.late.look()
+            self.forward(self.random.choice(WAITS_S))
             return True
         if duty == "deliver":
             return self._deliver(machine)
@@ -259,16 +296,10 @@ class World:
             pass
 
     def _sweep(self, machine: Machine) -> None:
-        machine.due_work.beat()
+        for part, beat in BEATS.items():
+            if hasattr(type(machine), part):  # Releases differ in how they find what is due.
+                getattr(getattr(machine, part), beat)()
 
     def _fees(self, machine: Machine) -> None:
         machine.fee_round.run()
         machine.month_end.run()
-
-
-class _Seen:
-    """What the checks of a lab look at."""
-
-    def __init__(self, world: World) -> None:
-        self.process: Any = world.outside
-        self.simulator = world.simulator

@@ -54,6 +54,7 @@ def test_a_request_in_flight_ends_as_the_network_has_it(
         call(str(link.endpoint_id), timeout_s=1.0)
     lab.settle()
     assert lab.link(link.id).state == (state if done else "active")
+    assert lab.process.log.history(link.id)[-1].request_id == "request-ä€😀"  # Of who asked for it.
     is_paid_back = lab.wallet.balance_micros == parse_amount(DEPOSIT)
     assert is_paid_back == (done and state == "ended")
     check(lab)

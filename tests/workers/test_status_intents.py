@@ -1,5 +1,6 @@
 """A request that switches or ends a link may die at any point; the sweep asks what came of it."""
 
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
@@ -122,7 +123,9 @@ def test_a_read_records_nothing_while_a_call_may_still_have_an_effect(lab: Lab, 
         return lab.link(link_id).version - version
 
     lab.clock.forward(seconds=(CALL + lab.network.settles_after).total_seconds() - 0.001)
+    lab.sweep()
     assert recorded() == 0
+    assert lab.link(link_id).status_intent or lab.link(link_id).end_intent  # Nor is it given up.
     lab.clock.forward(seconds=0.001)
     assert recorded() > 0  # Whether or not the network can be reached to settle it.
 
@@ -193,3 +196,12 @@ def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab, call:
     state = "suspended" if call == "suspend" else "ended"
     assert (lab.link(link_id).state, lab.link(link_id).status_intent) == (state, None)
     check(lab)
+
+
+def test_of_two_requests_with_the_same_intent_one_calls(lab: Lab) -> None:
+    link_id, other = a_link(lab, "active"), lab.other_process()
+    known = lab.link(link_id)
+    first = partial(other.link_status.run, known, "suspended", other.cause())
+    lab.commits.at(1, "before", first)  # Of the same moment, so of the same bytes.
+    lab.switch(link_id, "suspended")
+    assert lab.network.count("suspend") == 1
