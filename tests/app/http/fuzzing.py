@@ -27,7 +27,7 @@ from app.http.docs import DOCUMENT
 from app.http.edge.input import NOTHING
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, is_e164
-from app.http.sandbox import NOT_COVERED, NOT_OF_IT, NOT_SO, ONLY_ATTEMPTS, TOO_FAR, TOO_MUCH
+from app.http.sandbox import NOT_COVERED, NOT_SO, ONLY_ATTEMPTS, TOO_FAR, TOO_MUCH
 from app.http.webhooks.events import NOT_A_CURSOR, NOT_YOURS
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
@@ -241,19 +241,19 @@ def _two_parts_go_together(refusal: Refusal) -> bool:
 
 def _letters_are_no_country(refusal: Refusal) -> bool:
     """The pattern is two letters in either case; the text names ISO 3166-1, with 249 countries."""
-    query = refusal.case.query or {}
     known = all(each.startswith(NOT_A_COUNTRY) for each in refusal.messages)
-    return known and len(query.get("country", "")) == len("DE")
+    return known and len((refusal.case.query or {}).get("country", "")) == len("DE")
 
 
 def _is_not_played_so(refusal: Refusal) -> bool:
     """What goes with an action or a failure, and where a plan works, no schema can say."""
     if refusal.case.operation.path.startswith("/v1/sandbox/deposits"):
-        told = refusal.messages - {TOO_MUCH}
-        return all(each.endswith(" has another amount.") for each in told)
-    known = {NOT_OF_IT, ONLY_ATTEMPTS, TOO_FAR, NOT_COVERED, NOT_A_COUNTRY, MISSING, NOT_THERE}
+        return all(each.endswith(" has another amount.") for each in refusal.messages - {TOO_MUCH})
+    begun = "Is not used ", NOT_A_COUNTRY
+    told = {each for each in refusal.messages if not each.startswith(begun)}
+    known = {*NOT_SO.values(), ONLY_ATTEMPTS, TOO_FAR, NOT_COVERED, MISSING, NOT_THERE}
     is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
-    return is_played and bool(refusal.messages) and refusal.messages <= {*known, *NOT_SO.values()}
+    return is_played and bool(refusal.messages) and told <= known
 
 
 def _number_stands_nowhere(refusal: Refusal) -> bool:

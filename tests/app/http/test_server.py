@@ -25,6 +25,7 @@ JSON = {"Content_Type": "application/json"}
 CHUNKED = {"Transfer_Encoding": "chunked", **JSON}
 ALIVE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
 LONG = b"x" * 200_000
+CLOSE = b"Connection: close\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +120,7 @@ REFUSED = {
         for odd in ("gzip", "gzip, chunked", "identity", "xchunked", '"chunked"')
     },
     "large chunks": (chunks((b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 17), 413, "The body"),
+    "101 headers": (get(b"Host: a", *[b"X: a"] * 100), 431, "There are over"),
     "a long extension of a chunk": (chunks(b"1;" + LONG), 431, "There are over"),
 }
 
@@ -266,14 +268,9 @@ def test_a_304_keeps_the_connection_that_a_poller_uses(port: int, acme: Tenant) 
     connection.close()
 
 
-def kept(head: bytes) -> bytes:
-    """Return a request after which the connection stays open."""
-    return head.replace(b"Connection: close\r\n", b"")
-
-
 def test_requests_that_come_at_once_are_answered_in_order(port: int, acme: Tenant) -> None:
     """Also a broken one among them, once those before it are answered."""
-    wallet = kept(request("GET /v1/wallet HTTP/1.1", acme))
+    wallet = request("GET /v1/wallet HTTP/1.1", acme).replace(CLOSE, b"")
     found = received(port, ALIVE + wallet + ALIVE * 1_000 + wallet + b"nonsense\r\n\r\n" + ALIVE)
     assert found.count(b"HTTP/1.1 200 OK") == 1_003
     assert found.count(b'"balance"') == 2
@@ -302,7 +299,7 @@ def test_who_asks_first_whether_to_go_on_is_told(port: int, acme: Tenant) -> Non
 
 
 def test_who_only_ends_its_own_side_is_answered(port: int, acme: Tenant) -> None:
-    head = kept(request("GET /v1/wallet HTTP/1.1", acme))
+    head = request("GET /v1/wallet HTTP/1.1", acme).replace(CLOSE, b"")
     with socket.create_connection((HOST, port), timeout=10) as connection:
         connection.sendall(head * 2)
         connection.shutdown(socket.SHUT_WR)

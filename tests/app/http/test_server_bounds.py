@@ -42,16 +42,14 @@ READ_S = 1.0
 class Served:
     """A server in a thread; requests of `/wait` are answered when `go` is set, in two parts."""
 
-    def __init__(self, read_s: float = 20.0, keep_alive_s: float = 75.0) -> None:
+    def __init__(self, read_s: Any = 20, keep_alive_s: Any = 75) -> None:
         self.go = Event()
         self.at_work = 0
         opened, self.running = listeners(), ExitStack()
-        self.counted: list[object] = []
         loop = ByQuery(utc_now, {LIVEZ: LIVEZ}, count=lambda *each: self.counted.append(each))
         self.gateway = Gateway(Service(self._answer, loop), opened[0].getsockname())
-        times: dict[str, Any] = {"request_read_s": read_s, "keep_alive_s": keep_alive_s}
-        settings = replace(Settings.from_env({}), **times)
-        self.open = list[int]()
+        settings = replace(Settings.from_env({}), request_read_s=read_s, keep_alive_s=keep_alive_s)
+        self.open, self.counted = list[int](), list[object]()
         self.server = Server(opened, self.gateway, settings, 10, self.open.append)
         self.port = self.running.enter_context(running(self.server))
 

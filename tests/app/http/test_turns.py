@@ -1,6 +1,7 @@
 """One caller holds up no other: whose requests wait, for how many, and what needs no thread."""
 
 import json
+import re
 import socket
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -14,7 +15,7 @@ from wsgiref.types import StartResponse
 import pytest
 
 from app.http.application import Bridge, create_server
-from app.http.edge.request import caller_address
+from app.http.edge.request import caller_address, current_request_id
 from app.http.server import loop as server_loop
 from app.http.server.threads import COMPUTING_MAX
 from app.security.tokens import TokenVerifier
@@ -166,6 +167,7 @@ def test_what_nobody_may_have_needs_no_thread(house: House) -> None:
     assert house.held == COMPUTING_MAX
 
 
+OWN = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9-]{10}T[0-9:.]+Z|(?<=_ms\":)[0-9.]+")
 SENT: list[tuple[str, str, list[str]]] = [
     ("GET", "/nothing?a=b", []),
     ("GET", "/v1%2fwallet", []),
@@ -185,22 +187,22 @@ SENT: list[tuple[str, str, list[str]]] = [
 
 
 def test_it_is_the_reply_of_a_thread(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    def reply(method: str, path: str, named: list[str]) -> dict[str, Any]:
+    def reply(method: str, path: str, named: list[str]) -> tuple[int, str]:
         answer = house.send(path, None, *named, method=method)()
-        body = answer.json() if answer.body else {}
-        meta = body.pop("meta", {})
-        for own in ("timestamp", "response_time_ms", *(() if named else ("request_id",))):
-            meta.pop(own, None)
         kept = {n: v for n, v in answer.headers.items() if n not in {"date", "content-length"}}
-        if "X-Request-Id: mine" not in named:
-            kept.pop("x-request-id")
-            meta.pop("request_id", None)
-        return {"status": answer.status, "headers": kept, "body": body, "meta": meta}
+        return answer.status, OWN.sub("", f"{kept} {answer.body.decode()}")
 
     by_the_loop = [reply(*each) for each in SENT]
     made = house.bridge.loop
     monkeypatch.setattr(made, "start", lambda environ, _: (made.owner(environ), None))
     assert by_the_loop == [reply(*each) for each in SENT]
+
+
+def test_no_context_outlives_its_request(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, loop, owner = list[object](), house.bridge.loop, house.bridge.loop.owner
+    monkeypatch.setattr(loop, "owner", lambda it: seen.append(current_request_id()) or owner(it))
+    house.ask("/v1/wallet HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/wallet")
+    assert seen == [None, None]
 
 
 def test_few_wrong_tokens_of_an_address_are_checked_on_the_loop(

@@ -43,7 +43,6 @@ class Slow:
     """Holds many connections, as many of each kind.
 
     They drip heads or bodies, are idle after a reply, say nothing, or take nothing of replies.
-
     Who is cut off comes again; `told` counts the replies of those who were.
     """
 
