@@ -19,9 +19,8 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import SingleLookup
 from projections.engine.positions import Fenced, Positions
 from workers.dispatcher import Dispatcher
-from workers.lookup_turns import LookupTurns
 from workers.routes import messages_for
-from workers.sweep import ProvisioningSweep, Sweep
+from workers.work import Work
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -61,12 +60,11 @@ def an_intent_is_appended_like_any_event(patch: pytest.MonkeyPatch) -> None:
 
 
 def jobs_are_not_swept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sweep, "run", lambda _self, **_: 0)
-    patch.setattr(LookupTurns, "beat", lambda _self: None)  # Either finds what the other misses.
+    patch.setattr(Work, "_free_slices", lambda *_: iter(()))
 
 
 def links_are_not_swept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ProvisioningSweep, "run", lambda _self, **_: 0)
+    patch.setattr(Work, "_ask", lambda *_: None)
 
 
 def a_conflict_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
