@@ -1,1 +1,1 @@
-"""Work after the reply to a request: messages from the log, workers for them, and the sweeps."""
+"""Work after the reply to a request: messages from the log, and workers for them."""

@@ -8,17 +8,17 @@ import dramatiq
 from dramatiq import Broker
 
 from workers.fees import MonthlyFees
-from workers.lookup_turns import LookupTurns
 from workers.routes import Queue
 from workers.saga import SagaWork
 from workers.webhooks import WebhookWork
+from workers.work import Work
 
 
 class Services(Protocol):
     """What actors call; made at the first message, because a mere publisher needs none of it."""
 
     @property
-    def lookup_turns(self) -> LookupTurns: ...
+    def due_work(self) -> Work: ...
     @property
     def provisioning(self) -> SagaWork: ...
     @property
@@ -32,7 +32,7 @@ class Services(Protocol):
 
 
 def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) -> None:
-    """Declare the actors; while the gate is shut they do nothing, and the sweeps ask again."""
+    """Declare the actors; while the gate is shut they do nothing, and beats ask again."""
 
     def declare(name: str, queue: Queue, work: Callable[..., object]) -> None:
         def run(*arguments: Any) -> None:
@@ -43,7 +43,7 @@ def register(broker: Broker, services: Services, is_shut: Callable[[], bool]) ->
         actor(run)
 
     def slices(job_id: str, index: int) -> None:
-        services.lookup_turns.answer(UUID(job_id), index)
+        services.due_work.answer(UUID(job_id), index)
 
     def endpoints(organization_id: str, endpoint_id: str) -> None:
         services.webhook_work.tell(UUID(organization_id), UUID(endpoint_id))

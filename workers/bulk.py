@@ -35,8 +35,8 @@ class BulkLookup:
     answers: Answers
     clock: Clock
 
-    def work(self, job_id: UUID, slice_index: int) -> bool:
-        """End all open items of one slice; False if it had ended already.
+    def work(self, job_id: UUID, slice_index: int) -> int:
+        """End all open items of one slice; return the position of that, 0 if it had ended already.
 
         If the provider asks us to wait with some items, they stay open for a later start, and
         NotNow is raised after the others have ended. The last start of a slice ends them all.
@@ -44,29 +44,29 @@ class BulkLookup:
         job = self.log.find(BulkJob, job_id)
         if job is None:
             logger.error("job %s does not exist", job_id)
-            return False
+            return 0
         if not job.open_items(slice_index):
-            return False
+            return 0
         cause = Cause(self.clock(), job.created.request_id)
         started = self._start(job, slice_index, cause)
-        if started is not None:
-            asked = len(started.open_items(slice_index))
-            outcomes = self._look_up(started, slice_index)
-            self._settle(started, slice_index, outcomes)
-            if len(outcomes) < asked:
-                raise NotNow
-        return True
+        if isinstance(started, int):
+            return started
+        asked = len(started.open_items(slice_index))
+        outcomes = self._look_up(started, slice_index)
+        position = self._settle(started, slice_index, outcomes)
+        if len(outcomes) < asked:
+            raise NotNow
+        return position
 
-    def _start(self, job: BulkJob, slice_index: int, cause: Cause) -> BulkJob | None:
-        """Count the attempt; None when nothing is open, or the slice was just given up."""
+    def _start(self, job: BulkJob, slice_index: int, cause: Cause) -> BulkJob | int:
+        """Count the attempt; if nothing is open, or was just given up, return as `work` does."""
 
-        def start(newest: BulkJob) -> BulkJob | None:
+        def start(newest: BulkJob) -> BulkJob | int:
             still_open = newest.open_items(slice_index)
             if not still_open:
-                return None
+                return 0
             if newest.exhausted(slice_index):
-                self._settle(newest, slice_index, dict.fromkeys(still_open, EXHAUSTED))
-                return None
+                return self._settle(newest, slice_index, dict.fromkeys(still_open, EXHAUSTED))
             newest.start_slice(slice_index, cause)
             return newest
 
@@ -87,18 +87,17 @@ class BulkLookup:
             if is_last or answer != LATER
         }
 
-    def _settle(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> None:
+    def _settle(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> int:
         """Append these outcomes; after a conflict drop items that have ended, and look none up."""
 
-        def settle(newest: BulkJob) -> None:
+        def settle(newest: BulkJob) -> int:
             still_open = newest.open_items(slice_index)
             mine = {index: outcomes[index] for index in still_open if index in outcomes}
-            if mine:
-                self._commit(newest, slice_index, mine)
+            return self._commit(newest, slice_index, mine) if mine else 0
 
-        self.log.change(job, settle)
+        return self.log.change(job, settle)
 
-    def _commit(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> None:
+    def _commit(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> int:
         cause = Cause(self.clock(), job.created.request_id)
         answered = {i: each for i, each in outcomes.items() if isinstance(each, Answer)}
         failed = {i: each for i, each in outcomes.items() if isinstance(each, str)}
@@ -111,7 +110,7 @@ class BulkLookup:
             refund = job.fail_items(slice_index, [*failed], [*failed.values()], cause)
         job.finish_if_settled(cause)
         refunds = refunds_of(job, refund, len(failed), "lookup_unavailable")
-        self.committer.commit_entries(job.organization_id, refunds, cause, job)
+        return self.committer.commit_entries(job.organization_id, refunds, cause, job)
 
     def _seal(self, job: BulkJob, answers: Sequence[Answer]) -> Sealed:
         told = [answer.told for answer in answers]

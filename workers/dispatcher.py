@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 class Dispatcher(Consumer):
     """Publishes first, then moves its position; a message may come twice, but is never lost.
 
-    Without a position in this log the dispatcher starts at the head and asks for a sweep, so it
-    never publishes the whole log again.
+    Without a position in this log the dispatcher starts at the head, so it never publishes the
+    whole log again; what that leaves out is asked for by the beats of workers.
     """
 
     name = "dispatcher"
@@ -34,20 +34,18 @@ class Dispatcher(Consumer):
         self,
         source: Source,
         publisher: Publisher,
-        sweep: Callable[[], object],
         around: Callable[[Event], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         """`around` is entered while the messages of an event are published."""
         super().__init__(source)
-        self._publisher, self._sweep, self._around = publisher, sweep, around
+        self._publisher, self._around = publisher, around
 
     def start(self, lost: Position | None) -> Place | None:
-        """Sweep first, because a failed sweep would not be repeated."""
+        """Begin at the head."""
         del lost
         head = self._log.head()
         if head:
-            logger.warning("the dispatcher starts at position %d and sweeps", head)
-        self._sweep()
+            logger.warning("the dispatcher starts at position %d", head)
         return self.place_at(head)
 
     def prepare(self, rows: Sequence[Recorded]) -> bool:

@@ -20,7 +20,7 @@ from workers.cut_off import CutOff
 # the close are not lost: they belong to the next month.
 SETTLES_AFTER = timedelta(minutes=5)
 OVERDUE_AFTER = timedelta(hours=1)  # The clock looks each minute.
-# Per tick; each waits for the disk, and so do the sweeps meanwhile.
+# Per tick; each waits for the disk, and so do all other commits.
 MONTHS_MAX = 12
 
 logger = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def slice_message(job_id: UUID, slice_index: int) -> Message:
-    """Say that there is work; the worker may take another slice than this (`lookup_turns`)."""
+    """Say that there is work; the worker may take another slice than this (`work`)."""
     return Message("work_slice", "lookup", (str(job_id), slice_index))
 
 

@@ -24,7 +24,7 @@ from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
-from workers.shares import Shares
+from workers.routes import Message
 
 CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
 STEPS_MAX = 100  # A link has about ten. Beyond that, other workers keep moving it and do the work.
@@ -127,7 +127,8 @@ class SagaWork:
 
     log: Log
     networks: Networks
-    shares: Shares
+    in_turn: Callable[[str, UUID, Message, Callable[[], object]], object]
+    message: Callable[[UUID], Message]
     of: type[Link | PlanChange | LostOrder]
     saga: Callable[[EsimNetwork], Saga[Any]]
 
@@ -138,4 +139,5 @@ class SagaWork:
             logger.error("%s %s does not exist", self.of.TOPIC.replace("_", " "), stream_id)
             return
         saga = self.saga(self.networks.of(found.network))
-        self.shares.run(found.network, found.organization_id, stream_id, lambda: saga.work(found))
+        message = self.message(stream_id)
+        self.in_turn(found.network, found.organization_id, message, lambda: saga.work(found))

@@ -115,18 +115,17 @@ from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.finance.views import ON_FILES
 from projections.models.api_clients import ApiClients
+from projections.models.due import DueList
 from projections.models.erasures import Erasures
 from projections.models.jobs import Jobs
 from projections.models.link_spans import LinkSpans
 from projections.models.links import Links
 from projections.models.monthly_fees import FeeBook
-from projections.models.open_slices import OpenSlices
 from projections.models.organizations import Organizations
 from projections.models.plans import Plans
 from projections.models.proposals import Proposals
 from projections.models.statements import Statements
 from projections.models.transactions import Transactions
-from projections.models.unfinished import Unfinished
 from projections.models.usage import Usage
 from projections.models.wallets import Wallets
 from projections.models.webhook_endpoints import WebhookEndpoints
@@ -140,7 +139,6 @@ from projections.stores.notes import Notes
 from projections.stores.personal_keys import PersonalKeys
 from projections.stores.reading_turns import ReadingTurns
 from projections.stores.readings import SqlReadings
-from projections.stores.slices_in_hand import SlicesInHand
 from workers import actors
 from workers.bulk import BulkLookup
 from workers.checkpoints import Checkpoints
@@ -148,18 +146,16 @@ from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
 from workers.fees import FeeRound, MonthlyFees
 from workers.links import Provisioning
-from workers.lookup_turns import LookupTurns
 from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import PlanChanges
 from workers.reading import BackgroundReading, Lane
-from workers.routes import Publisher
+from workers.routes import Message, Publisher, link_message, lost_order_message, plan_change_message
 from workers.saga import Saga, SagaWork
-from workers.shares import Shares
-from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
+from workers.work import Work
 
 IN_FLIGHT_MAX = 12  # Lookups of one organization: it must not take all calls of a provider.
 IN_FLIGHT_WAIT_S = 5.0
@@ -168,8 +164,6 @@ DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try ag
 PICTURE_WAIT_S = 10.0
 PICTURES = "Too many pictures of this organization wait to be drawn; try again."
 NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a probe.
-# How many messages a dispatcher queues when it starts; the sweep queues the rest.
-BOOT_JOBS_MAX = 10_000
 
 T = TypeVar("T")
 
@@ -303,7 +297,6 @@ class Container:
     lookup_cache = part(lambda c: SqlLookupCache(c.stores, c.faults_of("lookup_cache")))
     readings = part(lambda c: SqlReadings(c.stores, c.faults_of("network_readings")))
     counters = part(lambda c: Counters(c.stores, c.clock, c.faults_of))
-    slices_in_hand = made(SlicesInHand)
 
     @property
     def own_tables(self) -> list[OwnTables]:
@@ -324,7 +317,7 @@ class Container:
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
             OwnTables("webhook_deliveries", WebhookPlanner.version, self.views, [told.metadata]),
-            # Without positions every read model is rebuilt, and the dispatcher sweeps.
+            # Without positions every read model is rebuilt, and the dispatcher starts at the head.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
 
@@ -338,11 +331,10 @@ class Container:
     statements = made(Statements)
     usage = made(Usage)
     jobs = made(Jobs)
-    open_slices = made(OpenSlices)
     plans = made(Plans)
     links = made(Links)
     link_spans = made(LinkSpans)
-    unfinished = made(Unfinished)
+    due_list = made(DueList)
     fee_book = made(FeeBook)
     webhook_endpoints = made(WebhookEndpoints)
     webhook_messages = made(WebhookMessages)
@@ -564,8 +556,8 @@ class Container:
 
     def count_open_items(self, organization_id: UUID) -> tuple[int, int]:
         with self.views.reading() as connection:
-            place = self.positions.get(connection, self.open_slices.name)
-            shown = self.open_slices.items_of(connection, organization_id)
+            place = self.positions.get(connection, self.due_list.name)
+            shown = self.due_list.items_of(connection, organization_id)
         return shown, place.position if place is not None else 0
 
     open_items = part(lambda c: OpenItems(c.count_open_items, c.settings.job_items_open_max))
@@ -676,33 +668,36 @@ class Container:
         return broker
 
     publisher = made(Publisher, backlog="broker.backlog")
-    sweep = made(Sweep, database="views")
-    provisioning_sweep = made(ProvisioningSweep, database="views")
-
-    def sweep_everything(self) -> None:
-        """Queue all unfinished work, because after a start its earlier messages may be lost."""
-        self.projector.catch_up()
-        self.sweep.run(idle=timedelta(0), jobs_max=BOOT_JOBS_MAX)
-        self.provisioning_sweep.run(everything=True, work_max=BOOT_JOBS_MAX)
-
-    dispatcher = made(Dispatcher, sweep="sweep_everything", around=lambda _: tracing().dispatching)
+    dispatcher = made(Dispatcher, around=lambda _: tracing().dispatching)
 
     # What workers do.
 
-    lookup_turns = made(LookupTurns, database="views", threads=lambda _: LOOKUP_THREADS)
-    provision_shares = part(lambda c: Shares(PROVISION_THREADS, len(c.settings.networks)))
+    due_work = made(
+        Work,
+        database="views",
+        threads=lambda _: LOOKUP_THREADS,
+        network_threads=lambda c: max(1, PROVISION_THREADS // len(c.settings.networks)),
+    )
 
-    def saga_work(self, of: Any, kind: Callable[..., Saga[Any]], **given: Any) -> SagaWork:
+    def saga_work(
+        self,
+        message: Callable[[UUID], Message],
+        of: Any,
+        kind: Callable[..., Saga[Any]],
+        **given: Any,
+    ) -> SagaWork:
         """Make what works on one kind of saga, with a saga for each network."""
 
         def saga_at(network: EsimNetwork) -> Saga[Any]:
             return self.make(kind, network=network, clock=self.gate.now, **given)
 
-        return SagaWork(self.log, self.networks, self.provision_shares, of, saga_at)
+        return SagaWork(self.log, self.networks, self.due_work.in_turn, message, of, saga_at)
 
-    provisioning = part(lambda c: c.saga_work(Link, Provisioning, rules=c.provisioning_rules))
-    plan_changes = part(lambda c: c.saga_work(PlanChange, PlanChanges))
-    lost_orders = part(lambda c: c.saga_work(LostOrder, LostOrders))
+    provisioning = part(
+        lambda c: c.saga_work(link_message, Link, Provisioning, rules=c.provisioning_rules)
+    )
+    plan_changes = part(lambda c: c.saga_work(plan_change_message, PlanChange, PlanChanges))
+    lost_orders = part(lambda c: c.saga_work(lost_order_message, LostOrder, LostOrders))
 
     # Monthly fees, and the end of a month.
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
+from itertools import chain
 from typing import IO, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -11,7 +12,7 @@ import click
 from dramatiq import Worker
 from msgspec import to_builtins
 
-from app.bootstrap.container import BOOT_JOBS_MAX, Container
+from app.bootstrap.container import Container
 from app.cli.arguments import Text, id_argument, org_option
 from app.cli.import_files import FILE_BYTES_MAX, naming, read_link_file
 from app.cli.operation import Subject
@@ -31,14 +32,16 @@ from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.ports import Delivery, Sums
 from projections.engine.shape import Moment, Shape
+from projections.models.due import Due
 from projections.models.jobs import JobCounts, row_of
 from projections.models.links import LinkRow
-from projections.models.unfinished import UnfinishedWork
 from projections.models.webhook_endpoints import WebhookEndpointRow
+from projections.stores.counters import SLICES
 from projections.timeline import TimelineEntry, timeline_of
-from workers.sweep import FOREVER
+from workers.work import MESSAGES
 
-RETRY_MAX = 10_000  # There cannot be more at once.
+RETRY_MAX = 10_000  # Of one organization and kind; there cannot be more at once.
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
 DELIVERIES_AT_ONCE = 1_000
 WORKER_THREADS = 4
@@ -135,7 +138,7 @@ def list_links(session: Session, *, organization_id: UUID | None, unfinished: bo
     if not unfinished:
         return [*map(_link_line, _read_all(container, organization_id))]
     with container.views.reading() as connection:
-        work = container.unfinished.all(connection)
+        work = container.due_list.all(connection)
     found = [_unfinished(container, each) for each in work]
     return [each for each in found if organization_id in {None, each["organization"]}]
 
@@ -210,7 +213,7 @@ def _read_all(container: Container, organization_id: UUID | None) -> Iterator[Li
         before = rows[-1].position
 
 
-def _unfinished(container: Container, work: UnfinishedWork) -> Facts:
+def _unfinished(container: Container, work: Due) -> Facts:
     """Return what has not ended, as the log has it; `link` is what `links show` takes."""
     log, link_id = container.log, work.id
     if work.kind == "plan_change":
@@ -314,29 +317,23 @@ def retry(session: Session) -> Mapping[str, int]:
     such as a late endpoint, stays unfinished. A running service may work on the same: nothing is
     charged or refunded twice.
     """
-    container, swept = session.container, set[UUID]()
-    session.catch_up()
-    container.slices_in_hand.end_rests()
-    with _working(container) as drain:
-        sent = container.provisioning_sweep.run(everything=True, work_max=RETRY_MAX)
-        drain()
-        while True:
-            with session.reading() as connection:
-                now = container.clock()
-                waiting = container.jobs.unfinished(connection, now, BOOT_JOBS_MAX)
-            asked = container.sweep.run(idle=timedelta(0))
-            if not asked:
-                break
-            sent += asked
-            swept |= {job.id for job in waiting}
-            drain()
-            if not container.settings.has_own_broker:
-                break
+    container = session.container
+    container.counters.clear(SLICES, unheld=True)
     with session.reading() as connection:
-        left = len(container.unfinished.due(connection, FOREVER, RETRY_MAX))
-    found = [container.log.find(BulkJob, job_id) for job_id in swept]
-    finished = sum(job is not None and job.finished_at is not None for job in found)
-    return {"sent": sent, "jobs_finished": finished, "links_unfinished": left}
+        owners, _ = container.due_list.owners(connection, FOREVER)
+        listed = (container.due_list.first(connection, it, FOREVER, RETRY_MAX) for it in owners)
+        found = [*chain.from_iterable(listed)]
+    with _working(container) as drain:
+        for each in found:
+            container.publisher.publish(MESSAGES[each.kind](each))
+        drain()
+    with session.reading() as connection:
+        left = len(container.due_list.all(connection))
+    ended = (
+        container.log.get(BulkJob, each) for each in {e.id for e in found if e.kind == "slice"}
+    )
+    finished = sum(job.finished_at is not None for job in ended)
+    return {"sent": len(found), "jobs_finished": finished, "links_unfinished": left}
 
 
 @jobs.command("list", right=None)

@@ -31,7 +31,7 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "worker": ("processes", "Run lookups, provisioning and billing from the queues."),
         "dispatcher": ("processes", "Follow the log and fill the queues."),
         "projector": ("processes", "Follow the log and keep the read models up."),
-        "clock": ("processes", "Sweep idle work, ask for fees, purge what has lapsed."),
+        "clock": ("processes", "Ask for fees, end months, purge what has lapsed."),
     },
     "Customers and their money": {
         "org": ("accounts", "Organizations: who may call, and for how much."),

@@ -20,6 +20,7 @@ from domain.errors import NotPossible
 from projections.engine.consumer import Consumer
 from projections.engine.follower import IDLE_S, Follower, LockedStep, Step
 from projections.engine.in_parts import PART_ROWS
+from projections.stores.counters import SLICES
 from workers.checkpoints import NotAccepted
 from workers.reading import READERS
 from workers.schedule import AGAIN, TICK_S, Schedule, Task, keep_time
@@ -30,14 +31,13 @@ ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 
 # How often an idle dispatcher polls if its process makes all commits, which then wake it anyway.
 ALONE_S = 2.0
-SWEEP_S = 1.0
 ALIVE_S = 60.0  # Between two signs of life of a process.
 MONTHLY_FEES_S = 60.0
 MONTH_END_S = 60.0
 # Often, because some rows, such as counts of wrong secrets, lapse after a minute.
 PURGE_S = 60.0
 PURGE_FIRST_S = 5.0  # After the busy start, but soon, because a clock process may not live long.
-# Parts of the cache per purge: they take a second or two, and the sweeps wait meanwhile.
+# Parts of the cache per purge: they take a second or two, and the other tasks wait meanwhile.
 PURGE_PARTS = 20
 FOLLOW_S = 1.0  # Nothing waits for the tree: a checkpoint signs older events.
 FOLLOW_FIRST_S = 5.0  # As for the first purge.
@@ -53,7 +53,7 @@ RESTART_S = 1.0
 # Time-out of a queue's consumer: how late it notices a stop, or that a delayed message is due.
 LOOK_MS = 1_000
 REST_S = 1.0  # How soon a worker with messages notices that its clock is right again.
-STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept at the next start.
+STOP_S = 20.0  # A clean end takes at most 30 s in all; who starts next asks for unfinished work.
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Runtime:
         self._set_at: object = None  # The `began` of the latest `put_right`.
 
     def start(self) -> None:
-        """Start all threads, then ask again for work that was lost with an earlier process."""
+        """Start all threads; beats ask for work that was lost with an earlier process."""
         container, roles = self._container, self._roles
         container.cut_off.live()  # Before the followers of this process leave signs of their own.
         look = partial(container.gate.look, drains="worker" in roles)
@@ -102,9 +102,8 @@ class Runtime:
             if container.settings.has_own_broker:
                 idle_s = ALONE_S
                 # There is no other process, so what is held was held by an earlier run.
-                container.slices_in_hand.clear()
+                container.counters.clear(SLICES)
                 container.webhook_deliveries.release()
-                container.sweep_everything()  # The queues of this process are empty at first.
             self._follow(container.dispatcher, idle_s)
             self._follow(container.webhook_planner, acts=True)
         if "clock" in roles:
@@ -117,7 +116,7 @@ class Runtime:
         settle_memory()
 
     def stop(self) -> None:
-        """Stop all threads; messages that nobody took are swept at the next start."""
+        """Stop all threads; what nobody took is asked for after the next start."""
         self._stop.set()
         self._container.log.appended.call()
         deadline = time.monotonic() + STOP_S
@@ -145,8 +144,8 @@ class Runtime:
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
-        beat = self._acting(self._container.lookup_turns.beat)
-        self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
+        beat = self._acting(self._container.due_work.beat)
+        self._spawn("work due", lambda: keep_time(self._stop, beat))
         tell = self._acting(self._container.webhook_work.beat)
         self._spawn("webhooks due", lambda: keep_time(self._stop, tell))
 
@@ -182,8 +181,6 @@ class Runtime:
         container, acting = self._container, self._acting
         return Schedule(
             [
-                Task("sweep", SWEEP_S, acting(container.sweep.run)),
-                Task("provisioning", SWEEP_S, acting(container.provisioning_sweep.run)),
                 Task("monthly fees", MONTHLY_FEES_S, acting(container.fee_round.run), first_s=0),
                 Task("month end", MONTH_END_S, acting(container.month_end.run), first_s=0),
                 Task("purge", PURGE_S, self._purge, first_s=PURGE_FIRST_S),
@@ -191,7 +188,7 @@ class Runtime:
         )
 
     def _auditing(self) -> Schedule:
-        """Schedule the tasks that may take long apart from the sweeps, which must not wait."""
+        """Schedule the tasks that may take long apart from the others, which must not wait."""
         checkpoints, acting = self._container.checkpoints, self._acting
         balances = partial(note_balances, self._container)
         return Schedule(

@@ -216,10 +216,6 @@ class BulkJob(Refundable):
         items = self.items_of(slice_index)
         return [i for i in items if i not in self.completed and i not in self.failed]
 
-    def open_slices(self) -> list[int]:
-        """Return the slices with items that have not ended."""
-        return [index for index in range(self.slice_count) if self.open_items(index)]
-
     def exhausted(self, slice_index: int) -> bool:
         """Tell whether a slice has used up its attempts."""
         return self.attempts.get(slice_index, 0) >= STARTS_MAX
@@ -275,7 +271,7 @@ class BulkJob(Refundable):
 
     def cancel(self, cause: Cause) -> Repayment | None:
         """End a job that has not ended, with all its open items; return the refund for them."""
-        still_open = [i for index in self.open_slices() for i in self.open_items(index)]
+        still_open = [i for index in range(self.slice_count) for i in self.open_items(index)]
         assert still_open, "a job with an open item has not ended"
         refund = self._refund_of(still_open)
         self.record(self.Cancelled, cause, count=len(still_open), refund=refund)

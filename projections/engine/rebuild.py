@@ -31,7 +31,8 @@ FORMER_TABLES = (
     *("link_texts", "link_activations", "link_plan_names", "link_timelines"),
     "job_counts",
 )
-FORMER_MODELS = ("timelines",)
+# The tables of the last two stay for the processes of 1.0.0 that still read them.
+FORMER_MODELS = ("timelines", "unfinished", "open_slices")
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
 

@@ -168,7 +168,6 @@ class Jobs(ReadModel):
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
         self._counts = HotStatement(select(*(columns[name] for name in STORED.names)).where(*own))
-        # Built once, because the sweep runs this each second.
         open_jobs = select(columns.id, columns.moved_at).where(columns.finished_at.is_(None))
         page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
         is_ahead = columns.moved_at > bindparam("ahead")  # By a clock that was.

@@ -125,6 +125,7 @@ class Counters:
         mine = row.name == bindparam("of"), row.holder == bindparam("mine"), OneOf(row.key, "keys")
         moved = self._rows.update().where(in_order(self._rows, *mine))
         moved = moved.values(holder=bindparam("then"), until=bindparam("new_until"))
+        moved = moved.values(value=bindparam("new_value"))
         self._move = HotStatement(moved.returning(row.key))
         # Runs each second and mostly deletes nothing, so it is one statement without a transaction.
         lapsed = row.name == bindparam("of"), row.until <= bindparam("now")
@@ -314,12 +315,21 @@ class Counters:
         last = to_micros(now + AHEAD_MAX)
         return self._database.rows(self._running, of=name, now=to_micros(now), last=last)
 
-    def move(
-        self, name: str, keys: Sequence[str], holder: str, then: str | None, until: datetime
+    def move(  # noqa: PLR0913  # Of whom, and all that it gets.
+        self,
+        name: str,
+        keys: Sequence[str],
+        holder: str,
+        then: str | None,
+        until: datetime,
+        value: int = 0,
     ) -> None:
-        """Keep a holder's claims until another moment, or leave them to nobody until then."""
+        """Keep a holder's claims until another moment, or leave them to nobody until then.
+
+        `value` is returned by `claims`.
+        """
         values = {"of": name, "mine": holder, "then": then, "new_until": to_micros(until)}
-        self._database.rows(self._move, keys=[*keys], **values)
+        self._database.rows(self._move, keys=[*keys], new_value=value, **values)
 
     # What is over.
 

@@ -153,7 +153,7 @@ def _authorize(it: Customer) -> object:
 
 
 def _sweep(it: Customer) -> object:
-    return it.crew.web.sweep.run(), it.crew.web.provisioning_sweep.run()
+    return it.crew.web.due_work.beat()
 
 
 def _purge(it: Customer) -> object:

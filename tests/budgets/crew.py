@@ -161,7 +161,7 @@ class Crew:
         worker, first = self._others["worker"], UUID(str(message.arguments[0]))
         match message.actor:
             case "work_slice":
-                worker.lookup_turns.answer(first, int(message.arguments[1]))
+                worker.due_work.answer(first, int(message.arguments[1]))
             case "work_link":
                 worker.provisioning.work(first)
             case "work_plan_change":

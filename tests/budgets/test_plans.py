@@ -21,12 +21,11 @@ from tests.servers.databases import Databases
 
 __all__ = ["tally"]
 
-# What is read whole on purpose, for it is small: a row per follower, per organization with open
-# items, per slice in hand, per server that the log has ever been on; the catalogue; at the start of
+# What is read whole on purpose, for it is small: a row per follower, per
+# slice in hand, per server that the log has ever been on; the catalogue; at the start of
 # a projector, a row per organization that wants to be told of a low balance.
 READ_WHOLE = {
     "follower_positions",
-    "open_items",
     "counters",
     "log_events_servers",
     "plans",

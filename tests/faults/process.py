@@ -1,8 +1,8 @@
 """The entry of a process under test: the production entry, with failpoints around its parts.
 
 `python -m tests.faults.process worker` runs what `python -m app worker` runs. The environment says
-where failpoints are armed (FAULTS_DIRECTORY), how long a job is idle before the sweep asks for it
-again (FAULTS_IDLE_S), and the file CLOCK in that directory by how many seconds the clock is wrong.
+where failpoints are armed (FAULTS_DIRECTORY), and the file CLOCK in that directory by how many
+seconds the clock is wrong.
 """
 
 import os
@@ -14,7 +14,6 @@ from typing import Any
 from pika.adapters.blocking_connection import BlockingChannel
 
 import app.bootstrap.container
-import workers.sweep
 from app.bootstrap.container import part
 from domain.cause import Clock, utc_now
 from domain.log.log import Log
@@ -31,7 +30,6 @@ from tests.faults.failpoints import (
 )
 from tests.faults.parent import end_with_parent
 from workers.fees import MonthlyFees
-from workers.sweep import JOBS_MAX, Sweep
 
 FEES_S = 2.0  # Instead of a minute: debtors come all the while.
 NETWORK_CALLS = (
@@ -48,7 +46,6 @@ NETWORK_CALLS = (
 )
 
 directory = Path(os.environ["FAULTS_DIRECTORY"])
-idle = timedelta(seconds=float(os.environ["FAULTS_IDLE_S"]))
 role = sys.argv[1]
 passing = Passing(Failpoints(directory / ARMED), role)
 
@@ -56,13 +53,6 @@ passing = Passing(Failpoints(directory / ARMED), role)
 def wrong_clock() -> datetime:
     """Return what a clock shows that somebody has moved."""
     return utc_now() + timedelta(seconds=float((directory / CLOCK).read_text()))
-
-
-class QuickSweep(Sweep):
-    """A sweep that does not wait a minute."""
-
-    def run(self, idle: timedelta = idle, jobs_max: int = JOBS_MAX) -> int:
-        return super().run(idle, jobs_max)
 
 
 class Container(app.bootstrap.container.Container):
@@ -103,13 +93,8 @@ class Container(app.bootstrap.container.Container):
         self.__dict__.pop("monthly_fees", None)
         return super().monthly_fees
 
-    @part
-    def sweep(self) -> Sweep:
-        return QuickSweep(self.log, self.views, self.jobs, self.publisher, self.clock)
-
 
 app.bootstrap.container.Container = Container  # type: ignore[misc]  # Before anybody else imports it.
-workers.sweep.IDLE = idle  # The first of the pauses between two sweeps of one job.
 BlockingChannel.basic_ack = passing.wrap(BlockingChannel.basic_ack, "ack")
 
 if __name__ == "__main__":

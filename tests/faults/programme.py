@@ -20,7 +20,6 @@ from tests.faults.observer import Observer
 from tests.faults.report import Report
 from tests.faults.system import System, until
 from tests.faults.truth import Truth
-from workers.sweep import FOREVER
 
 RECOVERY_S_MAX = 60.0
 REACH_S_MAX = 120.0
@@ -111,7 +110,7 @@ class Programme:
         """Tell whether a link or a change waits for a moment to come."""
         outside = self.system.outside
         with outside.views.reading() as connection:
-            due = outside.unfinished.due(connection, FOREVER, 100)
+            due = outside.due_list.all(connection)
         return any(self.observer.is_slow(str(work.id)) for work in due)
 
     def _open(self) -> list[object]:
@@ -120,8 +119,8 @@ class Programme:
         try:
             outside.projector.catch_up()
             with outside.views.reading() as connection:
-                works = outside.unfinished.due(connection, FOREVER, SHOWN)
-                jobs = outside.jobs.unfinished(connection, FOREVER, SHOWN)
+                works = outside.due_list.all(connection)[:SHOWN]
+                jobs = outside.jobs.unfinished(connection, outside.clock(), SHOWN)
             last = [(work, outside.log.history(work.id)[-1]) for work in works]
         except ServiceUnavailable as error:
             return [error]

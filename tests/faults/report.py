@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.faults.system import IDLE_S
 from tests.scenarios.system import ROOT
 
 PAGE = ROOT / "docs" / "reliability.md"
@@ -40,9 +39,7 @@ The sandbox's own faults (numbers and plans that fail) are part of the load thro
 
 After the faults every job and link ends within 60 s, `audit verify` finds nothing, and the wallet
 holds to the micro-unit what the replies add up to. Organizations with a past owe their monthly fees
-meanwhile; each has paid for each month once. The sweep looks each second and asks for a job again
-that has been idle for {idle:.0f} s here, for 60 s in production. It is the sweep that heals a lost
-message, so a job that has lost one ends there about 61 s after it last moved.
+meanwhile; each has paid for each month once.
 """
 
 
@@ -125,7 +122,6 @@ def _head() -> str:
     return HEAD.format(
         size="make soak" if SOAK else "a short run",
         day=datetime.now(UTC).date().isoformat(),
-        idle=IDLE_S,
         cores=os.cpu_count(),
         python=platform.python_version(),
     )

@@ -23,7 +23,6 @@ from tests.installation import Installation, Process, wait_until
 from tests.scenarios.system import ROOT, Running
 from tests.servers.running import free_port
 
-IDLE_S = 5.0  # Instead of a minute; so that a lost message is a matter of seconds here.
 DEADLINE_S = "10"
 SUPERVISE_S = 0.2  # What an orchestrator takes to start again what has died.
 STOP_S_MAX = 30.0
@@ -90,7 +89,6 @@ class System:
         self.process_environment = {
             **child_environment(self.installation),
             "FAULTS_DIRECTORY": str(faults),
-            "FAULTS_IDLE_S": str(IDLE_S),
         }
         self.outside: Process = self.installation.process()
         migrate(self.outside)

@@ -208,13 +208,13 @@ def check_messages(killer: Killer, after: int) -> int:
 
 def check_work(killer: Killer) -> None:
     """Every job and link ends, in a service that begins where all this was left."""
-    log, unfinished = killer.process.log, killer.process.unfinished
+    log, due_list = killer.process.log, killer.process.due_list
     with closing(serve(killer.installation)):
         wait_until(lambda: all(log.get(BulkJob, each).finished_at for each in killer.jobs), 60)
 
         def left() -> set[UUID]:
             with killer.process.views.reading() as connection:
-                return {*connection.execute(select(unfinished.rows.c.id)).scalars()}
+                return {*connection.execute(select(due_list.rows.c.id)).scalars()}
 
         wait_until(lambda: not left() & {*killer.links}, 60)
     killer.process.projector.catch_up()

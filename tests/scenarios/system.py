@@ -223,7 +223,7 @@ def unfinished(system: System, patience_s: float = 60.0) -> list[str]:
 
     def left() -> list[str]:
         with parts.views.reading() as connection:
-            return [str(row) for row in connection.execute(parts.unfinished.rows.select())]
+            return [str(row) for row in connection.execute(parts.due_list.rows.select())]
 
     with suppress(AssertionError):
         wait_until(lambda: not left(), patience_s)

@@ -22,9 +22,8 @@ from projections.engine.positions import Fenced, Positions
 from tests.simulation.machine import Machine
 from tests.simulation.world import World
 from workers.dispatcher import Dispatcher
-from workers.lookup_turns import LookupTurns
 from workers.routes import messages_for
-from workers.sweep import ProvisioningSweep, Sweep
+from workers.work import Work
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -41,12 +40,11 @@ def the_dispatcher_moves_before_it_publishes(patch: pytest.MonkeyPatch) -> None:
 
 
 def jobs_are_not_swept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sweep, "run", lambda _self, **_: 0)
-    patch.setattr(LookupTurns, "beat", lambda _self: None)  # Either finds what the other misses.
+    patch.setattr(Work, "_free_slices", lambda *_: iter(()))
 
 
 def links_are_not_swept(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ProvisioningSweep, "run", lambda _self, **_: 0)
+    patch.setattr(Work, "_ask", lambda *_: None)
 
 
 def a_conflict_counts_as_committed(patch: pytest.MonkeyPatch) -> None:

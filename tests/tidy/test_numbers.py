@@ -41,7 +41,7 @@ from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
 from projections.stores.counters import SIMULATED_AHEAD_MAX
 from tests.tidy.source import ROOT
-from workers import lookup_turns
+from workers import work
 
 KIB, MIB = 1024, 1024 * 1024
 
@@ -61,7 +61,7 @@ ORDINALS = {4: "fourth", 5: "fifth", 6: "sixth"}
 DEFAULTS = Settings.from_env({})
 PARTNERS, API = "docs/partners", "app/http/edge/openapi.md"
 HEAD = f"over {server.HEADERS_MAX} headers, or over {server.HEAD_BYTES_MAX // KIB} KiB of them"
-*RESTS, LAST = (f"{rest.total_seconds():g}" for rest in lookup_turns.RESTS)
+*RESTS, LAST = (f"{rest.total_seconds():g}" for rest in work.RESTS)
 
 
 @pytest.mark.parametrize(
@@ -256,6 +256,6 @@ def test_one_organization_holds_half_of_the_places_wherever_it_is_told() -> None
 
 
 def test_a_slice_has_a_rest_between_all_of_its_starts() -> None:
-    assert len(lookup_turns.RESTS) == bulk_job.STARTS_MAX - 1
+    assert len(work.RESTS) == bulk_job.STARTS_MAX - 1
     told = (ROOT / FAILS).read_text("utf-8")
     assert f"after the {ORDINALS[bulk_job.STARTS_MAX]} start" in told

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 from uuid import UUID, uuid4
 
@@ -21,7 +21,7 @@ from domain.links.link import EndKind, Link
 from domain.links.network import AvailableEsim, Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
 from domain.money import parse_amount
-from projections.models.unfinished import UnfinishedWork
+from projections.models.due import Due
 from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock
@@ -34,7 +34,6 @@ PRICE = "4.00"
 CANCEL_WITHIN = timedelta(days=14)
 TICK_S = 2
 TICKS_MAX = 120  # Four minutes: whatever happens at the network has settled long before.
-FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class Lab(Customer):
@@ -200,7 +199,7 @@ class Lab(Customer):
     def sweep(self) -> None:
         """Follow the log and ask for what is due; it is worked on at once."""
         self.process.projector.catch_up()
-        self.process.provisioning_sweep.run()
+        self.process.due_work.beat()
 
     def publish(self, message: Message) -> None:
         """Work on a message, as whoever takes it from the queue."""
@@ -217,11 +216,11 @@ class Lab(Customer):
         assert queue == "provision"
         return 0
 
-    def unfinished(self) -> list[UnfinishedWork]:
+    def unfinished(self) -> list[Due]:
         """Return what has not ended."""
         self.process.projector.catch_up()
         with self.process.views.reading() as connection:
-            return self.process.unfinished.due(connection, FOREVER, 1_000)
+            return self.process.due_list.all(connection)
 
     def settle(self) -> None:
         """Let time pass and the sweep do its work, until nothing is left to do."""

@@ -11,7 +11,6 @@ from app.settings import LOOKUP_THREADS
 from tests.installation import Process
 from workers.dispatcher import Dispatcher
 from workers.routes import Message
-from workers.sweep import Sweep
 
 
 class Refusing(Exception):
@@ -45,22 +44,8 @@ class Queue:
         ]
 
 
-class Sweeps:
-    """Counts how often a sweep was asked for."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self) -> None:
-        self.count += 1
-
-
-def dispatcher_of(process: Process, queue: Queue, sweeps: Sweeps | None = None) -> Dispatcher:
-    return Dispatcher(process.source, queue, sweeps or Sweeps())
-
-
-def sweep_of(process: Process, queue: Queue) -> Sweep:
-    return Sweep(process.log, process.views, process.jobs, queue, process.clock)
+def dispatcher_of(process: Process, queue: Queue) -> Dispatcher:
+    return Dispatcher(process.source, queue)
 
 
 @contextmanager

@@ -4,12 +4,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.errors import ServiceUnavailable
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Process, numbers
 from tests.projections.histories import create_job
 from tests.projections.looking import place_of
-from tests.workers.queueing import Queue, Refusing, Sweeps, dispatcher_of
+from tests.workers.queueing import Queue, Refusing, dispatcher_of
 from workers.dispatcher import Dispatcher
 
 
@@ -51,31 +50,10 @@ def test_a_position_does_not_move_before_the_broker_has_everything(
     assert queue.taken() == [(job_id, 0), (job_id, 0), (job_id, 1)]
 
 
-def test_a_first_start_is_at_the_head_and_asks_for_a_sweep(
+def test_a_first_start_is_at_the_head(
     process: Process, queue: Queue, organization_id: UUID
 ) -> None:
     create_job(process, organization_id, numbers(1))
-    sweeps = Sweeps()
-    drain(dispatcher_of(process, queue, sweeps))
-    assert (queue.messages, sweeps.count) == ([], 1)
-    assert position(process) == process.log.head()
-
-
-@pytest.mark.any_database
-@pytest.mark.usefixtures("organization_id")
-def test_a_first_start_whose_sweep_fails_is_made_again(process: Process, queue: Queue) -> None:
-    asked: list[int] = []
-
-    def sweep() -> None:
-        asked.append(process.log.head())
-        if len(asked) == 1:
-            raise ServiceUnavailable
-
-    for _ in range(2):  # As two processes, of which the first one ends.
-        dispatcher = Dispatcher(process.source, queue, sweep)
-        if not asked:
-            with pytest.raises(ServiceUnavailable):
-                dispatcher.step()
-    drain(dispatcher)
-    assert len(asked) == 2
+    drain(dispatcher_of(process, queue))
+    assert queue.messages == []
     assert position(process) == process.log.head()

@@ -14,7 +14,7 @@ class InProcessBroker(StubBroker):
     """Dramatiq's broker within a process, without middleware that raises inside threads.
 
     TimeLimit and ShutdownNotifications are left out, because every call has a time-out of its own,
-    and retries, because the sweep asks again for unfinished work.
+    and retries, because beats ask again for unfinished work.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from tests.projections.forgery import forged
 from tests.projections.histories import Life
 from tests.projections.looking import Rows, rows
 
-MODELS = ("links", "link_spans", "unfinished", "transactions", "statements", "usage")
+MODELS = ("links", "link_spans", "due_list", "transactions", "statements", "usage")
 
 
 @pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.any_database)])
@@ -158,6 +158,6 @@ def test_what_is_unfinished_is_what_has_a_next_step(
         if each.stage not in {"active", "ended"} or each.status_intent or each.end_intent
     }
     with process.views.reading() as connection:
-        found = connection.execute(process.unfinished.rows.select()).all()
+        found = process.due_list.all(connection)
     assert {row.id for row in found} == still
     assert still

@@ -1,6 +1,6 @@
 """No backlog of one organization delays another's job, and lost messages lose no work."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,8 +12,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import Found
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
-from projections.models.open_slices import Slice
-from projections.stores.slices_in_hand import Held
+from projections.stores.counters import SLICES
 from tests.domain.buying import Gate
 from tests.installation import (
     CountingProvider,
@@ -25,8 +24,8 @@ from tests.installation import (
 )
 from tests.projections.histories import create_job
 from tests.workers.queueing import working
-from workers.lookup_turns import LEASE, RESTS
 from workers.routes import slice_message
+from workers.work import LEASE, RESTS
 
 
 @pytest.fixture
@@ -34,14 +33,20 @@ def process(installation: Installation, clock: SetClock, provider: CountingProvi
     return installation.process(clock, provider)
 
 
-def started(process: Process) -> list[tuple[UUID, Slice]]:
+def started(process: Process) -> list[tuple[UUID, tuple[UUID, int]]]:
     """Return whose slices were started, in their order."""
     events = [each.event for each in process.log.read(0, 10_000)]
     return [
-        (event.organization_id, Slice(event.originator_id, event.slice_index))
+        (event.organization_id, (event.originator_id, event.slice_index))
         for event in events
         if isinstance(event, BulkJob.SliceStarted)
     ]
+
+
+def hold(process: Process, organization_id: UUID, job_id: UUID, until: datetime) -> None:
+    """Take the first slice of a job as another worker."""
+    key = f"{job_id.hex} 0 {organization_id.hex}"
+    assert process.counters.claim(SLICES, key, uuid4().hex, until)
 
 
 def is_finished(process: Process, job_id: UUID) -> bool:
@@ -58,15 +63,15 @@ def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_name
     create_job(process, third, numbers(1))
     process.projector.catch_up()
     for _ in range(11):
-        process.lookup_turns.answer(jobs[0], 0)  # Always the same bell.
+        process.due_work.answer(jobs[0], 0)  # Always the same bell.
         process.projector.catch_up()
     told = started(process)
     assert {owner for owner, _ in told[:3]} == set(owners)
     assert {owner for owner, _ in told[3:5]} == {first, second}
     assert [each for owner, each in told if owner == first] == [
-        Slice(job_id, index) for job_id in jobs for index in range(4)
+        (job_id, index) for job_id in jobs for index in range(4)
     ]
-    process.lookup_turns.answer(jobs[0], 0)  # One bell too many.
+    process.due_work.answer(jobs[0], 0)  # One bell too many.
     assert len(started(process)) == 11
     assert check_log(process.log).failures == []
 
@@ -78,10 +83,10 @@ def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_messa
     old = create_job(process, process.organization(), numbers(1))
     process.projector.catch_up()
     new = create_job(process, process.organization(), numbers(1))
-    process.lookup_turns.answer(new, 0)
-    assert [each.job_id for _, each in started(process)] == [new]
-    process.lookup_turns.answer(new, 0)
-    assert [each.job_id for _, each in started(process)] == [new, old]
+    process.due_work.answer(new, 0)
+    assert [job_id for _, (job_id, _) in started(process)] == [new]
+    process.due_work.answer(new, 0)
+    assert [job_id for _, (job_id, _) in started(process)] == [new, old]
 
 
 def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
@@ -90,27 +95,24 @@ def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
     organization_id = process.organization()
     job_id = create_job(process, organization_id, numbers(1))
     process.projector.catch_up()
-    now = clock()
-    dead = Held(Slice(job_id, 0), organization_id, uuid4(), now + LEASE)
-    assert process.slices_in_hand.take(dead)
+    hold(process, organization_id, job_id, clock() + LEASE)
     other = installation.process(clock, CountingProvider())
     clock.forward(seconds=LEASE.total_seconds() - 0.001)
-    other.lookup_turns.answer(job_id, 0)
-    other.lookup_turns.beat()
+    other.due_work.answer(job_id, 0)
+    other.due_work.beat()
     assert (started(process), other.publisher.backlog("lookup")) == ([], 0)
     clock.forward(seconds=0.001)
-    other.lookup_turns.beat()
+    other.due_work.beat()
     assert other.publisher.backlog("lookup") == 1
-    other.lookup_turns.answer(job_id, 0)
+    other.due_work.answer(job_id, 0)
     assert is_finished(process, job_id)
 
 
 def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetClock) -> None:
     organization_id = process.organization()
     job_id = create_job(process, organization_id, numbers(1))
-    held = Held(Slice(job_id, 0), organization_id, uuid4(), clock() + 1_001 * LEASE)
-    assert process.slices_in_hand.take(held)
-    process.lookup_turns.answer(job_id, 0)
+    hold(process, organization_id, job_id, clock() + 1_001 * LEASE)
+    process.due_work.answer(job_id, 0)
     assert is_finished(process, job_id)
 
 
@@ -124,11 +126,11 @@ def test_who_works_for_long_keeps_its_slice(
     def last() -> None:
         for _ in range(5):
             clock.forward(seconds=LEASE.total_seconds() / 2)
-            process.lookup_turns.beat()
-            other.lookup_turns.answer(job_id, 0)
+            process.due_work.beat()
+            other.due_work.answer(job_id, 0)
 
     provider.on_call(1, last)
-    process.lookup_turns.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     assert len(started(process)) == 1
     assert is_finished(process, job_id)
 
@@ -141,10 +143,10 @@ def test_nobody_here_takes_what_is_in_hand_here_though_it_could_not_be_renewed(
 
     def lapse() -> None:
         clock.forward(seconds=LEASE.total_seconds() + 1)
-        process.lookup_turns.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
 
     provider.on_call(1, lapse)
-    process.lookup_turns.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     assert len(started(process)) == 1
     assert is_finished(process, job_id)
 
@@ -157,11 +159,11 @@ def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
     other = installation.process(clock, other_provider)
 
     def lose() -> None:
-        process.slices_in_hand.clear()
-        other.lookup_turns.answer(job_id, 0)
+        process.counters.clear(SLICES)
+        other.due_work.answer(job_id, 0)
 
     provider.on_call(1, lose)
-    process.lookup_turns.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     assert [len(set(each.asked)) for each in (provider, other_provider)] == [3, 3]
     job = process.log.get(BulkJob, job_id)
     assert (job.completed, job.failed) == ({1, 2}, {0})
@@ -176,14 +178,14 @@ def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     provider.bug = KeyError("a bug of the adapter")
     for rest in RESTS:
         with pytest.raises(KeyError):
-            process.lookup_turns.answer(job_id, 0)
+            process.due_work.answer(job_id, 0)
         clock.forward(seconds=rest.total_seconds() - 0.001)
-        process.lookup_turns.answer(job_id, 0)  # It finds nothing.
+        process.due_work.answer(job_id, 0)  # It finds nothing.
         clock.forward(seconds=0.001)
     with pytest.raises(KeyError):
-        process.lookup_turns.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
     clock.forward(minutes=5)
-    process.lookup_turns.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
     assert (len(started(process)), job.failed) == (5, {0})
     assert job.finished_at is not None
@@ -214,20 +216,20 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     process.projector.catch_up()
     # The first start ends items, so it does not count.
     for count, rest in enumerate((RESTS[0], *RESTS), 1):
-        process.lookup_turns.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
         process.projector.catch_up()
         job = process.log.get(BulkJob, job_id)
         assert (job.completed, job.failed) == ({2, 3}, set())
         if count == ends_after:
             provider.held = []
         clock.forward(seconds=rest.total_seconds() - 0.001)
-        process.lookup_turns.beat()
-        process.lookup_turns.answer(job_id, 0)  # It finds nothing.
+        process.due_work.beat()
+        process.due_work.answer(job_id, 0)  # It finds nothing.
         assert len(started(process)) == count
         clock.forward(seconds=0.001)
         if count == ends_after:
             break
-    process.lookup_turns.answer(job_id, 0)
+    process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
     assert job.failed == (set() if ends_after == 2 else {0, 1})
     assert job.finished_at is not None
@@ -248,7 +250,7 @@ def test_a_slice_that_a_provider_lets_through_bit_by_bit_is_answered_whole(
     while provider.held:
         provider.held = provider.held[1:]  # One call more is allowed.
         clock.forward(minutes=5)
-        process.lookup_turns.answer(job_id, 0)
+        process.due_work.answer(job_id, 0)
     job = process.log.get(BulkJob, job_id)
     assert (len(job.completed), job.failed) == (9, set())
 
@@ -280,7 +282,10 @@ def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     slow = [create_job(process, provider.slow, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
     quick = create_job(process, process.organization(), numbers(1))
     process.projector.catch_up()
-    process.sweep_everything()  # One message for each slice.
+    for job_id in slow:
+        for index in range(4):
+            process.publisher.publish(slice_message(job_id, index))
+    process.publisher.publish(slice_message(quick, 0))
     with working(process, threads):
         if threads > 1:
             wait_until(lambda: is_finished(process, quick))

@@ -1,32 +1,40 @@
-"""Work that has not ended: when it is due, and since when it has been under way."""
+"""Work that has not ended: whose it is, when it is due, and since when it has been under way."""
 
 from datetime import datetime, timedelta
+from itertools import chain
 from uuid import UUID
 
 import pytest
 
 from domain.links.lost_order import LostOrder
 from domain.links.network import Order
-from tests.installation import Process, SetClock
+from domain.lookups.bulk_commands import SLICE_ITEMS
+from projections.engine.read_model import Batch
+from projections.models.due import owner_of
+from tests.installation import Installation, Process, SetClock, numbers
+from tests.projections.histories import cancel_job, create_job
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
 from tests.projections.looking import ask
 
 INTENT_S, IDLE_S, SOON_S = 5, 2, 1
+COUNT = 2 * SLICE_ITEMS + 1
 
 
-def due(process: Process, now: datetime, limit: int = 99) -> list[tuple[str, UUID]]:
-    return [(each.kind, each.id) for each in ask(process, process.unfinished.due, now, limit)]
+def due(process: Process, now: datetime, most: int = 99) -> list[tuple[str, UUID]]:
+    owners, position = ask(process, process.due_list.owners, now)
+    assert position == (process.log.head() if owners else 0)
+    found = [ask(process, process.due_list.first, owner, now, most) for owner in owners]
+    return [(each.kind, each.id) for each in chain.from_iterable(found)]
 
 
 def due_in_s(process: Process, work_id: UUID) -> float | None:
     """Return in how many seconds this work is due; None for work that has ended."""
-    found = ask(process, process.unfinished.due, process.clock() + timedelta(days=1), 99)
-    moments = {work.id: work.due_at for work in found}
+    moments = {work.id: work.due_at for work in ask(process, process.due_list.all)}
     return (moments[work_id] - process.clock()).total_seconds() if work_id in moments else None
 
 
 def oldest(process: Process) -> datetime | None:
-    return ask(process, process.unfinished.oldest)
+    return ask(process, process.due_list.oldest)
 
 
 def test_what_was_begun_before_the_clock_was_set_back_is_due(
@@ -127,10 +135,10 @@ def test_work_comes_longest_due_first_and_bounded(
     intended = LinkSteps(process, organization_id).reserve().begin()
     clock.forward(seconds=1)
     change = active.change(add=[bought("Top-up")])
-    work = [("link", asked.id), ("plan_change", change.id), ("link", intended.id)]
+    work = [("link", asked.id), ("link", intended.id), ("plan_change", change.id)]
     assert due(process, begun_at + timedelta(seconds=5)) == work
-    assert due(process, begun_at + timedelta(seconds=5), limit=2) == work[:2]
-    assert due(process, begun_at + timedelta(seconds=4)) == work[:2]
+    assert due(process, begun_at + timedelta(seconds=5), most=1) == [work[0], work[2]]
+    assert due(process, begun_at + timedelta(seconds=4)) == [work[0], work[2]]
     assert due(process, begun_at + timedelta(seconds=2)) == work[:1]
     assert due(process, begun_at + timedelta(seconds=1.9)) == []
 
@@ -150,3 +158,38 @@ def test_the_oldest_work_is_that_which_began_first_not_that_which_moved_first(
     assert oldest(process) == later
     other.fail()
     assert oldest(process) is None
+
+
+def slices(process: Process, organization_id: UUID) -> tuple[list[tuple[UUID, int]], int]:
+    model, owner = process.due_list, owner_of("slice", organization_id)
+    with process.views.reading() as connection:
+        found = model.first(connection, owner, process.clock(), 10)
+        owners, _ = model.owners(connection, process.clock())
+        assert (owner in owners) == bool(found)
+        assert all(model.knows(connection, each.id) for each in found)
+        items = model.items_of(connection, organization_id)
+        return [(each.id, each.part) for each in found], items
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_batch_may_end_anywhere(
+    process: Process, organization_id: UUID, installation: Installation, size: int
+) -> None:
+    job_id = create_job(process, organization_id, numbers(COUNT))
+    process.bulk_lookup.work(job_id, 2)
+    process.bulk_lookup.work(job_id, 0)
+    for slice_count in (1, 2):
+        hasty = create_job(process, organization_id, numbers(slice_count * SLICE_ITEMS))
+        process.bulk_lookup.work(hasty, 1)
+        cancel_job(process, organization_id, hasty)
+    done = process.organization()
+    process.bulk_lookup.work(create_job(process, done, numbers(1)), 0)
+    other = installation.process()
+    model, events = other.due_list, other.log.read(0, 100)
+    for start in range(0, len(events), size):
+        with other.views.writing() as connection:
+            model.follow(connection, Batch(events[start : start + size]))
+    assert slices(other, organization_id) == ([(job_id, 1)], SLICE_ITEMS)
+    with other.views.reading() as connection:
+        rows = connection.execute(model.rows.select()).all()
+    assert len(rows) == 1, "nothing is left of what has ended"
