@@ -3,21 +3,24 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
+from itertools import filterfalse
 from typing import Any
 
 import pytest
 from eventsourcing.persistence import IntegrityError, StoredEvent
 
 from domain.accounts.committer import Committer
-from domain.accounts.wallet import Refund, Wallet
+from domain.accounts.wallet import Refund
 from domain.cause import Cause
 from domain.links import lost_order
 from domain.links.esim import Esim
-from domain.links.link import Link
 from domain.log.log import Log, Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import SingleLookup
 from projections.engine.positions import Fenced, Positions
+from tests.simulation.machine import Machine
+from tests.simulation.world import World
 from workers.dispatcher import Dispatcher
 from workers.routes import messages_for
 from workers.work import Work
@@ -34,29 +37,6 @@ def the_dispatcher_moves_before_it_publishes(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Dispatcher, "prepare", asks)
     patch.setattr(Dispatcher, "finish", lambda self: prepare(self, self.rows))
-
-
-def a_refund_is_booked_twice(patch: pytest.MonkeyPatch) -> None:
-    once = Wallet.refund
-
-    def twice(self: Wallet, refund: Refund, cause: Cause) -> None:
-        once(self, refund, cause)
-        once(self, refund, cause)
-
-    patch.setattr(Wallet, "refund", twice)
-
-
-def a_failure_is_not_refunded(patch: pytest.MonkeyPatch) -> None:
-    fail = Link.fail
-
-    def kept(self: Link, *args: Any) -> None:
-        fail(self, *args)
-
-    patch.setattr(Link, "fail", kept)
-
-
-def an_intent_is_appended_like_any_event(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Log, "claim", Log.append)
 
 
 def jobs_are_not_swept(patch: pytest.MonkeyPatch) -> None:
@@ -151,12 +131,54 @@ def an_order_is_adopted_though_it_is_older_than_the_intent(patch: pytest.MonkeyP
     patch.setattr(lost_order, "APART", timedelta(days=1))
 
 
-# Each with its kind of network, and seeds that have found it.
-PLANTS: Mapping[Plant, Sequence[Any]] = {
+def at_the_network(**answers: Any) -> Plant:
+    """Plant what the network does otherwise, whatever code calls it; given is the real call."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        reach = World.reach
+
+        def reached(world: World, machine: Machine) -> Any:
+            network = reach(world, machine)
+            for call, answer in answers.items():
+                real = getattr(network, call)
+                vars(network)[call] = partial(answer, real) if callable(answer) else answer
+            return network
+
+        patch.setattr(World, "reach", reached)
+
+    return plant
+
+
+def of_entries(change: Callable[[Sequence[Any]], Sequence[Any]]) -> Plant:
+    """Plant what becomes of the entries that are committed with their reason."""
+    commit = Committer.commit_entries
+    return lambda patch: patch.setattr(
+        Committer,
+        "commit_entries",
+        lambda self, owner, entries, *more: commit(self, owner, change([*entries]), *more),
+    )
+
+
+def is_refund(entry: Any) -> bool:
+    return isinstance(entry, Refund)
+
+
+def twice(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    call(*args, **options)
+    return call(*args, **options)
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+def yes(*_: Any, **__: Any) -> bool:
+    return True
+
+
+# Each with its kind of network, and a seed that has found it.
+IN_PARTS: Mapping[Plant, tuple[str, int]] = {
     the_dispatcher_moves_before_it_publishes: ("stock", 0),
-    a_refund_is_booked_twice: ("stock", 0),
-    a_failure_is_not_refunded: ("stock", 0),
-    an_intent_is_appended_like_any_event: ("stock", 3),
     jobs_are_not_swept: ("stock", 6),
     links_are_not_swept: ("stock", 0),
     a_conflict_counts_as_committed: ("stock", 0),
@@ -168,4 +190,19 @@ PLANTS: Mapping[Plant, Sequence[Any]] = {
     a_cancelled_job_goes_on: ("stock", 2),
     a_cancelled_job_is_refunded_after_its_commit: ("stock", 4),
     an_order_is_adopted_though_it_is_older_than_the_intent: ("order", 3),
+}
+PLANTS: Mapping[str, tuple[Plant, str, int]] = {
+    "a_refund_is_booked_twice": (of_entries(lambda it: [*it, *filter(is_refund, it)]), "stock", 0),
+    "a_failure_is_not_refunded": (of_entries(lambda it: [*filterfalse(is_refund, it)]), "stock", 0),
+    "a_lost_race_calls_all_the_same": (lambda it: it.setattr(Log, "claim", Log.append), "stock", 3),
+    "a_late_endpoint_is_left_there": (at_the_network(find_endpoint=nothing), "stock", 1),
+    "an_undo_is_forgotten": (at_the_network(remove_endpoint=nothing), "stock", 2),
+    "a_removed_plan_stays_on": (at_the_network(remove_plan=nothing), "stock", 3),
+    "an_esim_is_never_released": (at_the_network(release_esim=nothing), "stock", 5),
+    "an_esim_is_freed_too_early": (at_the_network(settles_after=timedelta()), "stock", 29),
+    "an_order_is_placed_twice": (at_the_network(order=twice), "order", 0),
+    "a_plan_is_added_twice": (at_the_network(add_plan=twice), "order", 2),
+    "an_order_is_not_taken_back": (at_the_network(take_back=yes), "order", 0),
+    "a_lost_order_is_settled_too_early": (at_the_network(settles_after=timedelta()), "order", 0),
+    **{plant.__name__: (plant, *found) for plant, found in IN_PARTS.items()},
 }

@@ -4,9 +4,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from random import Random
 from types import ModuleType, SimpleNamespace
@@ -16,7 +14,6 @@ import pytest
 
 from app.bootstrap import container
 from domain.money import parse_amount
-from projections.engine.read_model import ReadModel
 from tests.installation import Installation, SetClock
 from tests.plan_files import import_plans, plan
 from tests.seeds import SqliteSeed, url_in
@@ -99,31 +96,10 @@ class _Opened:
 
 
 @contextmanager
-def quicker() -> Iterator[None]:
-    """Let rebuilds use the tables of earlier ones: within a run their name is the same."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ReadModel, "of", _of)
-        patch.setattr("projections.engine.rebuild.token_hex", lambda _: "")
-        patch.setattr("projections.engine.rebuild.time", SimpleNamespace(time=lambda: 0))
-        yield
-
-
-def _of(model: ReadModel, generation: str) -> ReadModel:
-    fresh = copy(_made(type(model), generation))
-    fresh.vault, fresh.log = model.vault, model.log
-    return fresh
-
-
-@cache
-def _made(kind: type[ReadModel], generation: str) -> ReadModel:
-    return kind(generation)
-
-
-@contextmanager
 def under(monotonic: object, new_id: object) -> Iterator[None]:
     """Take ids and the monotonic clock from the simulation, and pause for no time."""
     simulated = SimpleNamespace(**{**vars(time), "monotonic": monotonic})
-    with quicker(), _ids_from(new_id), pytest.MonkeyPatch.context() as patch:
+    with _ids_from(new_id), pytest.MonkeyPatch.context() as patch:
         for module in _timers():
             patch.setattr(module, "time", simulated)
         patch.setattr("domain.accounts.committer.PAUSE_S", 0.0)

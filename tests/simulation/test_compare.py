@@ -5,45 +5,26 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from domain.accounts.wallet import Refund, Wallet
-from domain.cause import Cause
 from tests.simulation.compare import first_difference
-from tests.simulation.mutants import Plant
-from tests.simulation.outside import WatchedNetwork
+from tests.simulation.mutants import PLANTS, Plant, at_the_network, twice
 from tests.simulation.replay import Quiet, Replay
 from tests.simulation.template import Template
 
 SEEDS_MAX = 6
-Told = list[dict[str, Any]]
 
 
-def replayed(seed: int, template: Template) -> Told:
+def replayed(seed: int, template: Template) -> list[dict[str, Any]]:
     with TemporaryDirectory() as directory:
         return [*Replay(seed, template, Path(directory), Quiet).run()]
 
 
-def another_refund(patch: pytest.MonkeyPatch) -> None:
-    refund = Wallet.refund
-
-    def less(self: Wallet, entry: Refund, cause: Cause) -> None:
-        refund(self, replace(entry, amount_micros=entry.amount_micros - 1), cause)
-
-    patch.setattr(Wallet, "refund", less)
-
-
-def a_call_twice(patch: pytest.MonkeyPatch) -> None:
-    class Twice(WatchedNetwork):
-        def suspend(self, *args: Any, **options: Any) -> None:
-            for _ in range(2):
-                super().__getattr__("suspend")(*args, **options)
-
-    patch.setattr(Quiet, "reach", lambda world, machine: Twice(machine, world.late))
-
-
 @pytest.mark.parametrize(
-    ("plant", "what"), [(another_refund, "wallet entries"), (a_call_twice, "calls")]
+    ("plant", "what"),
+    [
+        (PLANTS["a_failure_is_not_refunded"][0], "wallet entries"),
+        (at_the_network(suspend=twice), "calls"),
+    ],
 )
 def test_what_is_done_otherwise_is_told(
     template: Template, monkeypatch: pytest.MonkeyPatch, plant: Plant, what: str
