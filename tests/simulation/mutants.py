@@ -172,10 +172,6 @@ def nothing(*_: Any, **__: Any) -> None:
     """Do nothing."""
 
 
-def yes(*_: Any, **__: Any) -> bool:
-    return True
-
-
 # Each with its kind of network, and a seed that has found it.
 IN_PARTS: Mapping[Plant, tuple[str, int]] = {
     the_dispatcher_moves_before_it_publishes: ("stock", 0),
@@ -202,7 +198,7 @@ PLANTS: Mapping[str, tuple[Plant, str, int]] = {
     "an_esim_is_freed_too_early": (at_the_network(settles_after=timedelta()), "stock", 29),
     "an_order_is_placed_twice": (at_the_network(order=twice), "order", 0),
     "a_plan_is_added_twice": (at_the_network(add_plan=twice), "order", 2),
-    "an_order_is_not_taken_back": (at_the_network(take_back=yes), "order", 0),
+    "an_order_is_not_taken_back": (at_the_network(take_back=lambda *_, **__: True), "order", 0),
     "a_lost_order_is_settled_too_early": (at_the_network(settles_after=timedelta()), "order", 0),
     **{plant.__name__: (plant, *found) for plant, found in IN_PARTS.items()},
 }

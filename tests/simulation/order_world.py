@@ -11,8 +11,7 @@ from tests.order_network import SHOWN_LATE, OrderBook, SellingByOrder
 from tests.simulation.story import chance
 from tests.simulation.template import PLANS
 from tests.simulation.world import World
-from tests.workers.link_checks import Books
-from tests.workers.order_lab import check_orders
+from tests.workers.link_checks import Books, check_orders
 
 LAGS = (timedelta(), SHOWN_LATE)
 # A call may have its effect in the first half of it, and the list then hides that for 40 s.

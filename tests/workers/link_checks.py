@@ -1,20 +1,25 @@
 """What has to be true of all links, their money and the network once nothing is left to do."""
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
+from domain.links.lost_order import LostOrder
 from domain.links.network import Endpoint
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event, Root
 from domain.log.log import Log
 from domain.money import parse_amount
 from projections.audit.auditor import check_log
-from tests.workers.link_lab import DEPOSIT, Lab
 
+if TYPE_CHECKING:
+    from tests.order_network import Bought, OrderBook
+    from tests.workers.link_lab import Lab
+
+DEPOSIT = "500.00"
 EVENTS_MAX = 100_000
 
 R = TypeVar("R", bound=Root)
@@ -43,7 +48,7 @@ class Books:
         ]
 
 
-def check(lab: Lab, deposit: str = DEPOSIT) -> None:
+def check(lab: "Lab", deposit: str = DEPOSIT) -> None:
     """Expect that everything has ended, and that log, money and network agree."""
     books = Books(lab.process.log)
     links = books.every(Link)
@@ -58,7 +63,7 @@ def check(lab: Lab, deposit: str = DEPOSIT) -> None:
     assert check_log(lab.process.log).failures == []
 
 
-def check_money(lab: Lab, links: list[Link], events: list[Event], deposit: str) -> None:
+def check_money(lab: "Lab", links: list[Link], events: list[Event], deposit: str) -> None:
     """The organization has paid for each plan that came onto a link, and for nothing else."""
     bought = [link for link in links if not is_cancelled(link)]
     kept = sum(each.plan.price_micros for link in bought for each in link.activations.values())
@@ -80,14 +85,14 @@ def is_cancelled(link: Link) -> bool:
     return link.ended is not None and link.ended.reason == "cancelled"
 
 
-def check_esims(lab: Lab, links: list[Link], books: Books) -> None:
+def check_esims(lab: "Lab", links: list[Link], books: Books) -> None:
     """A link holds its eSIM for ever; one that has failed holds none, nowhere."""
     held = {link.iccid: link.id for link in links if link.is_visible}
     assert {e.iccid: e.link_id for e in books.every(Esim) if e.link_id is not None} == held
     assert {iccid for iccid, is_free in stock(lab) if not is_free} == set(held)
 
 
-def check_network(lab: Lab, active: list[Link]) -> None:
+def check_network(lab: "Lab", active: list[Link]) -> None:
     """Each link has its one endpoint and on it exactly its plans; nothing else is there."""
     there = {endpoint.endpoint_id: endpoint for endpoint in endpoints(lab)}
     assert len(there) == len(active)
@@ -103,14 +108,14 @@ def check_network(lab: Lab, active: list[Link]) -> None:
         assert sorted(addon.provider_plan_id for addon in addons) == plans
 
 
-def stock(lab: Lab) -> list[tuple[str, bool]]:
+def stock(lab: "Lab") -> list[tuple[str, bool]]:
     """Return every eSIM of the network, and whether it is free."""
     with lab.process.stores.reading() as connection:
         rows = connection.exec_driver_sql("SELECT iccid, is_free FROM simulated_esims")
         return [(iccid, bool(is_free)) for iccid, is_free in rows]
 
 
-def endpoints(lab: Lab) -> Iterator[Endpoint]:
+def endpoints(lab: "Lab") -> Iterator[Endpoint]:
     """Yield every endpoint that the network has now, or will have."""
     taken = "SELECT iccid FROM simulated_endpoints WHERE NOT is_removed"
     with lab.process.stores.reading() as connection:
@@ -119,3 +124,27 @@ def endpoints(lab: Lab) -> Iterator[Endpoint]:
         endpoint = lab.simulator.find_endpoint(iccid, timeout_s=1.0)
         assert endpoint is not None
         yield endpoint
+
+
+def check_orders(book: "OrderBook", books: Books, foreign: tuple[str, ...] = ()) -> None:
+    """Each link has ordered once, and its order is delivered, taken back or an incident.
+
+    `foreign` are references of orders that somebody else has placed; nobody touches them.
+    """
+    links = [each for each in books.every(Link) if each.is_visible and not is_cancelled(each)]
+    assert len({link.iccid for link in links}) == len(links)
+    held = [link.order.order_reference for link in links if link.order is not None]
+    assert len({*held}) == len(held) == len(links)
+    left = [e.order_reference for e in books.events if isinstance(e, LostOrder.LeftOver)]
+    assert len({*left}) == len(left)
+
+    def ends_of(bought: "Bought") -> list[str]:
+        ends = ["delivered"] * (bought.order.order_reference in held)
+        ends += ["taken back"] * bought.taken_back
+        return ends + ["left over"] * (bought.order.order_reference in left)
+
+    asked = [each.asked_by for each in book.orders if each.asked_by is not None]
+    assert len({*asked}) == len(asked), "an order was placed again"
+    for bought in book.orders:
+        ours = bought.order.order_reference not in foreign
+        assert len(ends_of(bought)) == ours, (bought.order.order_reference, ends_of(bought))

@@ -26,10 +26,10 @@ from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock
 from tests.workers.late_network import LateNetwork
+from tests.workers.link_checks import DEPOSIT
 from tests.workers.places import Places, watch_commits, watch_reads
 from workers.routes import Message
 
-DEPOSIT = "500.00"
 PRICE = "4.00"
 CANCEL_WITHIN = timedelta(days=14)
 TICK_S = 2

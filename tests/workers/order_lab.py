@@ -13,10 +13,10 @@ from domain.links.lost_order import LostOrder
 from projections.audit.auditor import check_log
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation, Process
-from tests.order_network import Bought, OrderBook, SellingByOrder
+from tests.order_network import OrderBook, SellingByOrder
 from tests.projections.looking import timeline
 from tests.workers.late_network import LateNetwork
-from tests.workers.link_checks import Books, check_money, is_cancelled
+from tests.workers.link_checks import Books, check_money, check_orders
 from tests.workers.link_lab import DEPOSIT, Lab
 
 
@@ -61,30 +61,6 @@ Orders = Callable[..., OrderLab]
 def orders(installation: Installation) -> Orders:
     """Make a lab of a kind of network: see `SellingByOrder`."""
     return lambda **kind: OrderLab(installation, **kind)
-
-
-def check_orders(book: OrderBook, books: Books, foreign: tuple[str, ...] = ()) -> None:
-    """Each link has ordered once, and its order is delivered, taken back or an incident.
-
-    `foreign` are references of orders that somebody else has placed; nobody touches them.
-    """
-    links = [each for each in books.every(Link) if each.is_visible and not is_cancelled(each)]
-    assert len({link.iccid for link in links}) == len(links)
-    held = [link.order.order_reference for link in links if link.order is not None]
-    assert len({*held}) == len(held) == len(links)
-    left = [e.order_reference for e in books.events if isinstance(e, LostOrder.LeftOver)]
-    assert len({*left}) == len(left)
-
-    def ends_of(bought: Bought) -> list[str]:
-        ends = ["delivered"] * (bought.order.order_reference in held)
-        ends += ["taken back"] * bought.taken_back
-        return ends + ["left over"] * (bought.order.order_reference in left)
-
-    asked = [each.asked_by for each in book.orders if each.asked_by is not None]
-    assert len({*asked}) == len(asked), "an order was placed again"
-    for bought in book.orders:
-        ours = bought.order.order_reference not in foreign
-        assert len(ends_of(bought)) == ours, (bought.order.order_reference, ends_of(bought))
 
 
 def check_order_lab(lab: OrderLab, foreign: tuple[str, ...] = ()) -> None:
