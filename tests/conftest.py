@@ -65,15 +65,7 @@ if settings.get_current_profile_name() == "default":
 # SOAK=1 they lie on a disk, as do those of `make bench`: what is measured is what people will have.
 MEMORY = "/dev/shm"  # noqa: S108 - each makes a directory of its own there, as in /tmp.
 ROOM_BYTES = 4 << 30
-SERVERS = {
-    "broker_url",
-    "browser",
-    "databases",
-    "pooler",
-    "postgres",
-    "postgres_up",
-    "rabbitmq",
-}
+SERVERS = {"broker_url", "browser", "databases", "pooler", "postgres", "postgres_up", "rabbitmq"}
 
 
 def pytest_configure(config: pytest.Config) -> None:

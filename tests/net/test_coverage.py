@@ -121,7 +121,7 @@ def test_every_recorded_reply_is_one_that_the_document_tells_of(document: Any) -
     assert seen > REPLIES_MIN
 
 
-# Nothing is read in the background here; `tests/workers/test_mirror` has them.
+# Nothing is read in the background here; `tests/workers/test_reading` has them.
 TOLD_BY_READING = {"link.plan_started", "link.plan_ended"}
 
 

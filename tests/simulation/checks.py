@@ -9,6 +9,8 @@ import msgspec
 
 from app.adapters.networks.simulated.subscription import Subscription
 from domain.accounts.wallet import Deposit, Wallet
+from domain.catalogue.plan import SIMULATED
+from domain.ids import derive_id
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder
@@ -86,8 +88,9 @@ class Holders:
             documents = connection.exec_driver_sql(ENDPOINTS).scalars().all()
         there = [msgspec.json.decode(each, type=Subscription) for each in documents]
         assert len({each.reference for each in there}) == len(there), "a link has two endpoints"
-        for each in there:
-            holder = self._holders.get(each.iccid)
+        for each in there:  # One that was issued elsewhere lives before it is taken over.
+            elsewhere = derive_id("imported_link", SIMULATED, each.iccid)
+            holder = self._holders.get(each.iccid, elsewhere)
             assert str(holder) == each.reference, f"{each.iccid} is alive and {holder} holds it"
 
 

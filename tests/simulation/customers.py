@@ -192,6 +192,11 @@ class Customers:
             with suppress(NoSuchEndpoint):  # It may be ended.
                 self._world.simulator.deactivate(endpoint_id)
 
+    def import_at_last(self) -> None:
+        """Send the file again that may have got no answer."""
+        if self._elsewhere:
+            take_over(self._world.outside, self._world.outside.cause(), self._elsewhere)
+
     def _import(self, machine: Machine, owner: UUID, request: Request) -> None:
         """Take over a link that was issued elsewhere; once it is there it stays as it is.
 
@@ -203,7 +208,8 @@ class Customers:
         if not self._elsewhere:
             plan_id, called = next(iter(self.template.plans.items()))
             plan = ProviderPlan(called, 5_000, 30)
-            iccid = network.available_esims(plan, None, "", page=0, timeout_s=1.0)[0].iccid
+            free = network.available_esims(plan, None, "", page=0, timeout_s=1.0)
+            iccid = free[-1].iccid  # The first ones may be reserved here already.
             link_id = derive_id("imported_link", network.name, iccid)
             made = network.create_endpoint(iccid, plan, "base", str(link_id), timeout_s=1.0)
             entry = {"organization_id": str(owner), "iccid": iccid, "endpoint_id": made.endpoint_id}

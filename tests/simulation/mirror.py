@@ -11,7 +11,7 @@ class Mirror:
 
     def __init__(self) -> None:
         self.links: dict[str, str] = {}
-        self.plans: dict[str, dict[str, list[str | None]]] = {}  # By link: status, and end.
+        self.plans: dict[str, dict[str, str | None]] = {}  # By link, when each ends.
         self.jobs: dict[str, str] = {}
         self.balance, self.sequence = "", 0
 
@@ -26,16 +26,16 @@ class Mirror:
             case "link.activated":
                 self.links[data["link_id"]] = "active"
                 begun = data.get("plans", [data])
-                self.plans[data["link_id"]] = {e["activation_id"]: ["active", None] for e in begun}
+                self.plans[data["link_id"]] = {e["activation_id"]: None for e in begun}
             case "link.status_changed":
                 assert self.links[data["link_id"]] == data["was"]
                 self.links[data["link_id"]] = data["status"]
             case "topup.completed":
-                self.plans[data["link_id"]][data["activation_id"]] = ["active", None]
+                self.plans[data["link_id"]][data["activation_id"]] = None
             case "link.plan_removed":
                 del self.plans[data["link_id"]][data["activation_id"]]
             case "link.plan_started":
-                self.plans[data["link_id"]][data["activation_id"]][1] = data["expires_at"]
+                self.plans[data["link_id"]][data["activation_id"]] = data["expires_at"]
 
 
 def differences(get: Get) -> Iterator[str]:
@@ -49,9 +49,12 @@ def differences(get: Get) -> Iterator[str]:
     if mirror.links != {each["id"]: each["status"] for each in shown.values()}:
         yield f"links {mirror.links}"
     for link_id, link in shown.items():
-        plans = {e["id"]: e["expiry_date"] for e in link["activations"]}
-        known = {plan_id: end for plan_id, (_, end) in mirror.plans[link_id].items()}
-        if link["status"] != "ended" and known != plans:  # Nobody reads in the background here.
+        known = mirror.plans[link_id]
+        plans = {  # Nobody reads in the background here: of what has expired no end is told.
+            e["id"]: known.get(e["id"]) if e["status"] == "expired" else e["expiry_date"]
+            for e in link["activations"]
+        }
+        if link["status"] != "ended" and known != plans:
             yield f"plans of {link_id}: {known}, not {plans}"
     ended = {e["job_id"]: e["status"] for e in jobs if e["status"] not in {"queued", "processing"}}
     if mirror.jobs != ended:

@@ -80,7 +80,9 @@ class Simulation(Run):
         world = self.world
         try:
             with under(world.clock.monotonic, world.new_id):
+                world.hazards.is_calm = True
                 self.customers.register()
+                world.hazards.is_calm = False
                 world.between = self._sometimes_next
                 holders = Holders(world)
                 while self._next():
@@ -90,6 +92,7 @@ class Simulation(Run):
                         holders.check()
                 world.note("all is well again")
                 world.calm_down()
+                self.customers.import_at_last()
                 self.settle()
                 check(world, self)
         except BaseException as reason:

@@ -10,14 +10,7 @@ from domain.links.link import Link, Stage
 from domain.links.network import Endpoint
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
-from tests.workers.network_faults import (
-    FAULTS,
-    KILLS,
-    NO_ENDPOINT,
-    REFUSALS,
-    UNKNOWN,
-    arm,
-)
+from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
 from workers.saga import CALL
 
 pytestmark = pytest.mark.any_database
@@ -90,9 +83,7 @@ def test_a_link_whose_reply_was_lost_is_active_only_with_its_code(lab: Lab, faul
     check(lab)
 
 
-def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
-    lab: Lab,
-) -> None:
+def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(lab: Lab) -> None:
     arm(lab.network, "create_endpoint", FAULTS["unknown, not done"])
     link = lab.create()
     for _ in range(5):
