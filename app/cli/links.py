@@ -46,7 +46,7 @@ CHUNK = 1_000  # Links read at once, because reading all in one go would delay t
 DELIVERIES_AT_ONCE = 1_000
 WORKER_THREADS = 4
 WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.
-STOP_MS = 25_000  # A clean end takes at most 30 s in all; unfinished work is swept again later.
+STOP_MS = 25_000  # A clean end takes at most 30 s in all; unfinished work is asked for again.
 
 ENDED: Final = "ended"
 SIGNS = {Wallet.Charged.TOPIC: "-", Wallet.Refunded.TOPIC: "+"}
@@ -310,7 +310,7 @@ def _words(value: object) -> str:
 
 @work.command("retry", right=None)
 def retry(session: Session) -> Mapping[str, int]:
-    """Work on all unfinished jobs, links and plan changes now, as the clock would do later.
+    """Work on all unfinished jobs, links and plan changes now, as workers would do later.
 
     Without RabbitMQ the queue of a running service is inside its process, so this command does the
     work itself; with RabbitMQ it only asks, and the workers do it. What must wait for the network,
