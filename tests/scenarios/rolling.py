@@ -92,9 +92,9 @@ def two_systems(
 
 def assert_that_nothing_is_lost(roll: Roll, capsys: pytest.CaptureFixture[str]) -> None:
     troubles = [dict(each.troubles) for each in roll.partners]
-    counts = [counts(each) for each in roll.partners]
+    done = [counts(each) for each in roll.partners]
     with capsys.disabled():
-        print("\n", counts, troubles)  # noqa: T201  # Figures for whoever measures.
+        print("\n", done, troubles)  # noqa: T201  # Figures for whoever measures.
     at_the_end = Partner(roll.new.url, *roll.client)
     at_the_end.authorize()
     for each in roll.partners:
