@@ -105,6 +105,7 @@ def test_what_was_confirmed_outlives_the_broker_and_its_consumers_come_back(
     bench.holding += texts[:2]
     with bench.working(threads=2):
         wait_until(lambda: len(bench.held) == 2)
+        control(rabbitmq, "eval", "mnesia:sync_log().")  # Else a queue that is new may be lost.
         getattr(rabbitmq, end)()
         with pytest.raises(BrokerAway):
             bench.publish("refused")
