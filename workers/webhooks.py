@@ -11,10 +11,10 @@ second place while many threads are busy. So however many hang, a thread is free
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
+from threading import RLock
 from uuid import UUID
 
 from domain.cause import Cause, Clock
@@ -70,7 +70,7 @@ class WebhookWork:
         self._endpoints = Limiter(self.threads // 4, PLACES)
         self._slow_endpoints = Limiter(half, 1)
         self._slow: dict[UUID, None] = {}
-        self._lock = Lock()
+        self._lock = RLock()
 
     def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
         """Deliver to an endpoint for a turn; if it has no place now, a later message comes.
@@ -110,10 +110,9 @@ class WebhookWork:
                 self._slow[endpoint_id] = None
 
     def _has_place(self, organization_id: UUID, endpoint_id: UUID) -> bool:
-        place = self.place(organization_id, endpoint_id)
-        if place is not None:
-            place.close()
-        return place is not None
+        # Under the lock, so that nobody else finds that place taken meanwhile.
+        with self._lock, self.place(organization_id, endpoint_id) or nullcontext() as place:
+            return place is not None
 
     def beat(self) -> None:
         """Publish messages for what is due: retries, and deliveries whose message was lost."""

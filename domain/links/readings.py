@@ -280,7 +280,7 @@ class LinkReadings:
     def _store_code(self, link_id: UUID, code: ActivationCode, cause: Cause) -> None:
         """Append to the newest state of the link; what we hold may be ahead of the log."""
         link = self.log.get(Link, link_id)
-        if link.lpa is None and link.ended is None:  # It may have ended meanwhile.
+        if link.lpa is None and link.ended is None and not self.must_wait(link):
             owner, clear = link.organization_id, code.as_text().encode()
             sealed = self.vault.seal(owner, month_of(cause.at), link.id, clear)
             link.record(Link.LpaStored, cause, lpa=sealed)

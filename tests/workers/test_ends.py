@@ -11,13 +11,7 @@ from uuid import UUID
 import pytest
 
 from domain.accounts.refund_by_hand import HandRefund
-from domain.errors import (
-    CancelWindowOver,
-    LinkBusy,
-    LinkInUse,
-    ProvisioningError,
-    Refused,
-)
+from domain.errors import CancelWindowOver, LinkBusy, LinkInUse, ProvisioningError, Refused
 from domain.links import driver
 from domain.links.link import EndKind, Link
 from domain.links.network import NetworkStatus, Usage

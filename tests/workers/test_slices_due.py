@@ -116,7 +116,7 @@ def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetCl
     assert is_finished(process, job_id)
 
 
-def test_who_works_for_long_keeps_its_slice(
+def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_lapses(
     process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
 ) -> None:
     job_id = create_job(process, process.organization(), numbers(1))
@@ -128,24 +128,10 @@ def test_who_works_for_long_keeps_its_slice(
             clock.forward(seconds=LEASE.total_seconds() / 2)
             process.due_work.beat()
             other.due_work.answer(job_id, 0)
-
-    provider.on_call(1, last)
-    process.due_work.answer(job_id, 0)
-    assert len(started(process)) == 1
-    assert is_finished(process, job_id)
-
-
-def test_nobody_here_takes_what_is_in_hand_here_though_it_could_not_be_renewed(
-    process: Process, provider: CountingProvider, clock: SetClock
-) -> None:
-    job_id = create_job(process, process.organization(), numbers(1))
-    process.projector.catch_up()
-
-    def lapse() -> None:
         clock.forward(seconds=LEASE.total_seconds() + 1)
         process.due_work.answer(job_id, 0)
 
-    provider.on_call(1, lapse)
+    provider.on_call(1, last)
     process.due_work.answer(job_id, 0)
     assert len(started(process)) == 1
     assert is_finished(process, job_id)

@@ -6,7 +6,6 @@ from select import POLLIN, poll
 from threading import Event, Lock, Thread
 
 import psycopg
-from psycopg.pq.abc import PGconn
 
 from app.adapters.postgres.connection import BoundedConnection
 from domain.log.signal import Signal, Streams
@@ -93,27 +92,24 @@ class PostgresWaker:
 
     def _hear_all(self, connection: BoundedConnection) -> None:
         connection.answer_s = PROBE_ANSWER_S
+        heard, server = set[str](), connection.pgconn
+        # Of what comes before the answer to a question; else the driver would drop it.
+        connection.add_notify_handler(lambda told: heard.add(told.payload))
         waiting = poll()
         waiting.register(connection.fileno(), POLLIN)
         waiting.register(self._end, POLLIN)
         while not self._stop.is_set():
-            if waiting.poll(PROBE_S * 1_000):
-                self._hear(connection.pgconn)
-                self._stop.wait(PACE_S)
-            else:
-                # Otherwise a broken connection would seem quiet for ever.
+            if is_news := bool(waiting.poll(PROBE_S * 1_000)):
+                server.consume_input()  # Raises when the connection is lost.
+                while (news := server.notifies()) is not None:
+                    heard.add(news.extra.decode(errors="replace"))
+            else:  # Otherwise a broken connection would seem quiet for ever.
                 connection.run("SELECT")
-                # The driver has dropped notifications that came before its answer.
-                self._appended.call()
-
-    def _hear(self, server: PGconn) -> None:
-        """Pass all notifications that have come on in one call; under load they are many."""
-        server.consume_input()  # Raises when the connection is lost.
-        payloads = set[bytes]()
-        while (news := server.notifies()) is not None:
-            payloads.add(news.extra)
-        if payloads:
-            self._appended.call(streams_of(payloads))
+            if heard:  # Under load many. A call for nothing would outdate what requests remember.
+                self._appended.call(streams_of(heard))
+                heard.clear()
+            if is_news:
+                self._stop.wait(PACE_S)
 
 
 def payload_of(streams: Streams) -> str:
@@ -123,10 +119,9 @@ def payload_of(streams: Streams) -> str:
     return ",".join(streams) if len(streams) <= STREAMS_MAX else ""
 
 
-def streams_of(payloads: Collection[bytes]) -> Streams | None:
+def streams_of(payloads: Collection[str]) -> Streams | None:
     """Return the streams that notifications name; None if one of them names none."""
-    texts = (payload.decode(errors="replace") for payload in payloads)
     # An older release, which may run at the same time, writes ids with hyphens.
-    named = (text.replace("-", "").split(",") for text in texts if text != NONE)
+    named = (text.replace("-", "").split(",") for text in payloads if text != NONE)
     told = {each for streams in named for each in streams}
     return None if "" in told else told  # One commit had too many streams to name.
