@@ -2,8 +2,10 @@
 
 import signal
 from pathlib import Path
+from threading import Event
 
 from app.bootstrap.container import Container
+from app.processes.readiness import wait_until_ready
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
 from tests.plan_files import make_demo
@@ -49,7 +51,8 @@ class Web:
 
 
 def demo(container: Container) -> tuple[str, str]:
-    """Make an organization with money and plans; return its credentials."""
+    """Set the price as a clock does, make an organization with plans; return its credentials."""
+    assert wait_until_ready(container, Event(), sets_price=True)
     made = make_demo(container)
     container.projector.catch_up()
     container.close()
