@@ -8,7 +8,7 @@ from itertools import filterfalse
 from typing import Any
 
 import pytest
-from eventsourcing.persistence import IntegrityError, StoredEvent
+from eventsourcing.persistence import IntegrityError
 from msgspec.structs import replace
 
 from domain.accounts.committer import Committer
@@ -42,18 +42,6 @@ def the_dispatcher_moves_before_it_publishes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Dispatcher, "finish", lambda self: prepare(self, self.rows))
 
 
-def a_conflict_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
-    insert_once = Log.insert_once
-
-    def insert(self: Log, stored: Sequence[StoredEvent]) -> int:
-        try:
-            return insert_once(self, stored)
-        except IntegrityError:
-            return self.head()
-
-    patch.setattr(Log, "insert_once", insert)
-
-
 def a_key_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     run = SingleLookup.run
 
@@ -62,16 +50,6 @@ def a_key_is_forgotten(patch: pytest.MonkeyPatch) -> None:
         return run(self, request, cause)
 
     patch.setattr(SingleLookup, "run", unkeyed)
-
-
-def the_fence_is_open(patch: pytest.MonkeyPatch) -> None:
-    advance = Positions.advance
-
-    def passed(*args: Any) -> None:
-        with suppress(Fenced):
-            advance(*args)
-
-    patch.setattr(Positions, "advance", passed)
 
 
 def an_esim_keeps_no_record_of_who_holds_it(patch: pytest.MonkeyPatch) -> None:
@@ -116,20 +94,21 @@ def the_order_of_anybody_is_adopted(patch: pytest.MonkeyPatch) -> None:
     at_the_network(order=order, orders=orders, keeps_reference=True)(patch)
 
 
-def a_claim_is_given_twice(patch: pytest.MonkeyPatch) -> None:
-    claim = Log.claim
-
-    def claimed(self: Log, intent: Any) -> int:
-        with suppress(Conflict):
-            return claim(self, intent)
-        return self.head()
-
-    patch.setattr(Log, "claim", claimed)
-
-
 def instead(owner: object, name: str, other: object) -> Plant:
     """Plant another function, or fact, in the place of one."""
     return lambda patch: patch.setattr(owner, name, other)
+
+
+def borne(error: type[Exception], owner: type, name: str) -> Plant:
+    """Plant that an error of a call counts as a success."""
+    call = getattr(owner, name)
+
+    def called(self: Any, *args: Any) -> Any:
+        with suppress(error):
+            return call(self, *args)
+        return self.head() if isinstance(self, Log) else None
+
+    return instead(owner, name, called)
 
 
 def of_a_clock(**off: float) -> Plant:
@@ -234,12 +213,9 @@ def made_up(**facts: Any) -> Callable[..., Any]:
 # Each with its kind of network, and a seed that has found it.
 IN_PARTS: Mapping[Plant, tuple[str, int]] = {
     the_dispatcher_moves_before_it_publishes: ("stock", 0),
-    a_conflict_counts_as_committed: ("stock", 0),
     a_key_is_forgotten: ("stock", 1),
-    the_fence_is_open: ("stock", 0),
     an_esim_keeps_no_record_of_who_holds_it: ("stock", 0),
     the_order_of_anybody_is_adopted: ("order", 0),
-    a_claim_is_given_twice: ("stock", 3),
 }
 PLANTS: Mapping[str, tuple[Plant, str, int]] = {
     "a_refund_is_booked_twice": (of_entries(lambda it: [*it, *filter(is_refund, it)]), "stock", 0),
@@ -254,6 +230,9 @@ PLANTS: Mapping[str, tuple[Plant, str, int]] = {
     "a_plan_is_added_twice": (at_the_network(add_plan=twice), "order", 2),
     "an_order_is_not_taken_back": (at_the_network(take_back=lambda *_, **__: True), "order", 0),
     "a_lost_order_is_settled_too_early": (at_the_network(settles_after=timedelta()), "order", 0),
+    "a_conflict_counts_as_committed": (borne(IntegrityError, Log, "insert_once"), "stock", 0),
+    "the_fence_is_open": (borne(Fenced, Positions, "advance"), "stock", 0),
+    "a_claim_is_given_twice": (borne(Conflict, Log, "claim"), "stock", 3),
     "jobs_are_not_swept": (instead(Work, "_free_slices", lambda *_: iter(())), "stock", 6),
     "links_are_not_swept": (instead(Work, "_ask", nothing), "stock", 0),
     "an_item_is_settled_again": (instead(BulkJob, "open_items", BulkJob.items_of), "stock", 1),
@@ -262,11 +241,7 @@ PLANTS: Mapping[str, tuple[Plant, str, int]] = {
     "a_cancelled_job_is_refunded_after_its_commit": (apart(is_cancel), "stock", 4),
     "an_older_order_is_adopted": (instead(lost_order, "APART", timedelta(days=1)), "order", 3),
     "a_charge_is_left_out": (of_entries(lambda it: [*filter(is_refund, it)]), "stock", 0),
-    "a_charge_is_booked_twice": (
-        of_entries(lambda it: [*it, *filterfalse(is_refund, it)]),
-        "stock",
-        0,
-    ),
+    "a_charge_is_doubled": (of_entries(lambda it: [*it, *filterfalse(is_refund, it)]), "stock", 0),
     "a_clock_is_behind": (of_a_clock(minutes=-5), "stock", 1),
     "an_entry_is_committed_without_its_reason": (of_commits(alone), "stock", 0),
     "an_entry_is_committed_behind_its_reason": (apart(bool), "stock", 0),

@@ -2,10 +2,8 @@
 
 import signal
 from pathlib import Path
-from threading import Event
 
 from app.bootstrap.container import Container
-from app.processes.readiness import wait_until_ready
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
 from tests.plan_files import make_demo
@@ -29,6 +27,7 @@ class Web:
         )
         self.shell = self.shell.having(**more)
         self.shell.run("migrate")
+        self.shell.run("prices", "lookup", self.shell.changes["PRICE_PER_LOOKUP"])
         self._log = (home / "web.log").open("wb")
         self.process = self.shell.start("web", stdout=self._log, stderr=self._log)
         self.partner = Partner(f"http://127.0.0.1:{self.port}", *demo(self.shell.container()))
@@ -51,8 +50,7 @@ class Web:
 
 
 def demo(container: Container) -> tuple[str, str]:
-    """Set the price as a clock does, make an organization with plans; return its credentials."""
-    assert wait_until_ready(container, Event(), sets_price=True)
+    """Make an organization with money and plans; return its credentials."""
     made = make_demo(container)
     container.projector.catch_up()
     container.close()
