@@ -95,11 +95,11 @@ def test_what_is_told_of_links(net: Net, receiver: Receiver) -> None:
         ("PUT", f"{one}/plans", {"add": [acme.plan("Germany 10 GB")]}),
         ("PUT", f"{one}/plans", {"add": [acme.plan("failing")]}),
         ("POST", f"{one}/suspend", None),
+        ("POST", f"{one}/reactivate", None),
+        ("DELETE", one, None),
     ]
     for method, path, body in steps:
         acme.ask(method, path, body)
-    net.quietly("links", "set", link["id"], "--status", "active")
-    acme.ask("DELETE", one)
     receiver.record(net, "/links", 7, made["secret"])
     cancelled = acme.buy()
     acme.ask("POST", f"/v1/links/{cancelled['id']}/cancel")
@@ -124,7 +124,9 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
         acme.ask(method, path, body)
         receiver.wait("/named", count)
     net.quietly("wallet", "adjust", acme.id, "-1.00", "--reference", "a-1", "--reason", "a trial")
-    receiver.record(net, "/named", 6, made["secret"])
+    receiver.wait("/named", 6)
+    net.quietly("links", "set", link["id"], "--status", "active")
+    receiver.record(net, "/named", 7, made["secret"])
 
 
 def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None:
