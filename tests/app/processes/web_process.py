@@ -27,7 +27,6 @@ class Web:
         )
         self.shell = self.shell.having(**more)
         self.shell.run("migrate")
-        self.shell.run("prices", "lookup", self.shell.changes["PRICE_PER_LOOKUP"])
         self._log = (home / "web.log").open("wb")
         self.process = self.shell.start("web", stdout=self._log, stderr=self._log)
         self.partner = Partner(f"http://127.0.0.1:{self.port}", *demo(self.shell.container()))
