@@ -11,7 +11,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def active(process: Process, organization_id: UUID, moment: datetime) -> list[UUID]:
-    return ask(process, process.link_spans.active_at, organization_id, moment)
+    return ask(process, process.links.active_at, organization_id, moment)
 
 
 def test_a_span_has_its_first_moment_and_not_its_last(
@@ -55,6 +55,19 @@ def test_what_the_network_shows_ends_and_begins_a_span_too(
         False,
         True,
     ]
+
+
+def test_a_span_goes_on_where_nothing_changed_and_ends_with_its_link(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    life = LinkSteps(process, organization_id).activate()
+    before = clock.forward(hours=1) - MICROSECOND
+    life.intend("suspended")
+    life.settle("active")
+    ended_at = clock.forward(hours=1)
+    life.intend_end("end").finish()
+    found = [active(process, organization_id, moment) for moment in (before, ended_at)]
+    assert found == [[life.id], []]
 
 
 def test_a_link_counts_once_after_a_clock_was_set_back(
