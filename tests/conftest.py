@@ -10,8 +10,16 @@ from uuid import UUID
 import pytest
 from hypothesis import settings
 
+from tests.app.cli.shell import migrated_home, nowhere, shell
 from tests.canaries import no_canary_is_logged, watched_logging
-from tests.installation import CountingProvider, Process, SetClock
+from tests.installation import (
+    CountingProvider,
+    Process,
+    SetClock,
+    installation,
+    migrated,
+    process,
+)
 from tests.lending import nobody_waits_for_a_second_connection
 from tests.servers.fixtures import (
     broker_url,
@@ -29,12 +37,18 @@ __all__ = [
     "broker_url",
     "browser",
     "databases",
+    "installation",
+    "migrated",
+    "migrated_home",
     "no_canary_is_logged",
     "nobody_waits_for_a_second_connection",
+    "nowhere",
     "pooler",
     "postgres",
     "postgres_up",
+    "process",
     "rabbitmq",
+    "shell",
     "watched_logging",
 ]
 

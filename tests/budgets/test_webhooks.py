@@ -6,12 +6,8 @@ import pytest
 
 from domain.cause import Cause
 from domain.webhooks.commands import Draft
-from tests.budgets.crew import Crew, crew
-from tests.budgets.tally import tally
+from tests.budgets.crew import Crew
 from tests.budgets.test_budgets import summed
-from tests.installation import migrated
-
-__all__ = ["crew", "migrated", "tally"]
 
 # The dispatcher passes the event. The planner: positions, the newest change of an endpoint, events
 # and their messages; a commit of two tables and the position; positions once more. The worker, for

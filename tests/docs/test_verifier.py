@@ -24,15 +24,12 @@ from domain.finance.month import Month
 from domain.ids import derive_id
 from domain.months import month_of, months_before
 from projections.audit.export import Export
-from tests.app.cli.conftest import migrated_home, nowhere, shell
 from tests.app.cli.shell import Shell
 from tests.docs.verifier import VERIFIER, verify
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
 from tests.projections.histories import look_up
 from tests.seeds import sqlite_seed
-
-__all__ = ["migrated_home", "nowhere", "shell"]
 
 OLDEST = (3, 9)
 ORIGIN = "carrier.test"

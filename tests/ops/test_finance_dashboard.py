@@ -12,18 +12,9 @@ import pytest
 from domain.cause import Cause
 from domain.finance.month import Month
 from projections.finance.views import VIEWS
-from tests.installation import (
-    Installation,
-    Process,
-    installation,
-    migrated,
-    postgresql_only,
-    process,
-)
+from tests.installation import Installation, Process, postgresql_only
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
 from tests.tidy.source import ROOT
-
-__all__ = ["installation", "migrated", "process"]
 
 DASHBOARD = json.loads(Path(ROOT / "ops" / "finance-dashboard.json").read_text("utf-8"))
 PANELS = {panel["title"]: panel["targets"] for panel in DASHBOARD["panels"]}

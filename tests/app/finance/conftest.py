@@ -13,11 +13,9 @@ from flask.testing import FlaskClient
 from app.finance.access import Access
 from app.finance.application import create_application
 from projections.finance.figures import Figures
-from tests.installation import Installation, Process, SetClock, installation, migrated, process
+from tests.installation import Installation, Process, SetClock
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
 from tests.seeds import sqlite_seed
-
-__all__ = ["installation", "migrated", "process"]
 
 TODAY = date(2026, 3, 10)
 NASTY = "=<b>Acme</b> & Sons"

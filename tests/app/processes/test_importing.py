@@ -20,21 +20,11 @@ from projections.audit.export import Export, NoExport, event_of, read_export
 from projections.audit.tree import leaf_hash, root_of
 from projections.stores.checkpoints import KeptCheckpoint
 from tests.app.cli.shell import Shell
-from tests.installation import (
-    Installation,
-    Process,
-    SetClock,
-    installation,
-    migrated,
-    process,
-    sqlite_only,
-)
+from tests.installation import Installation, Process, SetClock, sqlite_only
 from tests.projections.histories import Life, run_on_log
 from tests.projections.looking import rows
 from tests.seeds import PostgresSeed, Seed, sqlite_seed
 from tests.servers.databases import Databases
-
-__all__ = ["installation", "migrated", "process"]
 
 
 def exported(process: Process, until: int | None = None) -> bytes:
