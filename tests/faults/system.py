@@ -15,12 +15,13 @@ from subprocess import DEVNULL, Popen
 from threading import Event, Lock, Thread
 
 from app.processes.migrate import migrate
+from tests.app.cli.shell import shell_of
 from tests.faults.failpoints import ARMED, CLOCK, Failpoints
 from tests.faults.holder import holder_of
 from tests.faults.servers import Servers
-from tests.faults.service import child_environment
+from tests.house.running import Running
+from tests.house.system import ROOT
 from tests.installation import Installation, Process, wait_until
-from tests.scenarios.system import ROOT, Running
 from tests.servers.running import free_port
 
 DEADLINE_S = "10"
@@ -87,7 +88,7 @@ class System:
             PROVISIONING_DEADLINE_S=DEADLINE_S,
         )
         self.process_environment = {
-            **child_environment(self.installation),
+            **shell_of(self.installation).process_environment,
             "FAULTS_DIRECTORY": str(faults),
         }
         self.outside: Process = self.installation.process()

@@ -15,9 +15,11 @@ import pytest
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from tests.app.cli.shell import shell_of
 from tests.faults.ledger import Ledger
 from tests.faults.partner import Partner
-from tests.faults.service import NUMBER_PATH, installation_for_serving, run, serve
+from tests.house.partner import NUMBER_PATH, Reply
+from tests.house.running import Served
 from tests.installation import (
     PRICE_MICROS,
     Installation,
@@ -26,7 +28,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.projections.histories import DOWN
-from tests.scenarios.partner import Reply
+from tests.servers.running import free_port
 
 KILLS = 6 if os.environ.get("SOAK") else 3
 WALL_S_MAX = 60.0
@@ -35,7 +37,7 @@ DEPOSIT_MICROS = 1_000_000_000
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Installation]:
-    made = installation_for_serving(tmp_path)
+    made = Installation(tmp_path, PORT=str(free_port()), LOG_FORMAT="json")
     yield made
     made.close()
 
@@ -136,12 +138,11 @@ def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
     partner = Insistent(installation)
     for _ in range(KILLS):
         live_and_die(installation, partner, watcher)
-    with closing(serve(installation)) as service:
+    with closing(Served(shell_of(installation), "serve").comes_up()) as service:
         partner.settle()
         wait_until(watcher.all_have_ended, timeout_s=WALL_S_MAX)
         check_replies(partner)
-        status, report = run(installation, "audit", "verify")
-        assert (status, report["failures"]) == (0, [])
+        assert shell_of(installation).json("audit", "verify")["failures"] == []
         assert service.stop() == 0
     check_money(watcher, partner)
     assert time.monotonic() - started < WALL_S_MAX
@@ -152,7 +153,7 @@ def live_and_die(installation: Installation, partner: Insistent, watcher: Watche
     dead = Event()
     with ThreadPoolExecutor(1) as pool:
         try:
-            with closing(serve(installation)) as service:
+            with closing(Served(shell_of(installation), "serve").comes_up()) as service:
                 living = pool.submit(partner.live, dead)
                 wait_until(watcher.in_the_midst())
                 service.kill()

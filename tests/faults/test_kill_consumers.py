@@ -23,9 +23,10 @@ from domain.webhooks.ports import message_id
 from projections.audit.auditor import verify
 from projections.audit.export import read_export
 from projections.audit.tree import leaf_hash, root_of
+from tests.app.cli.shell import shell_of
 from tests.faults.consuming import PUBLISHED, WORKS
 from tests.faults.failpoints import ARMED, Failpoint, Failpoints
-from tests.faults.service import child_environment, serve
+from tests.house.running import Served
 from tests.installation import Installation, numbers, wait_until
 from tests.plan_files import make_demo
 from tests.projections.histories import Life, create_job, finish_job, look_up, run_on_log, write_row
@@ -87,7 +88,7 @@ class Killer:
 
     def run(self, role: str) -> int:
         """Let one process do its work; return its exit status."""
-        environment = dict(child_environment(self.installation))
+        environment = shell_of(self.installation).process_environment
         environment["FAULTS_DIRECTORY"] = str(self.directory)
         return warm.start(self.works[role], environment, "tests.faults.consuming").wait(60)
 
@@ -209,7 +210,7 @@ def check_messages(killer: Killer, after: int) -> int:
 def check_work(killer: Killer) -> None:
     """Every job and link ends, in a service that begins where all this was left."""
     log, due_list = killer.process.log, killer.process.due_list
-    with closing(serve(killer.installation)):
+    with closing(Served(shell_of(killer.installation), "serve").comes_up()):
         wait_until(lambda: all(log.get(BulkJob, each).finished_at for each in killer.jobs), 60)
 
         def left() -> set[UUID]:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from domain.cause import Cause
+from tests.house.partner import Partner
+from tests.house.system import System
 from tests.plan_files import make_demo
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import System
 from tests.servers.databases import Databases
 from tests.workers.webhooks.receiver import Receiver
 

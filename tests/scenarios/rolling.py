@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.house.load import counts, goes_on
+from tests.house.partner import Partner
+from tests.house.running import COMES_UP_S, Running
+from tests.house.system import Release, System, failures, unfinished
 from tests.installation import wait_until
-from tests.scenarios.load import counts, goes_on
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import COMES_UP_S, Release, Running, System, failures, unfinished
 from tests.servers.databases import Databases
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from domain.cause import Cause
 from domain.lookups.bulk_commands import BulkRequest
+from tests.house.partner import Partner
+from tests.house.running import Running
+from tests.house.system import System, failures, unfinished
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import Running, System, failures, unfinished
 from tests.servers.clock import JumpingClock
 from tests.workers.webhooks.receiver import Receiver
 from workers.routes import slice_message

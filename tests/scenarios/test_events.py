@@ -7,10 +7,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.cause import Cause
+from tests.house.partner import Partner, Reply
+from tests.house.running import COMES_UP_S
+from tests.house.system import System
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.partner import Partner, Reply
-from tests.scenarios.system import COMES_UP_S, System
 
 WAIT_S = 25
 LINE = "GET /v1/events"

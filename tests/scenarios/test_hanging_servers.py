@@ -6,9 +6,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from tests.house.running import END_S
+from tests.house.system import System
 from tests.installation import wait_until
 from tests.scenarios.relay import Relay
-from tests.scenarios.system import END_S, System
 
 CLEANLY, CUT_OFF = 0, 1
 PORTS = {"DATABASE_URL": 5432, "BROKER_URL": 5672}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.house.system import System, failures
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.system import System, failures
 from tests.workers.webhooks.receiver import Receiver
 
 HELD, RELEASED = "this installation is held", "this installation is released"

@@ -24,12 +24,12 @@ from app.bootstrap.container import Container
 from app.settings import Settings
 from domain.accounts.wallet import Wallet
 from projections.engine.reader import read_events
+from tests.house.load import GOES_ON_S, at_work
+from tests.house.partner import Partner, Reply
+from tests.house.system import PROCESSES, Release
 from tests.installation import wait_until
 from tests.net.net import Receiver, signed_by
-from tests.scenarios.load import GOES_ON_S, at_work
-from tests.scenarios.partner import Partner, Reply
 from tests.scenarios.rolling import Roll, assert_that_nothing_is_lost, two_systems
-from tests.scenarios.system import PROCESSES, Release, Running
 from tests.servers.databases import Databases
 
 KINDS = ("signing", "pepper", "webhooks", "checkpoints")
@@ -90,7 +90,7 @@ class Machines:
     def restart(self, machine: int) -> None:
         """Replace its processes one after the other; partners go on after each."""
         for name in PROCESSES:
-            ending: Running = self.running[machine][name]
+            ending = self.running[machine][name]
             assert ending.stop() == 0, ending.said()[-3000:]
             self.both[machine].start(name).comes_up()
             self.roll.goes_on()

@@ -20,10 +20,10 @@ from uuid import UUID
 
 import pytest
 
+from tests.house.load import GOES_ON_S, at_work
+from tests.house.system import ROOT, Release
 from tests.installation import numbers, wait_until
-from tests.scenarios.load import GOES_ON_S, at_work
 from tests.scenarios.rolling import Roll, assert_that_nothing_is_lost, two_systems
-from tests.scenarios.system import ROOT, Release
 from tests.servers.databases import Databases
 
 # By default the last release whose modules have their former places.

@@ -6,11 +6,12 @@ from collections import Counter
 import pytest
 
 from domain.cause import Cause
+from tests.house.partner import Partner
+from tests.house.running import COMES_UP_S
+from tests.house.system import PROCESSES, System, failures
 from tests.installation import wait_until
 from tests.net.net import Receiver
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import COMES_UP_S, PROCESSES, System, failures
 
 TOLD = {"link.activated": 1, "link.installed": 1, "link.usage": 3, "link.expiring": 1}
 

@@ -7,12 +7,12 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.house.load import at_work, goes_on
+from tests.house.partner import Partner, Promised
+from tests.house.running import COMES_UP_S, Running, value_of
+from tests.house.system import System, failures, unfinished
 from tests.installation import wait_until
-from tests.ops.processes import value_of
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.load import at_work, goes_on
-from tests.scenarios.partner import Partner, Promised
-from tests.scenarios.system import COMES_UP_S, Running, System, failures, unfinished
 from tests.servers.running import free_port
 
 BUYERS = 3

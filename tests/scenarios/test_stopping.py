@@ -6,10 +6,11 @@ from threading import Event, Thread
 
 import pytest
 
+from tests.house.partner import Partner
+from tests.house.running import COMES_UP_S, END_S, Running
+from tests.house.system import System, failures, unfinished
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import COMES_UP_S, END_S, Running, System, failures, unfinished
 
 NETWORK_S = int(END_S)  # A call may hang past any SIGTERM.
 # What the network does comes 3 s after that; then the sweep looks, at last each 10 s.

@@ -11,11 +11,12 @@ import psycopg
 import pytest
 
 from app.adapters.postgres.lock import key_of
+from tests.house.load import at_work, goes_on
+from tests.house.partner import Partner
+from tests.house.running import COMES_UP_S
+from tests.house.system import System, failures, unfinished
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.load import at_work, goes_on
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import COMES_UP_S, System, failures, unfinished
 
 TAKE_OVER_S = 5.0  # The contract of production: after a kill another copy is active by then.
 HOLDERS = """

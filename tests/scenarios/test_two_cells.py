@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.house.system import ROOT, System, failures
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.system import ROOT, System, failures
 from tests.servers.databases import Databases
 from tests.servers.rabbitmq import RabbitServer
 

@@ -21,7 +21,7 @@ from app.cli.root import PROGRAM, cli
 from app.processes import migrate
 from app.settings import Settings, name_of
 from domain.cause import Clock, utc_now
-from tests.installation import use_known_models
+from tests.installation import Installation, use_known_models
 from tests.support import warm
 
 ROOT = Path(__file__).parents[3]
@@ -60,6 +60,12 @@ class Shell:
         }
 
     @property
+    def process_environment(self) -> dict[str, str]:
+        """That of a process of its own: what is around the tests, but for the settings."""
+        around = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        return around | self.environment
+
+    @property
     def database(self) -> Path:
         return Settings.from_env(self.environment).database_path
 
@@ -95,9 +101,8 @@ class Shell:
 
     def start(self, *arguments: object, **options: Any) -> subprocess.Popen[str]:
         """Start a command as a process of its own."""
-        clean = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        return warm.start([*map(str, arguments)], clean | self.environment, text=True, **options)
+        return warm.start([*map(str, arguments)], self.process_environment, text=True, **options)
 
     def process(self, *arguments: object) -> tuple[int, str, str]:
         """Run a command as a process of its own: exit status, standard output and error."""
@@ -112,6 +117,10 @@ class Shell:
 
     def new_organization(self, *options: str) -> UUID:
         return UUID(self.json("org", "create", "--name", "Acme", *options)["id"])
+
+
+def shell_of(installation: Installation) -> Shell:
+    return Shell(installation.directory, installation.environment)
 
 
 @pytest.fixture

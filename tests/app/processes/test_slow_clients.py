@@ -17,9 +17,9 @@ from time import monotonic
 import pytest
 
 from app.settings import HTTP_THREADS
-from tests.app.cli.serving import NUMBER, Serving
 from tests.app.cli.shell import Shell
-from tests.app.processes.web_process import Web
+from tests.house.partner import NUMBER
+from tests.house.running import Served, web
 
 LONG = bool(os.environ.get("SOAK"))
 SECONDS = 60.0 if LONG else 2.5
@@ -98,14 +98,9 @@ class Slow:
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """A server with its port, and the headers of a partner."""
     limit = {"REQUEST_READ_S": str(READ_S), "PRICE_PER_LOOKUP": "0"}  # As many as there can be.
-    if request.param == "web":
-        web = Web(tmp_path, **limit)
-        yield web.port, web.partner.headers()
-        assert web.stop() == 0
-    else:
-        serving = Serving(Shell(tmp_path).having(**limit))
-        yield int(serving.url.rpartition(":")[2]), serving.partner().headers()
-        assert serving.stop() == 0
+    started = web(tmp_path, **limit) if request.param == "web" else Served(Shell(tmp_path), **limit)
+    yield started.port, started.partner().headers()
+    assert started.stop() == 0
 
 
 def look_up(port: int, headers: dict[str, str]) -> list[float]:

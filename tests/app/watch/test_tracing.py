@@ -20,10 +20,11 @@ from app.bootstrap.container import Container
 from app.settings import Settings, WrongSetting
 from app.watch import spans, tracing
 from app.watch.logging import working
+from tests.house.running import COMES_UP_S
+from tests.house.system import System
 from tests.installation import wait_until
 from tests.plan_files import import_plans, plan
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.system import COMES_UP_S, System
 from tests.servers.databases import Databases
 from tests.support.collector import Collector, Seen, collector
 from tests.support.providers.esimgo import KEY, EsimGoServer
