@@ -23,9 +23,13 @@ from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.accounts import providers as drains
+from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules
+from domain.lookups.bulk_commands import BulkRequest
+from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
+from domain.lookups.single import LookupRequest, LookupResult
 from domain.money import parse_amount
 from domain.months import month_of
 from domain.provider_errors import Unavailable
@@ -116,19 +120,113 @@ def read_models() -> Mapping[str, ReadModel]:
     return {name: made for name, made in vars(some).items() if isinstance(made, ReadModel)}
 
 
-def use_known_models(container: Container) -> None:
-    """Spare a container the definition of its read models."""
-    container.__dict__.update((name, copy(each)) for name, each in read_models().items())
+class Parts(Container):
+    """The parts of one process, and what its customers do with them.
+
+    It is spared the definition of its read models: most of the time of most commands.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
+        super().__init__(settings, clock)
+        self.__dict__.update((name, copy(each)) for name, each in read_models().items())
+
+    def cause(self, request_id: str = "request-1") -> Cause:
+        return Cause(self.clock(), request_id)
+
+    def organization(
+        self, amount: str = "100.00", name: str = "Acme", *, price: str = "", fee: str = "0"
+    ) -> UUID:
+        """Register an organization and pay an amount into its wallet; "" for no wallet."""
+        registered = self.accounts.register_organization(
+            self.cause(),
+            name=name,
+            price_micros=parse_amount(price) if price else None,
+            monthly_link_fee_micros=parse_amount(fee),
+            with_wallet=bool(amount),
+        )
+        if amount and parse_amount(amount):
+            self.deposit(registered.id, amount, "bank-1")
+        return registered.id
+
+    def client(
+        self,
+        organization_id: UUID | None,
+        name: str = "",
+        secret: str = "",
+        scopes: Sequence[str] = (),
+    ) -> str:
+        """Register a client of an organization, or for None a machine-to-machine client."""
+        client_id = name or f"cl_{uuid4().hex[:24]}"
+        self.accounts.register_client(
+            self.cause(),
+            client_id=client_id,
+            secret_hash=self.secret_hasher.hash(secret) if secret else "0" * 64,
+            organization_id=organization_id,
+            scopes=scopes,
+        )
+        return client_id
+
+    def deposit(self, organization_id: UUID, amount: str, reference: str = "") -> None:
+        """Pay an amount in, under a reference of its own unless it is given one."""
+        paid = parse_amount(amount), reference or str(uuid4())
+        self.accounts.deposit(organization_id, *paid, self.cause())
+
+    def adjust(
+        self, organization_id: UUID, micros: int, reason: str = "a correction", reference: str = ""
+    ) -> None:
+        once = reference or str(uuid4())
+        self.accounts.adjust(organization_id, micros, reason, self.cause(), reference=once)
+
+    def look_up(
+        self,
+        organization_id: UUID,
+        number: str = "+14155550100",
+        key: str | None = None,
+        price_micros: int | None = None,
+    ) -> LookupResult:
+        """Buy one lookup."""
+        price = self._price_of(organization_id) if price_micros is None else price_micros
+        request = LookupRequest(organization_id, number, price, self.settings.currency, key)
+        return self.single_lookup.run(request, self.cause())
+
+    def ask_for_job(
+        self,
+        organization_id: UUID,
+        wanted: Sequence[str],
+        key: str | None = None,
+        price_micros: int | None = None,
+    ) -> tuple[BulkJob, bool]:
+        """Return a job, and whether it was there before."""
+        price = self._price_of(organization_id) if price_micros is None else price_micros
+        request = BulkRequest(organization_id, wanted, price, self.settings.currency, key)
+        return self.bulk_create.run(request, self.cause())
+
+    def create_job(
+        self, organization_id: UUID, wanted: Sequence[str], price_micros: int | None = None
+    ) -> UUID:
+        return self.ask_for_job(organization_id, wanted, None, price_micros)[0].id
+
+    def finish_job(self, job_id: UUID) -> None:
+        for slice_index in range(self.log.get(BulkJob, job_id).slice_count):
+            self.bulk_lookup.work(job_id, slice_index)
+
+    def cancel_job(self, job_id: UUID) -> BulkJob:
+        return self.bulk_cancel.run(self.log.get(BulkJob, job_id), self.cause())
+
+    def _price_of(self, organization_id: UUID) -> int:
+        """Return what a lookup costs: the organization's own price, or that of all."""
+        found = self.log.find(Organization, organization_id)
+        own = None if found is None else found.price_micros
+        return PRICE_MICROS if own is None else own
 
 
-class Process(Container):
-    """The container of one process."""
+class Process(Parts):
+    """The parts of one process of an installation, some of them the test's own."""
 
     def __init__(
         self, settings: Settings, clock: Clock = utc_now, provider: LookupProvider | None = None
     ) -> None:
         super().__init__(settings, clock)
-        use_known_models(self)
         self.monotonic = lambda: clock().timestamp()  # Time is what moves it.
         self.began = clock(), self.monotonic()
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
@@ -153,38 +251,10 @@ class Process(Container):
     def answer_rules(self) -> AnswerRules:
         return replace(super().answer_rules(), uncached=NUMBERS, pause=lambda _: None)
 
-    def cause(self, request_id: str = "request-1") -> Cause:
-        return Cause(self.clock(), request_id)
-
     def drain(self, provider: str, *, end: bool = False) -> None:
         """Give a provider no new work, or work again, as this process has seen."""
         drains.switch_provider(self.log, provider, self.cause(), drained=not end)
         self.gate.look_at_drains()
-
-    def organization(self, amount: str = "100.00", name: str = "Acme") -> UUID:
-        """Register an organization and pay an amount into its wallet; "" for no wallet."""
-        registered = self.accounts.register_organization(
-            self.cause(),
-            name=name,
-            price_micros=None,
-            monthly_link_fee_micros=0,
-            with_wallet=bool(amount),
-        )
-        if amount and parse_amount(amount):
-            self.accounts.deposit(registered.id, parse_amount(amount), "bank-1", self.cause())
-        return registered.id
-
-    def client(self, organization_id: UUID | None, name: str = "") -> str:
-        """Register a client of an organization, or for None a machine-to-machine client."""
-        client_id = name or f"cl_{uuid4().hex[:24]}"
-        self.accounts.register_client(
-            self.cause(),
-            client_id=client_id,
-            secret_hash="0" * 64,
-            organization_id=organization_id,
-            scopes=[],
-        )
-        return client_id
 
 
 class Installation:

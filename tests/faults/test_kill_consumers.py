@@ -29,7 +29,7 @@ from tests.faults.failpoints import ARMED, Failpoint, Failpoints
 from tests.house.running import Served
 from tests.installation import Installation, numbers, wait_until
 from tests.plan_files import make_demo
-from tests.projections.histories import Life, create_job, finish_job, look_up, run_on_log, write_row
+from tests.projections.histories import Life, run_on_log, write_row
 from tests.projections.looking import failures, places, rows
 from tests.seeds import Seed
 from tests.servers.running import free_port
@@ -74,9 +74,9 @@ class Killer:
         self.life.go_on(steps)
         process.accounts.deposit(self.owner, 10_000_000, f"bank-{count}", process.cause())
         for turn in range(6):
-            look_up(process, self.owner, numbers(1, 10 * count + turn)[0])
-            finish_job(process, create_job(process, self.owner, numbers(2, turn)))
-        self.jobs.append(create_job(process, self.owner, numbers(2)))
+            process.look_up(self.owner, numbers(1, 10 * count + turn)[0])
+            process.finish_job(process.create_job(self.owner, numbers(2, turn)))
+        self.jobs.append(process.create_job(self.owner, numbers(2)))
         request = LinkRequest(self.owner, self.plan, None, None, waits=False)
         self.links.append(process.link_create.run(request, process.cause())[0].id)
 

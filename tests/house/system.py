@@ -15,10 +15,9 @@ from uuid import uuid4
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from app.bootstrap.container import Container
 from app.settings import Settings, name_of
 from tests.house.running import Running, Starter
-from tests.installation import wait_until
+from tests.installation import Parts, wait_until
 from tests.servers.postgres import PostgresServer
 from tests.support import warm
 
@@ -82,9 +81,9 @@ class System:
         }
 
     @cached_property
-    def container(self) -> Container:
+    def container(self) -> Parts:
         """The parts of the installation in the process of the test."""
-        return Container(Settings.from_env(self.environment))
+        return Parts(Settings.from_env(self.environment))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an operator's command to its end."""

@@ -25,7 +25,7 @@ from click.testing import CliRunner
 from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
-from tests.app.cli.shell import QuickContainer
+from tests.installation import Parts
 from tests.servers.running import free_port
 from tests.support import warm
 
@@ -162,7 +162,7 @@ class House:
         """
         words = [*map(str, arguments)]
         moved = time_machine.travel(self.clock.now)
-        known = patch.object(session, "Container", QuickContainer)
+        known = patch.object(session, "Container", Parts)
         surroundings = patch.dict(os.environ, {**self.environment, **settings}, clear=True)
         trust = patch.object(migrate, "is_migrated", _has_its_tables) if quick else nullcontext()
         with surroundings, moved, known, trust:

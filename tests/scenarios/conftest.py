@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from domain.cause import Cause
 from tests.house.partner import Partner
 from tests.house.system import System
 from tests.plan_files import make_demo
 from tests.servers.databases import Databases
 from tests.workers.webhooks.receiver import Receiver
 
-DEPOSIT_MICROS = 1_000_000_000_000  # No load comes to the end of it.
+DEPOSIT = "1000000"  # No load comes to the end of it.
 
 
 @pytest.fixture
@@ -36,6 +35,5 @@ def partner_of(system: System) -> Partner:
     """Return the client of an organization with money and plans; the tables must be there."""
     parts = system.container
     demo = make_demo(parts)
-    cause = Cause(parts.clock(), "scenario")
-    parts.accounts.deposit(demo.organization, DEPOSIT_MICROS, "scenario", cause)
+    parts.deposit(demo.organization, DEPOSIT)
     return Partner(system.url, demo.client_id, demo.client_secret)

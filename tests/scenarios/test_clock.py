@@ -7,8 +7,6 @@ from threading import Event
 
 import pytest
 
-from domain.cause import Cause
-from domain.lookups.bulk_commands import BulkRequest
 from tests.house.partner import Partner
 from tests.house.running import Running
 from tests.house.system import System, failures, unfinished
@@ -48,9 +46,7 @@ def ask_behind_their_back(system: System) -> int:
     parts = system.container
     with parts.views.reading() as connection:
         owner = parts.organizations.all(connection)[0].id
-    request = BulkRequest(owner, JOB["phone_numbers"], 5_000, "USD", None)
-    job, _ = parts.bulk_create.run(request, Cause(parts.clock(), "scenario"))
-    parts.publisher.publish(slice_message(job.id, 0))
+    parts.publisher.publish(slice_message(parts.create_job(owner, JOB["phone_numbers"]), 0))
     return parts.log.head()
 
 

@@ -2,11 +2,10 @@
 
 import signal
 from concurrent.futures import Future, ThreadPoolExecutor
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
-from domain.cause import Cause
 from tests.house.partner import Partner, Reply
 from tests.house.running import COMES_UP_S
 from tests.house.system import System
@@ -22,8 +21,7 @@ pytestmark = pytest.mark.timeout(200)
 
 def deposit(system: System, owner: UUID) -> None:
     """Commit an event in the process of the test."""
-    parts = system.container
-    parts.accounts.deposit(owner, 1_000_000, uuid4().hex, Cause(parts.clock(), "scenario"))
+    system.container.deposit(owner, "1.00")
 
 
 def end_of(partner: Partner) -> str:

@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 
-from domain.cause import Cause
 from tests.house.partner import Partner
 from tests.house.running import COMES_UP_S
 from tests.house.system import PROCESSES, System, failures
@@ -16,23 +15,6 @@ from tests.scenarios.conftest import partner_of
 TOLD = {"link.activated": 1, "link.installed": 1, "link.usage": 3, "link.expiring": 1}
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(200)]
-
-
-def rival_of(system: System) -> Partner:
-    """Return the client of a second organization."""
-    parts, cause = system.container, Cause(system.container.clock(), "scenario")
-    rival = parts.accounts.register_organization(
-        cause, name="Rival", price_micros=None, monthly_link_fee_micros=0, with_wallet=True
-    )
-    parts.accounts.deposit(rival.id, 100_000_000, "scenario", cause)
-    parts.accounts.register_client(
-        cause,
-        client_id="cl_rival",
-        secret_hash=parts.secret_hasher.hash("secret"),
-        organization_id=rival.id,
-        scopes=[],
-    )
-    return Partner(system.url, "cl_rival", "secret")
 
 
 def buy(partner: Partner) -> str:
@@ -50,7 +32,8 @@ def test_every_process_plays_for_one_partner_what_it_has_asked_for(
     running = system.honcho()
     for name in PROCESSES[1:]:
         running.says(f"{name} is at work", COMES_UP_S)
-    acme, rival = partner_of(system), rival_of(system)
+    parts, acme = system.container, partner_of(system)
+    rival = Partner(system.url, parts.client(parts.organization(), secret="secret"), "secret")
     for each, path in ((acme, "/acme"), (rival, "/rival")):
         wait_until(lambda each=each: each.authorize().status == 200, COMES_UP_S)  # type: ignore[misc]  # Bound at once.
         wait_until(lambda each=each: each.ask("GET", "/v1/wallet").status == 200, COMES_UP_S)  # type: ignore[misc]  # As above.

@@ -35,23 +35,10 @@ def clock_at(text: str, scope: Any = "function") -> Any:
 
 def customer(process: Process, fee: str = "1.50", balance: str = "100.00", links: int = 1) -> UUID:
     """Register an organization with so many active links; a balance of "" is no wallet."""
-    registered = process.accounts.register_organization(
-        process.cause(),
-        name="Acme",
-        price_micros=None,
-        monthly_link_fee_micros=parse_amount(fee),
-        with_wallet=bool(balance),
-    )
-    if balance and parse_amount(balance):
-        pay_in(process, registered.id, balance)
+    registered = process.organization(balance, fee=fee)
     for _ in range(links):
-        activate(process, registered.id)
-    return registered.id
-
-
-def pay_in(process: Process, organization_id: UUID, amount: str) -> None:
-    reference = str(uuid4())
-    process.accounts.deposit(organization_id, parse_amount(amount), reference, process.cause())
+        activate(process, registered)
+    return registered
 
 
 def activate(process: Process, organization_id: UUID) -> UUID:

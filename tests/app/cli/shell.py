@@ -15,13 +15,12 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner, Result
 
-from app.bootstrap.container import Container
 from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
 from app.settings import Settings, name_of
 from domain.cause import Clock, utc_now
-from tests.installation import Installation, use_known_models
+from tests.installation import Installation, Parts
 from tests.support import warm
 
 ROOT = Path(__file__).parents[3]
@@ -29,15 +28,7 @@ SETTINGS = [name_of(each.name) for each in fields(Settings)]
 TIMEOUT_S = 60
 
 
-class QuickContainer(Container):
-    """Is spared the definition of its read models: most of the time of most commands."""
-
-    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
-        super().__init__(settings, clock)
-        use_known_models(self)
-
-
-session.Container = QuickContainer  # For each command that runs in this process.
+session.Container = Parts  # For each command that runs in this process.
 
 
 @dataclass(frozen=True)
@@ -69,8 +60,8 @@ class Shell:
     def database(self) -> Path:
         return Settings.from_env(self.environment).database_path
 
-    def container(self, clock: Clock = utc_now) -> Container:
-        return QuickContainer(Settings.from_env(self.environment), clock)
+    def container(self, clock: Clock = utc_now) -> Parts:
+        return Parts(Settings.from_env(self.environment), clock)
 
     def run(self, *arguments: object, status: int = 0, input: str | None = None) -> Result:  # noqa: A002  # As click calls it.
         """Run a command in this process and expect its exit status."""

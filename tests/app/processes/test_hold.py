@@ -13,11 +13,9 @@ from domain.cause import Cause, utc_now
 from domain.errors import InstallationHeld
 from domain.finance.month import Month
 from domain.log.aggregate import Event
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.webhooks.commands import Draft
 from tests.installation import (
-    PRICE_MICROS,
     CountingProvider,
     Installation,
     Process,
@@ -42,9 +40,7 @@ def held(installation: Installation) -> Process:
     owner = past.organization()  # So months are to be closed.
     process.webhook_key.ensure()
     process.webhooks.register(Draft(owner, "https://a.example", None, None, None), process.cause())
-    process.bulk_create.run(
-        BulkRequest(owner, numbers(3), PRICE_MICROS, "USD", "key-1"), process.cause()
-    )
+    process.create_job(owner, numbers(3))
     process.cut_off.confirm()
     assert process.gate.switch(act(process), held=True)
     assert not process.gate.switch(act(process), held=True)

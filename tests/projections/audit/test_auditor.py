@@ -12,7 +12,7 @@ from projections.audit.auditor import check_log, verify
 from projections.audit.report import FAILURES_MAX
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
 from tests.projections.forgery import Forger
-from tests.projections.histories import Life, create_job, look_up, write_row
+from tests.projections.histories import Life, write_row
 from tests.projections.looking import register, tables
 from tests.support.erasing import erase_months
 
@@ -71,14 +71,14 @@ def lose(process: Process) -> None:
 def set_the_clock_back(process: Process) -> None:
     clock = process.clock
     clock.now -= timedelta(hours=3)
-    look_up(process, process.organization("1.00", "Yesterday"), numbers(1)[0])
+    process.look_up(process.organization("1.00", "Yesterday"), numbers(1)[0])
     clock.now += timedelta(hours=3)
 
 
 def charge_late(process: Process) -> None:
     organization = process.organization("5.00", "Late")
     process.log.append(Month.close("2026-02", process.cause()))
-    create_job(process, organization, numbers(2))
+    process.create_job(organization, numbers(2))
 
 
 def erase(process: Process) -> None:
@@ -94,12 +94,12 @@ def test_what_is_honest_is_not_accused(
 ) -> None:
     process = installation.process(SetClock())
     organization = process.organization("5.00")
-    look_up(process, organization, numbers(1)[0])
+    process.look_up(organization, numbers(1)[0])
     clock = process.clock
     clock.forward(minutes=2)
     process.checkpoints.make()
     happening(process)
-    look_up(process, organization, numbers(1)[0])
+    process.look_up(organization, numbers(1)[0])
     clock.forward(minutes=2)
     process.checkpoints.make()
     report = check_log(process.log, witnesses=process.witnesses())

@@ -13,7 +13,6 @@ from domain.links.link import Link
 from domain.months import first_instant
 from projections.audit.auditor import check_log
 from tests.installation import Installation, Process, SetClock
-from tests.projections.histories import create_job, look_up
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import sqlite_seed
 
@@ -43,7 +42,7 @@ class Shop:
         """Buy a lookup at a price, whatever is in force."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tests.projections.histories.price_of", lambda *_: micros)
-            look_up(self.process, of)
+            self.process.look_up(of)
 
     def later(self, **time: float) -> None:
         self.clock.forward(**time)
@@ -83,11 +82,11 @@ def test_a_lookup_costs_the_price_in_force_of_its_organization_else_of_all(shop:
 def test_a_job_costs_the_price_in_force(shop: Shop) -> None:
     shop.price(5_000)
     shop.later(hours=1)
-    create_job(shop.process, shop.own, ["+14155550100", "+14155550101"])
+    shop.process.create_job(shop.own, ["+14155550100", "+14155550101"])
     assert shop.fails() == []
     shop.price(6_000)
     shop.later(hours=1)
-    create_job(shop.process, shop.own, ["+14155550102"])
+    shop.process.create_job(shop.own, ["+14155550102"])
     assert shop.fails() == ["it costs 0.005 for each lookup, where 0.006 was in force"]
 
 

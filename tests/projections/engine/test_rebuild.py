@@ -25,7 +25,7 @@ from projections.audit.auditor import verify
 from projections.engine.rebuild import fill, rebuild_all
 from projections.models.wallets import Wallets
 from tests.installation import Installation, Process, sqlite_only
-from tests.projections.histories import Life, look_up
+from tests.projections.histories import Life
 from tests.projections.looking import (
     failures,
     place_of,
@@ -50,7 +50,7 @@ def end_books(process: Process) -> None:
     owner, cause = process.organization("5.00"), replace(process.cause(), actor="operator:1")
     low = partial(Organization.set_low_balance_threshold, threshold_micros=5_000_000, cause=cause)
     process.accounts.change_organization(owner, low)
-    look_up(process, owner)
+    process.look_up(owner)
     process.webhooks.register(Draft(owner, "https://a.example/", None, None, None), cause)
     process.accounts.deposit(owner, 1, "by-hand", cause)
     named = adjustment_id(owner, "gift")
@@ -156,7 +156,7 @@ def test_a_rebuild_catches_up_with_what_the_live_model_has_seen_meanwhile(proces
     process.projector.catch_up()
 
     def meanwhile(*_: int) -> None:
-        look_up(process, organization_id)
+        process.look_up(organization_id)
         process.projector.catch_up()
 
     models = [process.wallets]

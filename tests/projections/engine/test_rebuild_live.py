@@ -14,7 +14,7 @@ from projections.engine.rebuild import rebuild_all
 from projections.engine.verify import differences
 from projections.models.transactions import EntryFilter
 from tests.installation import Installation, Process, postgresql_only, wait_until
-from tests.projections.histories import Life, create_job, finish_job
+from tests.projections.histories import Life
 from tests.projections.looking import all_lags, failures
 
 pytestmark = pytest.mark.slow
@@ -101,8 +101,8 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     writer, projecting, reading, rebuilding = (installation.process() for _ in range(4))
     life, beside = Life(writer, seed=11), Beside()
     organization_id = writer.organization("1.00")
-    job_id = create_job(writer, organization_id, ["+14155550100"])
-    finish_job(writer, job_id)
+    job_id = writer.create_job(organization_id, ["+14155550100"])
+    writer.finish_job(job_id)
     projecting.projector.catch_up()
     follower = Follower("projector", projecting.projector.step, projecting.waker)
     thread = Thread(target=lambda: follower.run(beside.stop))

@@ -12,7 +12,6 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from projections.engine.read_model import Batch
 from projections.models.due import owner_of
 from tests.installation import Installation, Process, SetClock, numbers
-from tests.projections.histories import cancel_job, create_job
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
 from tests.projections.looking import ask
 
@@ -175,15 +174,15 @@ def slices(process: Process, organization_id: UUID) -> tuple[list[tuple[UUID, in
 def test_a_batch_may_end_anywhere(
     process: Process, organization_id: UUID, installation: Installation, size: int
 ) -> None:
-    job_id = create_job(process, organization_id, numbers(COUNT))
+    job_id = process.create_job(organization_id, numbers(COUNT))
     process.bulk_lookup.work(job_id, 2)
     process.bulk_lookup.work(job_id, 0)
     for slice_count in (1, 2):
-        hasty = create_job(process, organization_id, numbers(slice_count * SLICE_ITEMS))
+        hasty = process.create_job(organization_id, numbers(slice_count * SLICE_ITEMS))
         process.bulk_lookup.work(hasty, 1)
-        cancel_job(process, organization_id, hasty)
+        process.cancel_job(hasty)
     done = process.organization()
-    process.bulk_lookup.work(create_job(process, done, numbers(1)), 0)
+    process.bulk_lookup.work(process.create_job(done, numbers(1)), 0)
     other = installation.process()
     model, events = other.due_list, other.log.read(0, 100)
     for start in range(0, len(events), size):

@@ -17,7 +17,7 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import Clock, utc_now
 from domain.errors import ServiceUnavailable
 from domain.lookups.number_lookup import NumberLookup
-from domain.lookups.single import LookupRequest, LookupResult
+from domain.lookups.single import LookupResult
 from projections.audit.auditor import verify
 from projections.engine.database import is_outage
 from tests.app.adapters.pair import Pair
@@ -83,8 +83,7 @@ def begins(installation: Installation) -> Iterator[Begins]:
 
 
 def spend(alive: Alive, organization: UUID, price_micros: int = 100_000) -> LookupResult:
-    request = LookupRequest(organization, "+14155550100", price_micros, "USD", None)
-    return alive.now.single_lookup.run(request, alive.now.cause())
+    return alive.now.look_up(organization, price_micros=price_micros)
 
 
 def insist(call: Callable[[], object]) -> None:

@@ -19,7 +19,6 @@ from tests.installation import (
     postgresql_only,
     wait_until,
 )
-from tests.projections.histories import create_job
 from tests.servers.fixtures import fresh_url
 from tests.support import warm
 
@@ -60,7 +59,7 @@ def job_with_slices(process: Process, count: int, *extra: str) -> BulkJob:
     while process.dispatcher.step():
         pass
     wanted = [*extra, *numbers(250 * count - len(extra))]
-    job_id = create_job(process, process.organization(), wanted)
+    job_id = process.create_job(process.organization(), wanted)
     while process.dispatcher.step():
         pass
     process.projector.catch_up()
