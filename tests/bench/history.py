@@ -8,7 +8,8 @@ from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.personal import Sealed
-from tests.bench.installation import PRICE_MICROS, cause
+from tests.bench.installation import cause
+from tests.installation import PRICE_MICROS
 
 BATCH = 250  # Steps in one transaction; only the building depends on it.
 ANSWER_BYTES = 150  # What a sealed answer takes, about.
