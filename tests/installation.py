@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
@@ -38,6 +38,7 @@ from projections.engine.read_model import ReadModel
 from tests import compiled
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
 
+T = TypeVar("T")
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
 LOOK_S, LOOK_S_MAX = 0.002, 0.05
@@ -165,6 +166,16 @@ class Parts(Container):
             scopes=scopes,
         )
         return client_id
+
+    def read(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
+        """Ask a read model, which is given a connection first."""
+        with self.views.reading() as connection:
+            return question(connection, *arguments, **more)
+
+    def ask(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
+        """Project all that there is, then ask a read model."""
+        self.projector.catch_up()
+        return self.read(question, *arguments, **more)
 
     def deposit(self, organization_id: UUID, amount: str, reference: str = "") -> None:
         """Pay an amount in, under a reference of its own unless it is given one."""

@@ -109,8 +109,7 @@ class Programme:
     def has_late_work(self) -> bool:
         """Tell whether a link or a change waits for a moment to come."""
         outside = self.system.outside
-        with outside.views.reading() as connection:
-            due = outside.due_list.all(connection)
+        due = outside.read(outside.due_list.all)
         return any(self.observer.is_slow(str(work.id)) for work in due)
 
     def _open(self) -> list[object]:

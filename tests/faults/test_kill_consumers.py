@@ -60,9 +60,7 @@ class Killer:
         process.webhook_key.ensure()
         self.calls, self.kills = Counter[str](), Counter[str]()
         self.owner, self.life = make_demo(process).organization, Life(process, 7)
-        process.projector.catch_up()
-        with process.views.reading() as connection:
-            self.plan = process.plans.all(connection)[0].id
+        self.plan = process.ask(process.plans.all)[0].id
         for events in (None, ["job.finished"]):
             draft = Draft(self.owner, HIDDEN, None, events, None)
             process.webhooks.register(draft, process.cause())
@@ -168,8 +166,7 @@ def check_log(killer: Killer) -> None:
     assert msgspec.json.decode(night.value)["failures"] == []
     stored = log.stored(0, 100_000)
     leaves = [leaf_hash(*each) for each in stored]
-    with process.views.reading() as connection:
-        kept = process.kept_tree.range_of(connection, len(leaves))
+    kept = process.read(process.kept_tree.range_of, len(leaves))
     assert kept.root() == root_of(leaves)
     with killer.file.open("rb") as file:
         assert [leaf_hash(*each) for each in read_export(file)] == leaves

@@ -44,8 +44,7 @@ def readiness(partner: Partner) -> tuple[int, list[str]]:
 def ask_behind_their_back(system: System) -> int:
     """Have a right clock ask for a job, and ring for it; return the head of the log."""
     parts = system.container
-    with parts.views.reading() as connection:
-        owner = parts.organizations.all(connection)[0].id
+    owner = parts.read(parts.organizations.all)[0].id
     parts.publisher.publish(slice_message(parts.create_job(owner, JOB["phone_numbers"]), 0))
     return parts.log.head()
 

@@ -101,9 +101,7 @@ def set_fee(process: Process, organization_id: UUID, fee: str) -> None:
 
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
     """Return every fee of an organization, oldest month first."""
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.fee_book.all_of(connection, organization_id)
+    return process.ask(process.fee_book.all_of, organization_id)
 
 
 def frozen(process: Process, organization_id: UUID) -> dict[str, str]:
@@ -115,10 +113,9 @@ def charges(process: Process, organization_id: UUID) -> list[Transaction]:
     """Return the transactions of monthly fees, oldest first."""
     process.projector.catch_up()
     wanted = EntryFilter(kind="monthly_link_fee")
-    with process.views.reading() as connection:
-        found, _ = process.transactions.page(
-            connection, organization_id, wanted, offset=0, limit=1_000
-        )
+    found, _ = process.read(
+        process.transactions.page, organization_id, wanted, offset=0, limit=1_000
+    )
     return found[::-1]
 
 

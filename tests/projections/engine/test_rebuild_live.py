@@ -82,8 +82,7 @@ def test_a_rebuild_waits_for_a_backup_and_nobody_waits_for_the_rebuild(process: 
                 assert process.organizations.get(connection, made) is not None
             wait_until(lambda: swaps_that_wait(process) == 0)
     rebuilding.join()
-    with process.views.reading() as connection:
-        assert process.organizations.get(connection, made) is not None
+    assert process.read(process.organizations.get, made) is not None
     assert verify(*parts, process.models).failures == []
 
 

@@ -10,14 +10,14 @@ import pytest
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from projections.models.jobs import JobStatus
 from tests.installation import Process, SetClock, numbers, sqlite_only
-from tests.projections.looking import ask, plan_of, statements
+from tests.projections.looking import plan_of, statements
 from tests.support.erasing import erase_months
 
 
 def idle(process: Process, seconds: float = 0, limit: int = 100) -> list[UUID]:
     idle_for = timedelta(seconds=seconds)
     return [
-        job.id for job in ask(process, process.jobs.unfinished, process.clock(), limit, idle_for)
+        job.id for job in process.ask(process.jobs.unfinished, process.clock(), limit, idle_for)
     ]
 
 

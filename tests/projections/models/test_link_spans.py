@@ -5,13 +5,12 @@ from uuid import UUID
 
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps
-from tests.projections.looking import ask
 
 MICROSECOND = timedelta(microseconds=1)
 
 
 def active(process: Process, organization_id: UUID, moment: datetime) -> list[UUID]:
-    return ask(process, process.link_spans.active_at, organization_id, moment)
+    return process.ask(process.link_spans.active_at, organization_id, moment)
 
 
 def test_a_span_has_its_first_moment_and_not_its_last(

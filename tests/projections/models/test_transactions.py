@@ -11,7 +11,6 @@ from projections.engine.shape import format_time
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
 from tests.projections.histories import DOWN
-from tests.projections.looking import ask
 
 ALL = EntryFilter()
 
@@ -24,7 +23,7 @@ def page(
     limit: int = 100,
 ) -> tuple[list[Transaction], int]:
     place = {"offset": offset, "limit": limit}
-    return ask(process, process.transactions.page, organization_id, wanted, **place)
+    return process.ask(process.transactions.page, organization_id, wanted, **place)
 
 
 @pytest.fixture

@@ -146,9 +146,7 @@ def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
     ]
     signed = (-1 if isinstance(each, Wallet.Charged) else 1 for each in entries)
     total = sum(sign * each.amount_micros for sign, each in zip(signed, entries, strict=True))
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        shown = process.wallets.get(connection, organization)
+    shown = process.ask(process.wallets.get, organization)
     assert shown is not None
     return (
         total,

@@ -118,8 +118,7 @@ def test_every_connection_speaks_utf8_whatever_is_set(
     organization = process.organization(name="東京")
     process.projector.catch_up()
     assert verify(process.log, process.views, process.positions, process.models).ok
-    with process.views.reading() as connection:
-        assert [each.name for each in process.organizations.all(connection)] == ["東京"]
+    assert [each.name for each in process.read(process.organizations.all)] == ["東京"]
     assert process.vault.seal(organization, "2026-03", organization, "東".encode()) is not None
 
 
