@@ -25,6 +25,7 @@ from app.settings import Settings
 from domain.accounts import providers as drains
 from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
+from domain.log.aggregate import Event
 from domain.lookups.answers import AnswerRules
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
@@ -34,11 +35,15 @@ from domain.money import parse_amount
 from domain.months import month_of
 from domain.provider_errors import Unavailable
 from domain.webhooks.commands import Webhooks
+from projections.audit.auditor import verify
+from projections.audit.report import Report
 from projections.engine.read_model import ReadModel
 from tests import compiled
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
 
 T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+EVENTS_MAX = 100_000
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
 LOOK_S, LOOK_S_MAX = 0.002, 0.05
@@ -176,6 +181,15 @@ class Parts(Container):
         """Project all that there is, then ask a read model."""
         self.projector.catch_up()
         return self.read(question, *arguments, **more)
+
+    def events(self, kind: type[E]) -> list[E]:
+        """Return the events of a kind, oldest first."""
+        found = (each.event for each in self.log.read(0, EVENTS_MAX))
+        return [each for each in found if isinstance(each, kind)]
+
+    def audit(self) -> Report:
+        """Audit the log and the read models as they are."""
+        return verify(self.log, self.views, self.positions, self.models)
 
     def deposit(self, organization_id: UUID, amount: str, reference: str = "") -> None:
         """Pay an amount in, under a reference of its own unless it is given one."""

@@ -11,7 +11,6 @@ from uuid import UUID
 from sqlalchemy import text
 
 from domain.errors import ServiceUnavailable
-from projections.audit.auditor import verify
 from tests.faults.debtors import months_owed
 from tests.faults.failpoints import Failpoint
 from tests.faults.ledger import Kind
@@ -79,7 +78,7 @@ class Programme:
         until(self.observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
         outside = self.system.outside
         outside.projector.catch_up()
-        audit = verify(outside.log, outside.views, outside.positions, outside.models)
+        audit = outside.audit()
         assert audit.failures == [], audit.failures[:SHOWN]
         assert self.observer.failures == [], self.observer.failures[:SHOWN]
         broken = self.observer.broken_promises()

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from domain.accounts.wallet import Wallet, wallet_id
+from domain.log.aggregate import Event as Fact
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from tests.app.cli.shell import shell_of
@@ -105,15 +106,12 @@ class Watcher:
     def __init__(self, process: Process) -> None:
         self.process = process
 
-    def events(self, kind: type[object]) -> int:
-        return sum(isinstance(each.event, kind) for each in self.process.log.read(0, 100_000))
+    def events(self, kind: type[Fact]) -> int:
+        return len(self.process.events(kind))
 
     def jobs(self) -> list[BulkJob]:
-        return [
-            self.process.log.get(BulkJob, each.event.originator_id)
-            for each in self.process.log.read(0, 100_000)
-            if isinstance(each.event, BulkJob.Created)
-        ]
+        created = self.process.events(BulkJob.Created)
+        return [self.process.log.get(BulkJob, each.originator_id) for each in created]
 
     def in_the_midst(self) -> Callable[[], bool]:
         """Tell, from now on, when work has been done and work is open."""

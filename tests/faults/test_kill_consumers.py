@@ -217,4 +217,4 @@ def check_work(killer: Killer) -> None:
         wait_until(lambda: not left() & {*killer.links}, 60)
     killer.process.projector.catch_up()
     parts = killer.process
-    assert verify(parts.log, parts.views, parts.positions, parts.models).failures == []
+    assert parts.audit().failures == []

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import select, table, text
 
-from projections.audit.auditor import verify
 from tests.app.cli.shell import shell_of
 from tests.installation import LOOK_S, PATIENCE_S, Installation, Process, wait_until
 from tests.projections.histories import Life
@@ -64,7 +63,7 @@ def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones
         let_a_day_pass(full, orphan)
     shell.run("migrate")
     assert tables(full) == after - orphans
-    assert verify(full.log, full.views, full.positions, full.models).failures == []
+    assert full.audit().failures == []
 
 
 def let_a_day_pass(process: Process, orphan: str) -> None:

@@ -13,7 +13,6 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.money import format_amount, parse_amount
-from projections.audit.auditor import verify
 from projections.audit.report import Failure
 from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import EntryFilter, Transaction
@@ -127,4 +126,4 @@ def charged(process: Process, organization_id: UUID) -> list[tuple[str, str]]:
 def failures(process: Process) -> list[Failure]:
     """Return what the auditor finds wrong with the log and with every read model."""
     process.projector.catch_up()
-    return verify(process.log, process.views, process.positions, process.models).failures
+    return process.audit().failures

@@ -68,11 +68,9 @@ class Work:
 
     def starts(self, slice_index: int = 0) -> int:
         """Count the starts of a slice that the log holds."""
-        return sum(
-            isinstance(each.event, BulkJob.SliceStarted)
-            and each.event.originator_id == self.job_id
-            and each.event.slice_index == slice_index
-            for each in self.process.log.read(0, 10_000)
+        started = self.process.events(BulkJob.SliceStarted)
+        return [(each.originator_id, each.slice_index) for each in started].count(
+            (self.job_id, slice_index)
         )
 
 

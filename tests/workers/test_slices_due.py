@@ -34,11 +34,9 @@ def process(installation: Installation, clock: SetClock, provider: CountingProvi
 
 def started(process: Process) -> list[tuple[UUID, tuple[UUID, int]]]:
     """Return whose slices were started, in their order."""
-    events = [each.event for each in process.log.read(0, 10_000)]
     return [
         (event.organization_id, (event.originator_id, event.slice_index))
-        for event in events
-        if isinstance(event, BulkJob.SliceStarted)
+        for event in process.events(BulkJob.SliceStarted)
     ]
 
 

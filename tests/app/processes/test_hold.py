@@ -12,7 +12,6 @@ from domain.accounts.providers import switch_provider
 from domain.cause import Cause, utc_now
 from domain.errors import InstallationHeld
 from domain.finance.month import Month
-from domain.log.aggregate import Event
 from domain.lookups.bulk_job import BulkJob
 from domain.webhooks.commands import Draft
 from tests.installation import (
@@ -75,10 +74,6 @@ def running(
     made.runtime.stop()
 
 
-def closed(process: Process) -> list[Event]:
-    return [each.event for each in process.log.read(0, 100) if isinstance(each.event, Month.Closed)]
-
-
 def test_a_held_installation_rests_until_it_is_released(held: Process, running: Running) -> None:
     head = held.log.head()
     wait_until(lambda: places(held).get("audit_tree") == head)  # After five seconds of the clock.
@@ -88,14 +83,13 @@ def test_a_held_installation_rests_until_it_is_released(held: Process, running: 
     held.gate.switch(act(held), held=False)
     wait_until(lambda: held.log.get(BulkJob, job).finished_at is not None)
     wait_until(lambda: {each.url for each in running.sender.told} == {"https://a.example"})
-    wait_until(lambda: bool(running.sunk) and bool(closed(held)))
+    wait_until(lambda: bool(running.sunk) and bool(held.events(Month.Closed)))
     held.gate.switch(act(held), held=True)
     wait_until(running.process.gate.is_held)
 
 
 def jobs(process: Process) -> list[UUID]:
-    found = (each.event for each in process.log.read(0, 100))
-    return [each.originator_id for each in found if isinstance(each, BulkJob.Created)]
+    return [each.originator_id for each in process.events(BulkJob.Created)]
 
 
 @postgresql_only("its server has a clock")

@@ -8,7 +8,7 @@ import pytest
 
 from domain.finance.month import Month
 from domain.log.discontinuity import Discontinuity
-from projections.audit.auditor import check_log, verify
+from projections.audit.auditor import check_log
 from projections.audit.report import FAILURES_MAX
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
 from tests.projections.forgery import Forger
@@ -24,7 +24,7 @@ def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) ->
     assert check_log(process.log).failures == []
     life.finish()
     process.projector.catch_up()
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     assert report.failures == []
     assert report.events == report.position == process.log.head()
 
@@ -58,7 +58,7 @@ def test_read_models_of_a_broken_log_are_not_looked_at(process: Process) -> None
     with process.views.writing() as connection:
         connection.execute(process.positions.rows.delete())
     before = tables(process)
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     assert len(report.failures) == 1
     assert tables(process) == before
 

@@ -117,7 +117,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     assert beside.errors == []
     assert failures(writer) == {}
     projecting.projector.catch_up()
-    assert verify(writer.log, writer.views, writer.positions, writer.models).failures == []
+    assert writer.audit().failures == []
 
 
 def test_what_comes_while_tables_are_filled_is_read_before_anybody_has_to_wait(

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import Connection, Table
 
 from domain.accounts.organization import SCOPES
-from projections.audit.auditor import verify
 from projections.engine.verify import differences
 from tests.installation import Process
 from tests.plan_files import import_plans, plan
@@ -62,7 +61,7 @@ def full(process: Process) -> Process:
 
 
 def found(process: Process) -> list[str]:
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     return [failure.reason for failure in report.failures]
 
 

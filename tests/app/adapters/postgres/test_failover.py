@@ -10,7 +10,6 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from app.bootstrap.container import Container
 from app.processes.lives import Lives
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
@@ -18,7 +17,6 @@ from domain.cause import Clock, utc_now
 from domain.errors import ServiceUnavailable
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupResult
-from projections.audit.auditor import verify
 from projections.engine.database import is_outage
 from tests.app.adapters.pair import Pair
 from tests.installation import Installation, Process, wait_until
@@ -132,12 +130,12 @@ def check(process: Process, before: Seen) -> list[str]:
     assert all(before[position] == after[position] for position in before.keys() & after.keys())
     with process.views.reading() as connection:
         assert connection.exec_driver_sql(GAPS).all() == []
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     assert report.failures == []
     return [loss.reason for loss in report.losses]
 
 
-def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
+def balances(process: Process, organization: UUID) -> tuple[int, int, int]:
     """Return the balance as the ledger adds up, as it can be spent, and as it is shown."""
     entries = [
         each

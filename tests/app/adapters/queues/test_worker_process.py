@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from domain.lookups.bulk_job import BulkJob
-from projections.audit.auditor import verify
 from tests.installation import (
     PATIENCE_S,
     Installation,
@@ -68,9 +67,9 @@ def job_with_slices(process: Process, count: int, *extra: str) -> BulkJob:
 
 def starts(process: Process, job: BulkJob) -> list[int]:
     return [
-        each.event.slice_index
-        for each in process.log.read(0, 10_000)
-        if isinstance(each.event, BulkJob.SliceStarted) and each.event.originator_id == job.id
+        each.slice_index
+        for each in process.events(BulkJob.SliceStarted)
+        if each.originator_id == job.id
     ]
 
 
@@ -80,8 +79,7 @@ def is_finished(process: Process, job: BulkJob) -> bool:
 
 def check(process: Process) -> None:
     process.projector.catch_up()
-    report = verify(process.log, process.views, process.positions, process.models)
-    assert report.failures == []
+    assert process.audit().failures == []
 
 
 def test_a_worker_that_is_killed_in_the_midst_leaves_its_messages_to_the_next_one(
