@@ -55,7 +55,8 @@ def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(
     web: Served, shared: str
 ) -> None:
     """Nor is it shared unless both say so."""
-    second = web.shell.having(SHARE_PORT=shared).start("web")
+    own = {"SHARE_PORT": shared, "METRICS_PORT": str(free_port())}
+    second = web.shell.having(**own).start("web")
     output, errors = second.communicate(timeout=END_S)
     assert (second.returncode, output) == (1, "")
     port = web.port
