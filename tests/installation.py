@@ -364,19 +364,25 @@ def process(installation: Installation) -> Process:
 
 
 def wait_until(
-    condition: Callable[[], bool], timeout_s: float = PATIENCE_S, look_s_max: float = LOOK_S_MAX
-) -> None:
-    """Wait for what other threads or processes do; fails when it does not happen in time.
+    condition: Callable[[], T],
+    timeout_s: float = PATIENCE_S,
+    what: str = "it",
+    look_s_max: float = LOOK_S_MAX,
+) -> T:
+    """Wait for what other threads or processes do, and return what the condition has found.
+
+    Fails when it does not happen in time.
 
     The longer it takes the more rarely it looks: a look may be a request, and takes time away from
     what it waits for. Whoever must not miss a moment looks each time after `LOOK_S`.
     """
     pulse = threading.Event()
     began = time.monotonic()
-    while not condition():
+    while not (found := condition()):
         waited_s = time.monotonic() - began
-        assert waited_s < timeout_s, "it did not happen"
+        assert waited_s < timeout_s, f"{what} did not happen within {timeout_s:.0f} s"
         pulse.wait(min(max(LOOK_S, waited_s / 20), look_s_max))
+    return found
 
 
 def this_month(lasts: timedelta = timedelta(seconds=10)) -> str:

@@ -17,8 +17,9 @@ from tests.faults.ledger import Kind
 from tests.faults.load import Load
 from tests.faults.observer import Observer
 from tests.faults.report import Report
-from tests.faults.system import System, until
+from tests.faults.system import System
 from tests.faults.truth import Truth
+from tests.installation import wait_until
 
 RECOVERY_S_MAX = 60.0
 REACH_S_MAX = 120.0
@@ -52,7 +53,7 @@ class Programme:
         row = self.report.row(fault)
         row.moments.append(began_at)
         blow()
-        until(lambda: self.is_recovered(began_at), RECOVERY_S_MAX, f"recovery from {fault}")
+        wait_until(lambda: self.is_recovered(began_at), RECOVERY_S_MAX, f"recovery from {fault}")
         row.recovery_s.append(time.monotonic() - began_at)
         assert self.observer.failures == [], self.observer.failures[:SHOWN]
         return row.recovery_s[-1]
@@ -66,16 +67,16 @@ class Programme:
             return all(lane.is_done for lane in lanes)
 
         deadline = sum(map(len, (lane.waiting for lane in lanes))) * RECOVERY_S_MAX
-        until(all_done, deadline, "the end of the failpoints")
+        wait_until(all_done, deadline, "the end of the failpoints")
         assert self.observer.failures == [], self.observer.failures[:SHOWN]
 
     def settle(self) -> None:
         """Check that everything has ended and everything is true; the load has stopped."""
         try:
-            until(lambda: self._open() == [], RECOVERY_S_MAX, "the end of every job and link")
+            wait_until(lambda: self._open() == [], RECOVERY_S_MAX, "the end of every job and link")
         except AssertionError as error:
             raise AssertionError(error, self._open()) from None
-        until(self.observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
+        wait_until(self.observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
         outside = self.system.outside
         outside.projector.catch_up()
         audit = outside.audit()
@@ -135,12 +136,14 @@ def under_load(
     system: System, observer: Observer, report: Report, seed: int
 ) -> Iterator[Programme]:
     """Run a load; when the block has ended well, check everything that it was promised."""
-    until(observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
+    wait_until(observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
     began_at = time.monotonic()
     load = Load(system, seed)
     programme = Programme(system, load, observer, report)
     with load:
-        until(lambda: programme.is_recovered(began_at), RECOVERY_S_MAX, "a load that is at work")
+        wait_until(
+            lambda: programme.is_recovered(began_at), RECOVERY_S_MAX, "a load that is at work"
+        )
         yield programme
     programme.settle()
 

@@ -6,7 +6,7 @@ Of the workers and of each follower there are two. Processes are started by `tes
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
@@ -142,7 +142,7 @@ class System:
             found[:] = [members[holder]] if holder is not None else []
             return bool(found)
 
-        until(is_held, ACTIVE_S_MAX, f"an active {role}")
+        wait_until(is_held, ACTIVE_S_MAX, f"an active {role}")
         return found[0]
 
     @contextmanager
@@ -186,12 +186,3 @@ def running_system(directory: Path, servers: Servers) -> Iterator[System]:
         yield system
     finally:
         system.close()
-
-
-def until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-    """Wait for a condition; fails with what did not happen."""
-    try:
-        wait_until(condition, timeout_s)
-    except AssertionError as error:
-        message = f"within {timeout_s:.0f} s it did not happen: {what} ({error})"
-        raise AssertionError(message) from None

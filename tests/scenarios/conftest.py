@@ -7,9 +7,9 @@ import pytest
 
 from tests.house.partner import Partner
 from tests.house.system import System
+from tests.net.net import Receiver
 from tests.plan_files import make_demo
 from tests.servers.databases import Databases
-from tests.workers.webhooks.receiver import Receiver
 
 DEPOSIT = "1000000"  # No load comes to the end of it.
 

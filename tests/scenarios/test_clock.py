@@ -11,9 +11,9 @@ from tests.house.partner import Partner
 from tests.house.running import Running
 from tests.house.system import System, failures, unfinished
 from tests.installation import numbers, wait_until
+from tests.net.net import Receiver
 from tests.scenarios.conftest import partner_of
 from tests.servers.clock import JumpingClock
-from tests.workers.webhooks.receiver import Receiver
 from workers.routes import slice_message
 
 HOUR_S = 3_600
@@ -69,6 +69,7 @@ def expect_refusals(partner: Partner, plan: str) -> None:
 def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
     system: System,
     clock: JumpingClock,
+    receiver: Receiver,
     start: Callable[[System, JumpingClock], list[Running]],
     ahead_s: int,
 ) -> None:
@@ -78,29 +79,28 @@ def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
     running = start(system, clock)
     partner.authorize()
     log, plan = system.container.log, partner.ask("GET", "/v1/plans").data["data"][0]["id"]
-    with Receiver().running() as receiver:
-        partner.ask("POST", "/v1/webhooks", {"url": receiver.url("/told")})
-        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
-        wait_until(lambda: len(receiver.got["/told"]) == 1, 60)
-        began = time.monotonic()
-        clock.jump(ahead_s)
-        wait_until(lambda: readiness(partner)[0] == 503, RESTS_WITHIN_S)
-        for each in running:
-            each.says(WRONG, RESTS_WITHIN_S)
-        assert time.monotonic() - began < RESTS_WITHIN_S
-        # All callers of a second get one answer.
-        wait_until(lambda: any(WRONG in why for why in readiness(partner)[1]), RESTS_WITHIN_S)
-        expect_refusals(partner, plan)
-        head = ask_behind_their_back(system)
-        Event().wait(QUIET_S)
-        assert log.head() == head
-        began = time.monotonic()
-        clock.jump(0)
-        wait_until(lambda: readiness(partner)[0] == 200, WORKS_WITHIN_S)
-        for each in running:
-            each.says("right again", WORKS_WITHIN_S)
-        assert time.monotonic() - began < WORKS_WITHIN_S
-        wait_until(lambda: len(receiver.got["/told"]) == 2, 60)
-        assert partner.ask("POST", "/v1/links", {"plan_id": plan}).status == 201
+    partner.ask("POST", "/v1/webhooks", {"url": receiver.url})
+    assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
+    wait_until(lambda: len(receiver.came) == 1, 60)
+    began = time.monotonic()
+    clock.jump(ahead_s)
+    wait_until(lambda: readiness(partner)[0] == 503, RESTS_WITHIN_S)
+    for each in running:
+        each.says(WRONG, RESTS_WITHIN_S)
+    assert time.monotonic() - began < RESTS_WITHIN_S
+    # All callers of a second get one answer.
+    wait_until(lambda: any(WRONG in why for why in readiness(partner)[1]), RESTS_WITHIN_S)
+    expect_refusals(partner, plan)
+    head = ask_behind_their_back(system)
+    Event().wait(QUIET_S)
+    assert log.head() == head
+    began = time.monotonic()
+    clock.jump(0)
+    wait_until(lambda: readiness(partner)[0] == 200, WORKS_WITHIN_S)
+    for each in running:
+        each.says("right again", WORKS_WITHIN_S)
+    assert time.monotonic() - began < WORKS_WITHIN_S
+    wait_until(lambda: len(receiver.came) == 2, 60)
+    assert partner.ask("POST", "/v1/links", {"plan_id": plan}).status == 201
     assert unfinished(system) == []
     assert failures(system) == ""

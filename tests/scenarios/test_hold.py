@@ -4,33 +4,34 @@ import pytest
 
 from tests.house.system import System, failures
 from tests.installation import numbers, wait_until
+from tests.net.net import Receiver
 from tests.scenarios.conftest import partner_of
-from tests.workers.webhooks.receiver import Receiver
 
 HELD, RELEASED = "this installation is held", "this installation is released"
 JOB = {"phone_numbers": numbers(20)}
 
 
 @pytest.mark.soak  # In one process: tests/app/processes/test_hold.py.
-def test_each_process_rests_from_a_hold_on_and_acts_from_a_release_on(system: System) -> None:
+def test_each_process_rests_from_a_hold_on_and_acts_from_a_release_on(
+    system: System, receiver: Receiver
+) -> None:
     system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
     assert system.run("migrate").returncode == 0
     partner = partner_of(system)
     running = system.start_all().values()
     partner.authorize()
-    with Receiver().running() as receiver:
-        got, url = receiver.got["/told"], receiver.url("/told")
-        assert partner.ask("POST", "/v1/webhooks", {"url": url}).status == 201
-        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
-        wait_until(lambda: len(got) == 1, 60)
-        assert system.run("installation", "hold").returncode == 0
-        for each in running:
-            each.says(HELD)
-        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 503
-        assert partner.ask("GET", "/v1/wallet").status == 200
-        assert system.run("installation", "release").returncode == 0
-        for each in running:
-            each.says(RELEASED)
-        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
-        wait_until(lambda: len(got) == 2, 60)
+    got = receiver.came
+    assert partner.ask("POST", "/v1/webhooks", {"url": receiver.url}).status == 201
+    assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
+    wait_until(lambda: len(got) == 1, 60)
+    assert system.run("installation", "hold").returncode == 0
+    for each in running:
+        each.says(HELD)
+    assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 503
+    assert partner.ask("GET", "/v1/wallet").status == 200
+    assert system.run("installation", "release").returncode == 0
+    for each in running:
+        each.says(RELEASED)
+    assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
+    wait_until(lambda: len(got) == 2, 60)
     assert failures(system) == ""
