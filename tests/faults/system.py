@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from subprocess import DEVNULL, Popen
+from subprocess import Popen
 from threading import Event, Lock, Thread
 
 from app.processes.migrate import migrate
@@ -26,43 +26,30 @@ from tests.servers.running import free_port
 
 DEADLINE_S = "10"
 SUPERVISE_S = 0.2  # What an orchestrator takes to start again what has died.
-STOP_S_MAX = 30.0
 ACTIVE_S_MAX = 20.0
 COPIES = {"web": 1, "worker": 2, "dispatcher": 2, "projector": 2, "clock": 2}
 
 
-class Member:
+class Member(Running):
     """One process of the Procfile, started again whenever it has died."""
 
     def __init__(self, role: str, copy: int, system: "System") -> None:
-        self.role, self.name, self._system = role, f"{role}-{copy}", system
-        self._lives = count(1)
-        self._start()
+        self.role, self._system, self._lives = role, system, count(1)
+        self._start(f"{role}-{copy}")
 
-    def _start(self) -> None:
+    def _start(self, name: str) -> None:
         command = [sys.executable, "-m", "tests.faults.process", self.role]
-        log = self._system.directory / f"{self.name}-{next(self._lives)}.log"
-        starter = partial(Popen, command, cwd=ROOT, stdin=DEVNULL)
-        self._running = Running(self.name, starter, self._system.process_environment, log)
-
-    @property
-    def pid(self) -> int:
-        return self._running.pid
+        log = self._system.directory / f"{name}-{next(self._lives)}.log"
+        super().__init__(name, partial(Popen, command, cwd=ROOT), self._system.environment, log)
 
     def look(self) -> None:
         """Start it again if it has ended."""
-        if not self._running.is_running():
-            self._start()
+        if not self.is_running():
+            self._start(self.name)
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
-            self._running.signal(signal.SIGKILL)
-
-    def ended(self) -> int:
-        return self._running.ended(STOP_S_MAX)
-
-    def close(self) -> None:
-        self._running.close()
+            self.signal(signal.SIGKILL)
 
 
 class System:
@@ -87,7 +74,7 @@ class System:
             LOG_FORMAT="json",
             PROVISIONING_DEADLINE_S=DEADLINE_S,
         )
-        self.process_environment = {
+        self.environment = {
             **shell_of(self.installation).process_environment,
             "FAULTS_DIRECTORY": str(faults),
         }

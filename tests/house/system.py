@@ -1,5 +1,6 @@
 """The processes of the Procfile on one installation, and what an operator does to them."""
 
+import json
 import os
 import random
 import socket
@@ -10,12 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 from psycopg.sql import SQL, Identifier
 
 from app.settings import Settings, name_of
+from projections.models.due import Due
 from tests.house.running import Running, Starter
 from tests.installation import Parts, wait_until
 from tests.servers.postgres import PostgresServer
@@ -99,6 +102,27 @@ class System:
             check=False,
         )
 
+    def command(self, *arguments: str) -> str:
+        """Run an operator's command that must succeed; return what it has printed."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.command(*arguments, "--json"))
+
+    def check(self, patience_s: float = 60.0) -> None:
+        """Fail unless all work has ended, once it had its time, and the whole log is right."""
+        parts = self.container
+
+        def left() -> list[Due]:
+            return parts.read(parts.due_list.all)
+
+        with suppress(AssertionError):
+            wait_until(lambda: not left(), patience_s)
+        assert left() == []
+        self.command("audit", "verify")
+
     def start(self, *arguments: str, **changes: str) -> Running:
         """Start one process of ours."""
         if self._release == Release():
@@ -132,25 +156,6 @@ class System:
             each.close()
         if "container" in self.__dict__:
             self.container.close()
-
-
-def failures(system: System) -> str:
-    """Audit the whole log; return what is wrong, or nothing."""
-    done = system.run("audit", "verify")
-    return "" if done.returncode == 0 else done.stdout + done.stderr
-
-
-def unfinished(system: System, patience_s: float = 60.0) -> list[str]:
-    """Return links and plan changes whose work has not ended, once all of them had their time."""
-    parts = system.container
-
-    def left() -> list[str]:
-        with parts.views.reading() as connection:
-            return [str(row) for row in connection.execute(parts.due_list.rows.select())]
-
-    with suppress(AssertionError):
-        wait_until(lambda: not left(), patience_s)
-    return left()
 
 
 def new_database(server: PostgresServer) -> str:

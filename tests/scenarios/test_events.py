@@ -32,7 +32,7 @@ def end_of(partner: Partner) -> str:
 
 
 def test_who_waits_hears_of_other_processes_and_is_answered_at_the_end(system: System) -> None:
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     web, projector = system.start("web"), system.start("projector")
     web.comes_up()
     projector.comes_up()

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 def test_sigterm_ends_each_process_in_time_though_both_servers_hang(system: System) -> None:
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     with ExitStack() as ways:
         relays = {
             name: ways.enter_context(Relay(system.environment[name], port))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.house.system import System, failures
+from tests.house.system import System
 from tests.installation import numbers, wait_until
 from tests.net.net import Receiver
 from tests.scenarios.conftest import partner_of
@@ -16,7 +16,7 @@ def test_each_process_rests_from_a_hold_on_and_acts_from_a_release_on(
     system: System, receiver: Receiver
 ) -> None:
     system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     partner = partner_of(system)
     running = system.start_all().values()
     partner.authorize()
@@ -24,14 +24,14 @@ def test_each_process_rests_from_a_hold_on_and_acts_from_a_release_on(
     assert partner.ask("POST", "/v1/webhooks", {"url": receiver.url}).status == 201
     assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
     wait_until(lambda: len(got) == 1, 60)
-    assert system.run("installation", "hold").returncode == 0
+    system.command("installation", "hold")
     for each in running:
         each.says(HELD)
     assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 503
     assert partner.ask("GET", "/v1/wallet").status == 200
-    assert system.run("installation", "release").returncode == 0
+    system.command("installation", "release")
     for each in running:
         each.says(RELEASED)
     assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
     wait_until(lambda: len(got) == 2, 60)
-    assert failures(system) == ""
+    system.command("audit", "verify")

@@ -76,6 +76,7 @@ class Machines:
     def __init__(self, roll: Roll, home: Path) -> None:
         self.roll, self.both, self.home = roll, (roll.old, roll.new), home
         self.urls = [each.url for each in self.both]
+        self.told = roll.old.json
 
     def begin(self) -> None:
         self.roll.begin()
@@ -83,9 +84,6 @@ class Machines:
         key = self.told("operator", "create", "boss", "--may", RIGHTS)["key"]
         for each in self.both:
             each.environment["OPERATOR_KEY"] = key
-
-    def told(self, *command: str) -> Any:
-        return self.roll.told(*command)
 
     def restart(self, machine: int) -> None:
         """Replace its processes one after the other; partners go on after each."""

@@ -10,7 +10,7 @@ import pytest
 from tests.house.load import at_work, goes_on
 from tests.house.partner import Partner, Promised
 from tests.house.running import COMES_UP_S, Running, value_of
-from tests.house.system import System, failures, unfinished
+from tests.house.system import System
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 from tests.servers.running import free_port
@@ -46,7 +46,7 @@ def many_at_work(partner: Partner, stack: ExitStack) -> list[Partner]:
 def test_of_two_web_on_one_port_each_answers_and_one_that_dies_takes_no_reply_with_it(
     system: System,
 ) -> None:
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     for name in ("worker", "dispatcher", "projector", "clock"):
         system.start(name)
     (first, by_first), (second, by_second) = started(system), started(system)
@@ -64,5 +64,4 @@ def test_of_two_web_on_one_port_each_answers_and_one_that_dies_takes_no_reply_wi
     for each in partners:
         each.check()
     assert third.stop() == 0
-    assert unfinished(system) == []
-    assert failures(system) == ""
+    system.check()

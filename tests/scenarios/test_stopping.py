@@ -8,7 +8,7 @@ import pytest
 
 from tests.house.partner import Partner
 from tests.house.running import COMES_UP_S, END_S, Running
-from tests.house.system import System, failures, unfinished
+from tests.house.system import System
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.timeout(300)  # Two servers, ten processes, and what ha
 def running(system: System) -> dict[str, Running]:
     """Each process once."""
     system.environment["PROVISIONING_DEADLINE_S"] = str(NETWORK_S)
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     return system.start_all()
 
 
@@ -53,8 +53,7 @@ def test_sigterm_ends_each_process_in_time_with_work_in_flight_and_a_call_that_h
     system.start_all()
     wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
     partner.check()
-    assert unfinished(system, SETTLED_S) == []
-    assert failures(system) == ""
+    system.check(SETTLED_S)
 
 
 def ended_s(running: dict[str, Running]) -> dict[str, float]:

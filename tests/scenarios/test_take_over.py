@@ -14,7 +14,7 @@ from app.adapters.postgres.lock import key_of
 from tests.house.load import at_work, goes_on
 from tests.house.partner import Partner
 from tests.house.running import COMES_UP_S
-from tests.house.system import System, failures, unfinished
+from tests.house.system import System
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 
@@ -62,7 +62,7 @@ class Copies:
 @pytest.fixture
 def followers(system: System) -> Iterator[list[Copies]]:
     """Two copies of each follower, beside `web` and a worker."""
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     alone = [system.start("web"), system.start("worker")]
     made = [Copies(system, role) for role in FOLLOWERS]
     for each in [*alone, *(one for copies in made for one in copies.running.values())]:
@@ -107,5 +107,4 @@ def test_another_copy_takes_over_from_one_that_stands_still_and_from_one_that_is
     with capsys.disabled():
         print("\ntaken over after", {role: f"{taken:.2f} s" for role, taken in taken_s.items()})  # noqa: T201  # Figures for whoever measures.
     partner.check()
-    assert unfinished(system) == []
-    assert failures(system) == ""
+    system.check()

@@ -1,16 +1,14 @@
 """Two cells on one machine, as the deployment book begins a second one: nothing joins them."""
 
-import json
 import sys
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
 from subprocess import run
-from typing import Any
 
 import pytest
 
-from tests.house.system import ROOT, System, failures
+from tests.house.system import ROOT, System
 from tests.scenarios.conftest import partner_of
 from tests.servers.databases import Databases
 from tests.servers.rabbitmq import RabbitServer
@@ -40,7 +38,7 @@ def cells(tmp_path: Path, databases: Databases, rabbitmq: RabbitServer) -> Itera
 def test_a_second_cell_takes_the_next_organizations(cells: list[System]) -> None:
     partners = []
     for cell in cells:
-        assert cell.run("migrate").returncode == 0
+        cell.command("migrate")
         partners.append(partner_of(cell))
         cell.start_all()
         partners[-1].authorize()
@@ -53,22 +51,14 @@ def test_a_second_cell_takes_the_next_organizations(cells: list[System]) -> None
         reply = astray.ask("GET", "/v1/wallet")
         assert reply.status == HTTPStatus.UNAUTHORIZED
         assert astray.authorize().status == HTTPStatus.UNAUTHORIZED
-    books = [told(cell, "audit", "trial-balance")["data"] for cell in cells]
+    books = [cell.json("audit", "trial-balance")["data"] for cell in cells]
     income = [each["credit"] for book in books for each in book if each["account"] == INCOME]
     assert income == ["0.01", "0.015"]
     for cell in cells:
-        assert failures(cell) == ""
+        cell.command("audit", "verify")
         export = cell.home / "export.jsonl"
-        assert (
-            cell.run("audit", "export", "--format", "jsonl", "--out", str(export)).returncode == 0
-        )
+        cell.command("audit", "export", "--format", "jsonl", "--out", str(export))
         checked = run(
             [sys.executable, VERIFIER, export], capture_output=True, text=True, check=False
         )
         assert checked.returncode == 0, checked.stdout
-
-
-def told(cell: System, *command: str) -> Any:
-    done = cell.run(*command, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)

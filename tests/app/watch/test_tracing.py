@@ -84,7 +84,7 @@ def small_system(tmp_path: Path, tracing_to: dict[str, str]) -> Iterator[System]
 
 def fail_to_buy(system: System, collected: Collector, *roles: str) -> list[str]:
     """Buy a plan that the network does not know, in a trace of ours; return what no span holds."""
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     partner = partner_of(system)
     offered = plan("Scripted", network="esimgo", provider_plan_id=BUNDLE)
     import_plans(system.container, offered)
