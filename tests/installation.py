@@ -172,6 +172,12 @@ class Parts(Container):
         )
         return client_id
 
+    def change(
+        self, organization_id: UUID, change: Callable[[Organization, Cause], object]
+    ) -> None:
+        cause = self.cause()
+        self.accounts.change_organization(organization_id, lambda it: change(it, cause))
+
     def read(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
         """Ask a read model, which is given a connection first."""
         with self.views.reading() as connection:

@@ -6,6 +6,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from domain.accounts.organization import ApiClient, Organization
+from domain.cause import Cause
 from domain.errors import NumberLookupUnavailable, Refused
 from domain.log.aggregate import Event
 from domain.lookups.bulk_job import BulkJob
@@ -108,15 +109,15 @@ class Life:
         self._clients.append(self._process.client(organization_id))
 
     def _change(self) -> None:
-        cause, dice = self._process.cause(), self._dice
+        dice = self._dice
 
-        def change(organization: Organization) -> None:
+        def change(organization: Organization, cause: Cause) -> None:
             organization.change_status(dice.choice(["active", "suspended", "inactive"]), cause)
             organization.change_price(dice.choice([None, 0, 7_000]), cause)
             organization.change_monthly_link_fee(dice.choice([0, 1_000_000]), cause)
             organization.switch_lookup(cause, enabled=dice.random() < 0.5)
 
-        self._process.accounts.change_organization(dice.choice(self._organizations), change)
+        self._process.change(dice.choice(self._organizations), change)
 
     def _touch_client(self) -> None:
         cause, dice = self._process.cause(), self._dice

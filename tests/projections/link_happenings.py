@@ -117,8 +117,8 @@ class LinkHappenings:
         month = next_month(self._months.get(organization_id) or month_of(process.clock()))
         links = process.ask(process.link_spans.active_at, organization_id, first_instant(month))
         if links:
-            process.accounts.change_organization(
-                organization_id, lambda it: it.change_monthly_link_fee(fee, process.cause())
+            process.change(
+                organization_id, lambda it, cause: it.change_monthly_link_fee(fee, cause)
             )
             self._months[organization_id] = month
             fall_due(process, organization_id, month, links, fee_micros=fee)

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.accounts.organization import Organization, Status
+from domain.accounts.organization import Status
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
@@ -85,17 +85,12 @@ def switch(process: Process, link_id: UUID, status: LinkStatus, at: datetime | N
 
 
 def set_status(process: Process, organization_id: UUID, status: Status) -> None:
-    def change(organization: Organization) -> None:
-        organization.change_status(status, process.cause())
-
-    process.accounts.change_organization(organization_id, change)
+    process.change(organization_id, lambda it, cause: it.change_status(status, cause))
 
 
 def set_fee(process: Process, organization_id: UUID, fee: str) -> None:
-    def change(organization: Organization) -> None:
-        organization.change_monthly_link_fee(parse_amount(fee), process.cause())
-
-    process.accounts.change_organization(organization_id, change)
+    micros = parse_amount(fee)
+    process.change(organization_id, lambda it, cause: it.change_monthly_link_fee(micros, cause))
 
 
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:

@@ -198,10 +198,10 @@ def _the_same_of_ours(
         (401, False): lambda: accounts.change_client(
             partner.client_id, lambda client: client.revoke(cause())
         ),
-        (403, False): lambda: accounts.change_organization(
-            partner.organization, lambda each: each.change_status("suspended", cause())
+        (403, False): lambda: container.change(
+            partner.organization, lambda it, now: it.change_status("suspended", now)
         ),
-        (403, True): lambda: accounts.change_organization(
-            partner.organization, lambda each: each.switch_lookup(cause(), enabled=False)
+        (403, True): lambda: container.change(
+            partner.organization, lambda it, now: it.switch_lookup(now, enabled=False)
         ),
     }

@@ -168,9 +168,7 @@ def test_fees_follow_from_what_was_in_force_as_the_month_began(shop: Shop) -> No
         fee_of(shop, owner, 300_000)
     shop.at(APRIL - timedelta(days=1))
     fee_of(shop, shop.own, 200_000)
-    shop.process.accounts.change_organization(
-        shop.other, lambda it: it.change_status("suspended", shop.process.cause())
-    )
+    shop.process.change(shop.other, lambda it, cause: it.change_status("suspended", cause))
     end(shop, links[0])
     shop.at(APRIL + timedelta(seconds=30))
     fee_of(shop, shop.own, 100_000)

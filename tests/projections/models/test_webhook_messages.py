@@ -21,9 +21,7 @@ pytestmark = pytest.mark.any_database
 
 def set_threshold(process: Process, owner: UUID, amount: str | None) -> None:
     micros = None if amount is None else parse_amount(amount)
-    process.accounts.change_organization(
-        owner, lambda it: it.set_low_balance_threshold(micros, process.cause())
-    )
+    process.change(owner, lambda it, cause: it.set_low_balance_threshold(micros, cause))
 
 
 def live(process: Process, owner: UUID) -> None:
