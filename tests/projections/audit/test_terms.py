@@ -30,19 +30,15 @@ class Shop:
 
     def price(self, micros: int | None, of: UUID | None = None) -> None:
         """Set the price of all lookups, or of those of an organization."""
-        cause = self.process.cause()
         if of is None:
             assert micros is not None
-            self.process.prices.set(micros, cause)
+            self.process.prices.set(micros, self.process.cause())
         else:
-            change = self.process.accounts.change_organization
-            change(of, lambda it: it.change_price(micros, cause))
+            self.process.change(of, lambda it, cause: it.change_price(micros, cause))
 
     def look_up(self, micros: int, of: UUID) -> None:
         """Buy a lookup at a price, whatever is in force."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tests.projections.histories.price_of", lambda *_: micros)
-            self.process.look_up(of)
+        self.process.look_up(of, price_micros=micros)
 
     def later(self, **time: float) -> None:
         self.clock.forward(**time)
