@@ -146,10 +146,9 @@ class Served(Running):
         wait_until(self.is_ready, COMES_UP_S)
         return self
 
-    def partner(self, client: Mapping[str, Any] | None = None) -> Partner:
-        """Return a client with a token: of the demo, or what `client create` has printed."""
-        its = client or self.demo
-        partner = Partner(self.url, its["client_id"], its["client_secret"])
+    def partner(self) -> Partner:
+        """Return the client of the demo, with a token."""
+        partner = Partner(self.url, self.demo["client_id"], self.demo["client_secret"])
         wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
         return partner
 

@@ -12,16 +12,11 @@ from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
-
-import psycopg
-from psycopg.sql import SQL, Identifier
 
 from app.settings import Settings, name_of
 from projections.models.due import Due
 from tests.house.running import Running, Starter
 from tests.installation import Parts, wait_until
-from tests.servers.postgres import PostgresServer
 from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
@@ -156,11 +151,3 @@ class System:
             each.close()
         if "container" in self.__dict__:
             self.container.close()
-
-
-def new_database(server: PostgresServer) -> str:
-    """Return the URL of an empty database on a server that a test may stop."""
-    name = f"scenario_{uuid4().hex}"
-    with psycopg.connect(server.url(), autocommit=True) as connection:
-        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
-    return server.url(name)

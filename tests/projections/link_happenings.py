@@ -115,7 +115,7 @@ class LinkHappenings:
             return
         fee = organization.monthly_link_fee_micros or 10_000
         month = next_month(self._months.get(organization_id) or month_of(process.clock()))
-        links = process.ask(process.link_spans.active_at, organization_id, first_instant(month))
+        links = process.ask(process.links.active_at, organization_id, first_instant(month))
         if links:
             process.change(
                 organization_id, lambda it, cause: it.change_monthly_link_fee(fee, cause)

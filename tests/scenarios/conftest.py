@@ -7,7 +7,6 @@ import pytest
 
 from tests.house.partner import Partner
 from tests.house.system import System
-from tests.net.net import Receiver
 from tests.plan_files import make_demo
 from tests.servers.databases import Databases
 
@@ -22,13 +21,6 @@ def system(tmp_path: Path, databases: Databases, broker_url: str) -> Iterator[Sy
     yield made
     made.close()
     databases.drop(url)
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
 
 
 def partner_of(system: System) -> Partner:

@@ -16,8 +16,8 @@ PHASES = {"coverage": ("examples", "coverage"), "random": ("fuzzing",), "links":
 def buyer(share_service: MakeService) -> Buyer:
     """Someone who can pay for all of it, at a service whose network has all the time there is."""
     # The sandbox would play failures: answers of 502 and 503, and a lookup of 3 s.
-    service = share_service(SANDBOX="false", PROVISIONING_DEADLINE_S="60").start()
-    return Buyer(service.tenant("1000000.00"))
+    settings = {"SANDBOX": "false", "PROVISIONING_DEADLINE_S": "60", "TOKEN_TTL_S": "86400"}
+    return Buyer(share_service(**settings).start().tenant("1000000.00"))
 
 
 @pytest.mark.soak

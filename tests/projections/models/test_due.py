@@ -8,12 +8,10 @@ import pytest
 
 from domain.links.lost_order import LostOrder
 from domain.links.network import Order
-from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
 
 INTENT_S, IDLE_S, SOON_S = 5, 2, 1
-COUNT = 2 * SLICE_ITEMS + 1
 
 
 def due(process: Process, now: datetime, most: int = 99) -> list[tuple[str, UUID]]:
