@@ -91,7 +91,7 @@ class Observed:
             idle = parts.jobs.unfinished(connection, now, 1)
             job_at = from_micros(connection.execute(begun_at).scalar_one())
             link_at = parts.due_list.oldest(connection)
-        idle_s = _age_s(now, idle[0].moved_at) if idle else 0.0
+        idle_s = _age_s(now, idle[0][1]) if idle else 0.0
         return {
             "oldest_unfinished_job_seconds": _age_s(now, job_at),
             "oldest_unfinished_job_idle_seconds": max(0.0, idle_s),

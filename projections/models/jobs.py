@@ -139,14 +139,6 @@ class JobRow(JobCounts):
     settlements: list[Settlement]
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedJob:
-    """A job that has not ended, and when it last moved."""
-
-    id: UUID
-    moved_at: datetime
-
-
 _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
 STORED = Stored(JobCounts, **dict.fromkeys(_COUNTS, Integer))
 CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "status")
@@ -310,11 +302,14 @@ class Jobs(ReadModel):
 
     def unfinished(
         self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
-    ) -> list[UnfinishedJob]:
-        """Return unfinished jobs that have not moved for `idle`, the longest idle first."""
+    ) -> list[tuple[UUID, datetime | None]]:
+        """Return unfinished jobs that have not moved for `idle`, the longest idle first.
+
+        Each with the moment at which it last moved.
+        """
         moments = {"moment": to_micros(now - idle), "ahead": to_micros(now - idle + AHEAD_MAX)}
         rows = connection.execute(self._idle, {**moments, "most": limit})
-        return [UnfinishedJob(row.id, from_micros(row.moved_at)) for row in rows]
+        return [(row.id, from_micros(row.moved_at)) for row in rows]
 
     def all(
         self, connection: Connection, organization_id: UUID | None, *, unfinished: bool
