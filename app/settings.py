@@ -468,13 +468,6 @@ class Settings:
         told = {name: each.partition(" ") for name, each in self.cost_per_lookup.items()}
         return {n: Cost(parse_amount(it[0]), it[2] or self.currency) for n, it in told.items()}
 
-    def requests_per_minute(self, own: int | None) -> int:
-        """Return how many requests an organization may send, by its own limit or that of all.
-
-        0 means any number.
-        """
-        return self.rate_limit_per_minute if own is None else own
-
     @property
     def public(self) -> str:
         """The URL at which clients reach this service."""

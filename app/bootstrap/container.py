@@ -6,7 +6,7 @@ does not create one.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
@@ -18,8 +18,6 @@ from threading import RLock
 from typing import Any, Self, TypeVar, cast, overload
 from uuid import UUID, uuid4
 
-import msgspec
-from eventsourcing.persistence import StoredEvent
 from sqlalchemy import Connection
 
 from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
@@ -61,7 +59,7 @@ from app.settings import (
     Settings,
     WrongSetting,
 )
-from app.watch.logging import WorkLog, note_cause
+from app.watch.logging import WorkLog
 from app.watch.metrics import STORES, Metrics
 from app.watch.tracing import tracing
 from app.watch.trouble import trouble_of
@@ -118,7 +116,6 @@ from projections.models.api_clients import ApiClients
 from projections.models.due import DueList
 from projections.models.erasures import Erasures
 from projections.models.jobs import Jobs
-from projections.models.link_spans import LinkSpans
 from projections.models.links import Links
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
@@ -251,13 +248,8 @@ class Container:
         """Open the log, with new tables if `create`; metrics count what it appends."""
         tables = {"CREATE_TABLE": "y" if create else "n"}
         log = Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
-        log.observer, log.around = self._note_events, tracing().committing
+        log.observer, log.around = self.metrics.appended, tracing().around or log.around
         return log
-
-    def _note_events(self, stored: Sequence[StoredEvent]) -> None:
-        self.metrics.appended(stored)
-        if stored:
-            note_cause(lambda: _cause_of(stored[0]))
 
     databases = part(lambda c: c.persistence.databases())
     views = part(lambda c: c.databases.views)
@@ -333,7 +325,6 @@ class Container:
     jobs = made(Jobs)
     plans = made(Plans)
     links = made(Links)
-    link_spans = made(LinkSpans)
     due_list = made(DueList)
     fee_book = made(FeeBook)
     webhook_endpoints = made(WebhookEndpoints)
@@ -533,7 +524,7 @@ class Container:
             cache_ttl=timedelta(seconds=settings.lookup_cache_ttl_s),
             uncached=SANDBOX_NUMBERS if settings.sandbox else (),
             pause=rest_s,
-            tell=lambda source, count: self.metrics.count("lookups", source, by=count),
+            tell=self.metrics.looked_up,
             costs=settings.lookup_costs,
             cache_ttls=settings.lookup_cache_ttls | near,
             concurrency=max(settings.lookups_at_once.values()),
@@ -770,7 +761,7 @@ class Container:
     secret_hasher = made(SecretHasher, peppers="pepper")
     rate_limits = made(RateLimits)
     throttle = made(Throttle)
-    authorizer = made(Authorizer, database="views")
+    authorizer = made(Authorizer, database="views", usual_limit="settings.rate_limit_per_minute")
 
     # Start and end.
 
@@ -814,15 +805,3 @@ class Container:
         for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
             if each is not None:
                 each.close()
-
-
-def _cause_of(event: StoredEvent) -> Mapping[str, Any]:
-    """Return the request, the organization and the slice of an event.
-
-    The slice must come from the event, because a message for a slice only says that there is work:
-    another slice may have been worked on.
-    """
-    state = msgspec.json.decode(event.state)
-    names = ("request_id", "organization_id", "slice_index")
-    facts = {name: state[name] for name in names if name in state}
-    return facts | ({"job_id": str(event.originator_id)} if "slice_index" in facts else {})

@@ -36,11 +36,9 @@ from app.http.edge.request import (
     count_of,
     current_request,
     note_answer,
-    request_context,
     request_id_of,
 )
 from app.http.finance import routes as finance
-from app.http.links import notifications
 from app.http.links import routes as links
 from app.http.lookups import routes as lookups
 from app.http.server.gateway import Gateway, Service
@@ -53,6 +51,7 @@ from app.watch.tracing import tracing
 from app.watch.trouble import log_place
 
 NOWHERE = "/nowhere"  # No route has this path.
+NOTIFICATIONS = "/networks/<name>/notifications"  # Networks send them, and no partner.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
 # To read 64 KiB of one of these takes a tenth of a second; nobody needs so many words.
 SHORT_HEADERS = ("CONTENT_TYPE", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING", "HTTP_PREFER")
@@ -74,14 +73,13 @@ def token_paths(settings: Settings) -> set[str]:
 class Edge(Flask):
     """Flask, with our context of a request beside its own; views use `app.http.edge.request`."""
 
-    def __init__(self, container: Container, new_id: Callable[[], UUID]) -> None:
+    def __init__(self, container: Container) -> None:
         super().__init__(__name__, static_folder=None)
         self.config.update(PROVIDE_AUTOMATIC_OPTIONS=False, MAX_CONTENT_LENGTH=BODY_BYTES_MAX)
         self.url_map.merge_slashes = False  # Otherwise a redirect would have an HTML body.
         self._container = container
         self._prefix = container.settings.path_prefix
         self._token_paths = set(container.settings.further_token_paths)
-        self._new_id = new_id
         self._count = count_of(container)
         self.operations: dict[str, Operation] = {}  # By endpoint.
         self.after_request(self._complete)  # The first to be added is called last.
@@ -104,7 +102,7 @@ class Edge(Flask):
         for name in SHORT_HEADERS:
             if len(environ.get(name, "")) > SHORT_HEADER_CHARS_MAX:
                 del environ[name]  # As if it had not been sent.
-        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
+        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), new_request_id)
         began_s = time.perf_counter()
         return Given(self._container, self.extensions, environ, request_id, began_s)
 
@@ -166,11 +164,13 @@ class Edge(Flask):
 
     def _complete(self, response: Response) -> Response:
         """Give a reply the headers of every reply, log it and count it."""
-        context = request_context()
+        context = CURRENT.get()
         if context.held is not None:
             response.call_on_close(context.held.close)
         asked, own = current_request(), {name for name, _ in response.headers}
-        compression.encode(response, asked)
+        blocks: Any = response.response
+        if not response.is_sequence or sum(map(len, blocks)) >= compression.BYTES_MIN:
+            compression.encode(response, asked)
         route = asked.url_rule.rule if asked.url_rule else "-"
         for name, value in self.end(context, asked.method, route, response.status_code):
             if name not in own:
@@ -178,12 +178,9 @@ class Edge(Flask):
         return response
 
 
-def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id) -> Edge:
-    """Return the WSGI application; it connects to nothing before a request needs it.
-
-    `new_id` makes the ids of requests that bring none.
-    """
-    app = Edge(container, new_id)
+def create_app(container: Container) -> Edge:
+    """Return the WSGI application; it connects to nothing before a request needs it."""
+    app = Edge(container)
     app.extensions[errors.OUTAGES] = errors.Outages(container)
     app.extensions[events.WAITERS] = events.Waiters(container)
     groups = (
@@ -205,7 +202,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
     app.operations = {f"{g.name}.{each.name}": each for g in groups for each in g.operations}
     app.register_blueprint(docs.blueprint)
-    app.register_blueprint(notifications.blueprint)
+    # What is in no document.
+    app.add_url_rule(NOTIFICATIONS, view_func=links.take_notification, methods=["POST"])
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
     for kind in (HTTPException, Exception):  # flask-smorest has a handler for the first one.
         app.register_error_handler(kind, errors.answer)
@@ -225,13 +223,12 @@ class Bridge(Service):
         tracing().watch(app)
         # A lookup always waits if the database (SQLite) is read for each caller, or if the provider
         # is called over a network. A request is traced where Flask answers it.
-        is_worth_trying = self._many and container.single_lookup.leases is None
-        is_worth_trying = is_worth_trying and not tracing().is_on
+        waits = not self._many or container.single_lookup.leases is not None or tracing().is_on
         roots = {"", settings.path_prefix}
         started = {
             (method, root + path): each
             for each in lookups.blueprint.operations
-            if each.at_once and is_worth_trying
+            if each.at_once and not waits
             for method, path in [each.line.split()]
             for root in roots
         }
@@ -244,9 +241,6 @@ class Bridge(Service):
 
 def create_server(bridge: Bridge, listeners: Sequence[socket.socket], finish_s: float) -> Server:
     """Return the server of the application on these sockets."""
-    gateway = Gateway(bridge, listeners[0].getsockname())
-
-    def shown(connections: int) -> None:
-        bridge.container.metrics.connections.set(connections)
-
-    return Server(listeners, gateway, bridge.container.settings, finish_s, shown)
+    gateway, parts = Gateway(bridge, listeners[0].getsockname()), bridge.container
+    shown = parts.metrics.connections.set  # The metrics go on with the next container.
+    return Server(listeners, gateway, parts.settings, finish_s, shown)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from app.http.edge.input import NO_NUL, PageQuery, Query, Reads, choice, described, parse_id
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Page, example, show_page, span_of, wait_for
-from app.http.edge.request import Given, container
+from app.http.edge.request import Given
 from app.security.authorization import Caller
 from domain import regions
 from domain.catalogue import plan
@@ -243,9 +243,8 @@ def list_regions(_: Caller, __: Given[None]) -> list[Region]:
     return [*map(Region.of, regions.REGIONS.values())]
 
 
-def _find(caller: Caller, plan_id: str) -> PlanRow:
-    parts = container()
-    wanted = parse_id(plan_id)
+def _find(caller: Caller, given: Given[Any], plan_id: str) -> PlanRow:
+    parts, wanted = given.parts, parse_id(plan_id)
     wait_for(parts, parts.plans.name)
     row = parts.plans.find_visible(parts.views, caller.organization_id, wanted)
     if row is None:

@@ -21,7 +21,7 @@ from pygments.lexers import get_lexer_by_name
 from app.http.edge.compression import Kept
 from app.http.edge.media import TEMPLATES
 from app.http.edge.replies import Answer, respond
-from app.http.edge.request import below, container, current_request, request_context
+from app.http.edge.request import CURRENT, below, current_request
 from domain.errors import NotFound
 
 GUIDES = Path(__file__).parents[2] / "docs" / "partners"
@@ -59,7 +59,7 @@ blueprint = Blueprint("docs", __name__)
 @blueprint.get("/openapi.json")
 def openapi_document() -> Response:
     """Return the OpenAPI document, which was made together with the app."""
-    document = request_context().kept[DOCUMENT][current_request().script_root]
+    document = CURRENT.get().kept[DOCUMENT][current_request().script_root]
     return _static(document, "application/json", REVALIDATED)
 
 
@@ -94,7 +94,7 @@ def asset(name: str) -> Kept:
 
 
 def _page(name: str) -> Response:
-    settings, root = container().settings, current_request().script_root
+    settings, root = CURRENT.get().parts.settings, current_request().script_root
     urls = (settings.auth, settings.numbers, settings.base, settings.public)
     known = pages(*(below(url, root) for url in urls))
     if name not in known:

@@ -7,12 +7,12 @@ from msgspec import UNSET, Struct, UnsetType, to_builtins
 from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
-from app.http.edge.errors import outages
+from app.http.edge.errors import OUTAGES
 from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import RetryError, error_responses
 from app.http.edge.problems import UNAVAILABLE
 from app.http.edge.replies import json_response
-from app.http.edge.request import container
+from app.http.edge.request import Given
 from app.http.edge.schemas import example_of, ref
 from app.http.server.loop import LIVEZ
 from app.watch.trouble import NOT_MIGRATED
@@ -85,20 +85,20 @@ def _refuses(reply: Struct, name: str, description: str) -> dict[str, Any]:
         replace(_WELL, ok=False), "HealthOrError", "Lookups cannot be served; `ok` is false."
     ),
 )
-def number_lookup_health() -> Response:
+def number_lookup_health(given: Given[None]) -> Response:
     """Tell whether lookups can be served.
 
     They cannot while the event log is out of reach, while the clock of the process is wrong, while
     lookups are disabled for everybody, and while the lookup provider does not answer.
     """
-    parts = container()
+    parts = given.parts
     can_work = parts.settings.number_lookup_enabled and not parts.gate.is_off()
-    ok = can_work and _missing_log() is None and parts.provider.is_up()
+    ok = can_work and _missing_log(given) is None and parts.provider.is_up()
     return json_response(Health(ok, format_time(parts.clock())), 200 if ok else 503)
 
 
 @blueprint.operation(f"GET {LIVEZ}", reply=Shown(Liveness(), description="The process answers."))
-def livez() -> Response:
+def livez(_: Given[None]) -> Response:
     """Tell whether the process answers.
 
     It asks nothing else: restart a process only when this fails.
@@ -111,18 +111,18 @@ def livez() -> Response:
     reply=Shown(_READY, description="The process can serve."),
     doc=_refuses(_NOT_READY, "ReadinessOrError", "It cannot; the body says why."),
 )
-def readyz() -> Response:
+def readyz(given: Given[None]) -> Response:
     """Tell whether the process can serve.
 
     It can when the database is reached, its tables are made, the signing keys can be read and the
     clock is right. A read model that has stopped is named but does not count: every process would
     see the same, and old reads beat none.
     """
-    away, no_keys = _missing_log(), missing_keys(container())
-    failed, old = _read_models() if away is None else ([], away)
-    wrong_clock = container().gate.reason()
-    other = container().shared_settings.difference() if away is None else None
-    missing = [each for each in (old, no_keys, wrong_clock, other) if each is not None]
+    parts, gate = given.parts, given.parts.gate
+    away, no_keys = _missing_log(given), missing_keys(parts)
+    failed, old = _read_models(given) if away is None else ([], away)
+    other = parts.shared_settings.difference() if away is None else None
+    missing = [each for each in (old, no_keys, gate.reason(), other) if each is not None]
     readiness = Readiness(
         ok=not missing,
         database=away is None,
@@ -130,27 +130,28 @@ def readyz() -> Response:
         missing=missing,
         failed_read_models=failed,
         signing_keys=no_keys is None,
-        held=container().gate.held or UNSET,
-        clock_offset_seconds=round(container().gate.off_s, 3),
+        held=gate.held or UNSET,
+        clock_offset_seconds=round(gate.off_s, 3),
     )
     return json_response(readiness, 200 if readiness.ok else 503)
 
 
-def _missing_log() -> str | None:
+def _missing_log(given: Given[None]) -> str | None:
     """Say why the log, or another part of the database, cannot be used; None when it can."""
     try:
-        return container().log.fault() or container().persistence.fault()
+        return given.parts.log.fault() or given.parts.persistence.fault()
     except Exception as error:  # noqa: BLE001 - Whatever the error, the log cannot be reached.
-        return outages().note(error)
+        reason: str = given.kept[OUTAGES].note(error)
+        return reason
 
 
-def _read_models() -> tuple[list[str], str | None]:
+def _read_models(given: Given[None]) -> tuple[list[str], str | None]:
     """Return which ones have stopped, and why not all are built by this version, if so."""
-    parts = container()
+    parts = given.parts
     try:
         known = parts.positions.all(parts.views)
     except Exception as error:  # noqa: BLE001 - Most likely a table is missing.
-        return [], outages().note(error)
+        return [], given.kept[OUTAGES].note(error)
     places = [known.get(model.name) for model in parts.models]
     versions = [model.version for model in parts.models]
     is_migrated = [place.version for place in places if place is not None] == versions

@@ -259,7 +259,7 @@ def play_link(_: Caller, given: Given[Link]) -> Answer:
     and happens no second time: each may be repeated, and `changed` tells whether anything happened.
     """
     changed = given.parts.sandbox.happen(given.found, given.body["action"], given.body)
-    return show_read(given.found, PlayedLink, changed=changed)
+    return show_read(given, given.found, PlayedLink, changed=changed)
 
 
 @blueprint.operation(

@@ -20,14 +20,7 @@ from app.http.edge.operation import Group, Shown
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, TOKEN_PATH, UNCACHED, OAuthRefused, Problem
 from app.http.edge.replies import json_response
-from app.http.edge.request import (
-    caller_address,
-    container,
-    current_cause,
-    current_request,
-    reached,
-    repeated,
-)
+from app.http.edge.request import CURRENT, Given, caller_address, current_request, reached, repeated
 from app.http.edge.schemas import example_of
 from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from domain.errors import NotFound, RateLimited
@@ -180,13 +173,13 @@ NOT_GRANTED = "The scope {} is not granted to this client. It has, with spaces b
 _UNSAID = re.compile(r"[^!#-\[\]-~]", re.ASCII)  # What no `error_description` may hold.
 
 
-def _authenticate(client_id: str, secret: str) -> ApiClient:
+def _authenticate(given: Given[None], client_id: str, secret: str) -> ApiClient:
     """Return the client; an unknown or revoked client and a wrong secret give the same refusal.
 
     The client is read from the log itself, so new clients and changes take effect at once.
     """
-    parts = container()
-    environ, proxies = current_request().environ, parts.settings.trusted_proxies
+    parts, environ = given.parts, given.environ
+    proxies = parts.settings.trusted_proxies
     forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
     address = caller_address(environ.get("REMOTE_ADDR", ""), forwarded, proxies)
     # Hashed, so that the store does not hold what was sent.
@@ -203,7 +196,7 @@ def _authenticate(client_id: str, secret: str) -> ApiClient:
         parts.throttle.failed(*counted)
         raise OAuthRefused(WRONG, "invalid_client")
     if parts.secret_hasher.is_outdated(used):
-        new, cause = parts.secret_hasher.hash(secret), current_cause()
+        new, cause = parts.secret_hasher.hash(secret), given.cause()
         parts.log.update(client, lambda newest: newest.rehash_secret(used, new, cause))
     return client
 
@@ -252,20 +245,20 @@ _REFUSALS = (
         "responses": error_responses([*OF_EVERY_REQUEST, *_REFUSALS], is_token=True),
     },
 )
-def issue_token() -> Response:
+def issue_token(given: Given[None]) -> Response:
     """Get an access token.
 
     Send the client credentials in the form or as HTTP Basic, not both. Keep the token until it
     expires: it needs no renewal before. After five wrong secrets a client has to wait, at that
     address only; after 60 of any clients all that call from there.
     """
-    container().gate.now()
+    given.at = given.parts.gate.now()
     form = read_form()
     if "grant_type" not in form:
         raise OAuthRefused(NO_GRANT_TYPE)
     if form["grant_type"] != GRANT_TYPE:
         raise OAuthRefused(OTHER_GRANT_TYPE, "unsupported_grant_type")
-    client, issuer = _authenticate(*read_credentials(form)), container().issuer
+    client, issuer = _authenticate(given, *read_credentials(form)), given.parts.issuer
     scopes = _narrow(client, form.get("scope", ""))
     token = issuer.issue(client.client_id, client.organization_id, scopes)
     shown = Token(access_token=token, expires_in=issuer.ttl_s, scope=" ".join(scopes))
@@ -275,12 +268,12 @@ def issue_token() -> Response:
 @blueprint.operation(
     f"GET {KEYS_PATH}", reply=Shown(KEY_SET, description="The keys."), errors="RATE_LIMITED"
 )
-def key_set() -> Response:
+def key_set(given: Given[None]) -> Response:
     """Read the public keys that verify access tokens.
 
     A JWK set (RFC 7517). A key stays in it for as long as a token that it signed is good.
     """
-    return json_response(KeySet(**container().keys.jwks()), headers=SHARED)
+    return json_response(KeySet(**given.parts.keys.jwks()), headers=SHARED)
 
 
 def _metadata(issuer: str, auth: str, public: str) -> ServerMetadata:
@@ -301,18 +294,19 @@ def _metadata(issuer: str, auth: str, public: str) -> ServerMetadata:
     reply=Shown(_metadata(*["https://api.partner.test"] * 3), description="The metadata."),
     errors="RATE_LIMITED",
 )
-def server_metadata() -> Response:
+def server_metadata(given: Given[None]) -> Response:
     """Read the metadata of the authorization server.
 
     What client libraries ask for to configure themselves (RFC 8414).
     """
-    settings = container().settings
+    settings = given.parts.settings
     metadata = _metadata(settings.iss, reached(settings.auth), reached(settings.public))
     return json_response(metadata, headers=SHARED)
 
 
 def server_metadata_of(issuer_path: str) -> Response:
     """Read the metadata where RFC 8414 §3.1 puts it for an issuer that has a path."""
-    if f"/{issuer_path}" != urlsplit(container().settings.iss).path:
+    given = CURRENT.get()
+    if f"/{issuer_path}" != urlsplit(given.parts.settings.iss).path:
         raise NotFound
-    return server_metadata()
+    return server_metadata(given)

@@ -55,7 +55,7 @@ class Caller:
     organization_id: UUID
     price_micros: int | None
     lookup_enabled: bool
-    rate_limit: int | None = None  # Its own limit of requests per minute; 0: no limit.
+    per_minute: int  # How many requests its organization may send; 0: any number.
 
 
 class _State(NamedTuple):
@@ -177,8 +177,9 @@ class Authorizer:
         organizations: Organizations,
         clients: ApiClients,
         clock: Clock,
+        usual_limit: int,  # Of requests per minute; an organization may have its own.
     ) -> None:
-        self._log = log
+        self._log, self._usual_limit = log, usual_limit
         self._database = database
         self._statement = HotStatement(_statement(positions, organizations, clients))
         self._memory, self._clock = Memory(log, clock), clock
@@ -210,7 +211,8 @@ class Authorizer:
         if scope not in claims.scopes:
             raise _lacking(scope)
         price_micros, enabled = state.price_micros, state.lookup_enabled
-        return Caller(claims.client_id, wanted, price_micros, enabled, state.rate_limit)
+        limit = self._usual_limit if state.rate_limit is None else state.rate_limit
+        return Caller(claims.client_id, wanted, price_micros, enabled, limit)
 
     def authorize_machine(self, claims: Claims, scope: str, now: datetime) -> None:
         """Check a machine-to-machine client that acts for no organization.

@@ -25,9 +25,7 @@ from domain.cause import Clock
 State = Literal["signing", "verifying", "retired", "newest", "older", "revoked"]
 
 LOOK_S = 1.0  # The longest wait for another thread's look at the directory; it takes milliseconds.
-
 AHEAD = RECHECK * 0.3  # So long before its end a look is made anew.
-
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import msgspec
 from dramatiq import Broker, Middleware
+from eventsourcing.persistence import StoredEvent
 
 from app.watch.lines import Lines
 from app.watch.tracing import Tracing
@@ -78,11 +79,19 @@ def working(**facts: Any) -> Iterator[None]:
         _work.reset(before)
 
 
-def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
-    """Add the request to the facts of this thread's work; `read` is called only if it is needed."""
+def cause_of(event: StoredEvent) -> dict[str, Any]:
+    """Return request, organization and slice of an event; a message names any slice of the job."""
+    state = msgspec.json.decode(event.state)
+    names = ("request_id", "organization_id", "slice_index")
+    facts = {name: state[name] for name in names if name in state}
+    return facts | ({"job_id": str(event.originator_id)} if "slice_index" in facts else {})
+
+
+def note_cause(stored: Sequence[StoredEvent]) -> None:
+    """Add the request of the first event to the facts of this thread's work, unless it is known."""
     facts = _work.get()
-    if facts is not None and "request_id" not in facts:
-        facts.update(read())
+    if facts is not None and "request_id" not in facts and stored:
+        facts.update(cause_of(stored[0]))
 
 
 Tell = Callable[[str, str, float], None]  # Actor, outcome, seconds.

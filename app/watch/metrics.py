@@ -37,6 +37,7 @@ from app.watch.gauges import (
     Values,
 )
 from app.watch.lines import count_dropped
+from app.watch.logging import note_cause
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
@@ -136,9 +137,7 @@ METRICS: Mapping[frozenset[ProcessName], Mapping[str, Make]] = {
     WORKING: {
         "messages_worked": _counter("Messages worked on.", "actor outcome"),
         "messages_given_up": _counter(
-            "Messages that no actor of this release can read.",
-            "queue",
-            QUEUES,
+            "Messages that no actor of this release can read.", "queue", QUEUES
         ),
         "message_duration_seconds": _seconds("Time to work on a message.", "actor"),
         "webhook_attempts": _counter(
@@ -234,6 +233,7 @@ class Metrics:
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
         """Count the events of one commit, each counter in one step; never raises."""
+        note_cause(stored)  # Lines of the work that has brought them say whose it is.
         counts, done = defaultdict[tuple[str, str], int](int), set[object]()
         try:
             for event in stored:
@@ -253,6 +253,9 @@ class Metrics:
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         """Let a counter of METRICS rise."""
         self._series(name, *labels).inc(by)
+
+    def looked_up(self, source: str, count: int) -> None:
+        self._series("lookups", source).inc(count)
 
     def called(self, provider: str, outcome: str, seconds: float) -> None:
         """Count one call to a provider's API; the time of a call that was held back is left out."""

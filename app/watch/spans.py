@@ -7,14 +7,14 @@ id of the trace is made of that one. Only known attributes leave the process.
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from wsgiref.types import StartResponse, WSGIApplication
 
-import msgspec
+from eventsourcing.persistence import StoredEvent
 from eventsourcing.utils import get_topic
 from opentelemetry import context, propagate, trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -28,10 +28,11 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import SpanKind, Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from app.watch.logging import mask, request_id_here, working
+from app.watch.logging import cause_of, mask, request_id_here, working
 from app.watch.metrics import release
-from app.watch.tracing import Stored, T, Tracing
+from app.watch.tracing import Tracing
 from domain.log.aggregate import Event
+from domain.log.log import Insert
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -47,13 +48,6 @@ KEPT = {
 PEER = {"net.peer.name", "net.peer.port"}  # A server of ours or a provider, if we have called.
 # What the libraries name spans by: the first word of a statement, or a method.
 NAME = re.compile(r"[A-Za-z_.-]{1,64}(?: [a-z_.-]{1,64})?")
-
-
-class _Caused(msgspec.Struct):
-    request_id: str = ""
-
-
-_cause_of = msgspec.json.Decoder(_Caused).decode
 
 
 def trace_id_of(request_id: str) -> int:
@@ -124,6 +118,7 @@ class Spans(Tracing):
         PsycopgInstrumentor().instrument()
         URLLib3Instrumentor().instrument(request_hook=_note_call)
         self.tracer = trace.get_tracer("app")
+        self.around = self.committing
 
     def watch(self, app: "Flask") -> None:
         FlaskInstrumentor.instrument_app(app, enable_commenter=False)  # type: ignore[no-untyped-call]  # Of the library.
@@ -143,13 +138,13 @@ class Spans(Tracing):
         parent = propagate.extract(message.options)
         return self.tracer.start_as_current_span(message.actor_name, parent, SpanKind.CONSUMER)
 
-    def committing(self, insert: Callable[[Stored], T], stored: Stored) -> T:
+    def committing(self, insert: Insert, stored: Sequence[StoredEvent]) -> Any:
         """Add a span to each request of one commit; the committer makes one for many requests."""
         began_ns = time.time_ns()
         inserted = insert(stored)
         topics = defaultdict[str, dict[str, None]](dict)
         for event in stored:
-            topics[_cause_of(event.state).request_id][event.topic] = None
+            topics[cause_of(event).get("request_id", "")][event.topic] = None
         here = trace.get_current_span().get_span_context().trace_id
         for request_id, named in topics.items():
             parent = None if here == trace_id_of(request_id) else context.Context()

@@ -3,20 +3,16 @@
 `app/watch/spans.py` makes the spans, with the packages of requirements-tracing.lock.
 """
 
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from eventsourcing.persistence import StoredEvent
+from typing import TYPE_CHECKING, Any
 
 from app.settings import Settings, WrongSetting
 from domain.log.aggregate import Event
+from domain.log.log import Around
 
 if TYPE_CHECKING:
     from flask import Flask
 
-T = TypeVar("T")
-Stored = Sequence[StoredEvent]
 MISSING = "OTEL_EXPORTER_OTLP_ENDPOINT needs what requirements-tracing.lock installs"
 
 
@@ -24,6 +20,7 @@ class Tracing:
     """Traces nothing."""
 
     is_on = False
+    around: Around | None = None  # Traces an insert into the log.
 
     def watch(self, app: "Flask") -> None:
         """Trace the requests that Flask answers."""
@@ -38,10 +35,6 @@ class Tracing:
     def working(self, message: Any) -> AbstractContextManager[object]:  # noqa: ARG002  # As above.
         """Trace the work on a message."""
         return nullcontext()
-
-    def committing(self, insert: Callable[[Stored], T], stored: Stored) -> T:
-        """Insert into the log, and trace that."""
-        return insert(stored)
 
 
 _current = Tracing()

@@ -53,10 +53,6 @@ class Failpoints:
         fresh.write_text(f"{passage}\n")
         fresh.rename(file)
 
-    def passages(self, failpoint: Failpoint) -> int:
-        """Return how many passages there have been at an armed place."""
-        return _passages(self._file(failpoint).read_bytes())[1]
-
     def is_armed(self, failpoint: Failpoint) -> bool:
         """Tell whether no process has come to the place yet."""
         return self._file(failpoint).exists()

@@ -1,36 +1,27 @@
 """The service is killed in the midst of its work, again and again: nothing is lost or doubled."""
 
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from threading import Event
-from urllib.parse import quote
 
 import pytest
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
-from tests.faults.ledger import Ledger
-from tests.faults.partner import Partner
-from tests.faults.service import NUMBER_PATH, installation_for_serving, run, serve
-from tests.installation import (
-    PRICE_MICROS,
-    Installation,
-    Process,
-    numbers,
-    wait_until,
-)
+from tests.faults.service import installation_for_serving, run, serve
+from tests.installation import PRICE_MICROS, Installation, Process, numbers, wait_until
+from tests.plan_files import make_demo
 from tests.projections.histories import DOWN
-from tests.scenarios.partner import Reply
+from tests.scenarios.partner import Partner
 
 KILLS = 6 if os.environ.get("SOAK") else 3
 WALL_S_MAX = 60.0
-DEPOSIT_MICROS = 1_000_000_000
 
 
 @pytest.fixture
@@ -40,126 +31,37 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
     made.close()
 
 
-class Insistent:
-    """Sends jobs and lookups side by side, each under its key until it was answered."""
-
-    def __init__(self, installation: Installation) -> None:
-        process = installation.process()
-        process.keys.ensure()
-        self.organization_id = process.organization("1000.00")
-        client_id = process.client(self.organization_id)
-        token = process.issuer.issue(client_id, self.organization_id, ["lookup", "wallet"])
-        self.partner = Partner(int(installation.environment["PORT"]), token, Ledger())
-        self.jobs: dict[str, str] = {}  # By key: what the client was promised.
-        self.lookups: dict[str, str] = {}
-        self._unanswered: dict[str, None] = {}  # In their order.
-        self._made = 0
-
-    def live(self, dead: Event) -> None:
-        """Ask for more until the service is dead."""
-        while not dead.is_set():
-            self._made += 1
-            kind = "job" if self._made % 3 == 0 else "lookup"
-            for key in [*self._unanswered, f"{kind}-{self._made}"]:
-                self._send(key)
-            dead.wait(0.02)
-
-    def settle(self) -> None:
-        """Send what was never answered once more, then everything: each outcome has to stand."""
-        for key in [*self._unanswered]:
-            self._send(key)
-        assert not self._unanswered
-        for key, outcome in [*self.jobs.items(), *self.lookups.items()]:
-            reply = self._ask(key)
-            assert reply is not None
-            assert (reply.replayed, _id_of(reply)) == (True, outcome)
-
-    def _send(self, key: str) -> None:
-        reply = self._ask(key)
-        if reply is None:
-            self._unanswered[key] = None
+def live(partner: Partner, stop: Event) -> None:
+    """Send a job and lookups, again and again, each under its key until it was answered."""
+    for turn in itertools.count():
+        partner.look_up_many([*numbers(999, turn), DOWN], stop)
+        for number in numbers(2, turn):
+            partner.look_up(number, stop)
+        if stop.wait(0.02):
             return
-        assert reply.status in {200, 202}, reply
-        kept = self.jobs if key.startswith("job") else self.lookups
-        kept[key] = _id_of(reply)
-        self._unanswered.pop(key, None)
-
-    def _ask(self, key: str) -> Reply | None:
-        start = int(key.rpartition("-")[2])
-        if key.startswith("job"):
-            body = {"phone_numbers": [*numbers(999, start), DOWN]}
-            return self.partner.once("POST", "/number-lookup/bulk", body, key)
-        return self.partner.once("POST", NUMBER_PATH + quote(numbers(1, start)[0]), key=key)
 
 
-def _id_of(reply: Reply) -> str:
-    found = reply.json["data"].get("job_id") or reply.json["meta"]["lookup_id"]
-    return str(found)
+def jobs(process: Process) -> list[BulkJob]:
+    return [
+        process.log.get(BulkJob, each.event.originator_id)
+        for each in process.log.read(0, 100_000)
+        if isinstance(each.event, BulkJob.Created)
+    ]
 
 
-class Watcher:
-    """Looks at the log of the service from outside."""
-
-    def __init__(self, process: Process) -> None:
-        self.process = process
-
-    def events(self, kind: type[object]) -> int:
-        return sum(isinstance(each.event, kind) for each in self.process.log.read(0, 100_000))
-
-    def jobs(self) -> list[BulkJob]:
-        return [
-            self.process.log.get(BulkJob, each.event.originator_id)
-            for each in self.process.log.read(0, 100_000)
-            if isinstance(each.event, BulkJob.Created)
-        ]
-
-    def in_the_midst(self) -> Callable[[], bool]:
-        """Tell, from now on, when work has been done and work is open."""
-        before = self.events(BulkJob.ItemsCompleted)
-
-        def reached() -> bool:
-            done = self.events(BulkJob.ItemsCompleted) > before + 2
-            return done and any(job.finished_at is None for job in self.jobs())
-
-        return reached
-
-    def all_have_ended(self) -> bool:
-        return all(job.finished_at is not None for job in self.jobs())
+def events(process: Process, kind: type[object]) -> int:
+    return sum(isinstance(each.event, kind) for each in process.log.read(0, 100_000))
 
 
-@pytest.mark.rounds
-def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
-    installation: Installation,
-) -> None:
-    started = time.monotonic()
-    watcher = Watcher(installation.process())
-    partner = Insistent(installation)
-    for _ in range(KILLS):
-        live_and_die(installation, partner, watcher)
-    with closing(serve(installation)) as service:
-        partner.settle()
-        wait_until(watcher.all_have_ended, timeout_s=WALL_S_MAX)
-        check_replies(partner)
-        status, report = run(installation, "audit", "verify")
-        assert (status, report["failures"]) == (0, [])
-        assert service.stop() == 0
-    check_money(watcher, partner)
-    assert time.monotonic() - started < WALL_S_MAX
+def in_the_midst(process: Process) -> Callable[[], bool]:
+    """Tell, from now on, when work has been done and work is open."""
+    before = events(process, BulkJob.ItemsCompleted)
 
+    def reached() -> bool:
+        done = events(process, BulkJob.ItemsCompleted) > before + 2
+        return done and any(job.finished_at is None for job in jobs(process))
 
-def live_and_die(installation: Installation, partner: Insistent, watcher: Watcher) -> None:
-    """Let the service live until it is in the midst of its work, then kill it."""
-    dead = Event()
-    with ThreadPoolExecutor(1) as pool:
-        try:
-            with closing(serve(installation)) as service:
-                living = pool.submit(partner.live, dead)
-                wait_until(watcher.in_the_midst())
-                service.kill()
-        finally:
-            dead.set()
-        living.result()
-    forget_leases(watcher.process)
+    return reached
 
 
 def forget_leases(process: Process) -> None:
@@ -168,27 +70,51 @@ def forget_leases(process: Process) -> None:
         connection.exec_driver_sql("DELETE FROM counters WHERE name = 'leases'")
 
 
-def check_replies(partner: Insistent) -> None:
-    """Every job that was promised reads back as one that has ended, as soon as followers know."""
+@pytest.mark.rounds
+def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
+    installation: Installation,
+) -> None:
+    started, stop, process = time.monotonic(), Event(), installation.process()
+    demo = make_demo(process)
+    before = process.log.get(Wallet, wallet_id(demo.organization)).balance_micros
+    url = f"http://127.0.0.1:{installation.environment['PORT']}"
+    partner = Partner(url, demo.client_id, demo.client_secret)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for number in range(KILLS):
+                with closing(serve(installation)) as service:
+                    if not number:
+                        assert partner.authorize().status == 200
+                        living = pool.submit(live, partner, stop)
+                    wait_until(in_the_midst(process))
+                    service.kill()
+                forget_leases(process)
+            with closing(serve(installation)) as service:
+                had = len(partner.promised.charges)
+                wait_until(lambda: living.done() or len(partner.promised.charges) > had)
+                stop.set()
+                living.result()
+                partner.check()
+                status, report = run(installation, "audit", "verify")
+                assert (status, report["failures"]) == (0, [])
+                assert service.stop() == 0
+        finally:
+            stop.set()
+    assert "no reply" in {each.partition(" ")[2] for each in partner.troubles}
+    assert partner.given_up == 0
+    spent = before - process.log.get(Wallet, wallet_id(demo.organization)).balance_micros
+    check_money(process, partner, spent)
+    assert time.monotonic() - started < WALL_S_MAX
 
-    def has_ended(job_id: str) -> bool:
-        reply = partner.partner.once("GET", f"/number-lookup/bulk/{job_id}")
-        return reply is not None and reply.json["data"]["status"] in {"completed", "failed"}
 
-    for job_id in partner.jobs.values():
-        wait_until(partial(has_ended, job_id))
-
-
-def check_money(watcher: Watcher, partner: Insistent) -> None:
+def check_money(process: Process, partner: Partner, spent_micros: int) -> None:
     """Every promise was charged once; what failed was given back; nothing else happened."""
-    jobs = watcher.jobs()
-    assert {str(job.id) for job in jobs} == set(partner.jobs.values())
-    assert watcher.events(NumberLookup.Answered) == len(partner.lookups)
-    assert watcher.events(Wallet.Charged) == len(partner.jobs) + len(partner.lookups)
-    failed = sum(len(job.failed) for job in jobs)
-    completed = sum(len(job.completed) for job in jobs)
-    assert completed + failed == 1_000 * len(jobs)
-    assert failed >= len(jobs)
-    wallet = watcher.process.log.get(Wallet, wallet_id(partner.organization_id))
-    spent = (completed + len(partner.lookups)) * PRICE_MICROS
-    assert wallet.balance_micros == DEPOSIT_MICROS - spent
+    made, lookups = jobs(process), len(partner.promised.charges)
+    assert {str(job.id) for job in made} == partner.promised.jobs.keys()
+    assert events(process, NumberLookup.Answered) == lookups
+    assert events(process, Wallet.Charged) == len(made) + lookups
+    failed = sum(len(job.failed) for job in made)
+    completed = sum(len(job.completed) for job in made)
+    assert completed + failed == 1_000 * len(made)
+    assert failed >= len(made)
+    assert spent_micros == (completed + lookups) * PRICE_MICROS

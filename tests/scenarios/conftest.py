@@ -10,7 +10,6 @@ from tests.plan_files import make_demo
 from tests.scenarios.partner import Partner
 from tests.scenarios.system import System
 from tests.servers.databases import Databases
-from tests.workers.webhooks.receiver import Receiver
 
 DEPOSIT_MICROS = 1_000_000_000_000  # No load comes to the end of it.
 
@@ -23,13 +22,6 @@ def system(tmp_path: Path, databases: Databases, broker_url: str) -> Iterator[Sy
     yield made
     made.close()
     databases.drop(url)
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.close()
 
 
 def partner_of(system: System) -> Partner:

@@ -11,16 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
-from uuid import uuid4
-
-import psycopg
-from psycopg.sql import SQL, Identifier
 
 from app.bootstrap.container import Container
 from app.settings import Settings, name_of
 from tests.installation import wait_until
 from tests.servers.guard import children
-from tests.servers.postgres import PostgresServer
 from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
@@ -228,11 +223,3 @@ def unfinished(system: System, patience_s: float = 60.0) -> list[str]:
     with suppress(AssertionError):
         wait_until(lambda: not left(), patience_s)
     return left()
-
-
-def new_database(server: PostgresServer) -> str:
-    """Return the URL of an empty database on a server that a test may stop."""
-    name = f"scenario_{uuid4().hex}"
-    with psycopg.connect(server.url(), autocommit=True) as connection:
-        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
-    return server.url(name)

@@ -63,7 +63,7 @@ def come_up(system: System, running: Running) -> None:
 
 
 # When one is killed, honcho ends all and all start anew. `test_take_over` kills followers,
-# `test_shared_port` a `web`, `test_worker_process` a worker, the fault programme all.
+# and a `web`, `test_worker_process` a worker, the fault programme all.
 def test_the_procfile_runs_everything(system: System, two_roles: dict[str, str]) -> None:
     system.environment |= two_roles
     running = system.honcho()

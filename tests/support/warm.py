@@ -34,7 +34,7 @@ REQUEST_BYTES_MAX = 1 << 17
 SET_CHILD_SUBREAPER = 36  # Of prctl(2): whose parent has ended becomes a child of the caller.
 # Those of the environment, which act before any code of ours, are for a new interpreter.
 INTERPRETER = "PYTHON"
-COPIED = {"app", "tests.net.serve", "tests.faults.consuming"}
+COPIED = {"app", "tests.net.serve"}
 
 
 def start(

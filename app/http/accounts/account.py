@@ -158,7 +158,11 @@ def _account_of(parts: Container, caller: Caller) -> Account:
     organization = parts.log.get(Organization, caller.organization_id)
     client = parts.log.get(ApiClient, api_client_id(caller.client_id))
     wallet = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
-    settings = parts.settings
+    settings, spending = parts.settings, None
+    if wallet is not None and wallet.spending is not None:
+        now = wallet.spending.at(parts.clock())
+        available = format_amount(max(now.limit_micros - now.spent_micros, 0))
+        spending = Spending.of(now, available=available, currency=wallet.currency)
     return Account(
         organization=Whose.of(organization),
         client=Client(client.client_id, client.scopes),
@@ -170,18 +174,10 @@ def _account_of(parts: Container, caller: Caller) -> Account:
         wallet=None if wallet is None else Wallet.of(wallet),
         low_balance_threshold=amount_of(organization.low_balance_threshold_micros),
         limits=Limits(
-            requests_per_minute=settings.requests_per_minute(caller.rate_limit) or None,
-            spending=None if wallet is None else _spending_of(wallet, parts),
+            requests_per_minute=caller.per_minute or None,
+            spending=spending,
             job_numbers=settings.bulk_numbers_max,
             open_job_numbers=settings.job_items_open_max,
         ),
         sandbox=settings.sandbox,
     )
-
-
-def _spending_of(wallet: wallets.Wallet, parts: Container) -> Spending | None:
-    if wallet.spending is None:
-        return None
-    now = wallet.spending.at(parts.clock())
-    available = format_amount(max(now.limit_micros - now.spent_micros, 0))
-    return Spending.of(now, available=available, currency=wallet.currency)

@@ -1,7 +1,7 @@
 """The balance of your organization and every entry of it."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from flask import Response
@@ -14,7 +14,7 @@ from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, show_page, span_of, wait_for
-from app.http.edge.request import Given, container
+from app.http.edge.request import Given
 from app.http.edge.schemas import example_of
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
@@ -90,9 +90,8 @@ def list_transactions(caller: Caller, given: Given[None]) -> Answer | Response:
     return Answer(show_page(entries, total, query), headers={"Vary": "Accept"})
 
 
-def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
-    parts = container()
-    wanted = parse_id(transaction_id)
+def _find_transaction(caller: Caller, given: Given[Any], transaction_id: str) -> Transaction:
+    parts, wanted = given.parts, parse_id(transaction_id)
     is_known = wait_for(parts, parts.transactions.name)
     with parts.views.reading() as connection:
         entry = parts.transactions.get(connection, caller.organization_id, wanted)

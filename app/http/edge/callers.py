@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from app.http.edge.request import Given, request_context
+from app.http.edge.request import CURRENT, Given
 from app.security.authorization import Caller
 from app.security.tokens import MALFORMED, Claims
 from domain.errors import InsufficientScope, Refused, Unauthorized
@@ -45,9 +45,8 @@ def authenticate(given: Given[Any], scope: str) -> Caller:
     parts, claims, named = given.parts, claims_of(given), given.environ.get(ORGANIZATION)
     caller = parts.authorizer.authorize(claims, named, scope, given.at)
     given.organization_id = caller.organization_id
-    per_minute = parts.settings.requests_per_minute(caller.rate_limit)
-    if per_minute:  # Else there is no limit.
-        given.admission = parts.rate_limits.admit(caller.organization_id, per_minute)
+    if caller.per_minute:  # Else there is no limit.
+        given.admission = parts.rate_limits.admit(caller.organization_id, caller.per_minute)
     return caller
 
 
@@ -77,7 +76,7 @@ def challenge(refusal: Refused) -> dict[str, str]:
     """Return the `WWW-Authenticate` of a refusal; it has an error code only if a token was sent."""
     if not isinstance(refusal, Unauthorized | InsufficientScope):
         return {}
-    parts, given = [REALM], request_context()
+    parts, given = [REALM], CURRENT.get()
     if isinstance(refusal, InsufficientScope):
         parts += ['error="insufficient_scope"', f'scope="{given.scope}"']
     elif _PRESENTED.match(given.environ.get("HTTP_AUTHORIZATION", "")):

@@ -35,10 +35,8 @@ class Kept(bytes):
 
 
 def encode(response: Response, request: Request) -> None:
-    """Compress a reply if that saves bytes and the client accepts gzip; `Vary` tells caches."""
-    blocks = cast("list[bytes]", response.response)
-    is_short = response.is_sequence and sum(map(len, blocks)) < BYTES_MIN
-    if is_short or response.mimetype == PNG:  # Which is compressed already.
+    """Compress a reply of BYTES_MIN or more if the client accepts gzip; `Vary` tells caches."""
+    if response.mimetype == PNG:  # Which is compressed already.
         return
     response.vary.add("Accept-Encoding")
     wanted = accepted(request.headers.get("Accept-Encoding", ""))
@@ -47,6 +45,7 @@ def encode(response: Response, request: Request) -> None:
     if not quality or quality < wanted.get("identity", others):  # RFC 9110 §12.5.3.
         return
     response.headers["Content-Encoding"] = "gzip"
+    blocks = cast("list[bytes]", response.response)
     if not response.is_sequence:
         response.response = gzip(blocks)
     elif isinstance(blocks[0], Kept):

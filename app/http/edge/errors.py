@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Mapping
 from threading import Lock
-from typing import cast
 
 from eventsourcing.persistence import PersistenceError
 from flask import Response
@@ -15,27 +14,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app.bootstrap.container import Container
+from app.http.edge import problems, replies
 from app.http.edge.callers import challenge
-from app.http.edge.problems import (
-    BASIC,
-    INTERNAL,
-    TOKEN_PATH,
-    UNAVAILABLE,
-    UNCACHED,
-    WRONG_METHOD,
-    Problem,
-    problem_of_status,
-    retry_after,
-)
-from app.http.edge.replies import (
-    Written,
-    failure_body,
-    json_response,
-    oauth_body,
-    replay_headers,
-    reply_meta,
-)
-from app.http.edge.request import request_context
+from app.http.edge.problems import Problem, problem_of_status, retry_after
+from app.http.edge.request import CURRENT
 from app.security.key_file import SigningKeysError
 from app.watch.trouble import log_place, trouble_of
 from domain.errors import (
@@ -79,39 +61,36 @@ class Outages:
         return reason
 
 
-def outages() -> Outages:
-    return cast("Outages", request_context().kept[OUTAGES])
-
-
-def told(error: Exception) -> Written:
+def told(error: Exception) -> replies.Written:
     """Return the reply that tells of an error, which the token endpoint tells in its own shape."""
     refusal, headers = _refusal_of(error)
     headers = {**retry_after(refusal), **headers}
-    if request_context().environ["PATH_INFO"] == TOKEN_PATH:
-        return oauth_body(refusal), refusal.status, {**UNCACHED, **headers}
-    return failure_body(refusal, reply_meta()), refusal.status, headers
+    if CURRENT.get().environ["PATH_INFO"] == problems.TOKEN_PATH:
+        return replies.oauth_body(refusal), refusal.status, {**problems.UNCACHED, **headers}
+    return replies.failure_body(refusal, replies.reply_meta()), refusal.status, headers
 
 
 def answer(error: Exception) -> Response:
-    return json_response(*told(error))
+    return replies.json_response(*told(error))
 
 
 def _refusal_of(error: Exception) -> tuple[Refused, Mapping[str, str]]:
     """Return what is told of an error, and headers that go with it."""
     if isinstance(error, MethodNotAllowed) and error.valid_methods:
         methods = ", ".join(sorted(error.valid_methods))  # They come from a set.
-        message = f"This path takes only {methods}."
-        return Problem(WRONG_METHOD.status, WRONG_METHOD.code, message), {"Allow": methods}
+        message, usual = f"This path takes only {methods}.", problems.WRONG_METHOD
+        return Problem(usual.status, usual.code, message), {"Allow": methods}
     if isinstance(error, HTTPException):  # Without its text, which may quote input.
-        return problem_of_status(error.code or INTERNAL.status), {}
-    if isinstance(error, NetworkUnavailable) and request_context().parts.gate.held:
+        return problem_of_status(error.code or problems.INTERNAL.status), {}
+    given = CURRENT.get()
+    if isinstance(error, NetworkUnavailable) and given.parts.gate.held:
         error = InstallationHeld()  # It was not asked, however well it is.
     if isinstance(error, ServiceUnavailable | OUTAGE):
-        outages().note(error)
+        given.kept[OUTAGES].note(error)
     if isinstance(error, Refused):
-        more = BASIC if error.code == "invalid_client" else challenge(error)
-        return error, {**replay_headers(error.is_bound), **more}
+        more = problems.BASIC if error.code == "invalid_client" else challenge(error)
+        return error, {**replies.replay_headers(error.is_bound), **more}
     if isinstance(error, OUTAGE | SigningKeysError):  # The reader of the keys has logged it.
-        return UNAVAILABLE, {}
+        return problems.UNAVAILABLE, {}
     log_place(logger, error)
-    return INTERNAL, {}
+    return problems.INTERNAL, {}

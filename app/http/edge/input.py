@@ -19,7 +19,7 @@ from webargs.core import is_json
 from webargs.flaskparser import FlaskParser
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
-from app.http.edge.request import UUID_FORM, current_request, repeated, request_context
+from app.http.edge.request import CURRENT, UUID_FORM, current_request, repeated
 from app.http.edge.schemas import OR_EMPTY
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
@@ -139,6 +139,12 @@ class Id(Reads, fields.UUID):
             raise ValidationError(NOT_AN_ID) from None
 
 
+def repeats(values: Sequence[Any]) -> dict[int, int]:
+    """Return where a value stands again, with the index at which it stood first."""
+    first: dict[Any, int] = {}
+    return {at: first[it] for at, it in enumerate(values) if first.setdefault(it, at) != at}
+
+
 # The ids in paths whose name does not say all: what it is, its form, an example.
 IDS: Mapping[str, tuple[str, dict[str, str], str]] = {
     "identifier": (
@@ -185,7 +191,7 @@ class Parser(FlaskParser):
         return in_body(read_body(req.environ))
 
     def load_querystring(self, req: Request, schema: Schema) -> Any:  # noqa: ARG002  # As above.
-        return in_query(schema, request_context().sent_query)
+        return in_query(schema, CURRENT.get().sent_query)
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
         (messages,) = error.messages_dict.values()  # By their location.

@@ -14,7 +14,7 @@ from typing import Any
 from flask import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from app.http.edge.request import request_context
+from app.http.edge.request import CURRENT
 from domain.errors import NotAcceptable
 
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
@@ -60,7 +60,7 @@ def preferred(*others: str, first: str = JSON) -> str:
 
     Raises NotAcceptable if it takes none of them.
     """
-    wanted = accepted(request_context().environ.get("HTTP_ACCEPT", ""))
+    wanted = accepted(CURRENT.get().environ.get("HTTP_ACCEPT", ""))
     if not wanted:
         return first
     named = [*wanted]

@@ -31,7 +31,7 @@ from app.http.edge.media import JSON, also_sent_as
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE
 from app.http.edge.replies import ETAG, IDEMPOTENCY_REPLAYED, LOCATION, NOT_MODIFIED, respond
-from app.http.edge.request import Given, request_context
+from app.http.edge.request import CURRENT, Given
 from app.security.tokens import Claims
 from domain.errors import REFUSALS, NotAcceptable, Refused, ValidationFailed
 
@@ -119,7 +119,7 @@ class Operation:
         check = self._check()
         self.begin = lambda: view(*check())
         is_open = self.group.scope is None
-        serve = (lambda: respond(view())) if is_open else self._served(view, check)
+        serve = (lambda: respond(view(CURRENT.get()))) if is_open else self._served(view, check)
         self.described = self._described()
         # Its decorators wrap a function once for each reply; this one only looks like theirs.
         update_wrapper(serve, self.group.doc(**self.described)(self._reading(view)))
@@ -134,10 +134,14 @@ class Operation:
 
         Return the claims of the token; raises Unauthorized without a valid one.
         """
-        given = request_context()
-        given.parameters, given.scope = self.parameters, self.group.scope
-        given.at = given.parts.gate.now()
-        return claims_of(given)
+        return claims_of(self._begun())
+
+    def _begun(self, **path: str) -> Given[Any]:
+        """Return the context of the request, in which it is now known what answers it."""
+        given = CURRENT.get()
+        given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
+        given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
+        return given
 
     def _check(self) -> Check:
         """Return what makes all checks, in the order of our contract, and gives what they found."""
@@ -145,15 +149,13 @@ class Operation:
         is_strict, read = self.is_strict, self._reading(_keep)
 
         def check(**path: str) -> tuple[Any, Given[Any]]:
-            given = request_context()
-            given.parameters, given.scope, given.path = self.parameters, self.group.scope, path
-            given.at = given.parts.gate.now()  # First: a wrong clock can judge no token.
+            given = self._begun(**path)
             caller = self.who(given, self.group.scope)
             if changes:
                 given.parts.gate.refuse_held()
             if self.feature is not None:
                 self.feature(caller, given)
-            given.found = None if self.resource is None else self.resource(caller, **path)
+            given.found = None if self.resource is None else self.resource(caller, given, **path)
             body = read_body(given.environ) if takes_body else b""
             if not takes_body and self.resource is not None:
                 parse_json(read_body(given.environ))  # Reading a link may ask the network.

@@ -9,19 +9,9 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from app.http.edge import replies
 from app.http.edge.media import JSON
 from app.http.edge.problems import oauth_code
-from app.http.edge.replies import (
-    META,
-    Error,
-    Explanation,
-    Failure,
-    OAuthError,
-    ValidationProblem,
-    failure_body,
-    header,
-    oauth_body,
-)
 from domain.errors import NETWORK_REASONS, Refused
 from projections.engine.shape import MORE_MAY_COME, Amount, Currency, means, one_of
 
@@ -35,11 +25,11 @@ class RetryDetails(Struct, kw_only=True):
     ]
 
 
-class RetryErrorDetail(Explanation[RetryDetails]):
+class RetryErrorDetail(replies.Explanation[RetryDetails]):
     """What went wrong, and whether it helps to try again."""
 
 
-class RetryError(Failure[RetryErrorDetail]):
+class RetryError(replies.Failure[RetryErrorDetail]):
     """A reply that says whether it helps to try again."""
 
 
@@ -58,11 +48,11 @@ class PaymentDetails(Struct, kw_only=True):
     currency: Currency
 
 
-class PaymentErrorDetail(Explanation[PaymentDetails]):
+class PaymentErrorDetail(replies.Explanation[PaymentDetails]):
     """What the wallet cannot pay."""
 
 
-class PaymentError(Failure[PaymentErrorDetail]):
+class PaymentError(replies.Failure[PaymentErrorDetail]):
     """A reply to what the wallet cannot pay."""
 
 
@@ -81,32 +71,32 @@ class NetworkDetails(RetryDetails, kw_only=True):
     added: Annotated[list[UUID] | UnsetType, means("Activations that were added.")] = UNSET
 
 
-class NetworkErrorDetail(Explanation[NetworkDetails]):
+class NetworkErrorDetail(replies.Explanation[NetworkDetails]):
     """What the network did not do."""
 
 
-class NetworkError(Failure[NetworkErrorDetail]):
+class NetworkError(replies.Failure[NetworkErrorDetail]):
     """A reply to what the network did not do."""
 
 
 SHAPES: Final[Mapping[int, type[Struct]]] = {
     402: PaymentError,
     409: RetryError,
-    422: ValidationProblem,
+    422: replies.ValidationProblem,
     429: RetryError,
     500: RetryError,
     501: RetryError,
     502: NetworkError,
     503: RetryError,
 }
-ERRORS: Final[Sequence[type[Struct]]] = (Error, OAuthError, *SHAPES.values())
-RETRY_AFTER = header(
+ERRORS: Final[Sequence[type[Struct]]] = (replies.Error, replies.OAuthError, *SHAPES.values())
+RETRY_AFTER = replies.header(
     "Retry-After",
     "Seconds to wait before the same request is sent again.",
     type="integer",
     minimum=1,
 )
-CHALLENGE = header(
+CHALLENGE = replies.header(
     "WWW-Authenticate",
     "What the client should present: a token, one with another scope, or its credentials "
     "(RFC 6750 §3, RFC 7617 §2).",
@@ -123,11 +113,13 @@ def error_responses(
     grouped: dict[int, dict[str, Struct]] = defaultdict(dict)
     for each in refused:
         if is_token:
-            grouped[each.status][oauth_code(each)] = oauth_body(each)
+            grouped[each.status][oauth_code(each)] = replies.oauth_body(each)
         else:
-            grouped[each.status][each.code] = failure_body(each, META)
+            grouped[each.status][each.code] = replies.failure_body(each, replies.META)
     return {
-        status: _response(status, OAuthError if is_token else SHAPES.get(status, Error), bodies)
+        status: _response(
+            status, replies.OAuthError if is_token else SHAPES.get(status, replies.Error), bodies
+        )
         for status, bodies in sorted(grouped.items())
     }
 

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from app.bootstrap.container import Container
 from app.http.edge.problems import CODES, OAUTH_STATUS, oauth_code
-from app.http.edge.request import REQUEST_ID, UUID_FORM, Given, current_request, request_context
+from app.http.edge.request import CURRENT, REQUEST_ID, UUID_FORM, Given, current_request
 from app.http.edge.schemas import example_of
 from domain.errors import Refused, ValidationFailed
 from projections.engine.freshness import wait_until_projected
@@ -278,7 +278,7 @@ def respond(answer: object, *, is_tagged: bool = False) -> Response:
     if isinstance(answer, Commit):
         answer = answer.answer(answer.run())
     if isinstance(answer, Answer) and answer.later is not None:
-        request_context().environ[LATER] = answer.later
+        CURRENT.get().environ[LATER] = answer.later
     return json_response(*written(answer))
 
 
@@ -334,12 +334,12 @@ def wait_for(parts: Container, name: str) -> bool:
 
 def note_age(parts: Container, name: str) -> None:
     """Mark the reply as stale if the read model that it shows is."""
-    context = request_context()
+    context = CURRENT.get()
     context.stale, context.as_of = parts.freshness.is_stale(name)
 
 
 def reply_meta() -> ReplyMeta:
-    context = request_context()
+    context = CURRENT.get()
     seen_at = context.as_of if context.stale else None
     as_of = UNSET if seen_at is None else format_time(seen_at)
     return ReplyMeta(**common_meta(context), as_of=as_of)

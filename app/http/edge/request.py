@@ -114,8 +114,8 @@ class Given(Generic[Found]):
         unknown = (name for name in self.sent_query if name not in known)
         return [repeated(name) for name in islice(unknown, count)]
 
-    def cause(self) -> Cause:
-        return Cause(self.at, self.request_id)
+    def cause(self, at: datetime | None = None) -> Cause:
+        return Cause(at or self.at, self.request_id)
 
     def refuse_over_limit(self) -> None:
         """Refuse it if its organization has sent too many in this minute."""
@@ -180,14 +180,6 @@ def note_answer(  # noqa: PLR0913  # Each is a fact of the line.
     logger.info("answered", extra=facts)
     if count is not None:
         count(method, route, status, duration_ms / 1000)
-
-
-def container() -> Container:
-    return CURRENT.get().parts
-
-
-def request_context() -> Given[Any]:
-    return CURRENT.get()
 
 
 def current_request() -> Request:
@@ -262,7 +254,3 @@ def current_request_id() -> str | None:
     """Return the id of the request that this thread answers, if any; for log lines."""
     context = CURRENT.get(None)
     return None if context is None else context.request_id
-
-
-def current_cause() -> Cause:
-    return Cause(container().clock(), request_context().request_id)

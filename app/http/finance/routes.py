@@ -12,7 +12,7 @@ from app.http.edge.input import Names, Query, Reads, described
 from app.http.edge.media import CSV, HTML, csv_blocks, csv_reply, preferred
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, example, wait_for
-from app.http.edge.request import Given, container
+from app.http.edge.request import Given
 from app.http.edge.schemas import OR_EMPTY, example_of
 from app.http.finance import replies
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
@@ -121,15 +121,12 @@ def read_statement(caller: Caller, given: Given[None]) -> Answer | Response:
         organization = parts.organizations.get(connection, caller.organization_id)
     checkpoint = parts.statement_checkpoint(closed_at)
     shown = replies.show_statement(found, is_final=closed_at is not None, checkpoint=checkpoint)
-    return _reply(shown, organization.name if organization is not None else "")
-
-
-def _reply(shown: replies.Statement, organization: str) -> Answer | Response:
     kind = preferred(CSV, HTML)
     if kind == CSV:
         return csv_reply(COLUMNS, statement_rows(shown), f"statement-{shown.month}.csv")
     if kind == HTML:
-        return page_reply(statement_page(shown, organization, container().settings.issuer))
+        name = organization.name if organization is not None else ""
+        return page_reply(statement_page(shown, name, parts.settings.issuer))
     return Answer(shown, headers={"Vary": "Accept"})
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from app.bootstrap.container import Container
 from app.http.edge.input import parse_id
 from app.http.edge.replies import Answer, span_of, wait_for
-from app.http.edge.request import container, current_cause, request_context
+from app.http.edge.request import Given
 from app.http.links.replies import Link, LinkDetail, Offered, show_link, show_row
 from app.security.authorization import Caller
 from domain.errors import NotFound
@@ -25,22 +25,18 @@ from domain.links.readings import LinkReading, usage_of
 from projections.models.links import LinkFilter, LinkRow
 
 
-def find_link(caller: Caller, identifier: str) -> LinkAggregate:
-    """Return a link of the caller; NotFound for any other, and for one that is not active yet."""
-    link_id = _holder_of(identifier) if ICCID.fullmatch(identifier) else parse_id(identifier)
-    link = container().log.find(LinkAggregate, link_id)
+def find_link(caller: Caller, given: Given[Any], identifier: str) -> LinkAggregate:
+    """Return a link of the caller; NotFound for any other, and for one that is not active yet.
+
+    An eSIM names the link that it belongs to, or that had it last.
+    """
+    log, names = given.parts.log, given.parts.network_names
+    is_esim = ICCID.fullmatch(identifier)
+    link_id = holder_of(log, names, identifier, or_last=True) if is_esim else parse_id(identifier)
+    link = log.find(LinkAggregate, link_id) if link_id is not None else None
     if link is None or link.organization_id != caller.organization_id or not link.is_visible:
         raise NotFound
     return link
-
-
-def _holder_of(iccid: str) -> UUID:
-    """Return the link that an eSIM belongs to, or that had it last."""
-    parts = container()
-    link_id = holder_of(parts.log, parts.network_names, iccid, or_last=True)
-    if link_id is None:
-        raise NotFound
-    return link_id
 
 
 # Phone numbers are stored apart from the read model, so matches are passed on as ids: at most this
@@ -81,6 +77,7 @@ def _offered(parts: Container, network: str | None) -> Offered:
 
 
 def show_read(
+    given: Given[Any],
     link: LinkAggregate,
     kind: type[LinkDetail] = LinkDetail,
     headers: Mapping[str, str] | None = None,
@@ -91,16 +88,16 @@ def show_read(
     `more` is what the reply of another kind has besides. If the network cannot be reached the reply
     shows what it told last, with `meta.stale`.
     """
-    reading = container().link_readings.read(link, current_cause(), live=True)
-    request_context().stale = reading.stale
-    data = link_data(reading)
+    parts = given.parts
+    reading = parts.link_readings.read(link, given.cause(parts.clock()), live=True)
+    given.stale = reading.stale
+    data = link_data(parts, reading)
     return Answer(kind(**asdict(data), **more) if more else data, headers=headers)
 
 
-def link_data(reading: LinkReading) -> LinkDetail:
+def link_data(parts: Container, reading: LinkReading) -> LinkDetail:
     """Return a link with its plans and the networks that the plans can use at present."""
     bought = {each.activation.plan.plan_id for each in reading.plans}
-    parts = container()
     offered = _offered(parts, reading.link.network)
     with parts.views.reading() as connection:
         plans = parts.plans.by_id(connection, bought)

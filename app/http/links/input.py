@@ -22,8 +22,9 @@ from app.http.edge.input import (
     choice,
     described,
     per_page,
+    repeats,
 )
-from app.http.edge.request import request_context
+from app.http.edge.request import CURRENT
 from app.http.links.replies import STATUSES
 from projections.engine.shape import id_of
 
@@ -54,20 +55,10 @@ class Ids(Reads, fields.List[UUID]):
         if isinstance(value, list) and len(value) > CHANGES_MAX:
             raise ValidationError(TOO_MANY)
         ids: list[Any] = super().read(value)
-        repeats = _repeats(ids) if self.unique else {}
-        if repeats:
-            raise ValidationError(repeats)
+        same = "The same activation stands at index {}."
+        if self.unique and (found := repeats(ids)):
+            raise ValidationError({at: [same.format(first)] for at, first in found.items()})
         return ids
-
-
-def _repeats(ids: list[Any]) -> dict[Any, Any]:
-    """Name the second of two equal ids."""
-    first: dict[UUID, int] = {}
-    return {
-        index: [f"The same activation stands at index {first[each]}."]
-        for index, each in enumerate(ids)
-        if first.setdefault(each, index) != index
-    }
 
 
 class Search(Reads, fields.String):
@@ -169,7 +160,7 @@ class CreateHeaders(IdempotencyHeader):
     @pre_load
     def ignore_them_in_a_dry_run(self, data: Mapping[str, Any], **_: Any) -> Mapping[str, Any]:
         """Read no header of a dry run, so that a malformed key refuses none."""
-        is_dry = data and not DRY.isdisjoint(request_context().sent_query.get("dry_run", ()))
+        is_dry = data and not DRY.isdisjoint(CURRENT.get().sent_query.get("dry_run", ()))
         return {} if is_dry else data
 
 

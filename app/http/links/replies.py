@@ -411,16 +411,12 @@ def _coverage(
         today = terms.get(bought.plan_id)
         networks = {each.country_code: each.operators for each in today.coverage} if today else {}
         for code in bought.countries:
-            _merge(found.setdefault(code, {}), networks.get(code, []))
+            operators = found.setdefault(code, {})
+            for each in networks.get(code, []):  # A known one gets the generations that it lacks.
+                known = [operators[each.name]] if each.name in operators else []
+                types = dict.fromkeys(it for of in (*known, each) for it in of.network_types)
+                operators[each.name] = plan.MobileOperator(each.name, [*types])
     return [show_country(code, operators.values()) for code, operators in sorted(found.items())]
-
-
-def _merge(operators: dict[str, plan.MobileOperator], more: Sequence[plan.MobileOperator]) -> None:
-    """Add networks by name; an existing one gets the generations that it lacks."""
-    for each in more:
-        known = operators.get(each.name)
-        types = [*known.network_types, *each.network_types] if known else each.network_types
-        operators[each.name] = plan.MobileOperator(each.name, [*dict.fromkeys(types)])
 
 
 LINK: Final = example("The link.", LinkDetail, "LinkReply", meta=LinkMeta)

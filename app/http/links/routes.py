@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from flask import Response
 from msgspec.structs import asdict
+from werkzeug.exceptions import RequestEntityTooLarge
 
+from app.bootstrap.container import Container
 from app.http.accounts.routes import TransactionPage
 from app.http.catalogue import NOT_A_COUNTRY, Plan, TopupQuery, show_plan
 from app.http.edge.input import NOT_A_FLAG, parse_id
@@ -28,7 +30,7 @@ from app.http.edge.replies import (
     span_of,
     wait_for,
 )
-from app.http.edge.request import Given, container, current_cause, reached
+from app.http.edge.request import CURRENT, Given, current_request, reached
 from app.http.links import qr, replies
 from app.http.links.finding import find_link, link_data, list_items, show_read
 from app.http.links.input import (
@@ -55,7 +57,6 @@ from domain.links.end_link import UNCHANGED
 from domain.links.failing import refusal_of_link
 from domain.links.link import RENAMED, Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
-from domain.links.set_status import Target
 from domain.links.waiting import SHARE
 from domain.money import format_amount
 from domain.provider_errors import ProviderError
@@ -72,6 +73,7 @@ plans_blueprint = Group(
 )
 
 POLL_S: Final = "1"
+NOTIFICATION_BYTES_MAX = 16_384  # Many times what any network sends.
 PREFERENCE_APPLIED: Final = header(
     "Preference-Applied", "The preference that was followed (RFC 7240).", enum=[RESPOND_ASYNC]
 )
@@ -164,12 +166,13 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
         headers = {"Preference-Applied": RESPOND_ASYNC, "Retry-After": POLL_S, **headers}
         headers["Location"] = f"{base}/v1/link-requests/{link.id}"
         return Answer(replies.LinkRequest(id=link.id, status="pending"), 202, headers)
-    return Answer(_new(link), 201, {"Location": f"{base}/v1/links/{link.id}", **headers})
+    return Answer(_new(given, link), 201, {"Location": f"{base}/v1/links/{link.id}", **headers})
 
 
-def _new(link: Link) -> replies.NewLink:
-    price, parts = link.requested.price, container()
-    shown = link_data(parts.link_readings.read(link, current_cause(), live=False))
+def _new(given: Given[Any], link: Link) -> replies.NewLink:
+    price, parts = link.requested.price, given.parts
+    reading = parts.link_readings.read(link, given.cause(parts.clock()), live=False)
+    shown = link_data(parts, reading)
     return replies.NewLink(
         **asdict(shown) | {"lpa_profile": shown.lpa_profile or ""},
         activation_url=shown.apple_activation_url,
@@ -178,9 +181,9 @@ def _new(link: Link) -> replies.NewLink:
     )
 
 
-def _find_request(caller: Caller, request_id: str) -> Link:
+def _find_request(caller: Caller, given: Given[Any], request_id: str) -> Link:
     """Return a link that the caller has asked for, also one that is pending or has failed."""
-    link = container().log.find(Link, parse_id(request_id))
+    link = given.parts.log.find(Link, parse_id(request_id))
     if link is None or link.organization_id != caller.organization_id:
         raise errors.NotFound
     return link
@@ -200,7 +203,7 @@ def read_link_request(_: Caller, given: Given[Link]) -> Answer:
     link = given.found
     shown = replies.LinkOutcome(id=link.id, status="pending", link=None, error=None, refunded=None)
     if link.is_visible:
-        shown.status, shown.link = "active", _new(link)
+        shown.status, shown.link = "active", _new(given, link)
     elif link.failure is not None:
         refund = link.failure.refund
         shown.status, shown.error = "failed", error_detail(refusal_of_link(link))
@@ -215,7 +218,7 @@ def read_link(_: Caller, given: Given[Link]) -> Answer:
     The network is asked. Where it cannot be reached, what it said last is shown with its
     `usage_as_of`, and `meta.stale` is true.
     """
-    return show_read(given.found)
+    return show_read(given, given.found)
 
 
 @blueprint.operation(
@@ -232,7 +235,7 @@ def rename_link(_: Caller, given: Given[Link]) -> Answer:
     An ended one can be renamed too.
     """
     readings = given.parts.link_readings
-    return show_read(readings.rename(given.found, given.body["name"], given.cause()))
+    return show_read(given, readings.rename(given.found, given.body["name"], given.cause()))
 
 
 @blueprint.operation(
@@ -249,7 +252,7 @@ def end_link(_: Caller, given: Given[Link]) -> Answer:
     counts it from the next month on. An ended link stays in the list and keeps its history; to end
     it again changes nothing. While a change of plans is open it waits 5 s, then it is `LINK_BUSY`.
     """
-    return show_read(given.parts.link_ending.end(given.found, given.cause()))
+    return show_read(given, given.parts.link_ending.end(given.found, given.cause()))
 
 
 @blueprint.operation(
@@ -270,7 +273,7 @@ def cancel_link(_: Caller, given: Given[Link]) -> Answer:
     the link. To cancel it again changes nothing. While a change of plans is open it waits 5 s, then
     it is `LINK_BUSY`.
     """
-    return show_read(given.parts.link_ending.cancel(given.found, given.cause()))
+    return show_read(given, given.parts.link_ending.cancel(given.found, given.cause()))
 
 
 _SWITCH: Final[dict[str, Any]] = {
@@ -290,7 +293,7 @@ def suspend_link(_: Caller, given: Given[Link]) -> Answer:
     Its plans go on to expire. One that is suspended already is left as it is. It does not wait for
     a change of plans; `LINK_BUSY` while the link is being ended.
     """
-    return _switch(given, "suspended")
+    return show_read(given, given.parts.link_status.run(given.found, "suspended", given.cause()))
 
 
 @blueprint.operation("POST /v1/links/<identifier>/reactivate", **_SWITCH)
@@ -300,11 +303,7 @@ def reactivate_link(_: Caller, given: Given[Link]) -> Answer:
     This is for one that is suspended or inactive. An active one is left as it is. It does not wait
     for a change of plans; `LINK_BUSY` while the link is being ended.
     """
-    return _switch(given, "active")
-
-
-def _switch(given: Given[Link], target: Target) -> Answer:
-    return show_read(given.parts.link_status.run(given.found, target, given.cause()))
+    return show_read(given, given.parts.link_status.run(given.found, "active", given.cause()))
 
 
 @blueprint.operation(
@@ -413,6 +412,7 @@ def change_link_plans(caller: Caller, given: Given[Link]) -> Answer:
     )
     change, replayed = parts.link_plans.run(wanted, given.cause())
     return show_read(
+        given,
         parts.log.get(Link, link.id),
         replies.ChangedLink,
         replay_headers(replayed),
@@ -450,13 +450,13 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
     offered, now = None if parts.gate.is_drained(link.network) else link.network, parts.clock()
     rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
     rows = _nearest_first(rows, link)
-    taken = _taken(link, rows) if link.sponsor_profile is None else None
+    taken = _taken(parts, link, rows) if link.sponsor_profile is None else None
     return [show_plan(row) for row in rows if taken is None or row.terms.provider_plan_id in taken]
 
 
-def _taken(link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
+def _taken(parts: Container, link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
     """Return which plans the network of a link can put on it; None if it does not tell."""
-    parts, ids = container(), dict.fromkeys(row.terms.provider_plan_id for row in rows)
+    ids = dict.fromkeys(row.terms.provider_plan_id for row in rows)
     try:
         with parts.waiting[link.network].slot(link.organization_id):
             return parts.networks.topups(link, [each for each in ids if each], ASK_S)
@@ -473,3 +473,17 @@ def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:
         return is_elsewhere, row.terms.retail_price_micros
 
     return sorted(rows, key=rank)
+
+
+def take_notification(name: str) -> Response:
+    """Take a notification of a network, whose signature stands in place of a token."""
+    request, given = current_request(), CURRENT.get()
+    body = request.get_data()
+    if len(body) > NOTIFICATION_BYTES_MAX:
+        raise RequestEntityTooLarge
+    headers = {key.lower(): value for key, value in request.headers.items()}
+    given.parts.gate.refuse()
+    given.parts.notifications.take(name, headers, body, given.cause(given.parts.clock()))
+    response = Response(status=204)
+    del response.headers["Content-Type"]
+    return response

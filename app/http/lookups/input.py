@@ -19,7 +19,7 @@ from app.http.edge.input import (
     in_query,
     told,
 )
-from app.http.edge.request import Given, container
+from app.http.edge.request import CURRENT, Given
 from app.http.edge.schemas import OR_EMPTY
 from domain.errors import ValidationFailed
 from projections.engine.shape import one_of
@@ -66,7 +66,7 @@ class PhoneNumbers(Reads, fields.List[str]):
     def read(self, value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise ValidationError(NOT_A_LIST)
-        limit = container().settings.bulk_numbers_max
+        limit = CURRENT.get().parts.settings.bulk_numbers_max
         if not 1 <= len(value) <= limit:
             message = f"Must hold 1 to {limit} numbers."
             raise ValidationError(message)
@@ -90,8 +90,6 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
 
 
 NUMBER = described("A number in E.164 form.", pattern=PATTERN, examples=[EXAMPLE])
-
-
 AGE: Any = {
     "highest": MAX_AGE_S,
     "lowest": 0,

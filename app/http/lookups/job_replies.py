@@ -256,7 +256,10 @@ def results_reply(parts: Container, row: JobRow, wanted: str, status: str | None
     name = f"job-{row.id}.{wanted}"
     if wanted == "csv":
         return csv_reply(COLUMNS, (_cells(item) for block in blocks for item in block), name)
-    sent = _as_json(blocks) if wanted == "json" else map(_ENCODER.encode_lines, blocks)
+    # The envelope now, because it says what of this request the context has.
+    before, _, after = _ENCODER.encode(Reply(data=None, meta=reply_meta())).partition(b"null")
+    is_whole = wanted == "json"
+    sent = _enveloped(before, blocks, after) if is_whole else map(_ENCODER.encode_lines, blocks)
     return Response(sent, headers=attachment(name), content_type=TYPES[wanted])
 
 
@@ -266,11 +269,6 @@ def format_of(asked: str | None) -> str:
         return asked
     media = preferred(CSV, NDJSON)
     return next(name for name, its in TYPES.items() if its == media)
-
-
-def _as_json(blocks: Iterable[list[JobItem]]) -> Iterator[bytes]:
-    before, _, after = _ENCODER.encode(Reply(data=None, meta=reply_meta())).partition(b"null")
-    return _enveloped(before, blocks, after)
 
 
 def _enveloped(before: bytes, blocks: Iterable[list[JobItem]], after: bytes) -> Iterator[bytes]:

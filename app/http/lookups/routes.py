@@ -1,7 +1,7 @@
 """Number lookups: one number at once, or many as a job that is polled."""
 
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from flask import Response
 
@@ -20,7 +20,7 @@ from app.http.edge.replies import (
     tagged,
     wait_for,
 )
-from app.http.edge.request import Given, container, reached
+from app.http.edge.request import Given, reached
 from app.http.lookups import job_replies
 from app.http.lookups.input import (
     FORMATS,
@@ -97,19 +97,16 @@ def look_up(caller: Caller, given: Given[None]) -> Commit[LookupResult]:
         given.key,
         sent.get("max_age"),
     )
-    asked = wanted, given.cause()
-    lookups = parts.single_lookup
-    answer = partial(_answer, given)
+    lookups, asked = parts.single_lookup, (wanted, given.cause())
+
+    def answer(result: LookupResult) -> Answer:
+        return Answer(lookup_reply(given, result), headers=replay_headers(result.replayed))
+
     return Commit(partial(lookups.run, *asked), partial(lookups.begin, *asked), answer)
 
 
-def _answer(given: Given[None], result: LookupResult) -> Answer:
-    reply = lookup_reply(given, result)
-    return Answer(reply, headers=replay_headers(result.replayed))
-
-
-def _find_lookup(caller: Caller, lookup_id: str) -> LookupResult:
-    return container().single_lookup.read(caller.organization_id, parse_id(lookup_id))
+def _find_lookup(caller: Caller, given: Given[Any], lookup_id: str) -> LookupResult:
+    return given.parts.single_lookup.read(caller.organization_id, parse_id(lookup_id))
 
 
 @blueprint.operation(
@@ -191,8 +188,8 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary
     return show_page([job_replies.show_summary(each) for each in found], total, query)
 
 
-def _find_job(caller: Caller, job_id: str) -> JobCounts:
-    return job_replies.find_job(container(), caller.organization_id, parse_id(job_id))
+def _find_job(caller: Caller, given: Given[Any], job_id: str) -> JobCounts:
+    return job_replies.find_job(given.parts, caller.organization_id, parse_id(job_id))
 
 
 @blueprint.operation(
@@ -244,8 +241,8 @@ def read_results(caller: Caller, given: Given[JobCounts]) -> Response:
     return job_replies.results_reply(parts, row, wanted, given.query.get("status"))
 
 
-def _find_to_cancel(caller: Caller, job_id: str) -> BulkJob:
-    return container().bulk_cancel.find(caller.organization_id, parse_id(job_id))
+def _find_to_cancel(caller: Caller, given: Given[Any], job_id: str) -> BulkJob:
+    return given.parts.bulk_cancel.find(caller.organization_id, parse_id(job_id))
 
 
 @blueprint.operation(

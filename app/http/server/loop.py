@@ -18,19 +18,11 @@ import msgspec
 from werkzeug.exceptions import HTTPException
 
 from app.bootstrap.container import Container
+from app.http.edge import replies
 from app.http.edge.callers import bearer_of
 from app.http.edge.errors import told
 from app.http.edge.operation import Operation
 from app.http.edge.problems import retry_after
-from app.http.edge.replies import (
-    Begun,
-    Commit,
-    ReplyMeta,
-    Written,
-    failure_body,
-    oauth_body,
-    written,
-)
 from app.http.edge.request import (
     CURRENT,
     NO_SNIFF,
@@ -77,7 +69,7 @@ class Started(NamedTuple):
     That raises WouldWait if a thread must answer the request from scratch.
     """
 
-    begun: Begun[Any]
+    begun: replies.Begun[Any]
     reply: Callable[[], Reply]
 
 
@@ -132,11 +124,13 @@ class Loop:
         """Return the reply to a request that is not passed on; parts of it may be missing."""
         request_id = self._note("-", "-", problem.status, environ)
         if environ["REQUEST_URI"] in self._token_paths:
-            body = msgspec.json.encode(oauth_body(problem))
+            body = msgspec.json.encode(replies.oauth_body(problem))
         else:
             timestamp = format_time(self._clock())
-            meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
-            body = msgspec.json.encode(failure_body(problem, meta))
+            meta = replies.ReplyMeta(
+                timestamp=timestamp, response_time_ms=0.0, request_id=request_id
+            )
+            body = msgspec.json.encode(replies.failure_body(problem, meta))
         headers = [(ID, request_id), NO_SNIFF, NO_STORE, *retry_after(problem).items()]
         return in_json(problem.status, body, headers)
 
@@ -226,7 +220,7 @@ class AtOnce(Loop):
         whole = partial(self._whole, method, route)
         try:
             commit = operation.begin()
-            assert isinstance(commit, Commit), commit
+            assert isinstance(commit, replies.Commit), commit
             begun = commit.begin()
         except (Refused, HTTPException) as error:
             return whole(told(error))
@@ -243,7 +237,7 @@ class AtOnce(Loop):
             An unknown outcome is a 503, because something may have been committed.
             """
             try:
-                return whole(written(commit.answer(begun.result())))
+                return whole(replies.written(commit.answer(begun.result())))
             except ServiceUnavailable as error:
                 return whole(told(error))
             except (Conflict, Refused):
@@ -254,7 +248,7 @@ class AtOnce(Loop):
 
         return Started(begun, reply)
 
-    def _whole(self, method: str, route: str, reply: Written) -> Reply:
+    def _whole(self, method: str, route: str, reply: replies.Written) -> Reply:
         body, status, headers = reply
         more = self._end(CURRENT.get(), method, route, status)
         sent = in_json(status, msgspec.json.encode(body), more)

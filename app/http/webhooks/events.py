@@ -20,7 +20,7 @@ from app.bootstrap.container import Container
 from app.http.edge.input import Id, Names, Query, Reads, WholeNumber, described
 from app.http.edge.operation import Group
 from app.http.edge.replies import Answer, example, note_age
-from app.http.edge.request import Given, request_context
+from app.http.edge.request import CURRENT, Given
 from app.http.edge.schemas import OR_EMPTY
 from app.http.webhooks import told
 from app.security.authorization import Caller
@@ -62,7 +62,7 @@ class Cursor(Reads, fields.Field[int]):
     """A cursor of the caller; becomes its position."""
 
     def read(self, value: Any) -> int:
-        owner = request_context().organization_id
+        owner = CURRENT.get().organization_id
         if owner is not None and re.fullmatch(r"[A-Za-z0-9_-]{20}", value, re.ASCII):
             position = int.from_bytes(urlsafe_b64decode(value)[1:9], "big", signed=True)
             if value == cursor_at(owner, position):
@@ -253,7 +253,12 @@ def list_events(caller: Caller, given: Given[None]) -> Answer:
     until = known_until(parts)
     if until is None:
         raise ServiceUnavailable(NOT_FILLED)
-    endpoint_id = _endpoint(given.parts, owner, query.get("webhook_id"))
+    endpoint_id = owner
+    if "webhook_id" in query:  # An id is then derived from the endpoint.
+        try:
+            endpoint_id = parts.webhooks.owned(owner, query["webhook_id"]).id
+        except NotFound:
+            raise ValidationFailed({"webhook_id": [NOT_YOURS]}) from None
     after, limit = query["after"], query["limit"]
     found = _messages(parts, owner, (after, until), query["types"], limit + PER_EVENT_MAX)
     last = found[:limit][-1].position if found else after
@@ -293,13 +298,3 @@ def _messages(
         entries = parts.transactions.entries(parts.views, owner, span, of_entries, limit)
         found += [row_of_entry(*each) for each in entries]
     return sorted(found, key=lambda each: (each.position, each.type))[:limit]
-
-
-def _endpoint(parts: Container, owner: UUID, webhook_id: UUID | None) -> UUID:
-    """Return what ids are derived from: an endpoint, or the organization itself."""
-    if webhook_id is None:
-        return owner
-    try:
-        return parts.webhooks.owned(owner, webhook_id).id
-    except NotFound:
-        raise ValidationFailed({"webhook_id": [NOT_YOURS]}) from None

@@ -11,10 +11,10 @@ from msgspec.structs import asdict
 
 from app.http.accounts.input import NOT_A_TIME
 from app.http.accounts.input import Moment as TimeField
-from app.http.edge.input import NOT_A_FLAG, PageQuery, Reads, choice, described, parse_id
+from app.http.edge.input import NOT_A_FLAG, PageQuery, Reads, choice, described, parse_id, repeats
 from app.http.edge.operation import Group, Shown, link_to
 from app.http.edge.replies import Answer, Page, example, replay_headers, show_page, span_of
-from app.http.edge.request import Given, container, reached
+from app.http.edge.request import CURRENT, Given, reached
 from app.http.edge.schemas import example_of
 from app.http.links.input import Name, NoBody
 from app.http.webhooks import told
@@ -183,7 +183,7 @@ TWICE = "Stands there already."
 def check_url(url: str) -> None:
     """Refuse a URL that no webhook may have; its name is judged at each delivery."""
     try:
-        read_destination(url, allow_private=container().settings.webhooks_allow_private)
+        read_destination(url, allow_private=CURRENT.get().parts.settings.webhooks_allow_private)
     except NotAllowed as refused:
         raise ValidationError(str(refused)) from None
 
@@ -195,9 +195,8 @@ class Types(Reads, fields.List[str]):
         if value == [] or (isinstance(value, list) and len(value) > len(TYPES)):
             raise ValidationError(NO_TYPE if not value else {len(TYPES): [TWICE]})
         types: list[Any] = super().read(value)
-        twice = {i: [TWICE] for i, each in enumerate(types) if each in types[:i]}
-        if twice:
-            raise ValidationError(twice)
+        if twice := repeats(types):
+            raise ValidationError({at: [TWICE] for at in twice})
         return types
 
 
@@ -265,18 +264,18 @@ KEY_REVOKED: Final = "This secret was revoked; rotate-secret with another key gi
 _CHANGED: Final = RateLimited(CHANGED, retry_after_s=3_600)
 
 
-def find_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
-    return container().webhooks.get(caller.organization_id, parse_id(webhook_id))
+def find_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
+    return given.parts.webhooks.get(caller.organization_id, parse_id(webhook_id))
 
 
-def find_any_webhook(caller: Caller, webhook_id: str) -> WebhookEndpoint:
-    return container().webhooks.owned(caller.organization_id, parse_id(webhook_id))
+def find_any_webhook(caller: Caller, given: Given[Any], webhook_id: str) -> WebhookEndpoint:
+    return given.parts.webhooks.owned(caller.organization_id, parse_id(webhook_id))
 
 
-def find_delivery(caller: Caller, webhook_id: str, delivery_id: str) -> Delivery:
+def find_delivery(caller: Caller, given: Given[Any], webhook_id: str, delivery_id: str) -> Delivery:
     """Return a delivery of an endpoint of the caller, or raise NotFound."""
-    owner, endpoint = caller.organization_id, find_webhook(caller, webhook_id)
-    found = container().webhook_deliveries.get(owner, endpoint.id, parse_id(delivery_id))
+    owner, endpoint = caller.organization_id, find_webhook(caller, given, webhook_id)
+    found = given.parts.webhook_deliveries.get(owner, endpoint.id, parse_id(delivery_id))
     if found is None:
         raise NotFound
     return found
@@ -498,7 +497,7 @@ def redeliver(caller: Caller, given: Given[Delivery]) -> Answer:
 
 
 def _location(webhook_id: UUID) -> str:
-    return f"{reached(container().settings.base)}/v1/webhooks/{webhook_id}"
+    return f"{reached(CURRENT.get().parts.settings.base)}/v1/webhooks/{webhook_id}"
 
 
 def _asked(webhook_id: UUID, asked: Struct, *, replayed: bool = False) -> Answer:
@@ -508,7 +507,7 @@ def _asked(webhook_id: UUID, asked: Struct, *, replayed: bool = False) -> Answer
 
 def _shown(endpoint: WebhookEndpoint) -> Webhook | None:
     """Return an endpoint as partners see it; None if it was erased."""
-    address, disabled = container().webhooks.address(endpoint), endpoint.disabled
+    address, disabled = CURRENT.get().parts.webhooks.address(endpoint), endpoint.disabled
     if address is None:
         return None
     return Webhook.of(
@@ -527,7 +526,7 @@ def _known(endpoint: WebhookEndpoint) -> Webhook:
 
 
 def _with_secret(endpoint: WebhookEndpoint, generation: Generation) -> WebhookWithSecret:
-    secret = container().webhook_signer.secret(endpoint.id, generation)
+    secret = CURRENT.get().parts.webhook_signer.secret(endpoint.id, generation)
     if secret is None:  # Asked for again after its key was revoked.
         raise NotFound(KEY_REVOKED)
     return WebhookWithSecret(**asdict(_known(endpoint)), secret=secret)

@@ -85,21 +85,6 @@ def test_what_months_have_earned_is_what_their_statements_say(installation: Inst
     assert trial_balance(process.log).differences == {"USD": 0}
 
 
-def test_a_charge_is_of_no_earlier_month_than_the_deposit_before_it(
-    installation: Installation,
-) -> None:
-    clock = SetClock(moment("2026-04-01"))
-    process = installation.process(clock)
-    acme = process.organization("1.00")
-    clock.forward(hours=-1)
-    look_up(process, acme)
-    rows = margin_of(process.log, "month").rows
-    assert {month: row.revenue_micros for month, row in rows.items()} == {
-        "2026-04": 5_000,
-        "2026-03": 0,  # When the provider has worked.
-    }
-
-
 def test_a_closed_month_ties_to_its_statements(installation: Installation) -> None:
     installation.environment["COST_PER_LOOKUP"] = "offline=0.001"
     clock = SetClock(moment("2026-01-20"))
@@ -169,21 +154,3 @@ def test_play_money_has_an_account_of_its_own_and_no_bank_knows_of_it(process: P
         ("Liabilities:Wallets", "USD"): -5_000_000,
     }
     assert sum(each.amount_micros or 0 for each in deposits_of(process.log)) == 3_000_000
-
-
-def test_nothing_is_earned_in_a_month_that_is_closed(installation: Installation) -> None:
-    clock = SetClock()
-    process = installation.process(clock)
-    acme = process.organization("1.00")
-    look_up(process, acme)
-    month = clock.now.strftime("%Y-%m")
-    process.log.append(Month.close(month, process.cause()))
-    look_up(process, acme)  # Its time says otherwise.
-    rows = margin_of(process.log, "month").rows
-    assert [rows[each].revenue_micros for each in sorted(rows, key=str)] == [5_000, 5_000]
-    assert [rows[each].unknown for each in sorted(rows, key=str)] == [1, 1]
-    assert min(rows, key=str) == month
-    by_day = margin_of(process.log, "day").rows
-    assert {day: row.revenue_micros for day, row in by_day.items()} == {
-        clock.now.date().isoformat(): 10_000
-    }

@@ -83,6 +83,7 @@ def test_the_postings_of_each_organization_add_up_to_its_statement_within_a_cent
     months = [f"2026-{month:02}" for month in range(1, 9)]
     for month in months:
         booked, posted = single(process, month), cents(single(process, month))
+        assert {f"{each.move.day:%Y-%m}" for each in booked} <= {month}, "none is of a closed one"
         assert len({each.number for each in booked if each.move.organization_id}) == sum(
             1 for each in booked if each.move.organization_id
         )

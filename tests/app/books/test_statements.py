@@ -91,16 +91,6 @@ def test_each_month_begins_with_what_the_one_before_it_ended_with(books: Books) 
         assert starts == [1, *(each + 1 for each in ends[:-1])]
 
 
-def test_a_statement_adds_up(books: Books) -> None:
-    for each in books.from_read_model().values():
-        lines = each.lines.values()
-        change = sum(line.credit_micros - line.debit_micros for line in lines)
-        assert each.opening_micros + change == each.closing_micros
-        count = sum(line.count for line in lines)
-        first, last = each.sequences
-        assert count == (last or 0) - (first or 1) + 1
-
-
 def test_the_log_alone_and_the_read_model_say_the_same(books: Books) -> None:
     found = books.from_read_model()
     months = {month for _, month in found}

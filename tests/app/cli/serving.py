@@ -1,7 +1,6 @@
 """A `serve` process of its own, and its clients."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from tests.app.cli.shell import TIMEOUT_S, Shell
@@ -35,10 +34,9 @@ class Serving:
         self._log.close()
         return self.process.returncode
 
-    def partner(self, client: Mapping[str, Any] | None = None) -> Partner:
-        """Return a client with a token: of the demo, or what `client create` has printed."""
-        its = client or self.demo
-        partner = Partner(self.url, its["client_id"], its["client_secret"])
+    def partner(self) -> Partner:
+        """Return the client of the demo, with a token."""
+        partner = Partner(self.url, self.demo["client_id"], self.demo["client_secret"])
         reply = partner.authorize()
         assert reply.status == 200, reply
         return partner

@@ -33,6 +33,7 @@ def test_each_kind_is_renewed_and_revoked_and_the_log_keeps_who_did_it(
     shell: Shell, kind: str
 ) -> None:
     first, second = (shell.json("keys", "rotate", kind)["kid"] for _ in range(2))
+    before = {each: each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()}
     done = shell.json("keys", "revoke", first, "--yes")
     assert (done["kind"], done["kid"], done["state"]) == (kind, first, "revoked")
     newest = shell.json("keys", "revoke", second, "--yes")
@@ -52,6 +53,10 @@ def test_each_kind_is_renewed_and_revoked_and_the_log_keeps_who_did_it(
     files = [each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()]
     assert "no key" in shell.refusal("keys", "revoke", first, "--yes")
     assert files == [each.read_bytes() for each in (shell.home / "var" / "keys").iterdir()]
+    for file, content in before.items():  # As from a backup.
+        if not file.exists():
+            file.write_bytes(content)
+    assert [each[2] for each in listed(shell) if each[1] == first] == ["revoked"]
 
 
 def test_what_ends_with_a_key_is_said_before_it_is_asked_for_again(shell: Shell) -> None:

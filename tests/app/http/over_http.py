@@ -4,13 +4,17 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from threading import Thread
 from typing import Any
+
+from werkzeug.datastructures import Headers
+from werkzeug.wrappers import Request
 
 from app.bootstrap.container import Container
 from app.http.application import Bridge, create_server
 from app.http.server.listening import Server, bind, listen
-from tests.app.http.service import Tenant
+from tests.app.http.service import DescribedClient, Tenant
 
 HOST = "127.0.0.1"
 JOIN_S = 45.0
@@ -42,6 +46,21 @@ def serving(container: Container, *, many: bool = False, finish_s: float = 10.0)
     bridge = Bridge(container, many=many)
     with running(create_server(bridge, listeners(), finish_s)) as port:
         yield port
+
+
+class OverHttp(DescribedClient):
+    """A client of an application that asks the server before it."""
+
+    port: int
+
+    def run_wsgi_app(self, environ: Any, *_: object, **__: object) -> Any:
+        sent, connection = Request(environ), HTTPConnection(HOST, self.port, timeout=20)
+        path, body = environ["REQUEST_URI"], sent.get_data()
+        connection.request(sent.method, path, body or None, dict(sent.headers))
+        reply = connection.getresponse()
+        body = reply.read()
+        connection.close()
+        return [body], f"{reply.status} {reply.reason}", Headers(reply.getheaders())
 
 
 class Answer:

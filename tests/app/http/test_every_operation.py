@@ -1,9 +1,10 @@
 """What all operations share, proven for each: the order of the checks, their refusals, the keys.
 
 The operations are those that the application knows, so a new one is tested as soon as it is there.
+The order is that of a thread, and of the loop of the server, which answers what it can by itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -24,6 +25,7 @@ from tests.app.http.edge.test_isolation import (
     shop_of,
     webhook_of,
 )
+from tests.app.http.over_http import OverHttp, serving
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 
 pytestmark = [pytest.mark.any_database, pytest.mark.slow]
@@ -50,14 +52,34 @@ def cases(service: Service, acme: Tenant) -> list[Case]:
     return found
 
 
-def test_whose_token_it_is_comes_before_all_else(service: Service, cases: list[Case]) -> None:
+@pytest.fixture(params=["thread", "loop"])
+def wrongs(
+    request: pytest.FixtureRequest, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Sequence[Sent]]:
+    """Let the application be asked as it is, or through its server; return what else is wrong."""
+    if request.param == "thread":
+        yield WRONG
+        return
+    with serving(service.container, many=True) as port:
+        client = OverHttp(service.app, service.app.response_class)
+        client.port = port
+        monkeypatch.setattr(service, "client", client)
+        yield [each for each in WRONG if each is not UNREADABLE["PAYLOAD_TOO_LARGE"]]  # At once.
+
+
+by_both = pytest.mark.usefixtures("wrongs")
+
+
+def test_whose_token_it_is_comes_before_all_else(
+    service: Service, cases: list[Case], wrongs: Sequence[Sent]
+) -> None:
     suspended, inactive = service.tenant(scopes=["wallet"]), service.tenant()
     for tenant, status in ((suspended, "suspended"), (inactive, "inactive")):
         tenant.set_status(status)
         service.until(lambda tenant=tenant: tenant.get("/v1/wallet").status_code == 403)  # type: ignore[misc]  # It is bound at once.
     for case in cases:
         path = case.path(**dict.fromkeys(case.ids, "none"))
-        for wrong in WRONG:
+        for wrong in wrongs:
             nobody = service.client.open(path, method=case.method, **wrong)
             assert (nobody.status_code, code_of(nobody)) == (401, "UNAUTHORIZED"), case
             assert nobody.headers["WWW-Authenticate"].startswith("Bearer "), case
@@ -68,7 +90,9 @@ def test_whose_token_it_is_comes_before_all_else(service: Service, cases: list[C
                     assert code_of(refused) == f"ORGANIZATION_{code}", case
 
 
-def test_the_scope_comes_before_path_and_input(service: Service, cases: list[Case]) -> None:
+def test_the_scope_comes_before_path_and_input(
+    service: Service, cases: list[Case], wrongs: Sequence[Sent]
+) -> None:
     callers = {scope: service.tenant(scopes=[scope]) for scope in ("plans", "wallet")}
     machine = service.register_client(None, ["wallet"])
     payments = {"Authorization": f"Bearer {service.token(machine)}"}
@@ -76,7 +100,7 @@ def test_the_scope_comes_before_path_and_input(service: Service, cases: list[Cas
         scope = case.operation.group.scope
         other = callers["plans" if scope != "plans" else "wallet"]
         path = case.path(**dict.fromkeys(case.ids, "none"))
-        for wrong in WRONG:
+        for wrong in wrongs:
             own = payments if case.operation.who is not authenticate else {}
             sent = {**wrong, "headers": {**wrong.get("headers", {}), **own}}
             reply = other.open(case.method, path, **sent)
@@ -84,16 +108,19 @@ def test_the_scope_comes_before_path_and_input(service: Service, cases: list[Cas
             assert f'scope="{scope}"' in reply.headers["WWW-Authenticate"], case
 
 
-def test_what_the_path_names_comes_before_the_input(acme: Tenant, cases: list[Case]) -> None:
+def test_what_the_path_names_comes_before_the_input(
+    acme: Tenant, cases: list[Case], wrongs: Sequence[Sent]
+) -> None:
     for case in cases:
         for name in case.ids if case.operation.resource is not None else ():
-            for wrong in WRONG:
+            for wrong in wrongs:
                 for other in (MISSING, "none"):
                     path = f"{case.path(**{name: other})}?page=0&more=1"
                     reply = acme.open(case.method, path, **wrong)
                     assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND"), case
 
 
+@by_both
 @pytest.mark.parametrize("code", UNREADABLE)
 def test_a_body_that_cannot_be_read_is_refused(acme: Tenant, cases: list[Case], code: str) -> None:
     for case in cases:
@@ -175,6 +202,7 @@ def test_a_limit_comes_behind_the_input(acme: Tenant, cases: list[Case]) -> None
         acme.service.until(lambda: acme.get("/v1/account").status_code == 200)
 
 
+@by_both
 def test_a_path_takes_no_other_method(service: Service) -> None:
     methods: dict[str, set[str]] = {}
     for operation in operations(service):

@@ -130,12 +130,17 @@ SLOW = {  # What a stranger sends, what it goes on sending, and what it is told 
 
 
 @pytest.mark.parametrize("kind", SLOW)
-def test_a_slow_stranger_is_cut_off_after_the_time_of_one_request(kind: str) -> None:
+def test_slow_strangers_delay_nobody_and_are_cut_off_after_the_time_of_one_request(
+    kind: str,
+) -> None:
     sent, more, told = SLOW[kind]
     with ExitStack() as stack:
         keep_alive_s = READ_S if kind == "idle" else 75.0  # A part of a request is not idle.
         hasty = stack.enter_context(closing(Served(READ_S, keep_alive_s)))
+        for _ in range(HTTP_THREADS):
+            hasty.connect(stack, sent)
         slow = hasty.connect(stack, sent)
+        assert hasty.ask() == b"HTTP/1.1 200"
         slow.settimeout(0.1)
         found = b""
         for _ in range(100):
@@ -157,7 +162,7 @@ def test_who_takes_nothing_of_a_reply_is_cut_off(hasty: Served, count: int) -> N
     with ExitStack() as stack:
         slow = [hasty.connect(stack, LARGE * count) for _ in range(HTTP_THREADS)]
         wait_until(lambda: hasty.ask().startswith(b"HTTP/1.1 200"))
-        Event().wait(3 * READ_S)
+        wait_until(lambda: hasty.open[-1] == 0)
         for each in slow:
             with suppress(ConnectionResetError):
                 assert len(read_all(each)) < LARGE_BYTES

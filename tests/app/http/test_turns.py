@@ -178,10 +178,6 @@ SENT: list[tuple[str, str, list[str]]] = [
     ("GET", "/v1/wallet", ["Authorization: Bearer x"]),
     ("GET", "/v1/wallet", ["Authorization: Bearer a.b.c", "X-Request-Id: mine"]),
     ("GET", "/v1/wallet", ["Authorization: Bearer x", "Authorization: Bearer y"]),
-    ("POST", "/v1/wallet", ["Content-Type: text/plain"]),
-    ("DELETE", "/auth/token", []),
-    ("POST", "/v1/links?dry_run=true", ["Content-Type: application/json"]),
-    ("GET", "/v1/links/x/qr?size=1", ["Accept: image/png"]),
     ("OPTIONS", "/readyz", []),
 ]
 

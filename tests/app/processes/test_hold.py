@@ -83,7 +83,9 @@ def closed(process: Process) -> list[Event]:
     return [each.event for each in process.log.read(0, 100) if isinstance(each.event, Month.Closed)]
 
 
-def test_a_held_installation_rests_until_it_is_released(held: Process, running: Running) -> None:
+def test_a_held_installation_rests_until_it_is_released(
+    held: Process, running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
     head = held.log.head()
     wait_until(lambda: places(held).get("audit_tree") == head)  # After five seconds of the clock.
     assert (running.provider.asked, running.sender.told, running.sunk) == ([], [], [])
@@ -95,6 +97,9 @@ def test_a_held_installation_rests_until_it_is_released(held: Process, running: 
     wait_until(lambda: bool(running.sunk) and bool(closed(held)))
     held.gate.switch(act(held), held=True)
     wait_until(running.process.gate.is_held)
+    assert {"this installation is held", "this installation is released"} <= {
+        record.getMessage().partition(":")[0] for record in caplog.records
+    }
 
 
 def jobs(process: Process) -> list[UUID]:

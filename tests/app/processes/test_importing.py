@@ -18,6 +18,7 @@ from domain.errors import NotPossible, WrongCurrency
 from projections.audit.checkpoint import verifier_key
 from projections.audit.export import Export, NoExport, event_of, read_export
 from projections.audit.tree import leaf_hash, root_of
+from projections.engine import reader
 from projections.stores.checkpoints import KeptCheckpoint
 from tests.app.cli.shell import Shell
 from tests.installation import (
@@ -97,6 +98,16 @@ def test_a_log_moves_from_sqlite_to_postgresql_and_back(
             other = stack.enter_context(closing(Installation(tmp_path / name, like=seed)))
             assert arrives(process, other.process(), tmp_path / f"{name}.jsonl")
             process = other.process()
+
+
+@pytest.mark.any_database
+def test_an_export_has_every_event_however_few_are_read_at_once(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live(process)
+    monkeypatch.setattr(reader, "BATCH_EVENTS_MAX", 7)
+    positions = [json.loads(line)["position"] for line in exported(process).splitlines()]
+    assert positions == [row.position for row in process.log.stored(0, 10_000)]
 
 
 def changed(number: int, **change: Any) -> Callable[[list[bytes]], None]:

@@ -8,11 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,10 +19,9 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from app.books.journal import DEFAULT, EARLIER, FORMS, Booked, book, daily, moves_of
+from app.books.journal import DEFAULT, FORMS
 from app.books.postings import PLAY_MONEY
 from app.books.reader import Selection, read_transactions
-from app.books.trial_balance import month_balance
 from app.cli.import_files import read_account_file
 from app.processes import month_folder
 from app.processes.month_folder import Made, check_folder, make_folder
@@ -32,7 +29,6 @@ from domain.accounts.wallet import SANDBOX_DEPOSIT
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.finance.month import Month, month_id
-from domain.money import MICROS
 from domain.months import month_of
 from projections.engine.rebuild import ignore_progress
 from tests.app.cli.shell import ROOT, Shell
@@ -119,10 +115,6 @@ def table(file: Path) -> list[dict[str, str]]:
         return [*csv.DictReader(lines)]
 
 
-def in_cents(amount: str | Decimal) -> int:
-    return int(Decimal(amount).quantize(Decimal("0.01"), ROUND_HALF_UP) * 100)  # From zero away.
-
-
 def test_it_holds_by_the_word_of_the_verifier(trade: Trade, made: Made) -> None:
     count = len(table(made.out / "index.csv"))
     assert count > 5
@@ -174,38 +166,6 @@ def own(trade: Trade, request: pytest.FixtureRequest) -> Path:
     return trade.make(f"own-{request.param}", {**ACCOUNTS, "postings": request.param}).out
 
 
-@pytest.fixture(scope="module", params=["daily", "single"])
-def booked(trade: Trade, request: pytest.FixtureRequest) -> list[Booked]:
-    """Such postings."""
-    log, single = trade.process.log, request.param == "single"
-    moves = moves_of(log, MONTH) if single else daily(moves_of(log, MONTH))
-    return [*book(moves, month_balance(log, MONTH), MONTH, single=single)]
-
-
-def cents(booked: Iterable[Booked]) -> Counter[tuple[str, str]]:
-    """Return what accounts were debited with, or below zero credited, by name and currency."""
-    found = Counter[tuple[str, str]]()
-    for each in booked:
-        found[each.debit, each.move.currency] += each.cents
-        found[each.credit, each.move.currency] -= each.cents
-    return found
-
-
-def test_each_account_of_a_journal_ends_at_its_exact_balance_rounded_once(
-    booked: list[Booked], made: Made
-) -> None:
-    assert {f"{each.move.day:%Y-%m}" for each in booked} == {MONTH}
-    numbers = {each.number for each in booked}
-    assert len({(each.number, each.move.day) for each in booked}) == len(numbers)
-    found = cents(booked)
-    for currency in ("USD", "EUR"):
-        assert abs(found.pop(("Rounding", currency), 0)) <= (len(found) + 1) / 2
-    for row in table(made.out / "trial-balance.csv"):
-        moved = in_cents(row["closing"]) - in_cents(row["opening"])
-        assert found.pop((row["account"], row["currency"]), 0) == moved, row
-    assert not found
-
-
 @pytest.mark.parametrize("own", ["single"], indirect=True)  # Others are of all organizations.
 def test_a_single_posting_names_its_organization(own: Path) -> None:
     for form in FORMS.values():
@@ -214,22 +174,6 @@ def test_a_single_posting_names_its_organization(own: Path) -> None:
         for row in table(own / "index.csv"):
             has_moved = {row["debit"], row["credit"]} != {"0.00"}
             assert (row["organization"] in text) is has_moved
-
-
-@pytest.mark.parametrize("booked", ["daily"], indirect=True)  # Single ones come as in the log.
-def test_on_each_day_an_account_holds_in_cents_what_has_moved_by_then(
-    trade: Trade, made: Made, booked: list[Booked]
-) -> None:
-    moves = [it for it in moves_of(trade.process.log, MONTH) if it.day > EARLIER]
-    rows = {row["account"]: row for row in table(made.out / "trial-balance.csv")}
-    for account in ("Income:Lookup", "Income:Bulk-lookup", "Assets:Deposits"):
-        start = rows[account]["opening"]
-        for number in range(1, 29):
-            day = date(2026, 2, number)
-            moved = sum(it.micros for it in moves if it.account == account and it.day <= day)
-            held = cents(each for each in booked if each.move.day <= day)[account, "USD"]
-            exact = Decimal(start) + Decimal(moved) / MICROS
-            assert held == in_cents(exact) - in_cents(start)
 
 
 # The expressions that DATEV publishes for the fields, quotation marks included: of the header

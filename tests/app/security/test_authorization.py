@@ -35,13 +35,13 @@ paces = pytest.mark.parametrize("pace", [at_once, projected])
 def test_a_client_of_an_active_organization_is_let_in(house: House, pace: Pace) -> None:
     pace(house)
     who, cause = (house.client_id, house.organization_id), house.process.cause()
-    assert house.authorize() == Caller(*who, price_micros=None, lookup_enabled=True)
+    assert house.authorize() == Caller(*who, price_micros=None, lookup_enabled=True, per_minute=0)
     change = house.process.accounts.change_organization
     change(house.organization_id, lambda each: each.change_price(7_000, cause))
     change(house.organization_id, lambda each: each.switch_lookup(cause, enabled=False))
     house.clock.forward(seconds=2)
     pace(house)
-    assert house.authorize() == Caller(*who, price_micros=7_000, lookup_enabled=False)
+    assert house.authorize() == Caller(*who, price_micros=7_000, lookup_enabled=False, per_minute=0)
 
 
 @paces

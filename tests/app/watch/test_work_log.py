@@ -78,8 +78,7 @@ def test_the_page_of_messages_that_are_given_up_names_the_line_of_each() -> None
 
 
 def test_after_its_end_no_line_names_the_work() -> None:
-    with observability.working(command="work_link", link_id="1"):
-        observability.note_cause(lambda: {"request_id": "r"})
+    with observability.working(command="work_link", link_id="1", request_id="r"):
         record = logging.makeLogRecord({"msg": "during"})
         assert observability.add_work(record)
         assert vars(record)["request_id"] == "r"

@@ -11,8 +11,6 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from projections.engine import consumer as engine
-from projections.engine.consumer import Consumer
-from tests.faults.consuming import WORKS
 from tests.installation import Installation, Process, wait_until
 from tests.projections.engine.consumers import MODES, TABLE, Noting, NotingRows, Publishing, taken
 from tests.projections.histories import run_on_log, write_row
@@ -231,8 +229,3 @@ def test_a_position_moves_now_and_then_where_nothing_is_asked(
     assert place_of(process, consumer.name).position == start
     consumer.step()
     assert place_of(process, consumer.name).position == process.log.head()
-
-
-def test_the_kill_programme_leaves_no_consumer_out() -> None:
-    ours = {each.name for each in Consumer.__subclasses__() if "tests." not in each.__module__}
-    assert ours == WORKS.keys() - {"night"}

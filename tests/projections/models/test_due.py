@@ -8,23 +8,20 @@ import pytest
 
 from domain.links.lost_order import LostOrder
 from domain.links.network import Order
-from domain.lookups.bulk_commands import SLICE_ITEMS
-from projections.engine.read_model import Batch
-from projections.models.due import owner_of
-from tests.installation import Installation, Process, SetClock, numbers
-from tests.projections.histories import cancel_job, create_job
+from tests.installation import Process, SetClock
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
 from tests.projections.looking import ask
 
 INTENT_S, IDLE_S, SOON_S = 5, 2, 1
-COUNT = 2 * SLICE_ITEMS + 1
 
 
 def due(process: Process, now: datetime, most: int = 99) -> list[tuple[str, UUID]]:
     owners, position = ask(process, process.due_list.owners, now)
     assert position == (process.log.head() if owners else 0)
-    found = [ask(process, process.due_list.first, owner, now, most) for owner in owners]
-    return [(each.kind, each.id) for each in chain.from_iterable(found)]
+    firsts = (ask(process, process.due_list.first, owner, now, most) for owner in owners)
+    found = [*chain.from_iterable(firsts)]
+    assert all(ask(process, process.due_list.knows, each.id) for each in found)
+    return [(each.kind, each.id) for each in found]
 
 
 def due_in_s(process: Process, work_id: UUID) -> float | None:
@@ -158,38 +155,3 @@ def test_the_oldest_work_is_that_which_began_first_not_that_which_moved_first(
     assert oldest(process) == later
     other.fail()
     assert oldest(process) is None
-
-
-def slices(process: Process, organization_id: UUID) -> tuple[list[tuple[UUID, int]], int]:
-    model, owner = process.due_list, owner_of("slice", organization_id)
-    with process.views.reading() as connection:
-        found = model.first(connection, owner, process.clock(), 10)
-        owners, _ = model.owners(connection, process.clock())
-        assert (owner in owners) == bool(found)
-        assert all(model.knows(connection, each.id) for each in found)
-        items = model.items_of(connection, organization_id)
-        return [(each.id, each.part) for each in found], items
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_a_batch_may_end_anywhere(
-    process: Process, organization_id: UUID, installation: Installation, size: int
-) -> None:
-    job_id = create_job(process, organization_id, numbers(COUNT))
-    process.bulk_lookup.work(job_id, 2)
-    process.bulk_lookup.work(job_id, 0)
-    for slice_count in (1, 2):
-        hasty = create_job(process, organization_id, numbers(slice_count * SLICE_ITEMS))
-        process.bulk_lookup.work(hasty, 1)
-        cancel_job(process, organization_id, hasty)
-    done = process.organization()
-    process.bulk_lookup.work(create_job(process, done, numbers(1)), 0)
-    other = installation.process()
-    model, events = other.due_list, other.log.read(0, 100)
-    for start in range(0, len(events), size):
-        with other.views.writing() as connection:
-            model.follow(connection, Batch(events[start : start + size]))
-    assert slices(other, organization_id) == ([(job_id, 1)], SLICE_ITEMS)
-    with other.views.reading() as connection:
-        rows = connection.execute(model.rows.select()).all()
-    assert len(rows) == 1, "nothing is left of what has ended"

@@ -5,7 +5,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,6 @@ from tests.projections.histories import create_job
 from tests.servers.fixtures import fresh_url
 from tests.support import warm
 
-ROOT = Path(__file__).parents[4]
 SLOW = "+15005550002"  # The sandbox answers it after three seconds.
 LIFE_S_MAX = 60.0  # Of a process: its start alone takes seconds when the cores are busy.
 

@@ -14,7 +14,7 @@ from app.adapters.networks.esimgo.wire import iccid_of
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.bootstrap import providers
 from app.bootstrap.container import Container
-from app.http.links.notifications import BODY_BYTES_MAX
+from app.http.links.routes import NOTIFICATION_BYTES_MAX
 from domain.links import notifications
 from domain.links.link import Link
 from domain.links.network import Usage
@@ -147,7 +147,7 @@ def test_a_signed_notification_about_no_link_of_ours_is_passed_over_and_a_large_
     bodies = [about("8944000000000000001")]  # Nobody's eSIM.
     bodies += [about(8944538532008160222), about("../8944000000000000001"), b"{}", b"", b"not JSON"]
     bodies += [b'{"alertType": "LowBalance"}', b'{"iccid": ["8944000000000000001"]}']
-    before, most = network.reads, b" " * BODY_BYTES_MAX
+    before, most = network.reads, b" " * NOTIFICATION_BYTES_MAX
     for body in (*bodies, most):
         assert send(shop, body).status_code == 204, body
     assert send(shop, most + b" ").status_code == 413, "before it is read"
