@@ -187,8 +187,3 @@ def test_a_failed_change_is_settled_when_the_network_can_do_nothing_more(
     assert is_settled(change, SETTLES_AFTER, now) is settled
     link = link_after(reserved, begun(UNTIL), failed(settled_at))  # Whose call is not repeated.
     assert repeated or is_settled(link, SETTLES_AFTER, now) is settled
-
-
-def test_only_what_has_failed_is_settled() -> None:
-    with pytest.raises(AssertionError):
-        is_settled(link_after(reserved), timedelta(0), DEADLINE)
