@@ -267,7 +267,10 @@ class PlaceOrder(Creating[Placed]):
         charges = charges_of(work) if work.stage is Stage.REQUESTED else []
         work.request_order(network.name, self.until(work, cause.at), cause, self.new_id())
         plan, reference = work.requested.plan.at_provider, str(work.id)
-        call = lambda left_s: (network.order(plan, reference, timeout_s=left_s), False, True)  # noqa: E731
+
+        def call(left_s: float) -> Placed:
+            return network.order(plan, reference, timeout_s=left_s), False, True
+
         yield [work], charges, call
 
     def look_up(self, work: Link, timeout_s: float) -> Placed | None:
