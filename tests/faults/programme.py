@@ -120,7 +120,7 @@ class Programme:
             outside.projector.catch_up()
             with outside.views.reading() as connection:
                 works = outside.due_list.all(connection)[:SHOWN]
-                jobs = outside.jobs.unfinished(connection, outside.clock(), SHOWN)
+                jobs = outside.jobs.all(connection, None, unfinished=True)[:SHOWN]
             last = [(work, outside.log.history(work.id)[-1]) for work in works]
         except ServiceUnavailable as error:
             return [error]

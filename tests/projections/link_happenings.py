@@ -117,7 +117,7 @@ class LinkHappenings:
         month = next_month(self._months.get(organization_id) or month_of(process.clock()))
         process.projector.catch_up()
         with process.views.reading() as connection:
-            links = process.link_spans.active_at(connection, organization_id, first_instant(month))
+            links = process.links.active_at(connection, organization_id, first_instant(month))
         if links:
             process.accounts.change_organization(
                 organization_id, lambda it: it.change_monthly_link_fee(fee, process.cause())

@@ -198,13 +198,13 @@ def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
     tick(process, clock, "2026-05-01 00:01")
     later = installation.process(clock)
     asked: list[str] = []
-    active_at = later.link_spans.active_at
+    active_at = later.links.active_at
 
     def watched(connection: object, organization_id: UUID, at: object) -> list[UUID]:
         asked.append(f"{at:%Y-%m}")
         return active_at(connection, organization_id, at)  # type: ignore[arg-type]  # passed on as they are
 
-    monkeypatch.setattr(later.link_spans, "active_at", watched)
+    monkeypatch.setattr(later.links, "active_at", watched)
     later.monthly_fees.run()
     tick(later, clock, "2026-06-01 00:01")
     assert asked == ["2026-06"]
@@ -264,7 +264,7 @@ def run_other(other: Process, clock: SetClock) -> Callable[[], object]:
         # What comes before a read or between reads does not depend on the database.
         *(
             pytest.param(each, marks=pytest.mark.any_database)
-            for each in ("fee_book.newest", "link_spans.active_at", "log.get")
+            for each in ("fee_book.newest", "links.active_at", "log.get")
         ),
         "log.append",
         "committer.commit",
@@ -429,7 +429,7 @@ def test_a_log_that_is_gone_is_not_asked_for_every_organization(
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize("part", ["organizations", "link_spans", "monthly_fees"])
+@pytest.mark.parametrize("part", ["organizations", "links", "monthly_fees"])
 def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     process: Process,
     organization_id: UUID,

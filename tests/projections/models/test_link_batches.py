@@ -20,7 +20,7 @@ from tests.projections.forgery import forged
 from tests.projections.histories import Life
 from tests.projections.looking import Rows, rows
 
-MODELS = ("links", "link_spans", "due_list", "transactions", "statements", "usage")
+MODELS = ("links", "due_list", "transactions", "statements", "usage")
 
 
 @pytest.fixture(scope="module", params=[0, pytest.param(1, marks=pytest.mark.any_database)])
@@ -123,7 +123,7 @@ def test_links_are_active_now_whose_status_says_so(
     for organization_id in {link.organization_id for link in links}:
         mine = [link for link in links if link.organization_id == organization_id]
         with process.views.reading() as connection:
-            found = process.link_spans.active_at(connection, organization_id, process.clock())
+            found = process.links.active_at(connection, organization_id, process.clock())
         active = [link.id for link in mine if link.is_visible and link.state == "active"]
         assert found == sorted(active)
 
