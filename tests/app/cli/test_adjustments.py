@@ -1,9 +1,7 @@
 """Above the approval limit one operator proposes what moves money, and another one approves it."""
 
-import shutil
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,35 +18,20 @@ LIMIT = ("operator", "approvals")
 WAITING = ("wallet", "adjustments")
 
 
-@pytest.fixture(scope="module")
-def seeds(migrated_home: Path, tmp_path_factory: pytest.TempPathFactory) -> list[list[Shell]]:
-    """Places to be copied, without the others and with them: ten commands take a second."""
-    homes = [tmp_path_factory.mktemp(name) for name in ("boss", "people")]
-    shutil.copytree(migrated_home, homes[0], dirs_exist_ok=True)
-    boss = created(Shell(homes[0]), "boss", "keys")[1]
-    assert boss.json(*LIMIT, "10")["approvals_above"] == "10.00"
-    shutil.copytree(homes[0], homes[1], dirs_exist_ok=True)
-    there = Shell(homes[1], boss.changes)
-    both = [created(there, name, "money,approve") for name in ("anna", "bert")]
-    carl = created(there, "carl", "money")[1]
-    return [[boss], [*(renewed(*each) for each in both), carl]]
-
-
-def copies(seed: list[Shell], shell: Shell) -> list[Shell]:
-    shutil.copytree(seed[0].home, shell.home, dirs_exist_ok=True)
-    return [Shell(shell.home, each.changes) for each in seed]
-
-
 @pytest.fixture
-def boss(shell: Shell, seeds: list[list[Shell]]) -> Shell:
+def boss(shell: Shell) -> Shell:
     """The first operator, who has set the limit to 10.00."""
-    return copies(seeds[0], shell)[0]
+    boss = created(shell, "boss", "keys")[1]
+    assert boss.json(*LIMIT, "10")["approvals_above"] == "10.00"
+    return boss
 
 
 @pytest.fixture
-def people(boss: Shell, seeds: list[list[Shell]]) -> tuple[Shell, Shell, Shell]:
+def people(boss: Shell) -> tuple[Shell, Shell, Shell]:
     """Anna and Bert may do both, Carl may only move money."""
-    anna, bert, carl = copies(seeds[1], boss)
+    both = [created(boss, name, "money,approve") for name in ("anna", "bert")]
+    carl = created(boss, "carl", "money")[1]
+    anna, bert = (renewed(*each) for each in both)
     return anna, bert, carl
 
 
