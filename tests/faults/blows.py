@@ -17,10 +17,7 @@ def kill_one(role: str) -> Callable[[System], None]:
 
 
 def kill_active(role: str) -> Callable[[System], None]:
-    def kill(system: System) -> None:
-        system.active(role).kill()
-
-    return kill
+    return lambda system: system.active(role).kill()
 
 
 def kill_broker(system: System) -> None:

@@ -21,7 +21,7 @@ def buyer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buyer]:
     directory = tmp_path_factory.mktemp("fuzz")
     sqlite_seed().copy(directory)
     # The sandbox would play failures: answers of 502 and 503, and a lookup of 3 s.
-    settings = {"SANDBOX": "false", "PROVISIONING_DEADLINE_S": "60"}
+    settings = {"SANDBOX": "false", "PROVISIONING_DEADLINE_S": "60", "TOKEN_TTL_S": "86400"}
     service = Service(directory, **settings).start()
     yield Buyer(service.tenant("1000000.00"))
     service.stop()
