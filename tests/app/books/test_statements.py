@@ -150,8 +150,7 @@ def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]
             place = 2 if entry.refund_of else 0
             sums[place] += 1
             sums[place + 1] += parse_amount(entry.amount)
-        with process.views.reading() as connection:
-            rows = process.usage.grouped(connection, owner, group_by, (since, until), 1_000)
+        rows = process.read(process.usage.grouped, owner, group_by, (since, until), 1_000)
         told = {
             tuple((row.plan_id or "") if e == "plan" else getattr(row, e) for e in group_by): row
             for row in rows
