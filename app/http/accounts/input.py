@@ -8,7 +8,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.http.edge.input import NO_NUL, PAGE_MAX, PageQuery, Reads, WholeNumber, choice, described
 from app.http.edge.schemas import OR_EMPTY
-from domain.money import parse_amount
+from domain.money import format_amount, parse_amount
 from projections.engine.shape import NAME
 from projections.models.transactions import KINDS
 
@@ -18,6 +18,7 @@ NOT_AN_AMOUNT = (
     "Must be a string such as 12.50, with at most 12 digits and six decimals, and no needless 0 in "
     "front."
 )
+NOTHING = "Must be more than 0."
 FILTERS = frozenset({"kind", "since", "until", "reference"})
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
@@ -57,17 +58,26 @@ class Moment(Reads, fields.Field[datetime]):
 
 
 class Money(Reads, fields.String):
-    """An amount as a decimal string; becomes micro-units."""
+    """An amount as a decimal string; becomes micro-units.
 
-    def __init__(self, **kwargs: Any) -> None:
-        metadata = {"pattern": AMOUNT, "examples": ["20.00"], **kwargs.pop("metadata")}
+    With `most_micros` it is more than 0, and at most this.
+    """
+
+    def __init__(self, most_micros: float | None = None, **kwargs: Any) -> None:
+        pattern = AMOUNT if most_micros is None else AMOUNT.replace("^", "^(?=.*[1-9])")
+        metadata = {"pattern": pattern, "examples": ["20.00"], **kwargs.pop("metadata")}
         super().__init__(metadata=metadata, **kwargs)
+        self.most_micros = most_micros
 
     def read(self, value: Any) -> Any:
         try:
-            return parse_amount(value)
+            micros = parse_amount(value)
         except (TypeError, ValueError):
             raise ValidationError(NOT_AN_AMOUNT) from None
+        if self.most_micros is not None and not 0 < micros <= self.most_micros:
+            most = f"Must be at most {format_amount(int(self.most_micros))}."
+            raise ValidationError(most if micros else NOTHING)
+        return micros
 
 
 class Reference(fields.String):
