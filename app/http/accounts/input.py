@@ -1,6 +1,7 @@
 """Input of transactions: the filters of a list."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,18 +44,14 @@ class Moment(Reads, fields.Field[datetime]):
     """
 
     def read(self, value: Any) -> datetime:
-        if not isinstance(value, str):
-            raise ValidationError(NOT_A_TIME)
-        try:
-            # A `+` that was not percent-encoded arrives as a space; no other space is allowed.
+        with suppress(TypeError, ValueError):  # As of a number.
             if _DATE.fullmatch(value):
                 return datetime.fromisoformat(value).replace(tzinfo=UTC)
+            # A `+` that was not percent-encoded arrives as a space; no other space is allowed.
             moment = datetime.fromisoformat(value.replace(" ", "+"))
-        except ValueError:
-            raise ValidationError(NOT_A_TIME) from None
-        if moment.tzinfo is None:
-            raise ValidationError(NOT_A_TIME)
-        return moment
+            if moment.tzinfo is not None:
+                return moment
+        raise ValidationError(NOT_A_TIME)
 
 
 class Money(Reads, fields.String):
