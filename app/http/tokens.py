@@ -174,10 +174,8 @@ def _authenticate(given: Given[None], client_id: str, secret: str) -> ApiClient:
 
     The client is read from the log itself, so new clients and changes take effect at once.
     """
-    parts, environ = given.parts, given.environ
-    proxies = parts.settings.trusted_proxies
-    forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
-    address = caller_address(environ.get("REMOTE_ADDR", ""), forwarded, proxies)
+    parts = given.parts
+    address = caller_address(given.environ, parts.settings.trusted_proxies)
     # Hashed, so that the store does not hold what was sent.
     counted = _hash(f"{address}\0{client_id}"), _hash(address)
     wait_s = parts.throttle.wait_s(*counted)
