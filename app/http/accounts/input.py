@@ -71,9 +71,10 @@ class Money(Reads, fields.String):
             micros = parse_amount(value)
         except (TypeError, ValueError):
             raise ValidationError(NOT_AN_AMOUNT) from None
-        if self.most_micros is not None and not 0 < micros <= self.most_micros:
-            most = f"Must be at most {format_amount(int(self.most_micros))}."
-            raise ValidationError(most if micros else NOTHING)
+        most = self.most_micros
+        if most is not None and not 0 < micros <= most:
+            wrong = f"Must be at most {format_amount(int(most))}." if micros else NOTHING
+            raise ValidationError(wrong)
         return micros
 
 
