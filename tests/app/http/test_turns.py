@@ -239,6 +239,7 @@ def test_of_a_forwarded_chain_only_what_proxies_have_written_counts() -> None:
     for chain, address in [
         ("x" * 60_000 + ", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
         ("x" * 60_000 + ", " + "y" * 60_000, "10.0.0.1"),
+        ("192.0.2.7", "192.0.2.7"),
     ]:
         environ = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": chain}
         assert caller_address(environ, 2) == address
