@@ -15,7 +15,6 @@ CHANGES = (
     "order",
     "take_back",
 )
-READS = ("available_esims", "find_endpoint", "usage", "status", "lpa")
 
 
 class Killed(BaseException):

@@ -19,7 +19,7 @@ from domain.months import month_of, months_before, next_month
 from projections.engine.database import Database
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
-from projections.models.link_spans import LinkSpans
+from projections.models.links import Links
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
 from workers.cut_off import CutOff
@@ -80,7 +80,7 @@ class MonthlyFees:
     projector: Projector
     positions: Positions
     organizations: Organizations
-    link_spans: LinkSpans
+    links: Links
     fee_book: FeeBook
     cut_off: CutOff
     _month: str = field(default="", init=False)  # Months are frozen up to this one.
@@ -124,7 +124,7 @@ class MonthlyFees:
         """Project up to a position; False if a read model of the fees has stopped before it."""
         self.projector.catch_up(position)
         places = self.positions.all(self.database)
-        needed = (self.organizations.name, self.link_spans.name, self.fee_book.name)
+        needed = (self.organizations.name, self.links.name, self.fee_book.name)
         return all(name in places and places[name].position >= position for name in needed)
 
     def _account(self, organization_id: UUID, settled: str) -> _Account:
@@ -148,7 +148,7 @@ class MonthlyFees:
 
         def active_at(moment: datetime) -> Sequence[UUID]:
             with self.database.reading() as connection:
-                return self.link_spans.active_at(connection, account.organization_id, moment)
+                return self.links.active_at(connection, account.organization_id, moment)
 
         history = self.log.history(account.organization_id)
         for month in missing:

@@ -116,7 +116,6 @@ from projections.models.api_clients import ApiClients
 from projections.models.due import DueList
 from projections.models.erasures import Erasures
 from projections.models.jobs import Jobs
-from projections.models.link_spans import LinkSpans
 from projections.models.links import Links
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
@@ -326,7 +325,6 @@ class Container:
     jobs = made(Jobs)
     plans = made(Plans)
     links = made(Links)
-    link_spans = made(LinkSpans)
     due_list = made(DueList)
     fee_book = made(FeeBook)
     webhook_endpoints = made(WebhookEndpoints)

@@ -86,15 +86,14 @@ class Observed:
     def work(self) -> Values:
         parts, now = self._opened(), self._parts.clock()
         jobs = parts.jobs.jobs.c
-        begun_at = select(func.min(jobs.created_at)).where(jobs.finished_at.is_(None))
+        oldest = select(func.min(jobs.created_at), func.min(jobs.moved_at))
         with parts.views.reading() as connection:
-            idle = parts.jobs.unfinished(connection, now, 1)
-            job_at = from_micros(connection.execute(begun_at).scalar_one())
+            found = connection.execute(oldest.where(jobs.finished_at.is_(None))).one()
             link_at = parts.due_list.oldest(connection)
-        idle_s = _age_s(now, idle[0].moved_at) if idle else 0.0
+        job_at, moved_at = map(from_micros, found)
         return {
             "oldest_unfinished_job_seconds": _age_s(now, job_at),
-            "oldest_unfinished_job_idle_seconds": max(0.0, idle_s),
+            "oldest_unfinished_job_idle_seconds": max(0.0, _age_s(now, moved_at)),
             "oldest_unfinished_link_seconds": _age_s(now, link_at),
         }
 

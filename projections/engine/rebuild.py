@@ -29,10 +29,10 @@ ORPHAN_S = 86_400  # No rebuild lasts so long; older tables were left behind by 
 # Of earlier releases; on SQLite the first has pieces of the links' names.
 FORMER_TABLES = (
     *("link_texts", "link_activations", "link_plan_names", "link_timelines"),
-    "job_counts",
+    *("job_counts", "link_spans"),
 )
 # The tables of the last two stay for the processes of 1.0.0 that still read them.
-FORMER_MODELS = ("timelines", "unfinished", "open_slices")
+FORMER_MODELS = ("timelines", "link_spans", "unfinished", "open_slices")
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
 

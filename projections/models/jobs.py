@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, Self, get_args
 from uuid import UUID
 
@@ -25,18 +25,16 @@ from sqlalchemy import (
     func,
     literal,
     null,
-    or_,
     select,
     union_all,
 )
 
 from domain.accounts.erasure import Erasure
-from domain.cause import AHEAD_MAX
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.personal import Sealed
-from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement, OneOf, run
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
@@ -139,14 +137,6 @@ class JobRow(JobCounts):
     settlements: list[Settlement]
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedJob:
-    """A job that has not ended, and when it last moved."""
-
-    id: UUID
-    moved_at: datetime
-
-
 _COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
 STORED = Stored(JobCounts, **dict.fromkeys(_COUNTS, Integer))
 CHANGING = (*_COUNTS[1:], "by_hand_micros", "moved_at", "finished_at", "status")
@@ -168,10 +158,6 @@ class Jobs(ReadModel):
         self._one = HotStatement(_whole_job(self.jobs, self.settlements))
         own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
         self._counts = HotStatement(select(*(columns[name] for name in STORED.names)).where(*own))
-        open_jobs = select(columns.id, columns.moved_at).where(columns.finished_at.is_(None))
-        page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
-        is_ahead = columns.moved_at > bindparam("ahead")  # By a clock that was.
-        self._idle = page.where(or_(columns.moved_at <= bindparam("moment"), is_ahead))
         self._build_lists()
         return [self.jobs, self.settlements]
 
@@ -307,14 +293,6 @@ class Jobs(ReadModel):
             return [], total
         rows = database.rows(page, **wanted, months=[*kept], most=limit, skipped=offset)
         return [*map(STORED.read, rows)], total
-
-    def unfinished(
-        self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
-    ) -> list[UnfinishedJob]:
-        """Return unfinished jobs that have not moved for `idle`, the longest idle first."""
-        moments = {"moment": to_micros(now - idle), "ahead": to_micros(now - idle + AHEAD_MAX)}
-        rows = connection.execute(self._idle, {**moments, "most": limit})
-        return [UnfinishedJob(row.id, from_micros(row.moved_at)) for row in rows]
 
     def all(
         self, connection: Connection, organization_id: UUID | None, *, unfinished: bool

@@ -22,6 +22,7 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     func,
+    or_,
     select,
     true,
     union,
@@ -41,7 +42,7 @@ from projections.engine.read_model import ReadModel
 from projections.engine.shape import Stored, stored
 from projections.engine.trigrams import ESCAPE, pattern, trigram_index
 
-FORGET_AT_ONCE = 500  # Links named in one statement.
+AT_ONCE = 500  # Links named in one statement.
 BETWEEN = "\n"  # Separates the texts of a link; it is in no ICCID and no id.
 
 
@@ -264,8 +265,8 @@ class Links(ReadModel):
         for part in erasure.parts:
             found = connection.execute(theirs.where(link.name_key == part.key)).scalars().all()
             gone += sorted(found if part.streams is None else {*part.streams}.intersection(found))
-        for start in range(0, len(gone), FORGET_AT_ONCE):
-            rows = self._read_rows(connection, gone[start : start + FORGET_AT_ONCE])
+        for start in range(0, len(gone), AT_ONCE):
+            rows = self._read_rows(connection, gone[start : start + AT_ONCE])
             for row in rows.values():
                 row.name = row.name_key = None
                 row.changed_at = max(row.changed_at, erasure.timestamp)
@@ -407,6 +408,28 @@ class Links(ReadModel):
             )
             for each in rows
         ]
+
+    def active_at(
+        self, connection: Connection, organization_id: UUID, moment: datetime
+    ) -> list[UUID]:
+        """Return the links of an organization that were active at a moment, by id.
+
+        Their streams say so. The monthly fee asks once a month, and nobody else.
+        """
+        link, at = self.rows.c, to_micros(moment)
+        mine = select(link.id).where(link.organization_id == organization_id)
+        mine = mine.where(or_(link.status != "ended", link.changed_at > at)).order_by(link.id)
+        ids, since, found = connection.execute(mine).scalars().all(), dict[UUID, datetime](), set()
+        for start in range(0, len(ids), AT_ONCE):
+            for _, event in self.log.streams(ids[start : start + AT_ONCE]):
+                link_id, status = event.originator_id, status_after(event)
+                if status == "active":
+                    since.setdefault(link_id, event.timestamp)
+                elif status is not None:
+                    until = event.timestamp
+                    if since.pop(link_id, until) <= moment < until:
+                        found.add(link_id)
+        return sorted({*found, *(each for each, from_at in since.items() if from_at <= moment)})
 
     def networks_of(self, connection: Connection, names: Iterable[str]) -> list[str]:
         """Return those of these networks that a link runs on; perhaps reads all links."""

@@ -11,13 +11,9 @@ import psycopg
 import pytest
 
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL
-from tests.budgets.crew import OTHERS, Crew, crew
+from tests.budgets.crew import OTHERS, Crew
 from tests.budgets.partner import OPERATIONS, Partner, run_once
-from tests.budgets.tally import NETWORK, Statement, tally, told
-from tests.installation import migrated
-
-__all__ = ["crew", "migrated", "tally"]
-
+from tests.budgets.tally import NETWORK, Statement, told
 
 ROLES = ("web", *OTHERS, NETWORK)
 
@@ -73,12 +69,12 @@ BUDGETS: Mapping[str, Budget] = {
     # outcome, and at the plan for its reply. The worker: link and eSIM, what is taken with the
     # intent, the first reading, the outcome.
     "link": Budget(
-        "web 6/1, projector 16/1, dispatcher 3/1, worker 6/3, network 6/1",
-        "web 7/1, projector 16/1, dispatcher 3/1, worker 13/3, network 6/1",
+        "web 6/1, projector 14/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 7/1, projector 14/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 7/1, projector 16/1, dispatcher 3/1, worker 6/3, network 6/1",
-        "web 8/1, projector 16/1, dispatcher 3/1, worker 13/3, network 6/1",
+        "web 7/1, projector 14/1, dispatcher 3/1, worker 6/3, network 6/1",
+        "web 8/1, projector 14/1, dispatcher 3/1, worker 13/3, network 6/1",
     ),
     # The usage is read from the network, and kept; the plans are read for the reply.
     "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
@@ -107,13 +103,13 @@ BUDGETS: Mapping[str, Budget] = {
     # The link, the intent, the end, and what was last seen for the reply. The projector reads the
     # status before.
     "end of a link": Budget(
-        "web 5/2, projector 10/1, dispatcher 1/0, network 2/1",
-        "web 8/2, projector 10/1, dispatcher 1/0, network 2/1",
+        "web 5/2, projector 8/1, dispatcher 1/0, network 2/1",
+        "web 8/2, projector 8/1, dispatcher 1/0, network 2/1",
     ),
     # Its use is read from the network first, and the refund is in the commit of the end.
     "cancellation": Budget(
-        "web 6/2, projector 17/1, dispatcher 1/0, network 3/1",
-        "web 10/2, projector 17/1, dispatcher 1/0, network 3/1",
+        "web 6/2, projector 15/1, dispatcher 1/0, network 3/1",
+        "web 10/2, projector 15/1, dispatcher 1/0, network 3/1",
     ),
     # The link, with its code.
     "QR code": Budget("web 1/0", "web 2/0"),

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from domain.months import first_instant, month_of, months_before, next_month
+from domain.months import first_instant, last_day, month_of, months_before, next_month
 
 INSTANT = timedelta(microseconds=1)
 
@@ -24,7 +24,7 @@ INSTANT = timedelta(microseconds=1)
 )
 def test_a_month_ends_where_the_next_one_begins(month: str, days: int) -> None:
     first, after = first_instant(month), first_instant(next_month(month))
-    assert (after - first).days == days
+    assert (after - first).days == last_day(month).day == days
     assert month_of(first) == month_of(after - INSTANT) == month
     assert month_of(after) == next_month(month)
 

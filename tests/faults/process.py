@@ -29,21 +29,11 @@ from tests.faults.failpoints import (
     Passing,
 )
 from tests.faults.parent import end_with_parent
+from tests.faulty_network import CHANGES, READS
 from workers.fees import MonthlyFees
 
 FEES_S = 2.0  # Instead of a minute: debtors come all the while.
-NETWORK_CALLS = (
-    "available_esims",
-    "lpa",
-    "create_endpoint",
-    "find_endpoint",
-    "remove_endpoint",
-    "release_esim",
-    "add_plan",
-    "remove_plan",
-    "suspend",
-    "resume",
-)
+NETWORK_CALLS = (*CHANGES, *READS, "suspend", "resume")
 
 directory = Path(os.environ["FAULTS_DIRECTORY"])
 role = sys.argv[1]

@@ -70,7 +70,8 @@ def test_operators_and_what_another_must_approve(net: Net) -> None:
     eve = net.run("operator", "create", "eve", "--may", "money", **key)
     net.run("wallet", "deposit", acme, "5", "--reference", "bank-2", OPERATOR_KEY=bob["key"])
     net.run("operator", "approvals", "20.00", **key)
-    net.run("operator", "approvals", "none", **key)
+    end = net.run("operator", "approvals", "none", **key)
+    net.run("wallet", "adjustments", "approve", end["proposal"], **key)
     asked = {"OPERATOR_KEY": eve["key"]}
     net.run("wallet", "adjust", acme, "-25", "--reference", "a-1", "--reason", "a fine", **asked)
     net.run("wallet", "adjust", acme, "30", "--reference", "a-2", "--reason", "a gift", **asked)

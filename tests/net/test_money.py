@@ -177,7 +177,7 @@ def test_operators_move_money(net: Net) -> None:
 
 def test_limits_of_an_organization(net: Net) -> None:
     acme = net.partner()
-    net.run("org", "set", acme.id, "--spending-limit", "6.00")
+    net.run("org", "set", acme.id, "--spending-limit", "5.51")
     net.until(lambda: acme.data("/v1/account")["limits"]["spending"])
     acme.get("/v1/account")
     acme.post("/v1/links", {"plan_id": acme.plan("Germany 3 GB")})

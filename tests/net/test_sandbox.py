@@ -113,3 +113,4 @@ def test_play_money_is_kept_apart(net: Net, receiver: Receiver) -> None:
     refused = acme.data("/v1/transactions")["data"][0]["id"]
     net.run("wallet", "refund", refused, "--reference", "r-1", "--reason", "a mistake")
     assert net.quietly("audit", "verify")["ok"]
+    assert "Assets:Sandbox-deposits" in str(net.quietly("audit", "trial-balance"))

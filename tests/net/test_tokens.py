@@ -69,10 +69,9 @@ def test_errors_of_the_token_operation_have_the_shape_of_oauth(net: Net) -> None
 def test_repeated_wrong_secrets_slow_a_client_down(net: Net) -> None:
     acme = net.partner()
     wrong = credentials(acme) | {"client_secret": "cls_wrong"}
-    for _ in range(40):
+    for _ in range(5):
         reply = net.ask("POST", "/auth/token", {"Content-Type": FORM}, urlencode(wrong).encode())
-        if reply.status == 429:
-            break
+        assert reply.status == 401
     ask(acme, **wrong)
     ask(acme, **credentials(acme))
 

@@ -42,7 +42,7 @@ def test_inputs_that_are_refused(net: Net) -> None:
     for body in (
         {},
         {"url": "hooks.example"},
-        {"url": "https://user:pass@hooks.example/"},
+        {"url": "https://user:pass@hooks.example/", "events": ["job.finished"] * 2},
         {"url": "https://hooks.example/", "events": []},
         {"url": "https://hooks.example/", "events": ["job.finished", "job.finished", "x"]},
         {"url": "https://hooks.example/", "description": 7, "secret": "mine"},
@@ -124,7 +124,9 @@ def test_types_are_told_where_they_are_named(net: Net, receiver: Receiver) -> No
         acme.ask(method, path, body)
         receiver.wait("/named", count)
     net.quietly("wallet", "adjust", acme.id, "-1.00", "--reference", "a-1", "--reason", "a trial")
-    receiver.record(net, "/named", 6, made["secret"])
+    receiver.wait("/named", 6)
+    net.quietly("links", "set", link["id"], "--status", "active")
+    receiver.record(net, "/named", 7, made["secret"])
 
 
 def test_a_secret_is_rotated_and_both_sign(net: Net, receiver: Receiver) -> None:

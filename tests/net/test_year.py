@@ -335,7 +335,7 @@ def test_the_month_in_a_folder(net: Net, year: Year) -> None:
 def test_a_bank_and_a_provider_are_reconciled(net: Net, year: Year) -> None:
     year.of(net)
     bank = "reference,amount\nbank-north-1,200.00\nbank-south-1,21.00\nbank-east-1,5.00\n"
-    net.run("audit", "reconcile", net.file("bank.csv", bank), "--deposits")
+    net.run("audit", "reconcile", net.file("bank.csv", bank), "--deposits", "--month", "2025-01")
     invoice = "date,amount\n2025-01-31,0.004\n2025-07-31,0.005\n"
     net.run(
         "audit",

@@ -9,7 +9,6 @@ from tests.servers.running import CannotStart, Home, Server, free_port, newest
 
 PROGRAM = "usr/lib/rabbitmq/bin/rabbitmq-server"
 START_S = 90.0
-STOP_S = 30.0
 AWAIT_S = "60"
 
 

@@ -7,8 +7,6 @@ from tests.simulation.mutants import PLANTS
 from tests.simulation.simulation import Failed
 
 TRIES_MAX = 40  # Seeds; those of `test_seeds` that need no planted bug to be tried.
-
-
 QUICK = 8  # Of them; `make soak` plants all.
 
 

@@ -97,23 +97,11 @@ class Problem(msgspec.Struct):
     code: str | int
 
 
-class Problems(msgspec.Struct):
-    """The errors of Telnyx's API."""
-
-    errors: list[Problem]
-
-
 class BalanceTold(msgspec.Struct):
     """The amount that an account can spend: its balance plus its credit."""
 
     available_credit: str
     currency: str
-
-
-class BalanceReply(msgspec.Struct):
-    """The reply about the balance."""
-
-    data: BalanceTold
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -139,7 +127,7 @@ class TelnyxLookup(LookupProvider):
         reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
         if reply.status != OK:
             is_refused(self.name, reply)
-        told = decode(reply, BalanceReply).data
+        told = decode(reply, BalanceTold, "data")
         return balance_of(told.available_credit, told.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
@@ -157,7 +145,7 @@ class TelnyxLookup(LookupProvider):
 def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
     codes: tuple[str, ...] = ()
     with suppress(Malformed):
-        codes = codes_of(*(each.code for each in decode(reply, Problems).errors))
+        codes = codes_of(*(each.code for each in decode(reply, list[Problem], "errors")))
     if not NUMBER_CODES.intersection(codes):
         if codes and reply.status == UNPROCESSABLE:
             has_no_answer(NAME, codes[0], "$.errors[0].code")

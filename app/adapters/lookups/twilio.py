@@ -74,12 +74,6 @@ class PhoneNumber(msgspec.Struct):
     line_type_intelligence: LineTypeIntelligence | None = None
 
 
-class Problem(msgspec.Struct):
-    """An error of Twilio's APIs."""
-
-    code: int
-
-
 class Balance(msgspec.Struct):
     """The balance of an account as a decimal; negative if the account is in debt."""
 
@@ -168,7 +162,7 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
 
 def _code_of(reply: Reply) -> int | None:
     with suppress(Malformed):
-        return decode(reply, Problem).code
+        return decode(reply, int, "code")
     return None
 
 

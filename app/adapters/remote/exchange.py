@@ -79,18 +79,18 @@ def time_left(timeout_s: float) -> Callable[[], float]:
     return lambda: max(0.0, ends_s - time.monotonic())
 
 
-def decode(reply: Reply, kind: type[T]) -> T:
-    """Return the JSON body as a type; numbers may come as texts.
+def decode(reply: Reply, kind: type[T], *path: str) -> T:
+    """Return what the JSON body holds below a path as a type; numbers may come as texts.
 
     Raises OddRecord for an object or a list that does not fit, and Malformed for any other body.
     """
     trouble = OddRecord if _is_json(reply.body) else Malformed
-    return _read(reply.body, kind, f"a reply ({reply.status})", trouble)
+    return _read(reply.body, kind, path, f"a reply ({reply.status})", trouble)
 
 
 def decode_entry(entry: msgspec.Raw, kind: type[T]) -> T:
     """Return one entry of a list as a type, as `decode` does; raises OddRecord."""
-    return _read(bytes(entry), kind, "an entry", OddRecord)
+    return _read(bytes(entry), kind, (), "an entry", OddRecord)
 
 
 def place_of(error: Exception) -> str:
@@ -104,13 +104,17 @@ def blames_the_request(reply: Reply) -> bool:
     return reply.status in BLAMES_THE_REQUEST and _is_json(reply.body)
 
 
-def _read(body: bytes, kind: type[T], what: str, trouble: type[Malformed]) -> T:
+def _read(
+    body: bytes, kind: type[T], path: tuple[str, ...], what: str, trouble: type[Malformed]
+) -> T:
     try:
-        decoded: T = _decoder(cast("Hashable", kind)).decode(body)
+        decoded = _decoder(cast("Hashable", kind), path).decode(body)
+        for name in path:
+            decoded = getattr(decoded, name)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         place = place_of(error)
     else:
-        return decoded
+        return cast("T", decoded)
     # Outside the block above, so that no traceback shows the error that holds content.
     message = f"{what} cannot be read as {kind.__name__} at {place}"
     raise trouble(message)
@@ -123,5 +127,7 @@ def _is_json(body: bytes) -> bool:
 
 
 @lru_cache(256)
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+def _decoder(kind: Any, path: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
+    for name in reversed(path):
+        kind = msgspec.defstruct("Envelope", [(name, kind)])
     return msgspec.json.Decoder(kind, strict=False)

@@ -4,7 +4,6 @@ import http.server
 import ssl
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from app.adapters.sinks import sink_at
 from tests.support.certificate import certificate
 from workers.checkpoints import NotAccepted, Sink
 
-DAY = timedelta(days=1)
 NOTE = "text\n\n\u2014 name c2lnbmVk\n"
 
 

@@ -1,7 +1,6 @@
 """A year of statements: each from the log as from the read model, and each month on the last."""
 
 from collections.abc import Iterator
-from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -91,16 +90,6 @@ def test_each_month_begins_with_what_the_one_before_it_ended_with(books: Books) 
         assert starts == [1, *(each + 1 for each in ends[:-1])]
 
 
-def test_a_statement_adds_up(books: Books) -> None:
-    for each in books.from_read_model().values():
-        lines = each.lines.values()
-        change = sum(line.credit_micros - line.debit_micros for line in lines)
-        assert each.opening_micros + change == each.closing_micros
-        count = sum(line.count for line in lines)
-        first, last = each.sequences
-        assert count == (last or 0) - (first or 1) + 1
-
-
 def test_the_log_alone_and_the_read_model_say_the_same(books: Books) -> None:
     found = books.from_read_model()
     months = {month for _, month in found}
@@ -142,7 +131,8 @@ def test_a_closed_month_says_for_ever_what_it_said_when_it_was_closed(books: Boo
 
 @pytest.mark.parametrize("group_by", [["day"], ["month", "kind"], ["plan"], ["plan", "day"]])
 def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]) -> None:
-    process, (since, until) = books.process, (date(2026, 3, 2), date(2026, 11, 5))
+    days = sorted({each.at.date() for each in books.entries() if each.entry.kind == "lookup"})
+    process, since, until = books.process, days[20], days[-20]
     for owner in books.year.organizations:
         expected: dict[tuple[str, ...], list[int]] = {}
         for owner_id, at, entry, _ in books.entries():
@@ -160,8 +150,7 @@ def test_usage_is_the_sum_of_the_entries(books: Books, group_by: list[Dimension]
             place = 2 if entry.refund_of else 0
             sums[place] += 1
             sums[place + 1] += parse_amount(entry.amount)
-        with process.views.reading() as connection:
-            rows = process.usage.grouped(connection, owner, group_by, (since, until), 1_000)
+        rows = process.read(process.usage.grouped, owner, group_by, (since, until), 1_000)
         told = {
             tuple((row.plan_id or "") if e == "plan" else getattr(row, e) for e in group_by): row
             for row in rows

@@ -52,13 +52,10 @@ def seen(shell: Shell, *command: object) -> str:
     return re.sub("\r\033\\[K[^\r]*", "", shown.decode()).replace("\r\n", "\n")  # Progress.
 
 
-COMMANDS = [("org", "list"), ("audit", "replay"), ("audit", "verify")]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_what_a_log_holds_is_harmless(strange: Shell, command: tuple[str, ...]) -> None:
-    harmless(strange.run(*command).output)
-    harmless(seen(strange, *command))
+def test_what_a_log_holds_is_harmless(strange: Shell) -> None:
+    for command in (("org", "list"), ("audit", "replay"), ("audit", "verify")):
+        harmless(strange.run(*command).output)
+        harmless(seen(strange, *command))
 
 
 def test_what_is_wrong_with_a_log_is_harmless(strange: Shell, tmp_path: Path) -> None:

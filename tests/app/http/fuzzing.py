@@ -27,7 +27,7 @@ from app.http.docs import DOCUMENT
 from app.http.edge.input import NOTHING
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, is_e164
-from app.http.sandbox import NOT_COVERED, NOT_SO, ONLY_ATTEMPTS, TOO_FAR
+from app.http.sandbox import NOT_COVERED, NOT_SO, ONLY_ATTEMPTS, OVER, TOO_FAR
 from app.http.webhooks.events import NOT_A_CURSOR, NOT_YOURS
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
@@ -153,13 +153,12 @@ def _config(buyer: Buyer, plan: Plan) -> SchemathesisConfig:
     known = _what_exists(buyer)
     token = buyer.headers["Authorization"].removeprefix("Bearer ")
     secret = {"username": buyer.client_id, "password": f"s-{buyer.client_id}"}
+    heard = {"extra-data-sources": {"responses": plan.learn}}
+    # Feedback of errors would amend the document by what ours name, so its gaps would stay unseen.
     learning = {
-        "examples": {"extra-data-sources": {"responses": plan.learn}},
-        "coverage": {"extra-data-sources": {"responses": plan.learn}},
-        "fuzzing": {
-            "extra-data-sources": {"responses": plan.learn},
-            "error-feedback": {"enabled": plan.learn},
-        },
+        "examples": heard,
+        "coverage": heard,
+        "fuzzing": heard | {"error-feedback": {"enabled": False}},
         "stateful": {},
     }
     return SchemathesisConfig.from_dict(
@@ -251,7 +250,7 @@ def _is_not_played_so(refusal: Refusal) -> bool:
         return all("another amount" in it or "at most" in it for it in refusal.messages)
     begun = "Is not used ", NOT_A_COUNTRY
     told = {each for each in refusal.messages if not each.startswith(begun)}
-    known = {*NOT_SO.values(), ONLY_ATTEMPTS, TOO_FAR, NOT_COVERED, MISSING, NOT_THERE}
+    known = {*NOT_SO.values(), ONLY_ATTEMPTS, OVER, TOO_FAR, NOT_COVERED, MISSING, NOT_THERE}
     is_played = refusal.case.operation.path.startswith("/v1/sandbox/")
     return is_played and bool(refusal.messages) and told <= known
 

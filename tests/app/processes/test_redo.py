@@ -1,5 +1,6 @@
 """What an older copy of the log must be told again stands in a list apart from it, by ids alone."""
 
+from contextlib import closing
 from pathlib import Path
 from stat import S_IMODE
 
@@ -11,9 +12,9 @@ from app.settings import Settings, WrongSetting
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator, operator_id
-from tests.app.cli.serving import Serving
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_privacy import JANUARY, NUMBER, ask
+from tests.house.running import Served
 from tests.installation import Installation, Process, wait_until
 from tests.projections.link_steps import LinkSteps
 
@@ -115,8 +116,7 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
 
 
 def test_the_clock_lists_what_partners_rotate(nowhere: Shell, listed: Path) -> None:
-    serving = Serving(nowhere.having(REDO_DIR=str(listed)))
-    try:
+    with closing(Served(nowhere, REDO_DIR=str(listed))) as serving:
         partner = serving.partner()
         made = partner.ask("POST", "/v1/webhooks", {"url": "https://partner.example/hook"})
         identifier = made.data["id"]
@@ -124,8 +124,6 @@ def test_the_clock_lists_what_partners_rotate(nowhere: Shell, listed: Path) -> N
         text = f"POST /v1/webhooks/{identifier}/rotate-secret"
         path = listed / LIST
         wait_until(lambda: path.exists() and text in path.read_text(), 90.0)
-    finally:
-        serving.stop()
 
 
 def test_a_directory_that_is_missing_hinders_no_command(nowhere: Shell, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ def closed(month: str, after_days: int = 32) -> Month.Closed:
     return event
 
 
-JANUARY = first_instant("2026-01")
 CRIMES: Crimes = [
     (
         lambda f: f.write(

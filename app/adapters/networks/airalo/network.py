@@ -121,7 +121,7 @@ class Session:
             raise Unavailable(str(error)) from error
         if reply.status != OK:
             raise LoginRefused(ACCOUNT_REFUSED)
-        return decode(reply, wire.Data[wire.Token]).data.access_token
+        return decode(reply, str, "data", "access_token")
 
 
 class Airalo(OrderNetwork):
@@ -151,7 +151,7 @@ class Airalo(OrderNetwork):
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         reply = _answer(self._session.read("/balance", timeout_s))
-        return decode(reply, wire.Data[wire.Balances]).data.balance
+        return decode(reply, wire.Balances, "data").balance
 
     def supplied(self, *, timeout_s: float) -> Iterator[Supplied]:
         """Return the packages for new eSIMs, by their net price in USD."""
@@ -226,7 +226,7 @@ class Airalo(OrderNetwork):
         reply = self._session.read(path, timeout_s, api=self._packages)
         if reply.status == HTTPStatus.NOT_FOUND or blames_the_request(reply):
             return ()
-        listed = decode(_answer(reply), wire.Data[list[wire.Named]]).data
+        listed = decode(_answer(reply), list[wire.Named], "data")
         return {each.id.removesuffix(wire.TOPUP) for each in listed}.intersection(plans)
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
@@ -236,7 +236,7 @@ class Airalo(OrderNetwork):
         sim = self._sim(endpoint_id, until())
         path = f"{_path(endpoint_id)}/packages"
         reply = _known(self._session.read(path, until(), api=self._packages))
-        held = decode(reply, wire.Data[list[wire.Held]]).data
+        held = decode(reply, list[wire.Held], "data")
         begun = [at for each in held if (at := moment(each.activated_at)) is not None]
         return Usage(
             status="inactive" if sim.recycled else "active",
@@ -263,7 +263,7 @@ class Airalo(OrderNetwork):
 
     def _sim(self, iccid: str, timeout_s: float) -> wire.Sim:
         """Read an eSIM; raises NoSuchEndpoint if it is not ours."""
-        sim = decode(_known(self._session.read(_path(iccid), timeout_s)), wire.Data[wire.Sim]).data
+        sim = decode(_known(self._session.read(_path(iccid), timeout_s)), wire.Sim, "data")
         if sim.iccid != iccid:
             message = "Airalo answers about another eSIM, at $.data.iccid"
             raise OddRecord(message)
@@ -274,10 +274,10 @@ class Airalo(OrderNetwork):
         reply = self._session.change(path, timeout_s, body)
         if reply.status in DONE:
             with becoming(Malformed):
-                return decode(reply, wire.Data[wire.Placed]).data
-        code = None
+                return decode(reply, wire.Placed, "data")
+        code = None  # So it is if a field of the request is wrong.
         with suppress(Malformed):
-            code = decode(reply, wire.Refusal).code
+            code = decode(reply, int, "code")
         message = f"Airalo refuses it ({reply.status})"
         raise MEANINGS.get(code, Rejected)(message)
 

@@ -6,7 +6,7 @@ Times without a zone are UTC. Airalo counts 1 GB as 1024 MB; we count 1000 MB.
 import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from msgspec import Raw, Struct
 
@@ -37,26 +37,6 @@ TOPUP = "-topup"  # The id of a top-up is that of the package for a new eSIM, wi
 ICCID = re.compile(r"[0-9]{16,22}")
 ISO = re.compile(r"[A-Z]{2}")
 REFERENCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-
-T = TypeVar("T")
-
-
-class Data(Struct, Generic[T]):
-    """The envelope of every success."""
-
-    data: T
-
-
-class Refusal(Struct):
-    """Why a change was refused; the code is None if a field of the request is wrong."""
-
-    code: int | None = None
-
-
-class Token(Struct):
-    """A login, good for a day."""
-
-    access_token: str
 
 
 class Sim(Struct):

@@ -26,9 +26,7 @@ from app.adapters.networks.bics.wire import (
     Info,
     Outcome,
     PlanOn,
-    Profile,
     Sim,
-    Sims,
     Statistics,
     status_of,
 )
@@ -363,7 +361,8 @@ class BicsNetwork(StockNetwork):
             "from_date": f"{since:%Y%m%d}",
             "to_date": f"{self._clock() + timedelta(days=1):%Y%m%d}",  # Its day may begin earlier.
         }
-        found = self._session.read("/GetStatistics", query, Statistics, deadline, NO_TRAFFIC)
+        path = "/GetStatistics"
+        found = self._session.read(path, query, Statistics, deadline, nothing=NO_TRAFFIC)
         days = [
             (_moment_of(each.date, DAY), _not_negative(each.total_volume, "totalVolume"))
             for each in found.response_param.data_usage
@@ -421,11 +420,12 @@ class BicsNetwork(StockNetwork):
         return next(iter(found), None)
 
     def _rows(self, query: Mapping[str, str], deadline: Deadline) -> list[Raw]:
-        return self._session.read("/fetchSIM", query, Sims, deadline).response_param.rows
+        """Read eSIMs, to be decoded one by one, so that an odd one takes no other off the stock."""
+        return self._session.read("/fetchSIM", query, list[Raw], deadline, "responseParam", "rows")
 
     def _profile(self, endpoint_id: str, deadline: Deadline) -> Info:
         query = {"endPointId": endpoint_id}
-        return self._session.read("/GetEndPointProfile", query, Profile, deadline).info
+        return self._session.read("/GetEndPointProfile", query, Info, deadline, "info")
 
     def _life_cycle(self, info: Info, deadline: Deadline) -> str:
         if info.basic_info.life_cycle:

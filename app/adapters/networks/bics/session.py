@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.adapters.networks.bics.wire import Answer, LoginReply, Outcome
+from app.adapters.networks.bics.wire import Outcome
 from app.adapters.remote.exchange import Malformed, OddRecord, Reply, decode
 from app.adapters.remote.login import Login, LoginRefused
 from domain.links.network import NoSuchEndpoint
@@ -26,6 +26,7 @@ T = TypeVar("T")
 Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 Deadline = Callable[[], float]  # How many seconds the calls of one operation have left.
 
+RESPONSE = "Response"  # Holds all of every reply but that to a login.
 AJAX = {"X-Requested-With": "XMLHttpRequest"}
 UNAUTHORIZED = 401
 REFUSALS = range(400, 500)
@@ -53,9 +54,12 @@ class Session:
         query: Mapping[str, str],
         kind: type[T],
         deadline: Deadline,
+        *path_to: str,
         nothing: frozenset[str] = frozenset(),
     ) -> T:
-        """Send a read and return its answer; codes in `nothing` mean that there is no data.
+        """Send a read and return what its answer holds below a path.
+
+        Codes in `nothing` mean that there is no data.
 
         Raises Unavailable, or NoSuchEndpoint.
         """
@@ -65,9 +69,9 @@ class Session:
             ),
             deadline,
         )
-        outcome = decode(reply, Answer[Outcome]).response
+        outcome = decode(reply, Outcome, RESPONSE)
         if outcome.result_code == "0" or outcome.code in nothing:
-            return decode(reply, _answer_of(kind)).response
+            return decode(reply, kind, RESPONSE, *path_to)
         told = outcome.result_param.result_description
         is_of_one = OF_ONE & query.keys() and UNSETTLED.search(told) is None
         raise _gone(outcome) or (OddRecord if is_of_one else Unavailable)(_refusal(outcome))
@@ -95,9 +99,9 @@ class Session:
             message = f"the API of bics refuses a change ({reply.status})"
             raise Rejected(message)
         with becoming(Malformed):
-            outcome = decode(reply, Answer[Outcome]).response
+            outcome = decode(reply, Outcome, RESPONSE)
             if outcome.result_code == "0" or outcome.code in done:
-                return decode(reply, _answer_of(kind)).response
+                return decode(reply, kind, RESPONSE)
         if UNSETTLED.search(outcome.result_param.result_description) is not None:
             raise OutcomeUnknown(_refusal(outcome))
         raise _gone(outcome) or Rejected(_refusal(outcome))
@@ -116,11 +120,7 @@ class Session:
         if reply.status in REFUSALS or _is_refused_login(reply):
             message = f"the API of bics refuses our login ({reply.status})"
             raise LoginRefused(message)
-        return decode(reply, LoginReply).access_token
-
-
-def _answer_of(kind: type[T]) -> type[Answer[T]]:
-    return Answer[kind]  # type: ignore[valid-type]  # The type is an argument.
+        return decode(reply, str, "AccessToken")
 
 
 def _headers(token: str) -> Mapping[str, str]:
@@ -131,7 +131,7 @@ def _is_refused_login(reply: Reply) -> bool:
     if reply.status == UNAUTHORIZED:
         return True
     try:
-        return decode(reply, Answer[Outcome]).response.is_refused_login
+        return decode(reply, Outcome, RESPONSE).is_refused_login
     except Malformed:
         return False
 

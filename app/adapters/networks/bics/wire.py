@@ -3,15 +3,12 @@
 Result codes are texts. Ids come as texts or numbers, so both are accepted.
 """
 
-from typing import Generic, TypeVar
-
 import msgspec
 
 from app.adapters.networks.wire import Quantity
 from domain.links.network import LinkStatus
 
 Id = str | int
-R = TypeVar("R")
 
 NONE = {"", "-"}  # How a field says that there is nothing.
 BYTES_PER_MB = 1 << 20  # Balances are in bytes; the API's own MB are 1024 × 1024 of them.
@@ -28,12 +25,6 @@ LIFE_CYCLES: dict[str, LinkStatus] = {
     "s": "suspended",
 }
 NEVER_ACTIVATED = {"pre-active", "p"}
-
-
-class LoginReply(msgspec.Struct):
-    """The reply to a login; its second token, for refreshing, is not needed."""
-
-    access_token: str = msgspec.field(name="AccessToken")
 
 
 class Outcome(msgspec.Struct, rename="camel"):
@@ -55,12 +46,6 @@ class Outcome(msgspec.Struct, rename="camel"):
     def is_refused_login(self) -> bool:
         """Whether the API no longer accepts the token: a 401, also inside a 200."""
         return "401" in {self.result_code, self.code}
-
-
-class Answer(msgspec.Struct, Generic[R]):
-    """The envelope of every reply but that to a login."""
-
-    response: R = msgspec.field(name="Response")
 
 
 class Created(msgspec.Struct, rename="camel"):
@@ -113,18 +98,6 @@ class Sim(msgspec.Struct, rename="camel"):
         return [each.sponsor_name for imsi in self.imsis for each in imsi.suppliers]
 
 
-class Sims(msgspec.Struct, rename="camel"):
-    """A page of eSIMs. No field has a default: any other reply would be read as an empty page.
-
-    The rows are decoded one by one, so that an odd one takes no other off the stock.
-    """
-
-    class Rows(msgspec.Struct):
-        rows: list[msgspec.Raw]
-
-    response_param: Rows
-
-
 class BasicInfo(msgspec.Struct, rename="camel"):
     """`name` is our reference. If `life_cycle` is missing, read the status of the SIM."""
 
@@ -168,12 +141,6 @@ class Info(msgspec.Struct, rename="camel"):
     basic_info: BasicInfo
     promotional_plans: Plans = msgspec.field(default_factory=Plans)
     benefit_info: Benefits = msgspec.field(default_factory=Benefits)
-
-
-class Profile(msgspec.Struct):
-    """The reply to a read of an endpoint."""
-
-    info: Info
 
 
 class DayUsage(msgspec.Struct, rename="camel"):

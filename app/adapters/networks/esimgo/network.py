@@ -12,8 +12,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import quote
 
+from msgspec import Raw
+
 from app.adapters.networks.esimgo import wire
-from app.adapters.networks.wire import balance_of, entries
+from app.adapters.networks.wire import balance_of, entries, operators_by_country
 from app.adapters.remote.exchange import (
     Malformed,
     OddRecord,
@@ -118,7 +120,8 @@ class EsimGo:
         odd: list[OddEntry] = []
         currency = self._organisation(timeout_s).currency
         reply = self._read("/networks", timeout_s, {"returnAll": "true"})
-        operators = decode(reply, wire.Coverage).by_country(odd)
+        named = decode(reply, list[Any], "countryNetworks")
+        operators = operators_by_country(named, "$.countryNetworks", odd)
         for page, listed in enumerate(self._catalogue(timeout_s), start=1):
             kind, where = wire.CatalogueBundle, f"page {page} $.bundles"
             for at, bundle in entries(listed, kind, where, odd, "name"):
@@ -152,7 +155,7 @@ class EsimGo:
                 "createdAt": (f"gte:{first:{SECONDS}}.000Z", f"lte:{until:{SECONDS}}.999Z"),
             }
             reply = self._read("/orders", left_s(), query)
-            listed = wire.orders_of(reply)
+            listed = wire.listed_in(reply, list[Raw], "orders")
             behind = _behind(reply, self._clock())
             found += wire.matching(listed, plan.provider_plan_id, since, until, behind)
             if len(listed) < ORDERS_PER_PAGE:
@@ -227,7 +230,7 @@ class EsimGo:
         for each in plans[:TOPUPS_ASKED_MAX]:
             path = f"{_path(endpoint_id)}/compatible/{_escaped(each)}"
             with suppress(NoSuchEndpoint):  # The eSIM is not ours now, or no such bundle is sold.
-                if decode(self._known(path, until()), wire.Compatible).compatible:
+                if decode(self._known(path, until()), bool, "compatible"):
                     found.add(each)
         return found
 
@@ -289,7 +292,8 @@ class EsimGo:
     def _catalogue(self, timeout_s: float) -> Iterable[list[Any]]:
         for page in range(1, CATALOGUE_PAGES_MAX + 1):
             query = {"page": str(page), "perPage": str(CATALOGUE_PER_PAGE)}
-            listed = wire.catalogue_of(self._read("/catalogue", timeout_s, query))
+            reply = self._read("/catalogue", timeout_s, query)
+            listed = wire.listed_in(reply, list[Any], "bundles")
             yield listed
             if len(listed) < CATALOGUE_PER_PAGE:
                 return
@@ -362,7 +366,7 @@ class EsimGo:
                 present = self._bundles(iccid, until()).present
                 return None if assignment in {each.id for _, each in present} else ""
             return ""
-        return _understood(reply, wire.Status).status
+        return _understood(reply, str, "status")
 
     def _switch(self, iccid: str, state: wire.State, timeout_s: float) -> None:
         """Suspend or resume; a refusal because the eSIM has this state already is no error."""
@@ -400,10 +404,10 @@ def _answer(reply: Reply) -> Reply:
     return reply
 
 
-def _understood(reply: Reply, kind: type[T]) -> T:
+def _understood(reply: Reply, kind: type[T], *path: str) -> T:
     """Read the reply to a change; an unreadable one is OutcomeUnknown: the change may be made."""
     with becoming(Malformed):
-        return decode(reply, kind)
+        return decode(reply, kind, *path)
 
 
 def _behind(reply: Reply, now: datetime) -> timedelta:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.json import decode as decode_json
@@ -28,7 +28,6 @@ from app.adapters.networks.wire import (
     cost_of,
     entries,
     moment,
-    operators_by_country,
 )
 from app.adapters.remote.exchange import OddRecord, Reply, decode, decode_entry
 from domain.catalogue.supplied import VOICE, OddEntry, SuppliedCountry, SuppliedPlan
@@ -43,6 +42,8 @@ ISO = re.compile(r"[A-Z]{2}")
 SIGNATURE = "x-signature-sha256"
 
 State = Literal["active", "suspended", "deactivated"]
+T = TypeVar("T")
+
 STATUS: Mapping[State, LinkStatus] = {
     "active": "active",
     "suspended": "suspended",
@@ -113,12 +114,6 @@ class OddOrder(Struct, rename="camel"):
         lines = self.order if isinstance(self.order, list) else [{}]
         items = [each.get("item") if isinstance(each, dict) else None for each in lines]
         return any(each == bundle or not isinstance(each, str) for each in items)
-
-
-class OrderPage(Struct, rename="camel"):
-    """A page of the list of orders."""
-
-    orders: list[Raw]
 
 
 class Assignment(Struct, rename="camel"):
@@ -318,46 +313,10 @@ class CatalogueBundle(Struct, rename="camel"):
         )
 
 
-class CataloguePage(Struct, rename="camel"):
-    """A page of the catalogue."""
-
-    bundles: list[Any]
-
-
-class Coverage(Struct, rename="camel"):
-    """The operators of all countries."""
-
-    country_networks: list[Any]
-
-    def by_country(self, odd: list[OddEntry]) -> Operators:
-        """Return the names and generations of operators, by the code of their country."""
-        return operators_by_country(self.country_networks, "$.countryNetworks", odd)
-
-
-class Compatible(Struct):
-    """Whether an eSIM takes a bundle."""
-
-    compatible: bool
-
-
-class Status(Struct):
-    """The reply to a change."""
-
-    status: str
-
-
-def orders_of(reply: Reply) -> list[Raw]:
-    """Read a page of the list of orders, newest first; an array, or an object that holds one."""
-    return decode(reply, list[Raw]) if _is_array(reply) else decode(reply, OrderPage).orders
-
-
-def catalogue_of(reply: Reply) -> list[Any]:
-    """Read a page of the catalogue; an array, or an object that holds one."""
-    return decode(reply, list[Any]) if _is_array(reply) else decode(reply, CataloguePage).bundles
-
-
-def _is_array(reply: Reply) -> bool:
-    return reply.body.lstrip().startswith(b"[")
+def listed_in(reply: Reply, kind: type[list[T]], name: str) -> list[T]:
+    """Read a page of a list: an array, or an object that holds one under a name."""
+    is_array = reply.body.lstrip().startswith(b"[")
+    return decode(reply, kind, *([] if is_array else [name]))
 
 
 def matching(

@@ -16,7 +16,6 @@ from tests.app.cli.shell import Shell
 from tests.servers.running import free_port
 from tests.support import warm
 
-ROOT = Path(__file__).parents[4]
 PASSWORD = "a-secret-of-the-operator"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.adapters.networks.bics.network import BicsNetwork
-from app.adapters.networks.bics.wire import ActivationCode, Answer, Statistics, status_of
+from app.adapters.networks.bics.wire import ActivationCode, Statistics, status_of
 from app.adapters.remote.exchange import Reply, decode
 from domain.links.network import ActivationCode as ActivationCodeOf
 from domain.links.network import NoSuchEndpoint
@@ -172,7 +172,7 @@ def test_statistics_as_a_public_client_keeps_them_and_an_activation_code_in_part
         "dataUsage": [{"totalCost": "0.473", "date": "27/04/2020", "uplink": "2.02",
                        "downlink": "21.65", "totalVolume": "23.67"}],
         "dataTotalUsage": {"totalCost": "0.710", "totalVolume": "35.50"}}}}"""
-    read = decode(Reply(200, {}, told), Answer[Statistics]).response.response_param.data_usage
+    read = decode(Reply(200, {}, told), Statistics, "Response").response_param.data_usage
     assert [(day.date, day.total_volume) for day in read] == [("27/04/2020", 23.67)]
 
 
