@@ -21,7 +21,7 @@ GZIP = {"Accept-Encoding": "gzip"}
 PAGE = "/docs/errors"
 ASKING = Request(EnvironBuilder(headers=GZIP).get_environ())
 TAKES = "gzip|GZip|br, gzip|gzip;q=0.001|*|gzip, *;q=0|gzip, identity;q=0|x-gzip"
-TAKES += "|gzip;q=0.5, identity;q=0.5|gzip;q=.4, identity;q=.3"
+TAKES += "|gzip;q=0.5, identity;q=0.5|gzip;q=.4, identity;q=.3|gzip, gzip;q=0"
 TAKES_NOT = "|identity|br, deflate|gzip;q=0|*;q=0|gzip;q=0, *|gzip;q=0.4, identity;q=0.5"
 TAKES_NOT += "|gzip;q=0.4, *;q=0.5|gzip;q=.4, identity;q=.5"
 
