@@ -74,7 +74,7 @@ def test_a_restored_copy_says_what_must_be_done_again_and_what_was_is_left_out(
     }
     copy.run("client", "revoke", revoked)
     copy.run(*looked_up.split())
-    left = told_in(copy.json("installation", "release"))
+    left = told_in(copy.json("installation", "hold", "--end"))
     assert left == restored - {f"client revoke {revoked}", looked_up}
     text = (listed / LIST).read_text()
     assert not [each for each in (NUMBER, NUMBER[1:], "Smith") if each in text]
@@ -135,7 +135,7 @@ def test_a_directory_that_is_missing_hinders_no_command(nowhere: Shell, tmp_path
     done = shell.run("keys", "rotate")
     assert "REDO_DIR" in done.stderr
     assert "not-mounted" in done.stderr
-    released = shell.run("installation", "release")
+    released = shell.run("installation", "hold", "--end")
     assert "no list" in released.stdout
 
 
