@@ -358,6 +358,7 @@ def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
 ) -> None:
     happen(lab, owner, "a", "b")
     webhooks, cause = lab.process.webhooks, lab.process.cause()
+    assert not lab.process.webhook_deliveries.cancel(endpoint, cause.at - timedelta(minutes=1))
     match change:
         case "disable":
             webhooks.change(owner, endpoint, Changes(enabled=False), cause)
