@@ -55,8 +55,9 @@ def test_compression_begins_at_a_kilobyte(service: Service) -> None:
     app, sizes = create_app(service.container), (BYTES_MIN - 1, BYTES_MIN)
     for size in sizes:
         app.add_url_rule(f"/{size}", f"of {size}", partial(Response, b"x" * size))
-    found = [app.test_client().get(f"/{size}", headers=GZIP).headers for size in sizes]
-    assert ["Content-Encoding" in each for each in found] == [False, True]
+    app.add_url_rule("/stream", "stream", lambda: Response(iter([b"x"])))
+    found = [app.test_client().get(f"/{it}", headers=GZIP).headers for it in (*sizes, "stream")]
+    assert ["Content-Encoding" in each for each in found] == [False, True, True]
 
 
 def test_an_error_is_compressed_too(acme: Tenant) -> None:

@@ -68,6 +68,8 @@ def test_without_whole_credentials_in_one_place_the_client_is_invalid(
     ]
     for each in sent:
         refused(service.client.post(TOKEN, **each), 401, "invalid_client", each)
+    no_colon = service.client.post(TOKEN, data=GRANT, headers={"Authorization": "Basic YWI="})
+    assert no_colon.json["error_description"] == "The Basic credentials cannot be read."
 
 
 @pytest.mark.any_database
