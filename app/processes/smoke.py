@@ -176,7 +176,7 @@ def _create(
         lambda: network.create_endpoint(
             iccid, plan, rules.base_plan, reference, timeout_s=CHANGE_S
         ),
-    ) or _find(network, iccid, reference, smoked)
+    ) or _find_created(network, iccid, reference, smoked)
     if made is None:
         return
     smoked.cost = made.cost or smoked.cost
@@ -189,7 +189,9 @@ def _create(
     smoked.given_back = all(each.ok for each in smoked.steps[-2:])
 
 
-def _find(network: StockNetwork, iccid: str, reference: str, smoked: Smoked) -> Endpoint | None:
+def _find_created(
+    network: StockNetwork, iccid: str, reference: str, smoked: Smoked
+) -> Endpoint | None:
     """Find the endpoint of a creation whose reply was lost; a link may have taken the eSIM."""
     found = smoked.do("find endpoint", lambda: network.find_endpoint(iccid, timeout_s=READ_S))
     if found is not None and found.reference == reference:

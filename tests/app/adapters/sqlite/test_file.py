@@ -19,7 +19,7 @@ class Interrupted(DatabaseFile):
         self.looked, self.worked = Event(), Event()
 
     def _look(self) -> list[Identity]:
-        found = super()._look()
+        found = super()._identities()
         if not self.looked.is_set():
             self.looked.set()
             self.worked.wait(MEANWHILE_S)
