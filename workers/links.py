@@ -1,424 +1,323 @@
-"""The work of a link: each step of its table, which any worker may start at any time.
+"""The two calls that make a link: the endpoint of an eSIM from a stock, and an order.
 
-Also how an eSIM is found and taken (eSIM, link, charge and intent in one commit), and how a late
-endpoint of a failed link is removed.
+Also how an eSIM is found and taken (eSIM, link, charge and intent in one commit), and how what a
+failed link has left at a stock network is removed.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import msgspec
 
-from domain.accounts.committer import Committer
 from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause, lies_ahead
-from domain.errors import (
-    NO_ESIM,
-    REJECTED,
-    BillingNotConfigured,
-    ConfigError,
-    Conflict,
-    IncompleteNetworkAnswer,
-    InsufficientBalance,
-    ProvisioningError,
-    Refused,
-    SpendingLimit,
-)
-from domain.links.bought_plan import match_addons
+from domain.errors import NO_ESIM, REJECTED, Conflict, IncompleteNetworkAnswer, ProvisioningError
 from domain.links.create import ProvisioningRules
-from domain.links.end_link import EndLink
+from domain.links.driver import Commit, S
 from domain.links.esim import Esim, esim_id
-from domain.links.failing import purchase, refusal_of
+from domain.links.failing import purchase
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder, claim, is_claimed, may_adopt, search_span
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
     Endpoint,
+    EsimNetwork,
     NoActivationCode,
     Order,
     Readings,
     Usage,
 )
-from domain.links.saga import Step, after_nothing, is_settled, next_step
-from domain.links.set_status import SetStatus
+from domain.links.saga import Repeat, is_settled
 from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError, Rejected, Unavailable
-from workers.saga import CALL, Calling, by_order, stock
+from workers.driving import CALL, Intent, Worked, by_order, refusal_of, stock
 
-CANNOT_PAY = (SpendingLimit, InsufficientBalance, BillingNotConfigured, ConfigError)
 PAGES_MAX = 5  # Of free eSIMs per sponsor profile; if all of these are taken there is no stock.
+CALL_S = CALL.total_seconds()
+
+# With the sealed activation code; None where the reply was lost, and the endpoint was found.
+Made = tuple[Endpoint, Sealed | None]
+# An order; whether its reply was lost, and it was found; whether it is certainly that of this link.
+Placed = tuple[Order, bool, bool]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Provisioning(Calling[Link]):
-    """Works on the links of one network."""
+class Creating(Worked[Link, S]):
+    """What both calls do alike: only with its activation code a link becomes active."""
 
-    committer: Committer
     readings: Readings
     vault: Vault
-    link_status: SetStatus
-    link_ending: EndLink
-    rules: ProvisioningRules
     new_id: Callable[[], UUID]
 
-    def _next(self, link: Link) -> Step:
-        return next_step(link, self.clock(), self.network.shape)
+    def lpa(self, link: Link, iccid: str) -> Sealed:
+        """Return the sealed activation code of an eSIM."""
+        timeout_s = self.left_s(link.requested.deadline)
+        code = self.networks.of(link.network).lpa(iccid, timeout_s=timeout_s)
+        month, clear = month_of(self.clock()), code.as_text().encode()
+        return self.vault.seal(link.organization_id, month, link.id, clear)
 
-    def _start(self, link: Link) -> bool:
-        """Begin as its network sells; a link of an earlier release may have its eSIM already."""
-        if link.stage is not Stage.REQUESTED:
-            return self._order(link) if link.stage is Stage.ORDERING else self._create(link)
-        return self._order(link) if self.network.shape == "order" else self._reserve(link)
+    def first_read(self, link: Link, endpoint: Endpoint) -> Endpoint:
+        """Return the endpoint with the add-on id of its plan, if shown.
 
-    def _look_up(self, link: Link) -> bool:
-        if link.is_live:  # What the thread of a request has left open.
+        Its first reading is kept before the activation, so that readers find its MSISDN.
+        """
+        plan, timeout_s = link.requested.plan, self.left_s(link.requested.deadline)
+        usage = Usage("active", [], self.clock(), msisdn=endpoint.msisdn)
+        if endpoint.addon_id is not None:
+            data_mb = float(plan.data_mb)
+            first = AddonUsage(endpoint.addon_id, plan.provider_plan_id, 0.0, data_mb)
+            usage.addons.append(first)
+        else:
             with suppress(ProviderError):
-                by = self.link_ending if link.status_intent is None else self.link_status
-                by.take_over(link)
-            return False
-        return self._find_order(link) if link.stage is Stage.ORDERING else self._find(link)
+                network = self.networks.of(link.network)
+                usage = network.usage(endpoint.endpoint_id, timeout_s=timeout_s)
+        try:
+            self.readings.keep_usage(link.organization_id, link.id, usage)
+        except Exception:  # It is only a cache, so the link is activated all the same.
+            logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
+        mine = (a.addon_id for a in usage.addons if a.provider_plan_id == plan.provider_plan_id)
+        return msgspec.structs.replace(endpoint, addon_id=next(mine, None))
 
-    def _clean_up(self, link: Link) -> bool:
-        return (self._release if link.stage is Stage.ENDPOINT_REMOVED else self._remove)(link)
 
-    def _reserve(self, link: Link) -> bool:
-        """Take an eSIM and state the intent in one commit, then call."""
-        version = link.version
-        taken = self._take_first(link)
-        if not isinstance(taken, Refused):
-            return self._create_endpoint(*taken)
-        return self._refuse(link.id, version, taken)
+@dataclass(frozen=True)
+class CreateEndpoint(Creating[Made]):
+    """Takes a free eSIM of a stock network and creates its endpoint, under the id of the link.
 
-    def _take_first(self, link: Link) -> tuple[Link, Sealed] | Refused:
+    | the network shows for its eSIM | then |
+    |---|---|
+    | our endpoint | it is the link's; if the link has failed, it is removed and the eSIM freed |
+    | an endpoint of somebody else | the link fails, and nobody touches that endpoint |
+    | none | made again if the network creates once; a failed link frees the eSIM once settled |
+    """
+
+    rules: ProvisioningRules
+
+    def is_for(self, work: Link) -> bool:
+        return not work.is_live
+
+    def repeat(self, network: EsimNetwork) -> Repeat:
+        return "safe" if stock(network).creates_once else "at_deadline"
+
+    def prepare(self, work: Link) -> Iterator[Intent[Made]]:
         """Take the first free eSIM of the first sponsor profile that has one, and the price.
 
-        Returns the link with its activation code; if it fails, nothing is taken, and why. Raises
-        Conflict when another worker has moved the link. Do not use the given link afterwards.
+        A link that has an eSIM keeps it. The activation code takes time, so the intent comes after.
         """
+        if work.stage is not Stage.REQUESTED:
+            assert work.iccid is not None
+            yield self._intent(work, self.lpa(work, work.iccid), self.cause(work))
+            return
         try:
-            profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
-            for profile in profiles or [None]:
-                for found, esim in self._free(link, profile):
-                    try:  # It takes time, so the intent comes after.
-                        lpa = self._lpa(link, found.iccid)
-                    except NoActivationCode:
-                        continue  # Nobody could install it.
-                    try:
-                        self._take(link, esim, found.iccid, profile)
-                    except Conflict:  # On the eSIM or on the link.
-                        link = self._newest(link)
-                    else:
-                        return link, lpa
-        except CANNOT_PAY as refusal:
-            return refusal
+            for profile, found, known in self._free(work):
+                try:
+                    lpa = self.lpa(work, found.iccid)
+                except NoActivationCode:
+                    continue  # Nobody could install it.
+                cause = self.cause(work)
+                esim = known or Esim.register(work.network, found.iccid, cause)
+                esim.reserve(work.id, cause)
+                facts = {"iccid": found.iccid, "sponsor_profile": profile}
+                work.record(Link.EsimReserved, cause, **facts)
+                yield self._intent(work, lpa, cause, esim)
+                work = self.log.get(Link, work.id)  # Another link was first, or another worker.
+                if work.stage is not Stage.REQUESTED:
+                    raise Conflict(work.id)
         except ProviderError as error:
-            return refusal_of(error, link.requested.deadline, self.clock())
-        return ProvisioningError(NO_ESIM)
+            raise refusal_of(error, work.requested.deadline, self.clock()) from None
+        raise ProvisioningError(NO_ESIM)
+
+    def _intent(self, link: Link, lpa: Sealed, cause: Cause, *esims: Esim) -> Intent[Made]:
+        link.request_endpoint(self.until(link, cause.at), cause, self.new_id())
+        plan, base, reference = link.requested.plan.at_provider, self.rules.base_plan, str(link.id)
+        create, iccid = stock(self.networks.of(link.network)).create_endpoint, link.iccid
+        assert iccid is not None
+
+        def call(left_s: float) -> Made:
+            return create(iccid, plan, base, reference, timeout_s=left_s), lpa
+
+        return [link, *esims], charges_of(link) if esims else [], call
 
     def _free(
-        self, link: Link, profile: SponsorProfile | None
-    ) -> Iterator[tuple[AvailableEsim, Esim | None]]:
+        self, link: Link
+    ) -> Iterator[tuple[SponsorProfile | None, AvailableEsim, Esim | None]]:
         """Yield the eSIMs that the network shows as free and no link holds, with their streams.
 
         Each link starts at another place of the list. Otherwise many links at once would all try
         the same first eSIM.
         """
-        wanted = profile.id if profile is not None else None
-        plan, network = link.requested.plan.at_provider, stock(self.network)
-        page = 0
-        while page < PAGES_MAX:
-            if not (timeout_s := self._left_s(link.requested.deadline)):
-                raise Unavailable
-            found = network.available_esims(
-                plan, wanted, self.rules.product, page=page, timeout_s=timeout_s
-            )
-            if not found:
-                return
-            start, over = link.id.int % len(found), 0
-            for each in [*found[start:], *found[:start]]:
-                esim = self.log.find(Esim, esim_id(network.name, each.iccid))
-                if esim is None or esim.link_id is None:
-                    yield each, esim
-                elif self._is_spent(esim):
-                    over += network.pass_over(each.iccid)
-            page += over < len(found)  # If all were passed over, this page now has others.
+        plan, network = link.requested.plan.at_provider, stock(self.networks.of(link.network))
+        profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
+        for profile in profiles or [None]:
+            wanted, page = profile.id if profile is not None else None, 0
+            while page < PAGES_MAX:
+                if not (timeout_s := self.left_s(link.requested.deadline)):
+                    raise Unavailable
+                found = network.available_esims(
+                    plan, wanted, self.rules.product, page=page, timeout_s=timeout_s
+                )
+                if not found:
+                    break
+                start, over = link.id.int % len(found), 0
+                for each in [*found[start:], *found[:start]]:
+                    esim = self.log.find(Esim, esim_id(network.name, each.iccid))
+                    if esim is None or esim.link_id is None:
+                        yield profile, each, esim
+                    elif self._is_spent(esim.link_id):
+                        over += network.pass_over(each.iccid)
+                page += over < len(found)  # If all were passed over, this page now has others.
 
-    def _is_spent(self, esim: Esim) -> bool:
+    def _is_spent(self, link_id: UUID) -> bool:
         """Tell whether the link that holds an eSIM has ended, so that it is never free again."""
-        holder = self.log.find(Link, esim.link_id) if esim.link_id is not None else None
+        holder = self.log.find(Link, link_id)
         return holder is not None and holder.ended is not None
 
-    def _newest(self, link: Link) -> Link:
-        """Return the newest state of a link; raises Conflict when it needs no eSIM any more."""
-        newest = self.log.get(Link, link.id)
-        if newest.stage is not Stage.REQUESTED:
-            raise Conflict(link.id)
-        return newest
+    def look_up(self, work: Link, timeout_s: float) -> Made | None:
+        assert work.iccid is not None
+        network = stock(self.networks.of(work.network))
+        found = network.find_endpoint(work.iccid, timeout_s=timeout_s)
+        return None if found is None else (found, None)
 
-    def _take(
-        self, link: Link, esim: Esim | None, iccid: str, profile: SponsorProfile | None
-    ) -> None:
-        """Take one eSIM; raises Conflict when another link was first."""
-        cause = self._cause(link)
-        esim = esim or Esim.register(self.network.name, iccid, cause)
-        esim.reserve(link.id, cause)
-        link.record(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=profile)
-        self._begin(link, cause)
-        charges = _charges_of(link)
-        self.committer.commit_entries(link.organization_id, charges, cause, link, esim)
+    def settle(self, work: Link, seen: Made | None, cause: Cause) -> Commit:
+        assert seen is not None
+        endpoint, lpa = seen
+        if endpoint.reference != str(work.id):
+            raise ProvisioningError(REJECTED)
+        code = lpa or self.lpa(work, endpoint.iccid)
+        endpoint = self.first_read(work, endpoint)
+        work.activate(endpoint, code, replace(cause, at=self.clock()), adopted=lpa is None)
+        return [work], []
 
-    def _pay(self, link: Link) -> Refused | None:
-        """Take the price of a link whose eSIM comes with its order, and begin, in one commit.
-
-        Returns a refusal if the wallet cannot pay; raises Conflict when another worker has moved
-        the link. Do not use the link after either of them.
-        """
-        cause = self._cause(link)
-        self._begin_order(link, cause)
-        try:
-            charges = _charges_of(link)
-            self.committer.commit_entries(link.organization_id, charges, cause, link)
-        except CANNOT_PAY as refusal:
-            return refusal
-        return None
-
-    def _refuse(self, link_id: UUID, version: int, refusal: Refused) -> bool:
-        """Fail a link for which nothing was taken, unless another worker has moved it since."""
-        link = self.log.get(Link, link_id)
-        if link.version == version:
-            self._end(link, refusal, outcome_known=True)
-        return True
-
-    def _create(self, link: Link) -> bool:
-        """State the intent of another attempt, then call."""
-        assert link.iccid is not None
-        try:
-            lpa = self._lpa(link, link.iccid)
-            self._begin(link, self._cause(link))
-        except ProviderError:
-            return not self._left_s(link.requested.deadline)
-        self.log.append(link)
-        return self._create_endpoint(link, lpa)
-
-    def _begin(self, link: Link, cause: Cause) -> None:
-        """State the intent. Raises Unavailable when the time is over."""
-        until = self._until(link, cause.at)
-        if until <= cause.at:
-            raise Unavailable
-        link.request_endpoint(until, cause, self.new_id())
-
-    def _create_endpoint(self, link: Link, lpa: Sealed) -> bool:
-        assert link.iccid is not None
-        iccid, plan, reference = link.iccid, link.requested.plan.at_provider, str(link.id)
-        endpoint = self._called(
-            link,
-            lambda left_s: stock(self.network).create_endpoint(
-                iccid, plan, self.rules.base_plan, reference, timeout_s=left_s
-            ),
-        )
-        if endpoint is None:
-            return True
-        try:
-            return self._activate(link, endpoint, lpa, adopted=False)
-        except Conflict:
-            self._take_back(link, endpoint)
-            raise
-
-    def _find(self, link: Link) -> bool:
-        """Take the endpoint whose reply was lost."""
-        assert link.iccid is not None
-        try:
-            endpoint = stock(self.network).find_endpoint(
-                link.iccid, timeout_s=self._left_s(link.requested.deadline)
-            )
-        except ProviderError:
-            return False
-        if endpoint is None:
-            once = stock(self.network).creates_once
-            step = after_nothing(link, self.clock(), may_repeat=once)
-            return step is not Step.WAIT and self._do(step, link)
-        if endpoint.reference != str(link.id):
-            return self._end(link, ProvisioningError(REJECTED), outcome_known=False)
-        with suppress(ProviderError):
-            return self._activate(link, endpoint, self._lpa(link, link.iccid), adopted=True)
-        return False
-
-    def _order(self, link: Link) -> bool:
-        """State the intent, the first one with the charge, and only then order."""
-        if link.stage is Stage.REQUESTED:
-            version = link.version
-            refusal = self._pay(link)
-            if refusal is not None:
-                return self._refuse(link.id, version, refusal)
-        else:
-            self._begin_order(link, self._cause(link))
-            self.log.append(link)
-        plan, reference = link.requested.plan.at_provider, str(link.id)
-        order = self._called(
-            link,
-            lambda left_s: by_order(self.network).order(plan, reference, timeout_s=left_s),
-        )
-        return order is None or self._place(link, order, adopted=False)
-
-    def _begin_order(self, link: Link, cause: Cause) -> None:
-        until = self._until(link, cause.at)
-        link.request_order(self.network.name, until, cause, self.new_id())
-
-    def _find_order(self, link: Link) -> bool:
-        """Take the order whose reply was lost, or an equal one."""
-        assert link.intent is not None
-        assert link.ordered_since is not None
-        now = self.clock()
-        try:
-            network = by_order(self.network)
-            by_reference = network.keeps_reference
-            if not by_reference and lies_ahead(link.intent.until, now):
-                return False
-            until = link.intent.until + network.settles_after
-            span = search_span(link.ordered_since, until, by_reference=by_reference)
-            plan = link.requested.plan.at_provider
-            orders = network.orders(plan, *span, timeout_s=self._left_s(link.requested.deadline))
-        except ProviderError:
-            return False
-        for order in orders:
-            mine = may_adopt(link, order, now, by_reference=by_reference)
-            if mine and not is_claimed(self.log, self.network.name, order):
-                return self._place(link, order, adopted=True, own=by_reference)
-        step = after_nothing(link, now, network.settles_after)
-        return step is not Step.WAIT and self._do(step, link)
-
-    def _place(self, link: Link, order: Order, *, adopted: bool, own: bool = True) -> bool:
-        """Take the eSIM of an order and activate the link in one commit.
-
-        Another link may have taken this order meanwhile, as an equal one. Then Conflict is raised,
-        and the link looks for an order as after a lost reply. If the link has failed meanwhile, its
-        `LostOrder` finds the order. `own`: the order is certainly that of this link.
-        """
-        try:
-            lpa = self._lpa(link, order.iccid)
-        except NoActivationCode:  # Nobody can install it: its `LostOrder` gives it back.
-            return self._end(link, IncompleteNetworkAnswer(), outcome_known=False)
-        except ProviderError:
-            return False
-        plan, reference = link.requested.plan, str(link.id)
-        cost = order.cost or plan.cost_of(order.order_reference)
-        endpoint = Endpoint(order.iccid, order.iccid, reference, order.addon_id, cost=cost)
-        endpoint, usage = self._with_addon(link, endpoint)
-        cause = self._cause(link)
-        esim = claim(self.log, self.network.name, order, link.id, cause)
-        link.note_order_placed(order, cause, adopted=not own)
-        link.activate(endpoint, lpa, cause, adopted=adopted)
-        was_lost = not own or link.attempts > 1  # The outcome of one of its calls is unknown.
-        left = [LostOrder.open(link, self.network.settles_after, cause)] if was_lost else []
-        self._keep_first(link, usage)
-        self.log.append(link, esim, *left)
-        return False
-
-    def _activate(self, link: Link, endpoint: Endpoint, lpa: Sealed, *, adopted: bool) -> bool:
-        endpoint, usage = self._with_addon(link, endpoint)
-        self._keep_first(link, usage)
-        link.activate(endpoint, lpa, self._cause(link), adopted=adopted)
-        self.log.append(link)
-        return False
-
-    def _keep_first(self, link: Link, usage: Usage) -> None:
-        """Keep the first reading before the activation, so that readers find its MSISDN."""
-        try:
-            self.readings.keep_usage(link.organization_id, link.id, usage)
-        except Exception:  # It is only a cache, so the link is activated all the same.
-            logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
-
-    def _take_back(self, link: Link, endpoint: Endpoint) -> None:
+    def undo(self, newest: Link, seen: Made) -> None:
         """Remove an endpoint that was created after its failed link had been cleaned up."""
-        if self.log.get(Link, link.id).stage is not Stage.ENDED:
+        endpoint, lpa = seen
+        if lpa is None or newest.stage is not Stage.ENDED:
             return
-        logger.error("an endpoint was made after link %s had ended; it is removed", link.id)
+        logger.error("an endpoint was made after link %s had ended; it is removed", newest.id)
         with suppress(ProviderError):
-            network = stock(self.network)
-            network.remove_endpoint(endpoint.endpoint_id, timeout_s=CALL.total_seconds())
-            network.release_esim(endpoint.iccid, timeout_s=CALL.total_seconds())
+            network = stock(self.networks.of(newest.network))
+            network.remove_endpoint(endpoint.endpoint_id, timeout_s=CALL_S)
+            network.release_esim(endpoint.iccid, timeout_s=CALL_S)
 
-    def _with_addon(self, link: Link, endpoint: Endpoint) -> tuple[Endpoint, Usage]:
-        """Return the endpoint with the add-on id of its plan, if shown, and its usage."""
-        plan, now = link.requested.plan, self.clock()
-        if endpoint.addon_id is not None:
-            addon = AddonUsage(endpoint.addon_id, plan.provider_plan_id, 0.0, float(plan.data_mb))
-            return endpoint, Usage("active", [addon], now, msisdn=endpoint.msisdn)
-        try:
-            usage = self.network.usage(
-                endpoint.endpoint_id, timeout_s=self._left_s(link.requested.deadline)
-            )
-        except ProviderError:
-            return endpoint, Usage("active", [], now, msisdn=endpoint.msisdn)
-        _, new = match_addons([], usage.addons)
-        mine = next((a.addon_id for a in new if a.provider_plan_id == plan.provider_plan_id), None)
-        msisdn = endpoint.msisdn or usage.msisdn
-        told = msgspec.structs.replace(endpoint, addon_id=mine, msisdn=msisdn)
-        return told, usage
-
-    def _end(self, link: Link, refusal: Refused, *, outcome_known: bool) -> bool:
-        self.failing.fail_link(link, refusal, outcome_known=outcome_known)
-        return True
-
-    def _remove(self, link: Link) -> bool:
+    def clean_up(self, work: Link) -> Link | None:
         """Look for a late endpoint and remove it; free the eSIM once none can appear any more."""
-        assert link.iccid is not None
-        timeout_s = CALL.total_seconds()
-        asked_at = self.clock()  # The answer may lack changes made after this moment.
+        assert work.iccid is not None
+        network, cause = stock(self.networks.of(work.network)), self.cause(work)
+        if work.stage is Stage.ENDPOINT_REMOVED:
+            return self._release(work)
+        if work.endpoint_id is None:  # The answer may lack changes made after it was asked for.
+            settled = is_settled(work, network.settles_after, cause.at)
+            endpoint = network.find_endpoint(work.iccid, timeout_s=CALL_S)
+            if endpoint is None or endpoint.reference != str(work.id):
+                return self._release(work) if settled else None
+            facts = {"endpoint_id": endpoint.endpoint_id}
+            work.record(Link.EndpointFound, self.cause(work), **facts)
+            self.log.append(work)
+        assert work.endpoint_id is not None
         try:
-            network = stock(self.network)
-            if link.endpoint_id is None:
-                endpoint = network.find_endpoint(link.iccid, timeout_s=timeout_s)
-                if endpoint is None or endpoint.reference != str(link.id):
-                    settled = is_settled(link, network.settles_after, asked_at)
-                    return settled and self._release(link)
-                known_as = {"endpoint_id": endpoint.endpoint_id}
-                link.record(Link.EndpointFound, self._cause(link), **known_as)
-                self.log.append(link)
-            assert link.endpoint_id is not None
-            network.remove_endpoint(link.endpoint_id, timeout_s=timeout_s)
+            network.remove_endpoint(work.endpoint_id, timeout_s=CALL_S)
         except Rejected:
-            if link.endpoint_id is None:
-                return False
-            link.note_endpoint_left_over(self._cause(link))
-            self.log.append(link)
-            return False
-        except ProviderError:
-            return False
-        link.record(Link.EndpointRemoved, self._cause(link), endpoint_id=link.endpoint_id)
-        self.log.append(link)
-        return True
+            work.note_endpoint_left_over(self.cause(work))
+            self.log.append(work)
+            return None
+        work.record(Link.EndpointRemoved, self.cause(work), endpoint_id=work.endpoint_id)
+        self.log.append(work)
+        return work
 
-    def _release(self, link: Link) -> bool:
+    def _release(self, link: Link) -> Link:
         assert link.iccid is not None
-        esim = self.log.get(Esim, esim_id(self.network.name, link.iccid))
+        esim = self.log.get(Esim, esim_id(link.network, link.iccid))
         if esim.link_id != link.id:
             raise Conflict(link.id)  # Another worker was first and has ended the link.
-        try:
-            stock(self.network).release_esim(link.iccid, timeout_s=CALL.total_seconds())
-        except ProviderError:
-            return False
-        esim.release(link.id, self._cause(link))
-        link.record(Link.EsimReleased, self._cause(link), iccid=link.iccid)
+        stock(self.networks.of(link.network)).release_esim(link.iccid, timeout_s=CALL_S)
+        esim.release(link.id, self.cause(link))
+        link.record(Link.EsimReleased, self.cause(link), iccid=link.iccid)
         self.log.append(link, esim)
-        return False
-
-    def _lpa(self, link: Link, iccid: str) -> Sealed:
-        """Return the sealed activation code, without which no link becomes active."""
-        code = self.network.lpa(iccid, timeout_s=self._left_s(link.requested.deadline))
-        month, clear = month_of(self.clock()), code.as_text().encode()
-        return self.vault.seal(link.organization_id, month, link.id, clear)
+        return link
 
 
-def _charges_of(link: Link) -> list[Charge]:
+@dataclass(frozen=True)
+class PlaceOrder(Creating[Placed]):
+    """Buys an eSIM with its plan, where repeating an order would buy another one.
+
+    What a failed link has ordered its `LostOrder` finds and gives back.
+    """
+
+    def is_for(self, work: Link) -> bool:
+        is_first = work.stage is Stage.REQUESTED
+        return work.stage is Stage.ORDERING or (
+            is_first and self.networks.of(work.network).shape == "order"
+        )
+
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        return "once_settled"
+
+    def clean_up(self, _: Link) -> None:
+        """Leave it to its `LostOrder`."""
+
+    def prepare(self, work: Link) -> Iterator[Intent[Placed]]:
+        network, cause = by_order(self.networks.of(work.network)), self.cause(work)
+        charges = charges_of(work) if work.stage is Stage.REQUESTED else []
+        work.request_order(network.name, self.until(work, cause.at), cause, self.new_id())
+        plan, reference = work.requested.plan.at_provider, str(work.id)
+
+        def call(left_s: float) -> Placed:
+            return network.order(plan, reference, timeout_s=left_s), False, True
+
+        yield [work], charges, call
+
+    def look_up(self, work: Link, timeout_s: float) -> Placed | None:
+        """Return the order whose reply was lost, or an equal one."""
+        assert work.intent is not None
+        assert work.ordered_since is not None
+        now, network = self.clock(), by_order(self.networks.of(work.network))
+        by_reference = network.keeps_reference
+        if not by_reference and lies_ahead(work.intent.until, now):
+            raise Unavailable  # Until then the reply may still come.
+        until = work.intent.until + network.settles_after
+        span = search_span(work.ordered_since, until, by_reference=by_reference)
+        for order in network.orders(work.requested.plan.at_provider, *span, timeout_s=timeout_s):
+            mine = may_adopt(work, order, now, by_reference=by_reference)
+            if mine and not is_claimed(self.log, network.name, order):
+                return order, True, by_reference
+        return None
+
+    def settle(self, work: Link, seen: Placed | None, cause: Cause) -> Commit:
+        """Take the eSIM of an order and activate the link in one commit.
+
+        Another link may have taken this order meanwhile, as an equal one; then the link looks for
+        an order as after a lost reply. If the link has failed meanwhile, its `LostOrder` finds it.
+        """
+        assert seen is not None
+        order, adopted, own = seen
+        try:
+            lpa = self.lpa(work, order.iccid)
+        except NoActivationCode:  # Nobody can install it: its `LostOrder` gives it back.
+            raise IncompleteNetworkAnswer from None
+        cost = order.cost or work.requested.plan.cost_of(order.order_reference)
+        endpoint = Endpoint(order.iccid, order.iccid, str(work.id), order.addon_id, cost=cost)
+        endpoint = self.first_read(work, endpoint)
+        cause = replace(cause, at=self.clock())
+        try:
+            esim = claim(self.log, work.network, order, work.id, cause)
+        except Conflict:
+            raise Unavailable from None
+        work.note_order_placed(order, cause, adopted=not own)
+        work.activate(endpoint, lpa, cause, adopted=adopted)
+        was_lost = not own or work.attempts > 1  # The outcome of one of its calls is unknown.
+        settles_after = self.networks.of(work.network).settles_after
+        left = [LostOrder.open(work, settles_after, cause)] if was_lost else []
+        return [work, esim, *left], []
+
+
+def charges_of(link: Link) -> list[Charge]:
     price, plan = link.requested.price, link.requested.plan
     metadata = purchase(link.id, plan)
     return [link.debit(price, f"Activation: {plan.name}", metadata)] if price else []

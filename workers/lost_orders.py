@@ -3,7 +3,7 @@
 import logging
 from dataclasses import dataclass
 
-from domain.cause import Cause
+from domain.cause import Cause, Clock
 from domain.links.esim import Esim, esim_id
 from domain.links.lost_order import (
     LostOrder,
@@ -13,50 +13,56 @@ from domain.links.lost_order import (
     next_step,
     search_span,
 )
+from domain.links.networks import Networks
 from domain.links.saga import Step
-from domain.provider_errors import ProviderError
-from workers.saga import CALL, Saga, by_order
+from domain.log.log import Log
+from workers.driving import CALL, by_order
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class LostOrders(Saga[LostOrder]):
-    """Works on the lost orders of one network."""
+class LostOrders:
+    """Works on lost orders, by a table of their own: they have no intent and no deadline."""
 
-    def _next(self, lost: LostOrder) -> Step:
-        return next_step(lost, self.clock())
+    log: Log
+    networks: Networks
+    clock: Clock
 
-    def _look_up(self, lost: LostOrder) -> bool:
+    def is_for(self, lost: LostOrder) -> bool:
+        return not lost.is_settled
+
+    def step(self, lost: LostOrder) -> LostOrder | None:
+        """Do what is due; returns and raises as `Driver.step`."""
+        match next_step(lost, self.clock()):
+            case Step.LOOK_UP:
+                return self._look_up(lost)
+            case Step.CLEAN_UP:
+                return self._give_back(lost)
+        return None
+
+    def _look_up(self, lost: LostOrder) -> LostOrder | None:
         """Claim an unclaimed order of that time; settle if there is none."""
+        network = by_order(self.networks.of(lost.network))
+        by_reference = network.keeps_reference
+        span = search_span(lost.opened.since, lost.opened.until, by_reference=by_reference)
         plan = lost.opened.plan.at_provider
-        try:
-            network = by_order(self.network)
-            by_reference = network.keeps_reference
-            span = search_span(lost.opened.since, lost.opened.until, by_reference=by_reference)
-            orders = network.orders(plan, *span, timeout_s=CALL.total_seconds())
-        except ProviderError:
-            return False
-        for order in orders:
+        for order in network.orders(plan, *span, timeout_s=CALL.total_seconds()):
             of_this = is_of(lost, order, by_reference=by_reference)
             if of_this and not is_claimed(self.log, lost.network, order):
                 cause = self._cause(lost)
                 esim = claim(self.log, lost.network, order, lost.link_id, cause)
                 lost.note_found(order, cause)
                 self.log.append(lost, esim)
-                return True
+                return lost
         lost.record(LostOrder.Settled, self._cause(lost))
         self.log.append(lost)
-        return False
+        return None
 
-    def _clean_up(self, lost: LostOrder) -> bool:
+    def _give_back(self, lost: LostOrder) -> LostOrder:
         """Give the eSIM back; if the network does not take it, that is an incident."""
-        order = lost.order
-        try:
-            network = by_order(self.network)
-            taken_back = network.take_back(order, timeout_s=CALL.total_seconds())
-        except ProviderError:
-            return False
+        order, network = lost.order, by_order(self.networks.of(lost.network))
+        taken_back = network.take_back(order, timeout_s=CALL.total_seconds())
         cause = self._cause(lost)
         esim = self.log.get(Esim, esim_id(lost.network, order.iccid))
         if esim.link_id is not None:
@@ -65,7 +71,7 @@ class LostOrders(Saga[LostOrder]):
         self.log.append(lost, esim)
         if not taken_back:
             logger.error("an order of link %s is left over: nobody has it", lost.link_id)
-        return True
+        return lost
 
     def _cause(self, lost: LostOrder) -> Cause:
         return Cause(self.clock(), lost.opened.request_id)

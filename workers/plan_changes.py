@@ -1,238 +1,230 @@
-"""The steps of a plan change, one per plan; any worker may start any of them at any time."""
+"""The two calls that change the plans of a link; a change has a step for each plan."""
 
 import logging
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from domain.cause import Cause
-from domain.errors import Conflict, Refused
-from domain.links.bought_plan import match_addons
+from domain.errors import Conflict
+from domain.links.bought_plan import BoughtPlan, match_addons
+from domain.links.driver import Commit, S
 from domain.links.link import Link
-from domain.links.network import Addon, AddonUsage, NoSuchEndpoint
+from domain.links.network import Addon, AddonUsage, EsimNetwork, NoSuchEndpoint
 from domain.links.plan_change import Addition, PlanChange, Removal
-from domain.links.saga import Step, after_nothing, is_settled, next_step
-from domain.log.log import retry_on_conflict
+from domain.links.saga import Repeat, is_settled
 from domain.provider_errors import ProviderError, Rejected, Unavailable
-from workers.saga import CALL, Calling
+from workers.driving import CALL, Intent, Worked
 
 UNSEEN = timedelta(hours=1)  # How long to wait for a network that does not answer.
+CALL_S = CALL.total_seconds()
+
+# An add-on and its step; True: the reply was lost, and it was found.
+Added = tuple[Addition, Addon, bool]
 
 logger = logging.getLogger(__name__)
 
-Decide = Callable[[PlanChange, Link, Cause], None]
+
+@dataclass(frozen=True)
+class Changing(Worked[PlanChange, S]):
+    """What both calls do alike: a step is committed with its link."""
+
+    @abstractmethod
+    def call(self, change: PlanChange, link: Link, left_s: float) -> S:
+        """Make the call of its present step."""
+
+    def prepare(self, work: PlanChange) -> Iterator[Intent[S]]:
+        link, cause = self.log.get(Link, work.link_id), self.cause(work)
+        work.start_step(self.until(work, cause.at), cause)
+        yield [work], [], lambda left_s: self.call(work, link, left_s)
+
+    def link_of(self, change: PlanChange) -> Link:
+        """Return the link to be committed with a change; raises Conflict if others moved both."""
+        link = self.log.get(Link, change.link_id)
+        if self.log.get(PlanChange, change.id).version != change.version:
+            raise Conflict(change.id)
+        return link
+
+    def addons(self, link: Link, timeout_s: float) -> list[AddonUsage]:
+        assert link.endpoint_id is not None
+        try:
+            network = self.networks.of(link.network)
+            return network.usage(link.endpoint_id, timeout_s=timeout_s).addons
+        except NoSuchEndpoint:  # The endpoint is gone, with all that was on it.
+            return []
+
+    def take_off(self, link: Link, addon_id: str, timeout_s: float = CALL_S) -> None:
+        assert link.endpoint_id is not None
+        network = self.networks.of(link.network)
+        network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
+
+    def is_settled(self, change: PlanChange, since: timedelta = timedelta()) -> bool:
+        """Tell whether the failed call can have no more effect, and for how long already."""
+        settles_after = self.networks.of(change.network).settles_after
+        return is_settled(change, settles_after + since, self.clock())
 
 
 @dataclass(frozen=True)
-class PlanChanges(Calling[PlanChange]):
-    """Works on the changes of one network."""
+class RemovePlan(Changing[bool]):
+    """Takes a plan off; one that comes off after its change has failed stays off."""
 
-    def _next(self, change: PlanChange) -> Step:
-        return next_step(change, self.clock(), self.network.shape)
+    def is_for(self, work: PlanChange) -> bool:
+        return isinstance(work.next, Removal)
 
-    def _start(self, change: PlanChange) -> bool:
-        """Append the intent and only then call; a worker that loses the race must not call."""
-        link = self.log.get(Link, change.link_id)
-        now = self.clock()
-        until = self._until(change, now)
-        if until <= now:
-            return True
-        change.start_step(until, self._cause(change))
-        self.log.claim(change)
-        if isinstance(removal := change.next, Removal):
-            done = self._called(change, lambda _: self._remove(link, removal, until))
-            return done is None or self._save(change, PlanChange.note_removed)
-        addon = self._called(change, lambda left_s: self._put_on(link, change, left_s))
-        return addon is None or self._add(change, addon)
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        return "safe"
 
-    def _remove(self, link: Link, removal: Removal, until: datetime) -> bool:
+    def call(self, change: PlanChange, link: Link, left_s: float) -> bool:
+        removal, intent = change.next, change.intent
+        assert isinstance(removal, Removal)
+        assert intent is not None
         addon_id = link.activations[removal.activation_id].addon_id
         if addon_id is None:
-            addon = self._addon_of(link, removal, self._left_s(until))
+            addon = self._addon_of(link, removal, self.left_s(intent.until))
             addon_id = addon.addon_id if addon is not None else None
         if addon_id is not None:  # Otherwise the network does not have it any more.
-            assert link.endpoint_id is not None
-            if not (left_s := self._left_s(until)):  # The lookup took all the time.
+            if not (left_s := self.left_s(intent.until)):  # The lookup took all the time.
                 raise Unavailable
-            self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=left_s)
+            self.take_off(link, addon_id, left_s)
         return True
 
-    def _add(self, change: PlanChange, addon: Addon) -> bool:
-        try:
-            return self._note_added(change, addon, adopted=False)
-        except Conflict:
-            self._take_back(change, addon.addon_id)
-            raise
-
-    def _put_on(self, link: Link, change: PlanChange, timeout_s: float) -> Addon:
-        """Ask the network to add the plan of the current step, under its reference."""
-        assert link.endpoint_id is not None
-        addition = change.next
-        assert isinstance(addition, Addition)
-        plan, reference = addition.plan.at_provider, str(addition.activation_id)
-        return self.network.add_plan(link.endpoint_id, plan, reference, timeout_s=timeout_s)
-
-    def _take_off(self, link: Link, addon_id: str) -> None:
-        assert link.endpoint_id is not None
-        self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=CALL.total_seconds())
-
-    def _take_back(self, change: PlanChange, addon_id: str | None) -> None:
-        """Remove an add-on that was added after its failed change had ended."""
-        current, link = self.log.get(PlanChange, change.id), self.log.get(Link, change.link_id)
-        known = {activation.addon_id for activation in link.activations.values()}
-        if current.finished_at is None or (addon_id is not None and addon_id in known):
-            return
-        logger.error("a plan was added after change %s had ended; it is removed", change.id)
-        try:
-            if addon_id is None and (found := self._new_addons(link, change, CALL.total_seconds())):
-                addon_id = found[0].addon_id
-            if addon_id is not None:
-                self._take_off(link, addon_id)
-        except ProviderError:  # Nobody tries again, so this is an incident.
-            if addon_id is not None and (step := change.next) is not None:
-                left, plan, cause = addon_id, step.plan, self._cause(change)
-                self.log.change(link, lambda it: it.note_plan_left_over(left, plan, cause))
-
-    def _look_up(self, change: PlanChange) -> bool:
-        link = self.log.get(Link, change.link_id)
-        timeout_s, step = self._left_s(change.requested.deadline), change.next
-        assert step is not None
-        try:
-            if isinstance(step, Removal):
-                if self._addon_of(link, step, timeout_s) is None:
-                    return self._save(change, PlanChange.note_removed)
-            elif found := self._new_addons(link, change, timeout_s):
-                first, *more = found
-                cost = step.plan.cost_of(first.order_reference or first.addon_id)
-                addon = Addon(first.addon_id, cost, tuple(each.addon_id for each in more))
-                return self._note_added(change, addon, adopted=True)
-        except ProviderError:
-            return False
-        once = self.network.adds_once or isinstance(step, Removal)
-        then = after_nothing(change, self.clock(), may_repeat=once)
-        return then is not Step.WAIT and self._do(then, change)
-
-    def _clean_up(self, change: PlanChange) -> bool:
-        """Find out what happened to a failed step with an unknown outcome; then end the change."""
-        link = self.log.get(Link, change.link_id)
-        is_removal = isinstance(change.next, Removal)
-        # Asked before the look, because the answer may lack changes made after it was asked for.
-        settled = self._is_settled(change)
-        try:
-            seen = self._look_for(link, change)
-        except ProviderError:
-            return self._is_unseen(change) and self._end_unseen(change, link)
-        if is_removal and seen is None:
-            return self._save(change, PlanChange.note_removed)
-        if is_removal or seen is None:
-            return settled and self._save(change, PlanChange.finish)
-        try:
-            self._take_off(link, seen.addon_id)
-        except Rejected:  # For good, such as while it is in use; the link must not wait for ever.
-            addon_id = seen.addon_id
-            return self._save(change, lambda it, *more: it.finish(*more, addon_id))
-        except ProviderError:
-            return False
-        return self._save(change, PlanChange.finish)
-
-    def _end_unseen(self, change: PlanChange, link: Link) -> bool:
-        """End a change whose link the network has not shown for long.
-
-        A removal is left as it is. An addition is repeated under its reference and then removed;
-        after that no add-on can appear under this reference any more. If the network would add a
-        repeated plan twice, the change stays open until the network shows the link again.
-        """
-        if isinstance(change.next, Removal):
-            return self._save(change, PlanChange.finish)
-        if not self.network.adds_once:
-            return False
-        until = self.clock() + CALL
-        change.start_step(until, self._cause(change))
-        self.log.claim(change)
-        left_s = (until - self.clock()).total_seconds()
-        if left_s <= 0:
-            return True
-        addon_id = None
-        try:
-            # Rejected: there is no add-on, because its reference was removed before.
-            with suppress(Rejected):
-                addon_id = self._put_on(link, change, left_s).addon_id
-            if addon_id is not None:
-                self._take_off(link, addon_id)
-        # It is tried again after UNSEEN has passed once more.
-        except ProviderError:
-            if addon_id is not None:
-                self._take_back(change, addon_id)
-            return False
-        return self._save(change, PlanChange.finish)
-
-    def _is_unseen(self, change: PlanChange) -> bool:
-        """Tell whether the last call ended so long ago that waiting for its outcome should end."""
-        assert change.intent is not None
-        waited = self.clock() >= change.intent.until + self.network.settles_after + UNSEEN
-        return waited and self._is_settled(change)
-
-    def _is_settled(self, change: PlanChange) -> bool:
-        """Tell whether the failed call can have no more effect."""
-        return is_settled(change, self.network.settles_after, self.clock())
-
-    def _look_for(self, link: Link, change: PlanChange) -> AddonUsage | None:
-        """Return the add-on of the current step, if the network shows it."""
-        timeout_s = CALL.total_seconds()
-        if isinstance(change.next, Removal):
-            return self._addon_of(link, change.next, timeout_s)
-        return next(iter(self._new_addons(link, change, timeout_s)), None)
+    def look_up(self, work: PlanChange, timeout_s: float) -> bool | None:
+        assert isinstance(work.next, Removal)
+        link = self.log.get(Link, work.link_id)
+        return self._addon_of(link, work.next, timeout_s) is None or None
 
     def _addon_of(self, link: Link, removal: Removal, timeout_s: float) -> AddonUsage | None:
         """Return the add-on to remove, if the network still has it."""
-        return match_addons(link.activations.values(), self._addons(link, timeout_s))[0].get(
-            removal.activation_id
-        )
+        matched, _ = match_addons(link.activations.values(), self.addons(link, timeout_s))
+        return matched.get(removal.activation_id)
 
-    def _new_addons(self, link: Link, change: PlanChange, timeout_s: float) -> list[AddonUsage]:
-        """Return add-ons of the plan to add that no activation has and that are not left over."""
-        assert change.next is not None
-        _, new = match_addons(link.activations.values(), self._addons(link, timeout_s))
-        wanted = change.next.plan.provider_plan_id
+    def settle(self, work: PlanChange, seen: bool | None, cause: Cause) -> Commit:  # noqa: FBT001  # What the network shows.
+        link = self.link_of(work)
+        (work.note_removed if seen else work.finish)(link, cause)
+        return [work, link], []
+
+    def clean_up(self, work: PlanChange) -> PlanChange | None:
+        """End the change once its removal is seen, can no longer come, or was unseen for long."""
+        # Asked before the look, because the answer may lack changes made after it was asked for.
+        settled = self.is_settled(work)
+        try:
+            is_gone = self.look_up(work, CALL_S)
+        except ProviderError:
+            is_gone, settled = None, self.is_settled(work, UNSEEN)
+        return self.save(work, is_gone) if is_gone or settled else None
+
+
+@dataclass(frozen=True)
+class AddPlan(Changing[Added]):
+    """Puts a plan on, under the id of its activation; one that comes too late is taken off."""
+
+    def is_for(self, work: PlanChange) -> bool:
+        return isinstance(work.next, Addition)
+
+    def repeat(self, network: EsimNetwork) -> Repeat:
+        return "safe" if network.adds_once else "at_deadline"
+
+    def call(self, change: PlanChange, link: Link, left_s: float) -> Added:
+        addition = change.next
+        assert isinstance(addition, Addition)
+        assert link.endpoint_id is not None
+        plan, reference = addition.plan.at_provider, str(addition.activation_id)
+        add = self.networks.of(link.network).add_plan
+        return addition, add(link.endpoint_id, plan, reference, timeout_s=left_s), False
+
+    def look_up(self, work: PlanChange, timeout_s: float) -> Added | None:
+        assert isinstance(work.next, Addition)
+        plan = work.next.plan
+        found = self._new(self.log.get(Link, work.link_id), plan, timeout_s)
+        if not found:
+            return None
+        first, *more = found
+        cost = plan.cost_of(first.order_reference or first.addon_id)
+        return work.next, Addon(first.addon_id, cost, tuple(each.addon_id for each in more)), True
+
+    def _new(self, link: Link, plan: BoughtPlan, timeout_s: float) -> list[AddonUsage]:
+        """Return add-ons of a plan that no activation has and that are not left over."""
+        _, new = match_addons(link.activations.values(), self.addons(link, timeout_s))
+        wanted = plan.provider_plan_id
         return [
             each
             for each in new
             if each.provider_plan_id == wanted and each.addon_id not in link.left_over
         ]
 
-    def _addons(self, link: Link, timeout_s: float) -> list[AddonUsage]:
-        assert link.endpoint_id is not None
+    def settle(self, work: PlanChange, seen: Added | None, cause: Cause) -> Commit:
+        """Put it on the link, or end a failed change; what is seen then cannot be taken off."""
+        link = self.link_of(work)
+        if work.failure is not None:
+            work.finish(link, cause, None if seen is None else seen[1].addon_id)
+        else:
+            assert seen is not None
+            _, addon, adopted = seen
+            work.note_added(link, addon, cause, adopted=adopted)
+        return [work, link], []
+
+    def undo(self, newest: PlanChange, seen: Added) -> None:
+        """Remove an add-on that was added after its failed change had ended."""
+        addition, addon, adopted = seen
+        if adopted or newest.finished_at is None:
+            return
+        link, addon_id = self.log.get(Link, newest.link_id), addon.addon_id
+        if addon_id is not None and addon_id in {it.addon_id for it in link.activations.values()}:
+            return
+        logger.error("a plan was added after change %s had ended; it is removed", newest.id)
         try:
-            return self.network.usage(link.endpoint_id, timeout_s=timeout_s).addons
-        except NoSuchEndpoint:  # The endpoint is gone, with all that was on it.
-            return []
+            if addon_id is None and (found := self._new(link, addition.plan, CALL_S)):
+                addon_id = found[0].addon_id
+            if addon_id is not None:
+                self.take_off(link, addon_id)
+        except ProviderError:  # Nobody tries again, so this is an incident.
+            if addon_id is not None:
+                left, plan, cause = addon_id, addition.plan, self.cause(newest)
+                self.log.change(link, lambda it: it.note_plan_left_over(left, plan, cause))
 
-    def _note_added(self, change: PlanChange, addon: Addon, *, adopted: bool) -> bool:
-        def decide(current: PlanChange, link: Link, cause: Cause) -> None:
-            current.note_added(link, addon, cause, adopted=adopted)
+    def clean_up(self, work: PlanChange) -> PlanChange | None:
+        """Take off what has come after all; end the change once nothing can come any more."""
+        settled = self.is_settled(work)  # Asked before the look, as above.
+        try:
+            seen = self.look_up(work, CALL_S)
+        except ProviderError:
+            return self._end_unseen(work) if self.is_settled(work, UNSEEN) else None
+        if seen is None:
+            return self.save(work, None) if settled else None
+        addon_id = seen[1].addon_id
+        assert addon_id is not None
+        try:
+            self.take_off(self.log.get(Link, work.link_id), addon_id)
+        except Rejected:  # For good, such as while it is in use; the link must not wait for ever.
+            return self.save(work, seen)
+        return self.save(work, None)
 
-        return self._save(change, decide)
+    def _end_unseen(self, change: PlanChange) -> PlanChange | None:
+        """End a change whose link the network has not shown for long.
 
-    def _save(self, change: PlanChange, decide: Decide) -> bool:
-        """Append to the change and its link in one commit; repeat if only the link has moved."""
-        version, beaten = change.version, Conflict(change.id)
-
-        def save() -> bool:
-            # Read the link first. A step moves the change and the link together; a link that is
-            # read after the change could show a step that the change, as read, has not done.
-            link = self.log.get(Link, change.link_id)
-            current = self.log.get(PlanChange, change.id)
-            if current.version != version:
-                return False
-            decide(current, link, self._cause(change))
-            self.log.append(current, link)
-            return True
-
-        if not retry_on_conflict(save, beaten):
-            raise beaten
-        return True
-
-    def _end(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> bool:
-        self.failing.fail_change(change, refusal, outcome_known=outcome_known)
-        return True
+        The addition is repeated under its reference and then removed; after that no add-on can
+        appear under this reference any more. If the network would add a repeated plan twice, the
+        change stays open until the network shows the link again.
+        """
+        link = self.log.get(Link, change.link_id)
+        if not self.networks.of(link.network).adds_once:
+            return None
+        until, made = self.clock() + CALL, None
+        change.start_step(until, self.cause(change))
+        self.log.claim(change)
+        left_s = (until - self.clock()).total_seconds()
+        if left_s <= 0:
+            return change
+        try:
+            # Rejected: there is no add-on, because its reference was removed before.
+            with suppress(Rejected):
+                made = self.call(change, link, left_s)
+            if made is not None and (addon_id := made[1].addon_id) is not None:
+                self.take_off(link, addon_id)
+        except ProviderError:  # It is tried again after UNSEEN has passed once more.
+            if made is not None and made[1].addon_id is not None:
+                self.undo(self.log.get(PlanChange, change.id), made)
+            return None
+        return self.save(change, None)

@@ -141,15 +141,15 @@ from workers.bulk import BulkLookup
 from workers.checkpoints import Checkpoints
 from workers.cut_off import CutOff
 from workers.dispatcher import Dispatcher
+from workers.driving import Driving
 from workers.fees import FeeRound, MonthlyFees
-from workers.links import Provisioning
+from workers.links import CreateEndpoint, PlaceOrder
 from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
-from workers.plan_changes import PlanChanges
+from workers.plan_changes import AddPlan, RemovePlan
 from workers.reading import BackgroundReading, Lane
 from workers.routes import Message, Publisher, link_message, lost_order_message, plan_change_message
-from workers.saga import Saga, SagaWork
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 from workers.work import Work
@@ -670,25 +670,25 @@ class Container:
         network_threads=lambda c: max(1, PROVISION_THREADS // len(c.settings.networks)),
     )
 
-    def saga_work(
-        self,
-        message: Callable[[UUID], Message],
-        of: Any,
-        kind: Callable[..., Saga[Any]],
-        **given: Any,
-    ) -> SagaWork:
-        """Make what works on one kind of saga, with a saga for each network."""
+    create_endpoint = made(CreateEndpoint, rules="provisioning_rules", clock="gate.now")
+    place_order = made(PlaceOrder, clock="gate.now")
+    add_plan = made(AddPlan, clock="gate.now")
+    remove_plan = made(RemovePlan, clock="gate.now")
+    lost_order = made(LostOrders, clock="gate.now")
 
-        def saga_at(network: EsimNetwork) -> Saga[Any]:
-            return self.make(kind, network=network, clock=self.gate.now, **given)
+    def drive(self, message: Callable[[UUID], Message], of: Any, *rows: Any) -> Driving:
+        return Driving(self.log, self.due_work.in_turn, message, of, rows)
 
-        return SagaWork(self.log, self.networks, self.due_work.in_turn, message, of, saga_at)
+    @part
+    def provisioning(self) -> Driving:
+        """The rows of links; the second is for all that are not live, but for orders."""
+        rows = self.place_order, self.create_endpoint, self.link_status, self.link_ending
+        return self.drive(link_message, Link, *rows)
 
-    provisioning = part(
-        lambda c: c.saga_work(link_message, Link, Provisioning, rules=c.provisioning_rules)
+    plan_changes = part(
+        lambda c: c.drive(plan_change_message, PlanChange, c.remove_plan, c.add_plan)
     )
-    plan_changes = part(lambda c: c.saga_work(plan_change_message, PlanChange, PlanChanges))
-    lost_orders = part(lambda c: c.saga_work(lost_order_message, LostOrder, LostOrders))
+    lost_orders = part(lambda c: c.drive(lost_order_message, LostOrder, c.lost_order))
 
     # Monthly fees, and the end of a month.
 

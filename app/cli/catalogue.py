@@ -255,11 +255,10 @@ def _synced(done: Synced, now: datetime, *, dry_run: bool) -> Said:
         {"dry_run": dry_run, "unchanged": done.unchanged},
         {
             "created": told(done.created),
-            "updated": told(each.plan for each in done.updated),
+            "updated": told(done.updated),
             "costs": [
-                _supplied_plan(each.plan, now, cost_before=_cost_in_full(each.before))
-                for each in done.updated
-                if each.has_other_cost
+                _supplied_plan(plan, now, cost_before=_cost_in_full(before))
+                for plan, before in done.other_costs
             ],
             "below_cost": told(done.below_cost),
             "withdrawn": told(done.withdrawn),

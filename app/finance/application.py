@@ -36,15 +36,12 @@ OLD = f"This release is not at home yet: {NOT_MIGRATED}."
 logger = logging.getLogger(__name__)
 
 
-class _Application(Flask):
-    jinja_options = JINJA
-
-
 def create_application(
     figures: Figures, access: Access, today: Callable[[], date], currency: str
 ) -> Flask:
     """Return the WSGI application; it connects to nothing before a page needs it."""
-    app = _Application(__name__)
+    app = Flask(__name__)
+    app.jinja_options = JINJA
     app.config["MAX_CONTENT_LENGTH"] = 0  # Nothing here takes a body.
     for each in (words.money, words.whole, words.kind, words.topic, words.moment):
         app.jinja_env.filters[each.__name__] = each

@@ -79,18 +79,6 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True)
-class Updated:
-    """A plan and its terms before."""
-
-    plan: Plan
-    before: PlanTerms
-
-    @property
-    def has_other_cost(self) -> bool:
-        return _amount(self.before.cost) != _amount(self.plan.terms.cost)
-
-
 @dataclass
 class Synced:
     """What a sync changed in the catalogue, and what it found wrong with plans on sale.
@@ -99,7 +87,8 @@ class Synced:
     """
 
     created: list[Plan] = field(default_factory=list)
-    updated: list[Updated] = field(default_factory=list)
+    updated: list[Plan] = field(default_factory=list)
+    other_costs: list[tuple[Plan, PlanTerms]] = field(default_factory=list)  # As it was before.
     unchanged: int = 0
     below_cost: list[Plan] = field(default_factory=list)
     withdrawn: list[Plan] = field(default_factory=list)
@@ -108,7 +97,7 @@ class Synced:
     @property
     def changed(self) -> list[Plan]:
         """The plans with new events."""
-        return [*self.created, *(each.plan for each in self.updated)]
+        return [*self.created, *self.updated]
 
 
 def sync(
@@ -190,7 +179,9 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
             plan.price(price, cause)
             plan.switch(cause, enabled=_is_offered(supplied, rules))
         if plan.pending_events:
-            found.updated.append(Updated(plan, before))
+            found.updated.append(plan)
+            if _amount(before.cost) != _amount(plan.terms.cost):
+                found.other_costs.append((plan, before))
         else:
             found.unchanged += 1
     return None

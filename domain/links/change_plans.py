@@ -15,13 +15,9 @@ from domain.accounts.wallet import Charge
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Cause, Clock
 from domain.errors import (
-    LATE,
     Conflict,
-    IdempotencyInProgress,
     LinkBusy,
-    ProvisioningError,
     Refused,
-    ServiceUnavailable,
     ValidationFailed,
     refuse_other,
 )
@@ -45,13 +41,12 @@ from domain.links.offers import (
     find_payer,
 )
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
-from domain.links.waiting import Places, wait_for
+from domain.links.waiting import IS_ANSWERED, Places, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.provider_errors import ProviderError
 
 ASK_S = 3.0  # For asking the network what it takes; the change itself needs the rest.
 NOT_THERE = "The link has no such activation."
-NOT_ENDED = "The change could not be ended in time; it is ended and paid back within minutes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +98,8 @@ class LinkPlans:
             new = plan_change_id(request.organization_id, request.key, attempt + 1)
         with self._place(request), self.log.appended.watching(new) as news:
             change = self._begin(request, new, until_s, cause)
-            change = wait_for(self.log, change, _is_answered, until_s, news)
-            change = change if change.is_answered else self._expire(change)
-            return _outcome(change, replayed=False), False
+            change = wait_for(self.log, change, IS_ANSWERED, until_s, news)
+            return _outcome(self.failing.expire(change), replayed=False), False
 
     @contextmanager
     def _place(self, request: ChangeRequest) -> Iterator[None]:
@@ -135,12 +129,8 @@ class LinkPlans:
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
         with self.waiting[request.network].slot(request.organization_id):
-            change = wait_for(self.log, earlier, _is_answered, until_s)
-        if not change.is_answered:
-            if self.clock() < change.requested.deadline:
-                raise IdempotencyInProgress
-            change = self._expire(change)
-        return _outcome(change, replayed=True)
+            change = wait_for(self.log, earlier, IS_ANSWERED, until_s)
+        return _outcome(self.failing.expire(change, of_twin=True), replayed=True)
 
     def _begin(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
         """Run `_try`; if it refuses but a twin with the same key was first, raise Conflict.
@@ -251,27 +241,11 @@ class LinkPlans:
             return INCOMPATIBLE
         return None
 
-    def _expire(self, change: PlanChange) -> PlanChange:
-        """Fail a change whose deadline has passed, unless another process did so first."""
-
-        def end() -> PlanChange:
-            newest = self.log.get(PlanChange, change.id)
-            if newest.is_answered:
-                return newest
-            self.failing.fail_change(newest, ProvisioningError(LATE), outcome_known=False)
-            return self.log.get(PlanChange, change.id)
-
-        return retry_on_conflict(end, ServiceUnavailable(NOT_ENDED))
-
 
 def _charge_of(change: PlanChange, addition: Addition, price: PaidPrice) -> Charge:
     metadata = purchase(change.link_id, addition.plan)
     metadata["activation_id"] = str(addition.activation_id)
     return change.debit(price, f"Top-up: {addition.plan.name}", metadata)
-
-
-def _is_answered(change: PlanChange) -> bool:
-    return change.is_answered
 
 
 def _outcome(change: PlanChange, *, replayed: bool) -> PlanChange:

@@ -8,9 +8,8 @@ from uuid import UUID
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import PlanTerms, SponsorProfile
-from domain.cause import Cause, Clock
+from domain.cause import Cause
 from domain.errors import (
-    LATE,
     NO_BASE_PLAN,
     NO_ESIM,
     REJECTED,
@@ -21,14 +20,13 @@ from domain.errors import (
     InsufficientBalance,
     ProvisioningError,
     Refused,
-    ServiceUnavailable,
     ValidationFailed,
     refuse_other,
 )
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.failing import Failing, refusal_of_link
-from domain.links.link import MAY_FAIL, Link, link_id, named
+from domain.links.link import Link, link_id, named
 from domain.links.networks import Networks
 from domain.links.offers import (
     UNKNOWN,
@@ -40,13 +38,12 @@ from domain.links.offers import (
     check_funds,
     find_payer,
 )
-from domain.links.waiting import Places, wait_for
+from domain.links.waiting import IS_ANSWERED, Places, wait_for
 from domain.log.log import Log, retry_on_conflict
 from domain.personal import Vault, open_text, seal_text
 from domain.provider_errors import ProviderError, Rejected
 
 QUOTE_S = 5.0  # For the network to show its stock.
-NOT_ENDED = "The link could not be ended in time; it is ended and paid back within minutes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +58,6 @@ class LinkRequest:
     name: str | None
     key: str | None
     waits: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """What a creation would cost now; `balance_micros` would be left, None without a wallet."""
-
-    plan: BoughtPlan
-    balance_micros: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +81,6 @@ class LinkCreate:
     waiting: Places
     rules: ProvisioningRules
     vault: Vault
-    clock: Clock
     new_id: Callable[[], UUID]
     play: Play = as_sold
 
@@ -110,8 +98,8 @@ class LinkCreate:
             lambda: self._run(request, until_s, cause), IdempotencyInProgress()
         )
 
-    def quote(self, request: LinkRequest, cause: Cause) -> Quote:
-        """Check what a creation checks and return what it would cost; nothing is taken or kept.
+    def quote(self, request: LinkRequest, cause: Cause) -> tuple[BoughtPlan, int | None]:
+        """Check what a creation checks; return the plan, and what would be left, None: no wallet.
 
         Raises the refusals with which `run` rejects a request, and ProvisioningError when the
         network has no eSIM for the plan, or cannot say.
@@ -123,7 +111,7 @@ class LinkCreate:
         if wallet is not None and left is not None and left < 0:  # It was spent just now.
             raise InsufficientBalance(plan.price_micros, wallet.balance_micros, wallet.currency)
         self._require_stock(request.organization_id, plan, terms.sponsor_profiles)
-        return Quote(plan, left)
+        return plan, left
 
     def _require_stock(
         self, organization_id: UUID, plan: BoughtPlan, profiles: Sequence[SponsorProfile | None]
@@ -169,17 +157,13 @@ class LinkCreate:
             plan_id=first.plan.plan_id != request.plan_id,
             name=name != request.name and not is_erased,
         )
-        if earlier.stage not in MAY_FAIL:
+        if earlier.is_answered:
             return _outcome(earlier)
         if not request.waits:
             return earlier
         with self.waiting[earlier.network].slot(request.organization_id):
-            link = wait_for(self.log, earlier, _is_answered, until_s)
-        if not _is_answered(link):
-            if self.clock() < link.requested.deadline:
-                raise IdempotencyInProgress
-            link = self._expire(link)
-        return _outcome(link)
+            link = wait_for(self.log, earlier, IS_ANSWERED, until_s)
+        return _outcome(self.failing.expire(link, of_twin=True))
 
     def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
         terms = self._check(request, new, cause)
@@ -190,8 +174,8 @@ class LinkCreate:
         place = self.waiting[link.network].slot(request.organization_id)
         with place, self.log.appended.watching(new) as news:
             self.log.append(link)
-            link = wait_for(self.log, link, _is_answered, until_s, news)
-            return _outcome(link if _is_answered(link) else self._expire(link))
+            link = wait_for(self.log, link, IS_ANSWERED, until_s, news)
+            return _outcome(self.failing.expire(link))
 
     def _check(self, request: LinkRequest, new: UUID, cause: Cause) -> PlanTerms:
         """Refuse what cannot be bought now; raises Conflict when a twin was first."""
@@ -233,19 +217,6 @@ class LinkCreate:
             deadline=cause.at + self.rules.deadline,
             unawaited=not request.waits,
         )
-
-    def _expire(self, link: Link) -> Link:
-        """Fail a link whose deadline has passed, unless another process did so first."""
-
-        def end(newest: Link) -> None:
-            if not _is_answered(newest):
-                self.failing.fail_link(newest, ProvisioningError(LATE), outcome_known=False)
-
-        return self.log.update(link, end, ServiceUnavailable(NOT_ENDED))
-
-
-def _is_answered(link: Link) -> bool:
-    return link.stage not in MAY_FAIL
 
 
 def _outcome(link: Link) -> Link:

@@ -6,18 +6,21 @@ open is taken over by a worker, or by the next request.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
 
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Charge, Refund
 from domain.cause import Cause, Clock
 from domain.errors import LATE, REJECTED, UNREACHABLE, Refused
 from domain.links.link import Link
+from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
+from domain.links.saga import Repeat, Step, after_nothing, next_step
 from domain.links.waiting import Places, wait_for
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -27,7 +30,7 @@ CALL_S = 5.0  # For all calls of one step, and for waiting until a link is free.
 # For a whole request: it waits, looks, calls and looks again, unless others keep changing the link.
 WITHIN_S = 4 * CALL_S
 
-W = TypeVar("W", Link, PlanChange)
+W = TypeVar("W", bound=Link | PlanChange)
 S = TypeVar("S")  # What a call has done, as far as its outcome needs to know.
 # What is saved at once: streams with their new events, and the money that goes with them.
 Commit = tuple[Sequence[Root], Sequence[Charge | Refund]]
@@ -35,20 +38,29 @@ Commit = tuple[Sequence[Root], Sequence[Charge | Refund]]
 
 @dataclass(frozen=True)
 class Driver(ABC, Generic[W, S]):
-    """One kind of call at a network; another kind is another subclass."""
+    """One kind of call at a network; another kind is another subclass.
+
+    Unless it says otherwise nobody repeats it, and it leaves nothing behind.
+    """
 
     log: Log
     committer: Committer
     networks: Networks
     clock: Clock
 
+    too_late: ClassVar[type[ProviderError]] = Unavailable  # For an append as long as the intent.
+
     @abstractmethod
     def intent(self, work: W) -> Any:
         """Return the open intent of this kind, None if there is none."""
 
-    @abstractmethod
-    def call(self, work: W, timeout_s: float) -> S:
-        """Carry out the intent; only the process that has written it comes here."""
+    def mark(self, work: W) -> Any:
+        """Return what changes as soon as others go on with it; reads append to active links."""
+        return self.intent(work)
+
+    def is_for(self, work: W) -> bool:
+        """Tell whether this kind of call is the next one, for a worker that may take over."""
+        return self.intent(work) is not None
 
     @abstractmethod
     def look_up(self, work: W, timeout_s: float) -> S | None:
@@ -58,44 +70,72 @@ class Driver(ABC, Generic[W, S]):
     def settle(self, work: W, seen: S | None, cause: Cause) -> Commit:
         """Record what came of the intent; without anything seen, that nothing was done."""
 
+    def repeat(self, _network: EsimNetwork) -> Repeat:
+        """Return when the call may be made again whose outcome the network does not show."""
+        return "never"
+
     def is_done(self, _work: W, seen: S | None) -> bool:
         """Tell whether the network shows what was intended."""
         return seen is not None
 
-    def make_call(self, work: W) -> tuple[W, ProviderError | None]:
-        """Append the intent and only then call; return the newest state, and why it is not done.
+    def undo(self, newest: W, seen: S) -> None:
+        """Undo a call that was done after all had ended, so that nobody cleans up any more."""
 
-        After OutcomeUnknown the intent is open. Raises Conflict when another process was first.
+    def step(self, work: W) -> W | None:
+        """Do what is due; return the newest state, None when nothing more can be done now.
+
+        Raises ProviderError if the network does not tell, Conflict when others were first.
         """
-        self.log.claim(work)
+        step = next_step(work, self.clock(), self.networks.of(work.network).shape)
+        return self.take_over(work) if step is Step.LOOK_UP else self.do(step, work)
+
+    def do(self, step: Step, work: W) -> W | None:
+        """Do any other step; without a deadline there is only one."""
+        return self.save(work, None) if step is Step.GIVE_UP else None
+
+    def make_call(self, work: W, call: Callable[[float], S]) -> tuple[W, ProviderError | None]:
+        """Call within the intent that was appended; return the newest state, and why it failed.
+
+        After OutcomeUnknown the intent is open.
+        """
         left_s = (self.intent(work).until - self.clock()).total_seconds()
         try:
-            if left_s <= 0:  # The append took longer than the intent lasts.
-                raise Unavailable
-            done = self.call(work, left_s)
+            if left_s <= 0:
+                raise self.too_late
+            done = call(left_s)
         except OutcomeUnknown as error:
             return work, error
         except ProviderError as error:
-            return self.save(work, None), error
+            return self.refused(work, error), error
         return self.save(work, done), None
 
-    def take_over(self, work: W, timeout_s: float = CALL_S) -> W | None:
-        """Settle an open intent by what the network shows; None if it is too early for that.
+    def refused(self, work: W, _error: ProviderError) -> W:
+        """Record that nothing was done."""
+        return self.save(work, None)
 
-        Raises ProviderError if the network does not tell.
+    def take_over(self, work: W, timeout_s: float = CALL_S) -> W | None:
+        """Settle an open intent by what the network shows, or do what follows if it shows nothing.
+
+        Returns and raises as `step`.
         """
         asked_at = self.clock()  # The answer may lack changes made after this moment.
         seen = self.look_up(work, timeout_s)
-        settled_at = self.intent(work).until + self.networks.of(work.network).settles_after
-        return self.save(work, seen) if self.is_done(work, seen) or asked_at >= settled_at else None
+        if self.is_done(work, seen):
+            return self.save(work, seen)
+        network, until = self.networks.of(work.network), self.intent(work).until
+        repeat = self.repeat(network)
+        return self.do(after_nothing(work, until, asked_at, network.settles_after, repeat), work)
 
     def save(self, work: W, seen: S | None) -> W:
         """Save what came of the intent, unless others have; return the newest state."""
-        intent = self.intent(work)
+        intent, mark = self.intent(work), self.mark(work)
 
         def save(newest: W) -> W:
-            if self.intent(newest) == intent:
-                self.commit(newest, seen, Cause(self.clock(), intent.request_id, intent.actor))
+            if self.mark(newest) == mark:
+                actor = getattr(intent, "actor", None)
+                self.commit(newest, seen, Cause(self.clock(), intent.request_id, actor))
+            elif seen is not None:
+                self.undo(newest, seen)
             return newest
 
         return self.log.change(work, save)
@@ -111,6 +151,10 @@ class Requested(Driver[Link, S]):
     """A call that a request makes: nobody repeats it, and it is given up once it is settled."""
 
     waiting: Places
+
+    @abstractmethod
+    def call(self, work: Link, timeout_s: float) -> S:
+        """Carry out the intent; only the process that has written it comes here."""
 
     @abstractmethod
     def is_free(self, link: Link) -> bool:
@@ -157,7 +201,8 @@ class Requested(Driver[Link, S]):
         if left_s(until_s) < CALL_S:  # Others have kept changing the link.
             raise self.beaten()
         self.state(link, wanted, self.clock() + timedelta(seconds=CALL_S), cause)
-        link, error = self.make_call(link)
+        self.log.claim(link)
+        link, error = self.make_call(link, partial(self.call, link))
         if isinstance(error, OutcomeUnknown):  # Most such calls have succeeded, so it looks once.
             try:
                 seen = self.look_up(link, left_s(until_s))

@@ -6,7 +6,7 @@ stream lets one of them win.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from domain.accounts.committer import Committer
@@ -16,119 +16,108 @@ from domain.cause import Cause, Clock
 from domain.errors import (
     LATE,
     REFUSALS,
-    REJECTED,
-    UNREACHABLE,
     Conflict,
+    IdempotencyInProgress,
     IncompleteNetworkAnswer,
     InsufficientBalance,
     ProvisioningError,
     Refused,
+    ServiceUnavailable,
     SpendingLimit,
 )
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
-from domain.links.network import NoEndpoint
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Root
 from domain.log.log import Log
 from domain.money import format_amount, parse_amount
-from domain.provider_errors import ProviderError, Rejected
 
+NOT_ENDED = "The {} could not be ended in time; it is ended and paid back within minutes."
 NEW_KEY = "try again with a new Idempotency-Key"
 OF_THE_NETWORK = {ProvisioningError.code, IncompleteNetworkAnswer.code}
+
+W = TypeVar("W", bound=Link | PlanChange)
 
 
 @dataclass(frozen=True)
 class Failing:
-    """Fails links and plan changes; every method raises Conflict when others were first."""
+    """Fails links and plan changes."""
 
     log: Log
     committer: Committer
     networks: Networks
     clock: Clock
 
-    def fail_link(self, link: Link, refusal: Refused, *, outcome_known: bool) -> None:
-        """End a link that is not active yet and refund all its money."""
-        cause = Cause(self.clock(), link.requested.request_id)
-        settled_at = self._settled_at(link, outcome_known=outcome_known)
-        details = {name: str(value) for name, value in refusal.details.items()}
-        iccid = link.iccid
-        refund = link.fail(refusal.code, details, settled_at, cause)
-        left: list[Esim | LostOrder] = [*self._quarantined(link, iccid, settled_at, cause)]
-        if link.ordered_since is not None and settled_at is not None:
-            left.append(LostOrder.open(link, self.networks.of(link.network).settles_after, cause))
-        refunds, price, about = list[Refund](), link.requested.price, link.requested.plan
-        if refund is not None and price is not None:
-            facts = ("Refund of a failed activation", purchase(link.id, about))
-            refunds = [link.credit(price, refund, refund_reason(refusal.code), *facts)]
-        self.committer.commit_entries(link.organization_id, refunds, cause, link, *left)
+    def expire(self, work: W, *, of_twin: bool = False) -> W:
+        """Fail what nobody can wait for any longer, unless it is answered; return the newest state.
 
-    def _settled_at(self, work: Link | PlanChange, *, outcome_known: bool) -> datetime | None:
-        """Return when the calls of an intent can no longer have an effect; None if that is now.
+        Raises IdempotencyInProgress for what a twin of this request may still wait for.
+        """
+        if of_twin and not work.is_answered and self.clock() < work.requested.deadline:
+            raise IdempotencyInProgress
+
+        def end(newest: W) -> None:
+            if not newest.is_answered:
+                self.fail(newest, ProvisioningError(LATE), outcome_known=False)
+
+        kind = "link" if isinstance(work, Link) else "change"
+        return self.log.update(work, end, ServiceUnavailable(NOT_ENDED.format(kind)))
+
+    def fail(self, work: Link | PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
+        """End it and refund what was not done; raises Conflict when others were first.
 
         `outcome_known` is about the last attempt only; each earlier attempt had an unknown outcome.
-        A call may start as late as the end of its intent.
         """
-        intent = work.intent
-        if intent is None or (outcome_known and intent.attempt == 1):
-            return None
-        return intent.until + self.networks.of(work.network).settles_after
+        cause, intent = Cause(self.clock(), work.requested.request_id), work.intent
+        # When its calls can no longer have an effect; None if that is now. A call may start as late
+        # as the end of its intent.
+        settled_at = None
+        if intent is not None and not (outcome_known and intent.attempt == 1):
+            settled_at = intent.until + self.networks.of(work.network).settles_after
+        if isinstance(work, Link):
+            refunds, others = self._fail_link(work, refusal, settled_at, cause)
+        else:
+            refunds, others = self._fail_change(work, refusal, settled_at, cause)
+        self.committer.commit_entries(work.organization_id, refunds, cause, work, *others)
 
-    def _quarantined(
-        self, link: Link, iccid: str | None, settled_at: datetime | None, cause: Cause
-    ) -> list[Esim]:
-        """Keep the eSIM of a failed link from others while the network may still use it."""
-        if iccid is None or settled_at is None:
-            return []
-        esim = self.log.get(Esim, esim_id(link.network, iccid))
-        if esim.link_id != link.id:  # Another process has failed the link and cleaned it up.
-            raise Conflict(link.id)
-        esim.quarantine(link.id, settled_at, cause)
-        return [esim]
+    def _fail_link(
+        self, link: Link, refusal: Refused, settled_at: datetime | None, cause: Cause
+    ) -> tuple[list[Refund], list[Root]]:
+        """Refund all its money; keep its eSIM from others while the network may still use it."""
+        details = {name: str(value) for name, value in refusal.details.items()}
+        price, about = link.requested.price, link.requested.plan
+        refund = link.fail(refusal.code, details, settled_at, cause)
+        others = list[Root]()
+        if link.iccid is not None and settled_at is not None:
+            esim = self.log.get(Esim, esim_id(link.network, link.iccid))
+            if esim.link_id != link.id:  # Another process has failed the link and cleaned it up.
+                raise Conflict(link.id)
+            esim.quarantine(link.id, settled_at, cause)
+            others.append(esim)
+        if link.ordered_since is not None and settled_at is not None:
+            settles_after = self.networks.of(link.network).settles_after
+            others.append(LostOrder.open(link, settles_after, cause))
+        if refund is None or price is None:
+            return [], others
+        facts = ("Refund of a failed activation", purchase(link.id, about))
+        return [link.credit(price, refund, refund_reason(refusal.code), *facts)], others
 
-    def fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
-        """End a plan change at its present step, and refund what was not done."""
-        version, beaten = change.version, Conflict(change.id)
-
-        def fail(newest: PlanChange) -> bool:
-            if newest.version != version:
-                return False
-            self._fail_change(newest, refusal, outcome_known=outcome_known)
-            return True
-
-        # Most conflicts concern only the link, because reads append what they see to it.
-        if not self.log.change(change, fail, beaten):
-            raise beaten
-
-    def _fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
-        cause = Cause(self.clock(), change.requested.request_id)
-        settled_at = self._settled_at(change, outcome_known=outcome_known)
+    def _fail_change(
+        self, change: PlanChange, refusal: Refused, settled_at: datetime | None, cause: Cause
+    ) -> tuple[list[Refund], list[Root]]:
+        """Refund its present step and all later ones."""
         failed = change.fail(refusal.code, settled_at, cause, refusal.details.get("reason"))
         refunds = _refunds_of(change, failed, refund_reason(refusal.code))
-        links = []
-        if settled_at is None:
-            link = self.log.get(Link, change.link_id)
-            if link.open_change != change.id:  # Another process has ended the change.
-                raise Conflict(change.id)
-            change.finish(link, cause)
-            links.append(link)
-        self.committer.commit_entries(change.organization_id, refunds, cause, change, *links)
-
-
-def refusal_of(error: ProviderError, deadline: datetime, now: datetime) -> Refused:
-    """Return the refusal that the requester gets for an error of the network."""
-    if isinstance(error, NoEndpoint):
-        return IncompleteNetworkAnswer()
-    if isinstance(error, Rejected):
-        return ProvisioningError(REJECTED)
-    return given_up(deadline, now)
-
-
-def given_up(deadline: datetime, now: datetime) -> Refused:
-    """Return the refusal for a network that gave no answer, before or after the deadline."""
-    return ProvisioningError(LATE if now >= deadline else UNREACHABLE)
+        if settled_at is not None:
+            return refunds, []
+        link = self.log.get(Link, change.link_id)
+        if link.open_change != change.id:  # Another process has ended the change.
+            raise Conflict(change.id)
+        change.finish(link, cause)
+        return refunds, [link]
 
 
 def refusal_of_link(link: Link) -> Refused:

@@ -662,6 +662,10 @@ class Link(Refundable):
         return self.intent.attempt if self.intent is not None else 0
 
     @property
+    def is_answered(self) -> bool:
+        return self.stage not in MAY_FAIL
+
+    @property
     def is_visible(self) -> bool:
         """Tell whether its organization can see the link."""
         return self.activated_at is not None

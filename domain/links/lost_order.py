@@ -5,7 +5,7 @@ its own order is still under way. But each order was placed during its call. So 
 we search the time of that call, as soon as the network shows all orders of that time.
 
 This is for networks that sell by order. On a stock network a late endpoint carries our reference,
-and `_remove` in workers/links.py removes it.
+and `CreateEndpoint` removes it.
 """
 
 from datetime import datetime, timedelta

@@ -13,20 +13,24 @@ outcome is looked up before anything is repeated. This is alike for all of them:
 | under way | the network is not configured here | WAIT for another worker |
 | under way | else | START: an intent, the first one with its price, then the call |
 
-| call | started by | repeated | looked up by |
-|---|---|---|---|
-| `create_endpoint` (`workers.links`) | a worker | if the network creates once | its eSIM |
-| `order` (`workers.links`) | a worker | once it is settled | its reference, or plan and time |
-| `add_plan` (`workers.plan_changes`) | a worker | if the network adds once | an add-on nobody has |
-| `remove_plan` (`workers.plan_changes`) | a worker | yes | its add-on |
-| `SetStatus` | its request | never | the status |
-| `EndLink` | its request | never | the endpoint, the status or the plans |
+Six rows are all calls there are. Each is a class that says what is its own; `domain.links.driver`
+does the rest. A row of a request has no deadline; what a worker makes fails at that of its request.
+
+| row | started by | repeated | looked up by | cleaned up when it has failed |
+|---|---|---|---|---|
+| `CreateEndpoint` | a worker | if the network creates once | its eSIM | endpoint and eSIM freed |
+| `PlaceOrder` | a worker | once settled | its reference, or plan and time | by `lost_order` |
+| `AddPlan` | a worker | if the network adds once | an add-on nobody has | add-on removed |
+| `RemovePlan` | a worker | yes | its add-on | what is done stays done |
+| `SetStatus` | its request | never | the status | |
+| `EndLink` | its request | never | the endpoint, the status or the plans | |
 
 `domain.links.lost_order` looks for orders that no link got, without an intent.
 """
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Literal
 
 from domain.cause import lies_ahead
 from domain.links.link import Link, Stage
@@ -34,6 +38,11 @@ from domain.links.network import Shape
 from domain.links.plan_change import PlanChange
 
 INTENTS_MAX = 5  # Calls started; work that has killed five workers would kill a sixth.
+
+# When a call may be made again whose outcome the network does not show: once its time-out has
+# passed, because repeating it is safe; once it can have no more effect; or not at all. Then it is
+# given up at the deadline, or without one as soon as it can have no more effect.
+Repeat = Literal["safe", "once_settled", "at_deadline", "never"]
 
 
 class Step(StrEnum):
@@ -69,23 +78,21 @@ def next_step(work: Link | PlanChange, now: datetime, shape: Shape | None = "sto
 
 def after_nothing(
     work: Link | PlanChange,
+    until: datetime,
     now: datetime,
-    settles_after: timedelta | None = None,
-    *,
-    may_repeat: bool = True,
+    settles_after: timedelta,
+    repeat: Repeat,
 ) -> Step:
-    """Return what follows when the network does not show the outcome of an open intent.
+    """Return what follows when the network does not show the outcome of a call until `until`.
 
-    Until its time-out the call may still be under way, so it is repeated or given up only then. One
-    that a repeat might do twice waits until it is settled, `settles_after` its end, or without
-    `may_repeat` for the deadline.
+    `settles_after` is the network's. Until its time-out the call may still be under way.
     """
-    assert work.intent is not None
-    until = work.intent.until
-    is_open = lies_ahead(until, now) if settles_after is None else now < until + settles_after
-    if is_open or not may_repeat:
+    if repeat == "at_deadline":
         return Step.WAIT
-    return Step.GIVE_UP if work.attempts >= INTENTS_MAX else Step.START
+    if lies_ahead(until, now) if repeat == "safe" else now < until + settles_after:
+        return Step.WAIT
+    is_last = repeat == "never" or work.attempts >= INTENTS_MAX
+    return Step.GIVE_UP if is_last else Step.START
 
 
 def is_settled(work: Link | PlanChange, settles_after: timedelta, now: datetime) -> bool:

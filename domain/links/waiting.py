@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from operator import attrgetter
 from threading import Event
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ FULL = "Too many requests wait for the network; try again."
 # SQLite the commits of other processes wake nobody; on PostgreSQL the notification may get lost.
 LOOK_MIN_S = 0.1
 LOOK_MAX_S = 1.0
+IS_ANSWERED = attrgetter("is_answered")  # Of a link or plan change: its sender can be told.
 
 Places = Mapping[str, Limiter]  # Of requests that wait, for each network.
 

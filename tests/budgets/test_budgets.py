@@ -80,8 +80,8 @@ BUDGETS: Mapping[str, Budget] = {
     "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
     "list of links": Budget("web 5/0", "web 6/0"),
     "top-up": Budget(
-        "web 10/2, projector 13/1, dispatcher 3/1, worker 7/2, network 3/1",
-        "web 14/2, projector 13/1, dispatcher 3/1, worker 13/2, network 3/1",
+        "web 10/2, projector 13/1, dispatcher 3/1, worker 6/2, network 3/1",
+        "web 14/2, projector 13/1, dispatcher 3/1, worker 12/2, network 3/1",
     ),
     # The list that bounds them, and the commit.
     "webhook": Budget(

@@ -10,7 +10,7 @@ from uuid import UUID
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.links.link import Link
 from domain.log.log import Recorded
-from domain.lookups.single import LookupRequest, LookupResult
+from domain.lookups.single import LookupResult
 from projections.audit.auditor import check_log
 from tests.installation import PATIENCE_S, PRICE_MICROS, CountingProvider, Installation, Process
 
@@ -56,11 +56,6 @@ class Asker(Customer):
         self.process = installation.process(provider=provider)
         self.other = installation.process(provider=provider)
         self.organization_id = self.process.organization(amount)
-
-    def request(
-        self, number: str = NUMBER, key: str | None = None, price_micros: int = PRICE_MICROS
-    ) -> LookupRequest:
-        return LookupRequest(self.organization_id, number, price_micros, "USD", key)
 
     def look_up(
         self,

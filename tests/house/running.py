@@ -16,7 +16,6 @@ from app.watch.gauges import PREFIX
 from tests.app.cli.shell import Shell
 from tests.house.partner import Partner
 from tests.installation import wait_until
-from tests.plan_files import make_demo
 from tests.servers.guard import children
 from tests.servers.running import free_port
 from tests.support import warm
@@ -159,20 +158,6 @@ class Served(Running):
             assert rest.read() == b""
             rest.close()
         return status
-
-
-def web(home: Path, **settings: str) -> Served:
-    """Start `web` on SQLite, with the demo, behind one trusted proxy; no broker is there."""
-    own = {"TRUSTED_PROXIES": "1", "PRICE_PER_LOOKUP": "0.005", **settings}
-    shell = Shell(home).having(BROKER_URL=f"amqp://127.0.0.1:{free_port()}", **own)
-    shell.run("migrate")
-    container = shell.container()
-    demo = make_demo(container)
-    container.projector.catch_up()
-    container.close()
-    made = Served(shell, "web").comes_up()
-    made.demo = {"client_id": demo.client_id, "client_secret": demo.client_secret}
-    return made
 
 
 def value_of(text: str, series: str) -> float | None:

@@ -29,14 +29,11 @@ class Roll:
         """Start the earlier release, with a partner who has money and plans."""
         self.old.command("migrate")
         made = self.old.json("org", "create", "--name", "Acme")["id"]
-        self.organization, self.client = made, self.new_client(made)
+        client = self.old.json("client", "create", "--org", made)
+        self.organization, self.client = made, (client["client_id"], client["client_secret"])
         self.old.command("wallet", "deposit", made, "1000000", "--reference", "first")
         self.old.command("plans", "import", "app/data/demo_plans.json")
         self.running = self.old.start_all()
-
-    def new_client(self, organization: str) -> tuple[str, str]:
-        made = self.old.json("client", "create", "--org", organization)
-        return made["client_id"], made["client_secret"]
 
     def partner(self, system: System) -> Partner:
         """Return the client at `web` of one of the releases."""
@@ -62,16 +59,10 @@ class Roll:
 
 
 @contextmanager
-def two_systems(
-    home: Path,
-    databases: Databases,
-    broker_url: str,
-    old: Release,
-    **changes: str,
-) -> Iterator[Roll]:
+def two_systems(home: Path, databases: Databases, broker_url: str, old: Release) -> Iterator[Roll]:
     """Make two systems as behind one proxy: a token of one is good at the other."""
     url, made = databases.new(), list[System]()
-    shared = {"SIGNING_KEYS": str(home / "keys"), "PUBLIC_URL": "https://api.example", **changes}
+    shared = {"SIGNING_KEYS": str(home / "keys"), "PUBLIC_URL": "https://api.example"}
     for name, release in (("old", old), ("new", Release())):
         (home / name).mkdir()
         made.append(System(home / name, url, broker_url, release, **shared))

@@ -165,13 +165,11 @@ class Lab(Customer):
 
     def expire(self, link_id: UUID) -> None:
         """Fail a link as the request does that has waited long enough, unless it is answered."""
-        command, link = self.process.link_create, self.link(link_id)
-        command._expire(link)  # noqa: SLF001  # What comes after the wait.
+        self.process.failing.expire(self.link(link_id))
 
     def expire_change(self, change_id: UUID) -> None:
         """Fail a change as the request does that has waited long enough."""
-        command, change = self.process.link_plans, self.plan_change(change_id)
-        command._expire(change)  # noqa: SLF001  # What comes after the wait.
+        self.process.failing.expire(self.plan_change(change_id))
 
     def forget_faults(self) -> None:
         """Let the network work, and nothing happen at commits or reads, from now on."""

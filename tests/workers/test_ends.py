@@ -20,7 +20,7 @@ from projections.audit.auditor import check_log
 from tests.workers.link_checks import check
 from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
-from workers.links import Provisioning
+from workers.links import CreateEndpoint
 
 pytestmark = pytest.mark.any_database
 
@@ -198,7 +198,7 @@ def test_an_esim_that_a_link_has_had_is_not_sold_again(lab: Lab) -> None:
 
 def test_an_activation_code_that_comes_after_the_end_is_not_stored(lab: Lab) -> None:
     """A read waits for the code while another request ends the link."""
-    with patch.object(Provisioning, "_lpa", return_value=None):  # As in earlier releases.
+    with patch.object(CreateEndpoint, "lpa", return_value=None):  # As in earlier releases.
         link = lab.create()
     lab.network.after("lpa", lambda: lab.finish(link.id, "end"))
     lab.process.link_readings.read(lab.link(link.id), lab.process.cause(), live=False)

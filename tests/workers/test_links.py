@@ -11,7 +11,7 @@ from domain.links.network import Endpoint
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
-from workers.saga import CALL
+from workers.driving import CALL
 
 pytestmark = pytest.mark.any_database
 
@@ -80,6 +80,19 @@ def test_a_link_whose_reply_was_lost_is_active_only_with_its_code(lab: Lab, faul
     assert lab.link(link.id).stage is Stage.ENDPOINT_REQUESTED
     lab.settle()
     assert lab.link(link.id).stage is Stage.ACTIVE
+    check(lab)
+
+
+def test_a_call_that_the_network_might_do_twice_is_made_once(lab: Lab) -> None:
+    first = lab.create()
+    lab.simulator.creates_once = lab.simulator.adds_once = False
+    for call in ("create_endpoint", "add_plan"):
+        arm(lab.network, call, FAULTS["unknown, not done"])
+    link, change = lab.create(), lab.change(first.id, add=["t1"])
+    lab.settle()
+    assert lab.link(link.id).failure is not None
+    assert lab.plan_change(change.id).failure is not None
+    assert (lab.network.count("create_endpoint"), lab.network.count("add_plan")) == (2, 1)
     check(lab)
 
 

@@ -1,19 +1,17 @@
 """Whatever happens to an order, it becomes a link, goes back to the network, or is an incident."""
 
-from dataclasses import fields
 from datetime import timedelta
 
 import pytest
 
 from domain.cost import Cost
-from domain.errors import InsufficientBalance, Refused
+from domain.errors import InsufficientBalance
 from domain.links.link import Link, Stage
 from domain.links.network import NoActivationCode
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
 from tests.workers.network_faults import UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders, check_order_lab
-from workers.links import Provisioning
 
 pytestmark = pytest.mark.any_database
 
@@ -53,20 +51,17 @@ def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(
     orders: Orders,
 ) -> None:
     lab = orders()
-    late = lab.other_process().provisioning
-    network = late.networks.of("simulated")
-    link = lab.link(lab.request())
+    late, link_id = lab.other_process(), lab.request()
 
-    class Refusing(Provisioning):
-        def _pay(self, link: Link) -> Refused | None:
-            lab.network.after("order", OutcomeUnknown("lost"))
-            assert lab.work(link.id).stage is Stage.ORDERING
-            return InsufficientBalance(2, 1, "USD")
+    def refuse(*_: object) -> int:
+        lab.network.after("order", OutcomeUnknown("lost"))
+        assert lab.work(link_id).stage is Stage.ORDERING
+        raise InsufficientBalance(2, 1, "USD")
 
-    here = late.saga(network)
-    Refusing(**{each.name: getattr(here, each.name) for each in fields(Provisioning)}).work(link)
+    late.committer.commit_entries = refuse  # type: ignore[method-assign]  # In this process.
+    late.provisioning.work(link_id)
     lab.settle()
-    assert lab.link(link.id).stage is Stage.ACTIVE
+    assert lab.link(link_id).stage is Stage.ACTIVE
     check_order_lab(lab)
 
 

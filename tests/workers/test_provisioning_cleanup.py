@@ -10,7 +10,7 @@ from domain.links.link import Link, Stage
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
-from workers.saga import CALL
+from workers.driving import CALL
 
 pytestmark = pytest.mark.any_database
 

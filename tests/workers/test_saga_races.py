@@ -10,7 +10,8 @@ from uuid import UUID
 import pytest
 
 from domain.errors import IncompleteNetworkAnswer, ProvisioningError
-from domain.links.link import Stage
+from domain.links.link import Link, Stage
+from domain.links.plan_change import PlanChange
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.domain.asking import together
 from tests.faulty_network import Killed
@@ -48,15 +49,19 @@ class Saga(ABC):
         """Give its message to the worker of this life, or to that of another process."""
 
     @abstractmethod
+    def state(self, saga_id: UUID) -> Link | PlanChange: ...
+
     def expire(self, saga_id: UUID) -> None:
         """Fail it as the request does that has waited long enough, unless it is answered."""
+        self.lab.process.failing.expire(self.state(saga_id))
 
     @abstractmethod
     def has_ended(self, saga_id: UUID) -> bool: ...
 
-    @abstractmethod
     def failure(self, saga_id: UUID) -> str | None:
         """Return the code that it failed with."""
+        failed = self.state(saga_id).failure
+        return failed and failed.code
 
     def end_without_the_worker(self, saga_id: UUID) -> None:
         """Let it fail and be cleaned up while its worker sleeps."""
@@ -97,20 +102,13 @@ class Creation(Saga):
         return self.lab.request(self.lab.plan(self.plans[way]))
 
     def work(self, saga_id: UUID, process: Process | None = None) -> None:
-        if process is None:
-            self.lab.work(saga_id)
-        else:
-            process.provisioning.work(saga_id)
+        (self.lab.work if process is None else process.provisioning.work)(saga_id)
 
-    def expire(self, saga_id: UUID) -> None:
-        self.lab.expire(saga_id)
+    def state(self, saga_id: UUID) -> Link:
+        return self.lab.link(saga_id)
 
     def has_ended(self, saga_id: UUID) -> bool:
         return self.lab.link(saga_id).stage is Stage.ENDED
-
-    def failure(self, saga_id: UUID) -> str | None:
-        failed = self.lab.link(saga_id).failure
-        return failed and failed.code
 
 
 class Change(Saga):
@@ -135,20 +133,13 @@ class Change(Saga):
         return self.lab.request_change(self.link_id, oldest, wanted)
 
     def work(self, saga_id: UUID, process: Process | None = None) -> None:
-        if process is None:
-            self.lab.work_change(saga_id)
-        else:
-            process.plan_changes.work(saga_id)
+        (self.lab.work_change if process is None else process.plan_changes.work)(saga_id)
 
-    def expire(self, saga_id: UUID) -> None:
-        self.lab.expire_change(saga_id)
+    def state(self, saga_id: UUID) -> PlanChange:
+        return self.lab.plan_change(saga_id)
 
     def has_ended(self, saga_id: UUID) -> bool:
         return self.lab.plan_change(saga_id).finished_at is not None
-
-    def failure(self, saga_id: UUID) -> str | None:
-        failed = self.lab.plan_change(saga_id).failure
-        return failed and failed.code
 
     def look(self, saga_id: UUID) -> None:
         """Read the link, which may append to it what the network shows."""

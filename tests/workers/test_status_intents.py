@@ -1,11 +1,14 @@
 """A request that switches or ends a link may die at any point; the sweep asks what came of it."""
 
+from datetime import timedelta
 from functools import partial
+from itertools import product
 from typing import Any, Literal
 from uuid import UUID
 
 import pytest
 
+from domain.cause import AHEAD_MAX
 from domain.errors import ProvisioningError
 from domain.links.network import LinkStatus, NoSuchEndpoint
 from domain.links.set_status import Target
@@ -13,7 +16,7 @@ from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from tests.workers.places import When, die
-from workers.saga import CALL
+from workers.driving import CALL
 
 pytestmark = pytest.mark.any_database
 
@@ -130,8 +133,23 @@ def test_a_read_records_nothing_while_a_call_may_still_have_an_effect(lab: Lab, 
     assert recorded() > 0  # Whether or not the network can be reached to settle it.
 
 
-@pytest.mark.parametrize("look", ["usage", "find_endpoint"])
-@pytest.mark.parametrize("fault", ["unavailable", "unknown, not done", "killed before"])
+def test_no_read_waits_for_the_intent_of_a_clock_that_was_ahead(lab: Lab) -> None:
+    intent = lab.link(dead_switch(lab, "suspend", "killed before")).status_intent
+    assert intent is not None
+    link, must_wait = lab.link(intent.originator_id), lab.process.link_readings.must_wait
+    for ahead, waits in [(AHEAD_MAX, True), (AHEAD_MAX + timedelta(microseconds=1), False)]:
+        lab.clock.now = intent.until - ahead
+        assert must_wait(link) == waits
+
+
+# That there is no endpoint settles a status; no refusal says that a link has not ended.
+@pytest.mark.parametrize(
+    ("look", "fault"),
+    [
+        *product(["usage", "find_endpoint"], ["unavailable", "unknown, not done", "killed before"]),
+        ("find_endpoint", "rejected"),
+    ],
+)
 def test_an_intent_waits_for_a_network_that_cannot_be_reached(
     lab: Lab, fault: str, look: str
 ) -> None:

@@ -9,8 +9,8 @@ from domain.errors import ProvisioningError
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, UNKNOWN, arm
+from workers.driving import CALL
 from workers.plan_changes import UNSEEN
-from workers.saga import CALL
 
 pytestmark = pytest.mark.any_database
 

@@ -156,11 +156,9 @@ def create_link(caller: Caller, given: Given[None]) -> Answer:
         waits=is_waited_for(given.headers.get("prefer", "")),
     )
     if given.query["dry_run"]:
-        quote, currency = create.quote(wanted, cause), given.parts.settings.currency
-        left, name = amount_of(quote.balance_micros), quote.plan.name
-        return Answer(
-            replies.LinkQuote.of(quote.plan, plan_name=name, currency=currency, balance_after=left)
-        )
+        (plan, left), currency = create.quote(wanted, cause), given.parts.settings.currency
+        facts = {"plan_name": plan.name, "balance_after": amount_of(left)}
+        return Answer(replies.LinkQuote.of(plan, **facts, currency=currency))
     link, replayed = create.run(wanted, cause)
     headers = replay_headers(replayed)
     base = reached(given.parts.settings.base)

@@ -17,7 +17,6 @@ from app.bootstrap.known_keys import ensure_keys
 from app.processes import serve
 from tests.app.cli.shell import ROOT, Shell
 from tests.app.http.over_http import send
-from tests.house import running
 from tests.house.partner import Partner
 from tests.house.running import COMES_UP_S, END_S, Served
 from tests.installation import wait_until
@@ -28,8 +27,11 @@ PROXY = "203.0.113.7"
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    started = running.web(tmp_path_factory.mktemp("web"))
-    yield started
+    """It is behind one trusted proxy; no broker is there."""
+    broker = f"amqp://127.0.0.1:{free_port()}"
+    shell = Shell(tmp_path_factory.mktemp("web")).having(BROKER_URL=broker, TRUSTED_PROXIES="1")
+    shell.run("migrate")
+    yield (started := Served(shell, "web").comes_up())
     assert started.stop() == 0
 
 

@@ -90,7 +90,7 @@ def test_a_markup_prices_what_has_no_price_and_nothing_else(process: Process) ->
     dearer = replace(SMALL, cost=Cost(2_500_000, "USD"))
     synced = sync(process, dearer, LARGE, rules=PRICED)
     assert outcome(synced) == (0, 1, 1)
-    assert [each.has_other_cost for each in synced.updated] == [True]
+    assert [each for each, _ in synced.other_costs] == synced.updated
     assert now(process, small).terms.retail_price_micros == 3_000_000
     assert synced.below_cost == []
     losing = sync(process, replace(SMALL, cost=Cost(3_000_001, "USD")), LARGE, rules=PRICED)
@@ -122,7 +122,7 @@ def test_prices_to_come_stay(process: Process) -> None:
     micros, starts_at = later.retail_price_micros, later.starts_at
     process.catalogue.change(found, lambda it: it.price(micros, cause, starts_at=starts_at))
     (updated,) = sync(process, SMALL, rules=SIMULATED).updated
-    assert updated.plan.terms.later_prices == [later]
+    assert updated.terms.later_prices == [later]
 
 
 def test_a_country_that_nobody_knows_is_left_out(process: Process) -> None:
@@ -164,7 +164,7 @@ def test_of_our_own_plans_only_what_is_the_networks_changes(process: Process) ->
     synced = sync(process, SMALL, rules=SIMULATED)
     assert topics(process, head) == ["plan.changed"] * 2
     assert outcome(synced) == (0, 2, 0)
-    terms = {each.plan.terms.name: each.plan.terms for each in synced.updated}
+    terms = {each.terms.name: each.terms for each in synced.updated}
     assert terms.keys() == {"Ours", "Own"}
     for each in terms.values():
         assert (each.retail_price_micros, each.cost) == (4_500_000, SMALL.cost)

@@ -1,20 +1,16 @@
 """Many ask at once, over the threads of a running service: nobody pays twice or for nothing."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from domain.errors import (
-    Conflict,
-    LinkBusy,
-    ServiceUnavailable,
-)
-from domain.links import change_plans
-from domain.links import create as link_create
+from domain.errors import Conflict, LinkBusy, ServiceUnavailable
+from domain.links import change_plans, failing
 from domain.links.link import Link
 from domain.log.log import RACES_MAX
-from tests.domain.buying import Buyer, NewBuyer
+from tests.domain.buying import Buyer
 
 SHORT_S = 0.1
 
@@ -30,28 +26,20 @@ def beaten(counted: list[None]) -> Callable[..., None]:
 
 
 @pytest.mark.any_database
-def test_a_request_that_others_always_beat_to_the_end_of_its_link_gives_up(
-    new_buyer: NewBuyer,
+@pytest.mark.parametrize("what", ["link", "change"])
+def test_a_request_that_others_always_beat_to_the_end_of_what_it_began_gives_up(
+    buyer: Buyer, what: str
 ) -> None:
-    buyer, tries = new_buyer(), list[None]()
-    hasty = buyer.open(SHORT_S)
-    hasty.failing = SimpleNamespace(fail_link=beaten(tries))  # type: ignore[assignment]  # all it calls
-    with pytest.raises(ServiceUnavailable, match=link_create.NOT_ENDED):
-        buyer.create(buyer.sell(), process=hasty)
-    assert len(tries) == RACES_MAX
-    buyer.hire(after=0)
-    buyer.check()
-
-
-@pytest.mark.any_database
-def test_a_request_that_others_always_beat_to_the_end_of_its_change_gives_up(buyer: Buyer) -> None:
     workers, tries = buyer.hire(), list[None]()
-    link = buyer.own()
+    plan_id, link = buyer.sell("Asia", "1.00"), buyer.own()
     workers.stop()
+    change = partial(buyer.change, link.id, add=[plan_id])
+    ask = change if what == "change" else partial(buyer.create, plan_id)
     hasty = buyer.open(SHORT_S)
-    hasty.failing = SimpleNamespace(fail_change=beaten(tries))  # type: ignore[assignment]  # as above
-    with pytest.raises(ServiceUnavailable, match=change_plans.NOT_ENDED):
-        buyer.change(link.id, add=[buyer.sell("Asia", "1.00")], process=hasty)
+    hasty.failing = replace(hasty.failing)
+    object.__setattr__(hasty.failing, "fail", beaten(tries))
+    with pytest.raises(ServiceUnavailable, match=failing.NOT_ENDED.format(what)):
+        ask(process=hasty)
     assert len(tries) == RACES_MAX
 
 

@@ -16,7 +16,7 @@ from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Patience
 from tests.installation import SetClock, wait_until
 from tests.support.erasing import erase_months
-from workers.links import Provisioning
+from workers.links import CreateEndpoint
 
 pytestmark = pytest.mark.any_database
 
@@ -104,7 +104,7 @@ def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
 
 def own_without_code(buyer: Buyer, called: str = "Europe") -> Link:
     """Get a link as earlier releases sold it when the network did not tell its code."""
-    with patch.object(Provisioning, "_lpa", return_value=None):
+    with patch.object(CreateEndpoint, "lpa", return_value=None):
         return buyer.own(called)
 
 

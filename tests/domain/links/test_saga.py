@@ -7,7 +7,7 @@ import pytest
 from domain.cause import AHEAD_MAX
 from domain.links.link import MAY_FAIL, Link, Stage
 from domain.links.plan_change import PlanChange
-from domain.links.saga import INTENTS_MAX, Step, after_nothing, is_settled, next_step
+from domain.links.saga import INTENTS_MAX, Repeat, Step, after_nothing, is_settled, next_step
 from tests.domain.build_links import (
     ACTIVE,
     DEADLINE,
@@ -149,22 +149,24 @@ def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever
 ) -> None:
     link = link_after(reserved, *[begun(UNTIL)] * attempts)
     change = change_after(*[started(UNTIL)] * attempts)
-    assert after_nothing(link, now) is after_nothing(change, now) is step
+    for work in (link, change):
+        assert after_nothing(work, UNTIL, now, SETTLES_AFTER, "safe") is step
 
 
-def test_an_order_is_placed_again_only_when_the_one_before_is_settled() -> None:
-    link = link_after(ordering(UNTIL))
-    assert after_nothing(link, SETTLED_AT - TICK, SETTLES_AFTER) is Step.WAIT
-    assert after_nothing(link, SETTLED_AT, SETTLES_AFTER) is Step.START
-
-
-@pytest.mark.parametrize("attempts", [1, INTENTS_MAX])
-@pytest.mark.parametrize("now", [UNTIL - TICK, UNTIL, LONG_AFTER])
-def test_a_creation_that_the_network_might_do_twice_is_never_repeated(
-    attempts: int, now: datetime
+@pytest.mark.parametrize(
+    ("history", "repeat", "then"),
+    [
+        ((ordering(UNTIL),), "once_settled", Step.START),
+        (ASKED, "never", Step.GIVE_UP),
+        ((reserved, begun(UNTIL)), "at_deadline", Step.WAIT),
+    ],
+)
+def test_what_the_network_might_do_twice_waits_at_least_until_it_is_settled(
+    history: tuple[LinkStep, ...], repeat: Repeat, then: Step
 ) -> None:
-    link = link_after(reserved, *[begun(UNTIL)] * attempts)
-    assert after_nothing(link, now, may_repeat=False) is Step.WAIT
+    link = link_after(*history)
+    for now, step in [(UNTIL, Step.WAIT), (SETTLED_AT - TICK, Step.WAIT), (SETTLED_AT, then)]:
+        assert after_nothing(link, UNTIL, now, SETTLES_AFTER, repeat) is step
 
 
 @pytest.mark.parametrize(
@@ -185,10 +187,3 @@ def test_a_failed_change_is_settled_when_the_network_can_do_nothing_more(
     assert is_settled(change, SETTLES_AFTER, now) is settled
     link = link_after(reserved, begun(UNTIL), failed(settled_at))  # Whose call is not repeated.
     assert repeated or is_settled(link, SETTLES_AFTER, now) is settled
-
-
-def test_what_follows_nothing_is_asked_only_of_links_that_wait_for_something() -> None:
-    with pytest.raises(AssertionError):
-        after_nothing(link_after(reserved), DEADLINE)
-    with pytest.raises(AssertionError):
-        is_settled(link_after(reserved), timedelta(0), DEADLINE)

@@ -16,6 +16,7 @@ from domain.errors import ProvisioningError, RateLimited, Refused, ServiceUnavai
 from domain.links import waiting
 from domain.links.failing import Failing
 from domain.links.link import Link, Stage
+from domain.links.plan_change import PlanChange
 from domain.links.waiting import places_of, wait_for
 from tests.domain.buying import Buyer, Gate, NewBuyer, Patience
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
@@ -189,9 +190,9 @@ class Hesitant(Failing):
 
     first: Callable[[], object]
 
-    def fail_link(self, link: Link, refusal: Refused, *, outcome_known: bool) -> None:
+    def fail(self, work: Link | PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
         self.first()
-        super().fail_link(link, refusal, outcome_known=outcome_known)
+        super().fail(work, refusal, outcome_known=outcome_known)
 
 
 def test_a_link_that_comes_at_the_last_moment_is_the_answer(

@@ -17,7 +17,7 @@ from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer
 from tests.app.http.service import code_of
 from tests.servers.guard import wait_for
-from workers.links import Provisioning
+from workers.links import CreateEndpoint
 
 pytestmark = pytest.mark.any_database
 
@@ -142,7 +142,7 @@ def test_a_code_that_is_not_stored_is_asked_for(
         raise Unavailable
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(Provisioning, "_lpa", lambda *_: None)  # As in earlier releases.
+        meanwhile.setattr(CreateEndpoint, "lpa", lambda *_: None)  # As in earlier releases.
         meanwhile.setattr(network, "lpa", down)
         link = acme.link(FREE)
         reply = image(acme, link)
