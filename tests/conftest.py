@@ -4,14 +4,23 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from uuid import UUID
 
 import pytest
 from hypothesis import settings
 
+from tests.app.cli.shell import Shell, migrated_home, nowhere, shell
 from tests.canaries import no_canary_is_logged, watched_logging
-from tests.installation import CountingProvider, Process, SetClock
+from tests.house.running import Served
+from tests.installation import (
+    CountingProvider,
+    Process,
+    SetClock,
+    installation,
+    migrated,
+    process,
+)
 from tests.lending import nobody_waits_for_a_second_connection
 from tests.servers.fixtures import (
     broker_url,
@@ -29,12 +38,18 @@ __all__ = [
     "broker_url",
     "browser",
     "databases",
+    "installation",
+    "migrated",
+    "migrated_home",
     "no_canary_is_logged",
     "nobody_waits_for_a_second_connection",
+    "nowhere",
     "pooler",
     "postgres",
     "postgres_up",
+    "process",
     "rabbitmq",
+    "shell",
     "watched_logging",
 ]
 
@@ -52,6 +67,14 @@ def provider() -> CountingProvider:
 @pytest.fixture
 def organization_id(process: Process) -> UUID:
     return process.organization()
+
+
+@pytest.fixture(scope="session")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """`serve` with the demo, beside which commands run; nobody moves its clock or ends it."""
+    started = Served(Shell(tmp_path_factory.mktemp("serve")))
+    yield started
+    assert started.stop() == 0
 
 
 # No deadline for one example: on shared cores it measures the neighbours. Under CI hypothesis loads

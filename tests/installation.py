@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
@@ -23,17 +23,27 @@ from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.accounts import providers as drains
+from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
+from domain.log.aggregate import Event
 from domain.lookups.answers import AnswerRules
+from domain.lookups.bulk_commands import BulkRequest
+from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
+from domain.lookups.single import LookupRequest, LookupResult
 from domain.money import parse_amount
 from domain.months import month_of
 from domain.provider_errors import Unavailable
 from domain.webhooks.commands import Webhooks
+from projections.audit.auditor import verify
+from projections.audit.report import Report
 from projections.engine.read_model import ReadModel
 from tests import compiled
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
 
+T = TypeVar("T")
+E = TypeVar("E", bound=Event)
+EVENTS_MAX = 100_000
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
 LOOK_S, LOOK_S_MAX = 0.002, 0.05
@@ -116,19 +126,138 @@ def read_models() -> Mapping[str, ReadModel]:
     return {name: made for name, made in vars(some).items() if isinstance(made, ReadModel)}
 
 
-def use_known_models(container: Container) -> None:
-    """Spare a container the definition of its read models."""
-    container.__dict__.update((name, copy(each)) for name, each in read_models().items())
+class Parts(Container):
+    """The parts of one process, and what its customers do with them.
+
+    It is spared the definition of its read models: most of the time of most commands.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
+        super().__init__(settings, clock)
+        self.__dict__.update((name, copy(each)) for name, each in read_models().items())
+
+    def cause(self, request_id: str = "request-1") -> Cause:
+        return Cause(self.clock(), request_id)
+
+    def organization(
+        self, amount: str = "100.00", name: str = "Acme", *, price: str = "", fee: str = "0"
+    ) -> UUID:
+        """Register an organization and pay an amount into its wallet; "" for no wallet."""
+        registered = self.accounts.register_organization(
+            self.cause(),
+            name=name,
+            price_micros=parse_amount(price) if price else None,
+            monthly_link_fee_micros=parse_amount(fee),
+            with_wallet=bool(amount),
+        )
+        if amount and parse_amount(amount):
+            self.deposit(registered.id, amount, "bank-1")
+        return registered.id
+
+    def client(
+        self,
+        organization_id: UUID | None,
+        name: str = "",
+        secret: str = "",
+        scopes: Sequence[str] = (),
+    ) -> str:
+        """Register a client of an organization, or for None a machine-to-machine client."""
+        client_id = name or f"cl_{uuid4().hex[:24]}"
+        self.accounts.register_client(
+            self.cause(),
+            client_id=client_id,
+            secret_hash=self.secret_hasher.hash(secret) if secret else "0" * 64,
+            organization_id=organization_id,
+            scopes=scopes,
+        )
+        return client_id
+
+    def change(
+        self, organization_id: UUID, change: Callable[[Organization, Cause], object]
+    ) -> None:
+        cause = self.cause()
+        self.accounts.change_organization(organization_id, lambda it: change(it, cause))
+
+    def read(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
+        """Ask a read model, which is given a connection first."""
+        with self.views.reading() as connection:
+            return question(connection, *arguments, **more)
+
+    def ask(self, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
+        """Project all that there is, then ask a read model."""
+        self.projector.catch_up()
+        return self.read(question, *arguments, **more)
+
+    def events(self, kind: type[E]) -> list[E]:
+        """Return the events of a kind, oldest first."""
+        found = (each.event for each in self.log.read(0, EVENTS_MAX))
+        return [each for each in found if isinstance(each, kind)]
+
+    def audit(self) -> Report:
+        """Audit the log and the read models as they are."""
+        return verify(self.log, self.views, self.positions, self.models)
+
+    def deposit(self, organization_id: UUID, amount: str, reference: str = "") -> None:
+        """Pay an amount in, under a reference of its own unless it is given one."""
+        paid = parse_amount(amount), reference or str(uuid4())
+        self.accounts.deposit(organization_id, *paid, self.cause())
+
+    def adjust(
+        self, organization_id: UUID, micros: int, reason: str = "a correction", reference: str = ""
+    ) -> None:
+        once = reference or str(uuid4())
+        self.accounts.adjust(organization_id, micros, reason, self.cause(), reference=once)
+
+    def look_up(
+        self,
+        organization_id: UUID,
+        number: str = "+14155550100",
+        key: str | None = None,
+        price_micros: int | None = None,
+    ) -> LookupResult:
+        """Buy one lookup."""
+        price = self._price_of(organization_id) if price_micros is None else price_micros
+        request = LookupRequest(organization_id, number, price, self.settings.currency, key)
+        return self.single_lookup.run(request, self.cause())
+
+    def ask_for_job(
+        self,
+        organization_id: UUID,
+        wanted: Sequence[str],
+        key: str | None = None,
+        price_micros: int | None = None,
+    ) -> tuple[BulkJob, bool]:
+        """Return a job, and whether it was there before."""
+        price = self._price_of(organization_id) if price_micros is None else price_micros
+        request = BulkRequest(organization_id, wanted, price, self.settings.currency, key)
+        return self.bulk_create.run(request, self.cause())
+
+    def create_job(
+        self, organization_id: UUID, wanted: Sequence[str], price_micros: int | None = None
+    ) -> UUID:
+        return self.ask_for_job(organization_id, wanted, None, price_micros)[0].id
+
+    def finish_job(self, job_id: UUID) -> None:
+        for slice_index in range(self.log.get(BulkJob, job_id).slice_count):
+            self.bulk_lookup.work(job_id, slice_index)
+
+    def cancel_job(self, job_id: UUID) -> BulkJob:
+        return self.bulk_cancel.run(self.log.get(BulkJob, job_id), self.cause())
+
+    def _price_of(self, organization_id: UUID) -> int:
+        """Return what a lookup costs: the organization's own price, or that of all."""
+        found = self.log.find(Organization, organization_id)
+        own = None if found is None else found.price_micros
+        return PRICE_MICROS if own is None else own
 
 
-class Process(Container):
-    """The container of one process."""
+class Process(Parts):
+    """The parts of one process of an installation, some of them the test's own."""
 
     def __init__(
         self, settings: Settings, clock: Clock = utc_now, provider: LookupProvider | None = None
     ) -> None:
         super().__init__(settings, clock)
-        use_known_models(self)
         self.monotonic = lambda: clock().timestamp()  # Time is what moves it.
         self.began = clock(), self.monotonic()
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
@@ -153,38 +282,10 @@ class Process(Container):
     def answer_rules(self) -> AnswerRules:
         return replace(super().answer_rules(), uncached=NUMBERS, pause=lambda _: None)
 
-    def cause(self, request_id: str = "request-1") -> Cause:
-        return Cause(self.clock(), request_id)
-
     def drain(self, provider: str, *, end: bool = False) -> None:
         """Give a provider no new work, or work again, as this process has seen."""
         drains.switch_provider(self.log, provider, self.cause(), drained=not end)
         self.gate.look_at_drains()
-
-    def organization(self, amount: str = "100.00", name: str = "Acme") -> UUID:
-        """Register an organization and pay an amount into its wallet; "" for no wallet."""
-        registered = self.accounts.register_organization(
-            self.cause(),
-            name=name,
-            price_micros=None,
-            monthly_link_fee_micros=0,
-            with_wallet=bool(amount),
-        )
-        if amount and parse_amount(amount):
-            self.accounts.deposit(registered.id, parse_amount(amount), "bank-1", self.cause())
-        return registered.id
-
-    def client(self, organization_id: UUID | None, name: str = "") -> str:
-        """Register a client of an organization, or for None a machine-to-machine client."""
-        client_id = name or f"cl_{uuid4().hex[:24]}"
-        self.accounts.register_client(
-            self.cause(),
-            client_id=client_id,
-            secret_hash="0" * 64,
-            organization_id=organization_id,
-            scopes=[],
-        )
-        return client_id
 
 
 class Installation:
@@ -269,19 +370,25 @@ def process(installation: Installation) -> Process:
 
 
 def wait_until(
-    condition: Callable[[], bool], timeout_s: float = PATIENCE_S, look_s_max: float = LOOK_S_MAX
-) -> None:
-    """Wait for what other threads or processes do; fails when it does not happen in time.
+    condition: Callable[[], T],
+    timeout_s: float = PATIENCE_S,
+    what: str = "it",
+    look_s_max: float = LOOK_S_MAX,
+) -> T:
+    """Wait for what other threads or processes do, and return what the condition has found.
+
+    Fails when it does not happen in time.
 
     The longer it takes the more rarely it looks: a look may be a request, and takes time away from
     what it waits for. Whoever must not miss a moment looks each time after `LOOK_S`.
     """
     pulse = threading.Event()
     began = time.monotonic()
-    while not condition():
+    while not (found := condition()):
         waited_s = time.monotonic() - began
-        assert waited_s < timeout_s, "it did not happen"
+        assert waited_s < timeout_s, f"{what} did not happen within {timeout_s:.0f} s"
         pulse.wait(min(max(LOOK_S, waited_s / 20), look_s_max))
+    return found
 
 
 def this_month(lasts: timedelta = timedelta(seconds=10)) -> str:

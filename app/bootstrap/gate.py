@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HELD, RELEASED = "held", "released"
 MEANING = (
     "this installation is held: it tells no webhook, calls no network, brings no checkpoint, "
-    "closes no month and charges nothing until: python -m app installation release"
+    "closes no month and charges nothing until: python -m app installation hold --end"
 )
 
 logger = logging.getLogger(__name__)

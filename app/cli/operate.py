@@ -55,7 +55,7 @@ TOLD_AGAIN = (
 )
 HELD = (
     "The copy is held: it acts on nothing. If it takes the place of the installation, run: "
-    "python -m app installation release"
+    "python -m app installation hold --end"
 )
 REDO = "Was erased, revoked or rotated after this copy of the log was made; do it again:"
 NO_LIST = (
@@ -415,17 +415,13 @@ def backup(session: Session, directory: Path) -> Said:
 
 
 @installation.command("hold", right="keys")
-def hold(session: Session) -> Row:
+@click.option("--end", is_flag=True, help="Let it act: it takes the place of the installation.")
+def hold(session: Session, *, end: bool) -> Row | Said:
     """Hold this copy, which the database's own tools made, before its first process starts."""
-    changed = session.container.gate.switch(session.cause, held=True)
-    return {"held": True, "changed": changed}
-
-
-@installation.command("release", right="keys")
-def release(session: Session) -> Said:
-    """Let this copy act on the world, because it takes the place of the installation."""
-    changed = session.container.gate.switch(session.cause, held=False)
-    facts = {"held": False, "changed": changed}
+    changed = session.container.gate.switch(session.cause, held=not end)
+    facts = {"held": not end, "changed": changed}
+    if not end:
+        return facts
     left, told = _undone(session)
     return Said({**facts, "redo": left}, [facts, *[TOLD_AGAIN] * changed, *told])
 

@@ -33,7 +33,6 @@ from projections.engine.shape import MORE_MAY_COME, Moment, means, one_of
 
 DEPOSIT_MICROS_MAX = 10_000 * MICROS
 ATTEMPTS_MAX, MINUTES_MAX = 20, 60
-TOO_MUCH = f"Must be at most {format_amount(DEPOSIT_MICROS_MAX)}."
 MISSING = "Missing data for required field."
 NOT_OF_IT = "Is not used by this action."
 NOT_SO = {of: f"This operation fails so: {', '.join(ways)}." for of, ways in FAILURES.items()}
@@ -68,23 +67,15 @@ PLAYABLE: Final = [Playable(of, *way) for of, ways in FAILURES.items() for way i
 WAYS: Final = dict.fromkeys(each.failure for each in PLAYABLE)
 
 
-def _not_too_much(micros: int) -> None:
-    if micros > DEPOSIT_MICROS_MAX:
-        raise ValidationError(TOO_MUCH)
-
-
 class PlayMoneyBody(Schema):
     """How much play money, and a reference of your own."""
 
     example: ClassVar = {name: deposits.EXAMPLE.data[name] for name in ("amount", "reference")}
 
     amount = Money(
+        DEPOSIT_MICROS_MAX,
         required=True,
-        validate=[deposits.above_zero, _not_too_much],
-        metadata=described(
-            f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}.",
-            pattern=deposits.ABOVE_ZERO,
-        ),
+        metadata=described(f"More than 0 and at most {format_amount(DEPOSIT_MICROS_MAX)}."),
     )
     reference = Reference(
         required=True, metadata=described("The same one again is the same deposit.")

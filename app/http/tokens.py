@@ -6,6 +6,7 @@ And the documents that verify tokens, and that lead to them.
 import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
@@ -138,16 +139,11 @@ def _read_basic() -> tuple[str, str] | None:
     scheme, _, encoded = current_request().headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return None
-    try:
-        decoded = b64decode(encoded.strip(), validate=True).decode()
-        client_id, colon, secret = decoded.partition(":")
+    with suppress(ValueError):  # Refused below, without repeating what was sent.
+        parts = b64decode(encoded.strip(), validate=True).decode().partition(":")
+        client_id, colon, secret = (unquote_plus(it, errors="strict").strip() for it in parts)
         if colon:
-            return (
-                unquote_plus(client_id, errors="strict").strip(),
-                unquote_plus(secret, errors="strict").strip(),
-            )
-    except ValueError:
-        pass  # Refused below, without repeating what was sent.
+            return client_id, secret
     raise OAuthRefused(UNREADABLE_BASIC, "invalid_client")
 
 
@@ -178,19 +174,15 @@ def _authenticate(given: Given[None], client_id: str, secret: str) -> ApiClient:
 
     The client is read from the log itself, so new clients and changes take effect at once.
     """
-    parts, environ = given.parts, given.environ
-    proxies = parts.settings.trusted_proxies
-    forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
-    address = caller_address(environ.get("REMOTE_ADDR", ""), forwarded, proxies)
+    parts = given.parts
+    address = caller_address(given.environ, parts.settings.trusted_proxies)
     # Hashed, so that the store does not hold what was sent.
     counted = _hash(f"{address}\0{client_id}"), _hash(address)
     wait_s = parts.throttle.wait_s(*counted)
     if wait_s:
         raise RateLimited(TOO_MANY_WRONG, retry_after_s=wait_s)
     client = parts.log.find(ApiClient, api_client_id(client_id))
-    hashes: list[str] = []
-    if client is not None and not client.revoked:
-        hashes = client.hashes_at(parts.clock())
+    hashes = client.hashes_at(parts.clock()) if client is not None and not client.revoked else []
     used = parts.secret_hasher.matches(secret, hashes)
     if used is None or client is None:
         parts.throttle.failed(*counted)

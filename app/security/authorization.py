@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -317,8 +318,7 @@ def _header_problem(named: str | None) -> str:
 
 def _uuid_of(named: str | None) -> UUID | None:
     text = (named or "").strip()
-    try:
-        parsed = UUID(text)
-    except ValueError:
-        return None
-    return parsed if str(parsed) == text.lower() else None
+    with suppress(ValueError):
+        if str(parsed := UUID(text)) == text.lower():
+            return parsed
+    return None

@@ -250,9 +250,9 @@ class Metrics:
         except Exception:
             logger.exception("events were not counted")
 
-    def count(self, name: str, *labels: str, by: int = 1) -> None:
+    def count(self, name: str, *labels: str) -> None:
         """Let a counter of METRICS rise."""
-        self._series(name, *labels).inc(by)
+        self._series(name, *labels).inc()
 
     def looked_up(self, source: str, count: int) -> None:
         self._series("lookups", source).inc(count)

@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.app.house import House
-from tests.installation import Installation, SetClock, installation, migrated, process
+from tests.installation import Installation, SetClock
 from tests.seeds import sqlite_seed
-
-__all__ = ["installation", "migrated", "process"]
 
 
 @pytest.fixture

@@ -45,10 +45,7 @@ class House:
         return self.process.authorizer.authorize(claims, named, scope, self.process.clock())
 
     def move_to(self, status: Status) -> None:
-        cause = self.process.cause()
-        self.process.accounts.change_organization(
-            self.organization_id, lambda each: each.change_status(status, cause)
-        )
+        self.process.change(self.organization_id, lambda it, cause: it.change_status(status, cause))
 
     def revoke(self, client_id: str) -> None:
         self.process.accounts.change_client(

@@ -7,8 +7,11 @@ from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from domain.money import format_amount
 from domain.personal import Sealed
-from tests.bench.installation import PRICE_MICROS, cause
+from tests.bench.installation import cause
+from tests.domain.build import charge, lookup
+from tests.installation import PRICE_MICROS
 
 BATCH = 250  # Steps in one transaction; only the building depends on it.
 ANSWER_BYTES = 150  # What a sealed answer takes, about.
@@ -43,29 +46,13 @@ def append_jobs(log: Log, organization: UUID, count: int, items: int) -> None:
 
 def new_charge() -> Charge:
     """Return the charge of a lookup."""
-    return Charge(
-        transaction_id=uuid4(),
-        kind="lookup",
-        amount_micros=PRICE_MICROS,
-        currency="USD",
-        reference=Reference("lookup", str(uuid4())),
-        description="Number lookup",
-    )
+    reference = Reference("lookup", str(uuid4()))
+    return charge(format_amount(PRICE_MICROS), currency="USD", reference=reference)
 
 
 def _lookup(organization: UUID) -> NumberLookup:
-    now = cause()
-    return NumberLookup.begin(
-        NumberLookup.Answered,
-        now,
-        uuid4(),
-        organization_id=organization,
-        source="live",
-        as_of=now.at,
-        provider="offline",
-        price=PaidPrice(PRICE_MICROS, "USD", uuid4()),
-        personal=_sealed(ANSWER_BYTES),
-    )
+    facts = {"organization_id": organization, "personal": _sealed(ANSWER_BYTES)}
+    return lookup(None, cause(), price=PaidPrice(PRICE_MICROS, "USD", uuid4()), **facts)
 
 
 def _job(organization: UUID, items: int) -> BulkJob:

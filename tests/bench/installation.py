@@ -1,21 +1,26 @@
 """A whole installation on the measured database, with organizations that have money."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from app.bootstrap.container import Container
+import msgspec
+
 from app.processes.memory import settle_memory
 from app.processes.migrate import migrate
 from app.settings import Settings
+from domain.accounts.organization import SCOPES
 from domain.cause import Cause, utc_now
 from tests.bench.engine import database_url
+from tests.bench.server import HOST
+from tests.installation import Parts
 
-PRICE_MICROS = 5_000
 BASE_PLAN = "bench-base"
-DEPOSIT_MICROS = 1_000_000_000_000  # Nobody runs out of money while being measured.
+DEPOSIT = "1000000"  # Nobody runs out of money while being measured.
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
@@ -30,12 +35,19 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     }
 
 
+def opened(settings: Mapping[str, str]) -> Parts:
+    """Make the tables and keys of an installation, and return its parts."""
+    container = Parts(Settings.from_env(settings))
+    migrate(container)
+    container.keys.ensure()
+    return container
+
+
 @contextmanager
-def installation() -> Iterator[Container]:
+def installation() -> Iterator[Parts]:
     """Make an installation with empty tables and drop it afterwards."""
     with TemporaryDirectory(prefix="bench-") as directory:
-        container = Container(Settings.from_env(environment(Path(directory))))
-        migrate(container)
+        container = opened(environment(Path(directory)))
         settle_memory()  # As every process of the service does when it starts.
         try:
             yield container
@@ -43,13 +55,36 @@ def installation() -> Iterator[Container]:
             container.close()
 
 
-def new_organization(container: Container, name: str = "Bench Telecom") -> UUID:
-    """Register an organization with a full wallet."""
-    made = container.accounts.register_organization(
-        cause(), name=name, price_micros=None, monthly_link_fee_micros=0, with_wallet=True
-    )
-    container.accounts.deposit(made.id, DEPOSIT_MICROS, "bench", cause())
-    return made.id
+class Partner(NamedTuple):
+    """An organization with a full wallet, a client that may do everything, and its token."""
+
+    organization: UUID
+    client_id: str
+    token: str
+
+
+def new_partner(container: Parts) -> Partner:
+    organization = container.organization(DEPOSIT)
+    client_id = container.client(organization)
+    return Partner(organization, client_id, container.issuer.issue(client_id, organization, SCOPES))
+
+
+class Connection:
+    """A kept connection of a partner."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._connection = HTTPConnection(HOST, port, timeout=30)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self.close = self._connection.close
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """Send a request that must succeed; return the data of its reply."""
+        sent = None if body is None else msgspec.json.encode(body)
+        self._connection.request(method, path, sent, self._headers)
+        reply = self._connection.getresponse()
+        read = reply.read()
+        assert reply.status in {200, 201, 202}, read
+        return msgspec.json.decode(read)["data"]
 
 
 def cause() -> Cause:

@@ -2,26 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from uuid import uuid4
 
 from werkzeug.test import TestResponse
 
-from tests.app.http.buying import BASIC, MORE, Buyer, own_plans
-from tests.app.http.service import Tenant
+from tests.app.http.buying import BASIC, MORE, Buyer
 from tests.budgets.crew import Crew
 from tests.budgets.tally import Statement
-from tests.plan_files import import_plans
 
 
 class Partner(Buyer):
     """An organization that knows its plans, whose requests never bring what came before."""
 
     def __init__(self, crew: Crew) -> None:
-        tenant = crew.service.tenant("1000.00")
-        Tenant.__init__(self, crew.service, tenant.id, tenant.client_id)
-        plans = [{**each, "id": str(uuid4())} for each in own_plans(str(tenant.id))]
-        self.plans = {each["name"]: each["id"] for each in plans}
-        import_plans(crew.web, *plans)
+        super().__init__(crew.service.tenant("1000.00"))
         crew.settle()
         self._new = count(0)
         self.a_link = self.link()

@@ -11,13 +11,9 @@ import psycopg
 import pytest
 
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL
-from tests.budgets.crew import OTHERS, Crew, crew
+from tests.budgets.crew import OTHERS, Crew
 from tests.budgets.partner import OPERATIONS, Partner, run_once
-from tests.budgets.tally import NETWORK, Statement, tally, told
-from tests.installation import migrated
-
-__all__ = ["crew", "migrated", "tally"]
-
+from tests.budgets.tally import NETWORK, Statement, told
 
 ROLES = ("web", *OTHERS, NETWORK)
 

@@ -14,12 +14,10 @@ import pytest
 
 from tests.budgets.crew import Crew
 from tests.budgets.partner import OPERATIONS, Partner, run_once
-from tests.budgets.tally import Tally, tally
+from tests.budgets.tally import Tally
 from tests.installation import wait_until
 from tests.seeds import PostgresSeed
 from tests.servers.databases import Databases
-
-__all__ = ["tally"]
 
 # What is read whole on purpose, for it is small: a row per follower, per
 # slice in hand, per server that the log has ever been on; the catalogue; at the start of

@@ -5,12 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from tests.budgets.tally import NETWORK, Tally, tally, told
-from tests.installation import Installation, installation, migrated
+from tests.budgets.tally import NETWORK, Tally, told
+from tests.installation import Installation
 from tests.workers.link_lab import Lab
 from workers.reading import BackgroundReading
-
-__all__ = ["installation", "migrated", "tally"]
 
 # For a tick: links that are new, ends to tell, links that are due; and what was last read of these.
 TICK = 4

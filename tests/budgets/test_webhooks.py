@@ -6,12 +6,8 @@ import pytest
 
 from domain.cause import Cause
 from domain.webhooks.commands import Draft
-from tests.budgets.crew import Crew, crew
-from tests.budgets.tally import tally
+from tests.budgets.crew import Crew
 from tests.budgets.test_budgets import summed
-from tests.installation import migrated
-
-__all__ = ["crew", "migrated", "tally"]
 
 # The dispatcher passes the event. The planner: positions, the newest change of an endpoint, events
 # and their messages; a commit of two tables and the position; positions once more. The worker, for
@@ -24,12 +20,11 @@ UNTOLD = "planner 2/0"
 
 def happen(crew: Crew, owner: UUID, reference: str) -> str:
     """Let one thing happen; return what it cost to tell it."""
-    cause = Cause(crew.web.clock(), "request-1")
-    crew.web.accounts.deposit(owner, 1_000_000, reference, cause)
+    crew.web.deposit(owner, "1.00", reference)
     crew.settle()
     crew.plan()
     crew.tally.take()
-    crew.web.accounts.deposit(owner, 1_000_000, f"{reference}-2", cause)
+    crew.web.deposit(owner, "1.00", f"{reference}-2")
     crew.settle()
     crew.tally.take()
     crew.plan()
@@ -39,11 +34,7 @@ def happen(crew: Crew, owner: UUID, reference: str) -> str:
 
 @pytest.fixture
 def owner(crew: Crew) -> UUID:
-    cause = Cause(crew.web.clock(), "request-1")
-    made = crew.web.accounts.register_organization(
-        cause, name="Acme", price_micros=None, monthly_link_fee_micros=0, with_wallet=True
-    )
-    return made.id
+    return crew.web.organization("0")
 
 
 def test_where_nobody_is_told_only_positions_are_read(crew: Crew, owner: UUID) -> None:

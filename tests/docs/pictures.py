@@ -6,9 +6,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.app.cli.serving import Serving
 from tests.app.cli.shell import ROOT, Shell
 from tests.app.http.test_samples import COMMANDS, walk
+from tests.house.running import Served
 from tests.servers.browser import Browser
 
 PICTURE = ROOT / "docs/finance.png"
@@ -17,7 +17,7 @@ PICTURE = ROOT / "docs/finance.png"
 def main() -> None:
     """Go the walk of the README, then look at it as finance does."""
     with tempfile.TemporaryDirectory() as home:
-        serving, browser = Serving(Shell(Path(home))), Browser()
+        serving, browser = Served(Shell(Path(home))), Browser()
         secrets = {each.upper(): str(serving.demo[each]) for each in ("client_id", "client_secret")}
         command = [*COMMANDS["bash"], "-c", walk(serving.url)]
         subprocess.run(command, cwd=ROOT, env={**os.environ, **secrets}, check=True)

@@ -24,15 +24,11 @@ from domain.finance.month import Month
 from domain.ids import derive_id
 from domain.months import month_of, months_before
 from projections.audit.export import Export
-from tests.app.cli.conftest import migrated_home, nowhere, shell
 from tests.app.cli.shell import Shell
 from tests.docs.verifier import VERIFIER, verify
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
-from tests.projections.histories import look_up
 from tests.seeds import sqlite_seed
-
-__all__ = ["migrated_home", "nowhere", "shell"]
 
 OLDEST = (3, 9)
 ORIGIN = "carrier.test"
@@ -75,14 +71,14 @@ def trade(process: Process) -> None:
     """Buy lookups in three months, one of them late; two of the months are closed."""
     process.clock = clock = SetClock(datetime(2026, 1, 30, tzinfo=UTC))
     one, other = process.organization("5"), process.organization("7")
-    look_up(process, one)
+    process.look_up(one)
     clock.now = datetime(2026, 2, 1, 0, 5, tzinfo=UTC)
     process.log.append(Month.close("2026-01", process.cause()))
     clock.now = datetime(2026, 1, 31, 23, 6, tzinfo=UTC)  # That of another machine.
-    look_up(process, one)
+    process.look_up(one)
     clock.now = datetime(2026, 3, 1, 0, 4, tzinfo=UTC)
     process.accounts.set_spending_limit(one, 5_000_000, process.cause())
-    look_up(process, one)
+    process.look_up(one)
     process.log.append(Month.close("2026-02", process.cause()))
     clock.forward(days=40)
     process.accounts.adjust(other, -1_000_001, "a mistake", process.cause(), reference="c-1")

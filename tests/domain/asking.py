@@ -10,8 +10,7 @@ from uuid import UUID
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.links.link import Link
 from domain.log.log import Recorded
-from domain.lookups.bulk_commands import BulkRequest
-from domain.lookups.single import LookupRequest, LookupResult
+from domain.lookups.single import LookupResult
 from projections.audit.auditor import check_log
 from tests.installation import PATIENCE_S, PRICE_MICROS, CountingProvider, Installation, Process
 
@@ -58,11 +57,6 @@ class Asker(Customer):
         self.other = installation.process(provider=provider)
         self.organization_id = self.process.organization(amount)
 
-    def request(
-        self, number: str = NUMBER, key: str | None = None, price_micros: int = PRICE_MICROS
-    ) -> LookupRequest:
-        return LookupRequest(self.organization_id, number, price_micros, "USD", key)
-
     def look_up(
         self,
         number: str = NUMBER,
@@ -70,9 +64,7 @@ class Asker(Customer):
         price_micros: int = PRICE_MICROS,
         process: Process | None = None,
     ) -> LookupResult:
-        process = process or self.process
-        request = self.request(number, key, price_micros)
-        return process.single_lookup.run(request, process.cause())
+        return (process or self.process).look_up(self.organization_id, number, key, price_micros)
 
     def create(
         self,
@@ -81,9 +73,8 @@ class Asker(Customer):
         price_micros: int = PRICE_MICROS,
         process: Process | None = None,
     ) -> tuple[UUID, bool]:
-        process = process or self.process
-        request = BulkRequest(self.organization_id, wanted, price_micros, "USD", key)
-        job, replayed = process.bulk_create.run(request, process.cause())
+        asked = process or self.process
+        job, replayed = asked.ask_for_job(self.organization_id, wanted, key, price_micros)
         return job.id, replayed
 
 

@@ -53,18 +53,18 @@ def adjustment(micros: int, reason: str = "a correction", reference: str = "") -
     return Adjustment.make(ORGANIZATION, reference, micros, reason, cause())
 
 
-def lookup(stream_id: UUID | None = None, request_id: str = "request-1") -> NumberLookup:
-    return NumberLookup.begin(
-        NumberLookup.Answered,
-        cause(0, request_id),
-        stream_id or uuid4(),
-        organization_id=ORGANIZATION,
-        source="live",
-        as_of=START,
-        provider="offline",
-        price=PaidPrice(parse_amount("0.01"), "EUR", uuid4()),
-        personal=sealed(),
-    )
+def lookup(stream_id: UUID | None = None, now: Cause | None = None, **facts: Any) -> NumberLookup:
+    now = now or cause()
+    given = {
+        "organization_id": ORGANIZATION,
+        "source": "live",
+        "as_of": now.at,
+        "provider": "offline",
+        "price": PaidPrice(parse_amount("0.01"), "EUR", uuid4()),
+        "personal": sealed(),
+        **facts,
+    }
+    return NumberLookup.begin(NumberLookup.Answered, now, stream_id or uuid4(), **given)
 
 
 def bulk_job(total: int, slice_size: int, price: str = "0.01", job: UUID | None = None) -> BulkJob:

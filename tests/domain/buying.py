@@ -17,6 +17,7 @@ from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.links.set_status import Target
 from domain.lookups.ports import LookupProvider
+from domain.money import format_amount
 from tests.domain.asking import Customer
 from tests.faulty_network import FaultyNetwork
 from tests.installation import PATIENCE_S, Installation, Process, wait_until
@@ -167,19 +168,11 @@ class Buyer(Customer):
         self.process.projector.catch_up()
 
     def pay_in(self, micros: int) -> None:
-        self.process.accounts.deposit(
-            self.organization_id, micros, str(uuid4()), self.process.cause()
-        )
+        self.process.deposit(self.organization_id, format_amount(micros))
 
     def spend(self, micros: int) -> None:
         """Take money for something else."""
-        self.process.accounts.adjust(
-            self.organization_id,
-            -micros,
-            "something else",
-            self.process.cause(),
-            reference=str(uuid4()),
-        )
+        self.process.adjust(self.organization_id, -micros)
 
     def create(
         self,

@@ -12,9 +12,7 @@ from tests.domain.buying import Buyer, NewBuyer, Patience
 from tests.domain.crowd import Crowd, WatchedQueue
 from tests.domain.faults import FaultyRecorder
 from tests.domain.writers import Writer, WriterFactory, open_log
-from tests.installation import Installation, SetClock, installation, migrated, process
-
-__all__ = ["buyer", "installation", "migrated", "new_buyer", "patience", "process"]
+from tests.installation import Installation, SetClock
 
 
 @pytest.fixture

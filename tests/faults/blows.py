@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tests.faults.programme import Programme
-from tests.faults.system import System, until
+from tests.faults.system import System
+from tests.installation import wait_until
 
 SERVER_S_MAX = 60.0
 QUIET_S_MAX = 30.0
@@ -44,7 +45,9 @@ KILLS: Mapping[str, Callable[[System], None]] = {
 def purge(system: System) -> None:
     """Lose what waits in the queues while there is nobody to take it."""
     with system.without("worker"):
-        until(lambda: system.servers.waiting() >= LOST_MESSAGES, SERVER_S_MAX, "messages that wait")
+        wait_until(
+            lambda: system.servers.waiting() >= LOST_MESSAGES, SERVER_S_MAX, "messages that wait"
+        )
         assert system.servers.purge() >= LOST_MESSAGES
 
 
@@ -58,10 +61,10 @@ def fill_disk(programme: Programme) -> None:
 
     ballast = servers.fill_disk()
     try:
-        until(is_felt, FULL_S_MAX, "a request that cannot be written")
+        wait_until(is_felt, FULL_S_MAX, "a request that cannot be written")
     finally:
         ballast.unlink()
-        until(servers.is_database_up, SERVER_S_MAX, "PostgreSQL after its disk was full")
+        wait_until(servers.is_database_up, SERVER_S_MAX, "PostgreSQL after its disk was full")
 
 
 @contextmanager
@@ -69,6 +72,6 @@ def without_late_work(programme: Programme) -> Iterator[None]:
     """Let no link wait for a moment of the clock: two hours ahead it would wait for two hours."""
     load = programme.load
     load.slow_pauses.set()
-    until(lambda: not programme.has_late_work(), QUIET_S_MAX, "the end of what comes late")
+    wait_until(lambda: not programme.has_late_work(), QUIET_S_MAX, "the end of what comes late")
     yield
     load.slow_pauses.clear()

@@ -15,11 +15,10 @@ from domain.money import parse_amount
 from tests.faults.debtors import Debtors
 from tests.faults.ledger import Kind, Ledger, Promise
 from tests.faults.partner import ANSWERED_S_MAX, PAUSE_S, Partner
-from tests.faults.service import NUMBER_PATH
 from tests.faults.system import System
+from tests.house.partner import NUMBER_PATH, Reply
 from tests.installation import numbers
 from tests.plan_files import import_plans, plan
-from tests.scenarios.partner import Reply
 
 DEPOSIT = "100000.00"
 PAID_IN = "1.25"

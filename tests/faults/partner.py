@@ -5,8 +5,8 @@ from threading import Event
 from typing import Any
 
 from tests.faults.ledger import Ledger
-from tests.scenarios import partner as scenarios
-from tests.scenarios.partner import Reply
+from tests.house import partner as scenarios
+from tests.house.partner import Reply
 
 PAUSE_S = 0.2  # Before a request is sent again.
 ANSWERED_S_MAX = 600.0  # Longer than `web` may die again and again before it has answered.

@@ -11,15 +11,15 @@ from uuid import UUID
 from sqlalchemy import text
 
 from domain.errors import ServiceUnavailable
-from projections.audit.auditor import verify
 from tests.faults.debtors import months_owed
 from tests.faults.failpoints import Failpoint
 from tests.faults.ledger import Kind
 from tests.faults.load import Load
 from tests.faults.observer import Observer
 from tests.faults.report import Report
-from tests.faults.system import System, until
+from tests.faults.system import System
 from tests.faults.truth import Truth
+from tests.installation import wait_until
 
 RECOVERY_S_MAX = 60.0
 REACH_S_MAX = 120.0
@@ -53,7 +53,7 @@ class Programme:
         row = self.report.row(fault)
         row.moments.append(began_at)
         blow()
-        until(lambda: self.is_recovered(began_at), RECOVERY_S_MAX, f"recovery from {fault}")
+        wait_until(lambda: self.is_recovered(began_at), RECOVERY_S_MAX, f"recovery from {fault}")
         row.recovery_s.append(time.monotonic() - began_at)
         assert self.observer.failures == [], self.observer.failures[:SHOWN]
         return row.recovery_s[-1]
@@ -67,19 +67,19 @@ class Programme:
             return all(lane.is_done for lane in lanes)
 
         deadline = sum(map(len, (lane.waiting for lane in lanes))) * RECOVERY_S_MAX
-        until(all_done, deadline, "the end of the failpoints")
+        wait_until(all_done, deadline, "the end of the failpoints")
         assert self.observer.failures == [], self.observer.failures[:SHOWN]
 
     def settle(self) -> None:
         """Check that everything has ended and everything is true; the load has stopped."""
         try:
-            until(lambda: self._open() == [], RECOVERY_S_MAX, "the end of every job and link")
+            wait_until(lambda: self._open() == [], RECOVERY_S_MAX, "the end of every job and link")
         except AssertionError as error:
             raise AssertionError(error, self._open()) from None
-        until(self.observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
+        wait_until(self.observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
         outside = self.system.outside
         outside.projector.catch_up()
-        audit = verify(outside.log, outside.views, outside.positions, outside.models)
+        audit = outside.audit()
         assert audit.failures == [], audit.failures[:SHOWN]
         assert self.observer.failures == [], self.observer.failures[:SHOWN]
         broken = self.observer.broken_promises()
@@ -109,8 +109,7 @@ class Programme:
     def has_late_work(self) -> bool:
         """Tell whether a link or a change waits for a moment to come."""
         outside = self.system.outside
-        with outside.views.reading() as connection:
-            due = outside.due_list.all(connection)
+        due = outside.read(outside.due_list.all)
         return any(self.observer.is_slow(str(work.id)) for work in due)
 
     def _open(self) -> list[object]:
@@ -137,12 +136,14 @@ def under_load(
     system: System, observer: Observer, report: Report, seed: int
 ) -> Iterator[Programme]:
     """Run a load; when the block has ended well, check everything that it was promised."""
-    until(observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
+    wait_until(observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
     began_at = time.monotonic()
     load = Load(system, seed)
     programme = Programme(system, load, observer, report)
     with load:
-        until(lambda: programme.is_recovered(began_at), RECOVERY_S_MAX, "a load that is at work")
+        wait_until(
+            lambda: programme.is_recovered(began_at), RECOVERY_S_MAX, "a load that is at work"
+        )
         yield programme
     programme.settle()
 

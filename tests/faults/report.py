@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.scenarios.system import ROOT
+from tests.house.system import ROOT
 
 PAGE = ROOT / "docs" / "reliability.md"
 BY_HAND = "\n## What happens when something fails\n"

@@ -6,62 +6,50 @@ Of the workers and of each follower there are two. Processes are started by `tes
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
-from subprocess import DEVNULL, Popen
+from subprocess import Popen
 from threading import Event, Lock, Thread
 
 from app.processes.migrate import migrate
+from tests.app.cli.shell import shell_of
 from tests.faults.failpoints import ARMED, CLOCK, Failpoints
 from tests.faults.holder import holder_of
 from tests.faults.servers import Servers
-from tests.faults.service import child_environment
+from tests.house.running import Running
+from tests.house.system import ROOT
 from tests.installation import Installation, Process, wait_until
-from tests.scenarios.system import ROOT, Running
 from tests.servers.running import free_port
 
 DEADLINE_S = "10"
 SUPERVISE_S = 0.2  # What an orchestrator takes to start again what has died.
-STOP_S_MAX = 30.0
 ACTIVE_S_MAX = 20.0
 COPIES = {"web": 1, "worker": 2, "dispatcher": 2, "projector": 2, "clock": 2}
 
 
-class Member:
+class Member(Running):
     """One process of the Procfile, started again whenever it has died."""
 
     def __init__(self, role: str, copy: int, system: "System") -> None:
-        self.role, self.name, self._system = role, f"{role}-{copy}", system
-        self._lives = count(1)
-        self._start()
+        self.role, self._system, self._lives = role, system, count(1)
+        self._start(f"{role}-{copy}")
 
-    def _start(self) -> None:
+    def _start(self, name: str) -> None:
         command = [sys.executable, "-m", "tests.faults.process", self.role]
-        log = self._system.directory / f"{self.name}-{next(self._lives)}.log"
-        starter = partial(Popen, command, cwd=ROOT, stdin=DEVNULL)
-        self._running = Running(self.name, starter, self._system.process_environment, log)
-
-    @property
-    def pid(self) -> int:
-        return self._running.pid
+        log = self._system.directory / f"{name}-{next(self._lives)}.log"
+        super().__init__(name, partial(Popen, command, cwd=ROOT), self._system.environment, log)
 
     def look(self) -> None:
         """Start it again if it has ended."""
-        if not self._running.is_running():
-            self._start()
+        if not self.is_running():
+            self._start(self.name)
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
-            self._running.signal(signal.SIGKILL)
-
-    def ended(self) -> int:
-        return self._running.ended(STOP_S_MAX)
-
-    def close(self) -> None:
-        self._running.close()
+            self.signal(signal.SIGKILL)
 
 
 class System:
@@ -86,8 +74,8 @@ class System:
             LOG_FORMAT="json",
             PROVISIONING_DEADLINE_S=DEADLINE_S,
         )
-        self.process_environment = {
-            **child_environment(self.installation),
+        self.environment = {
+            **shell_of(self.installation).process_environment,
             "FAULTS_DIRECTORY": str(faults),
         }
         self.outside: Process = self.installation.process()
@@ -141,7 +129,7 @@ class System:
             found[:] = [members[holder]] if holder is not None else []
             return bool(found)
 
-        until(is_held, ACTIVE_S_MAX, f"an active {role}")
+        wait_until(is_held, ACTIVE_S_MAX, f"an active {role}")
         return found[0]
 
     @contextmanager
@@ -185,12 +173,3 @@ def running_system(directory: Path, servers: Servers) -> Iterator[System]:
         yield system
     finally:
         system.close()
-
-
-def until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-    """Wait for a condition; fails with what did not happen."""
-    try:
-        wait_until(condition, timeout_s)
-    except AssertionError as error:
-        message = f"within {timeout_s:.0f} s it did not happen: {what} ({error})"
-        raise AssertionError(message) from None

@@ -14,11 +14,13 @@ import pytest
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
-from tests.faults.service import installation_for_serving, run, serve
+from tests.app.cli.shell import shell_of
+from tests.house.partner import Partner
+from tests.house.running import Served
 from tests.installation import PRICE_MICROS, Installation, Process, numbers, wait_until
 from tests.plan_files import make_demo
 from tests.projections.histories import DOWN
-from tests.scenarios.partner import Partner
+from tests.servers.running import free_port
 
 KILLS = 6 if os.environ.get("SOAK") else 3
 WALL_S_MAX = 60.0
@@ -26,7 +28,7 @@ WALL_S_MAX = 60.0
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[Installation]:
-    made = installation_for_serving(tmp_path)
+    made = Installation(tmp_path, PORT=str(free_port()), LOG_FORMAT="json")
     yield made
     made.close()
 
@@ -42,23 +44,16 @@ def live(partner: Partner, stop: Event) -> None:
 
 
 def jobs(process: Process) -> list[BulkJob]:
-    return [
-        process.log.get(BulkJob, each.event.originator_id)
-        for each in process.log.read(0, 100_000)
-        if isinstance(each.event, BulkJob.Created)
-    ]
-
-
-def events(process: Process, kind: type[object]) -> int:
-    return sum(isinstance(each.event, kind) for each in process.log.read(0, 100_000))
+    created = process.events(BulkJob.Created)
+    return [process.log.get(BulkJob, each.originator_id) for each in created]
 
 
 def in_the_midst(process: Process) -> Callable[[], bool]:
     """Tell, from now on, when work has been done and work is open."""
-    before = events(process, BulkJob.ItemsCompleted)
+    before = len(process.events(BulkJob.ItemsCompleted))
 
     def reached() -> bool:
-        done = events(process, BulkJob.ItemsCompleted) > before + 2
+        done = len(process.events(BulkJob.ItemsCompleted)) > before + 2
         return done and any(job.finished_at is None for job in jobs(process))
 
     return reached
@@ -82,21 +77,20 @@ def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
     with ThreadPoolExecutor(1) as pool:
         try:
             for number in range(KILLS):
-                with closing(serve(installation)) as service:
+                with closing(Served(shell_of(installation), "serve").comes_up()) as service:
                     if not number:
                         assert partner.authorize().status == 200
                         living = pool.submit(live, partner, stop)
                     wait_until(in_the_midst(process))
                     service.kill()
                 forget_leases(process)
-            with closing(serve(installation)) as service:
+            with closing(Served(shell_of(installation), "serve").comes_up()) as service:
                 had = len(partner.promised.charges)
                 wait_until(lambda: living.done() or len(partner.promised.charges) > had)
                 stop.set()
                 living.result()
                 partner.check()
-                status, report = run(installation, "audit", "verify")
-                assert (status, report["failures"]) == (0, [])
+                assert shell_of(installation).json("audit", "verify")["failures"] == []
                 assert service.stop() == 0
         finally:
             stop.set()
@@ -111,8 +105,8 @@ def check_money(process: Process, partner: Partner, spent_micros: int) -> None:
     """Every promise was charged once; what failed was given back; nothing else happened."""
     made, lookups = jobs(process), len(partner.promised.charges)
     assert {str(job.id) for job in made} == partner.promised.jobs.keys()
-    assert events(process, NumberLookup.Answered) == lookups
-    assert events(process, Wallet.Charged) == len(made) + lookups
+    assert len(process.events(NumberLookup.Answered)) == lookups
+    assert len(process.events(Wallet.Charged)) == len(made) + lookups
     failed = sum(len(job.failed) for job in made)
     completed = sum(len(job.completed) for job in made)
     assert completed + failed == 1_000 * len(made)

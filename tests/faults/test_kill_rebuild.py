@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import select, table, text
 
-from projections.audit.auditor import verify
-from tests.faults.service import child_environment, run
+from tests.app.cli.shell import shell_of
 from tests.installation import LOOK_S, PATIENCE_S, Installation, Process, wait_until
 from tests.projections.histories import Life
 from tests.projections.looking import places, register, rows, tables
@@ -28,7 +27,7 @@ def full(process: Process) -> Process:
 
 def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> None:
     """Run a command and kill it -9 when it has begun to fill new tables."""
-    environment = child_environment(installation)
+    environment = shell_of(installation).process_environment
     running = warm.start(arguments, environment, start_new_session=True)
     looking = installation.process()
 
@@ -55,16 +54,16 @@ def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones
     kill_in_the_midst(installation, ["projections", "rebuild", "--all"])
     assert (rows(full), places(full)) == before
     orphans = tables(full) - served
-    status, built = run(installation, "projections", "rebuild", "--all")
-    assert (status, len(built["data"])) == (0, len(full.models))
-    assert run(installation, "migrate")[0] == 0
+    shell = shell_of(installation)
+    assert len(shell.json("projections", "rebuild", "--all")["data"]) == len(full.models)
+    shell.run("migrate")
     after = tables(full)
     assert orphans <= after, "it might have been a rebuild that still runs"
     for orphan in orphans:
         let_a_day_pass(full, orphan)
-    assert run(installation, "migrate")[0] == 0
+    shell.run("migrate")
     assert tables(full) == after - orphans
-    assert verify(full.log, full.views, full.positions, full.models).failures == []
+    assert full.audit().failures == []
 
 
 def let_a_day_pass(process: Process, orphan: str) -> None:

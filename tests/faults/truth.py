@@ -12,9 +12,8 @@ from tests.faults.ledger import Promise
 from tests.faults.load import DEPOSIT, Load
 from tests.faults.observer import Observer
 from tests.faults.partner import Partner
-from tests.faults.service import NUMBER_PATH
+from tests.house.partner import NUMBER_PATH, Reply
 from tests.installation import PRICE_MICROS
-from tests.scenarios.partner import Reply
 
 FEES_PATH = "/v1/transactions?kind=monthly_link_fee"
 ASKING = 6  # Threads that ask again for everything that was promised.

@@ -8,19 +8,10 @@ import pytest
 from tests.app.http.conftest import acme, make_service, service
 from tests.domain.conftest import buyer, new_buyer, patience
 from tests.idempotency.operations import Operation
-from tests.installation import Installation, migrated, process
+from tests.installation import Installation
 from tests.seeds import Seed
 
-__all__ = [
-    "acme",
-    "buyer",
-    "make_service",
-    "migrated",
-    "new_buyer",
-    "patience",
-    "process",
-    "service",
-]
+__all__ = ["acme", "buyer", "make_service", "new_buyer", "patience", "service"]
 
 Make = Callable[..., Operation]
 

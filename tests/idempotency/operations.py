@@ -14,10 +14,8 @@ from domain.links.link import Link, link_id
 from domain.links.network import NoEndpoint
 from domain.links.plan_change import plan_change_id
 from domain.lookups import single as single_lookup
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import bulk_job_id
 from domain.lookups.number_lookup import number_lookup_id
-from domain.lookups.single import LookupRequest
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate
 from tests.installation import CountingProvider, Installation, Process, numbers
@@ -141,8 +139,7 @@ class LocalLookup(Operation):
 
     def _run(self, key: str, body: int, process: Process) -> Told:
         number = numbers(self.bodies)[body]
-        request = LookupRequest(self.organization_id, number, self.cost_micros, "USD", key)
-        found = process.single_lookup.run(request, process.cause())
+        found = process.look_up(self.organization_id, number, key, self.cost_micros)
         assert found.facts.phone_number == number
         return Told(found.lookup.id, (found.facts, found.lookup.answer), found.replayed)
 
@@ -179,9 +176,8 @@ class Job(Operation):
     def _run(self, key: str, body: int, process: Process) -> Told:
         wanted = numbers(3)
         others = [wanted, wanted[:2], [*wanted, *numbers(1, 9)], wanted[::-1], numbers(3, 9)]
-        price = self.cost_micros // 3
-        request = BulkRequest(self.organization_id, others[body], price, "USD", key)
-        job, replayed = process.bulk_create.run(request, process.cause())
+        asked = self.organization_id, others[body], key, self.cost_micros // 3
+        job, replayed = process.ask_for_job(*asked)
         return Told(job.id, None, replayed)
 
     def meet(self, *happenings: Exception | Callable[[], object]) -> None:

@@ -4,13 +4,10 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests.installation import migrated
 from tests.net.house import House, house
 from tests.net.net import Net, Receiver
 from tests.net.recording import RECORDINGS
 from tests.seeds import Seed
-
-__all__ = ["migrated"]
 
 
 @pytest.fixture(scope="session")

@@ -6,14 +6,12 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from http.client import HTTPConnection
 from pathlib import Path
-from threading import Event
-from time import monotonic
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
@@ -25,12 +23,12 @@ from click.testing import CliRunner
 from app.cli import session
 from app.cli.root import PROGRAM, cli
 from app.processes import migrate
-from tests.app.cli.shell import QuickContainer
+from tests.installation import Parts, wait_until
 from tests.servers.running import free_port
 from tests.support import warm
 
 BEGINS = datetime(2026, 3, 10, 10, 0, tzinfo=UTC)  # A Tuesday, far from the ends of its month.
-PATIENCE_S, LOOK_S = 30.0, 0.02
+PATIENCE_S = 30.0
 SETTINGS = {
     "SANDBOX": "true",
     "TOKEN_ALGORITHM": "ES256",  # A key of it is made in no time.
@@ -52,15 +50,6 @@ SERVER_CLOCK = """
     GRANT USAGE ON SCHEMA net TO PUBLIC;
     GRANT SELECT ON net.ahead TO PUBLIC;
 """
-
-
-def wait_for(condition: Callable[[], Any], what: str = "it") -> Any:
-    """Look until a condition holds, and return what it found."""
-    pulse, until_s = Event(), monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert monotonic() < until_s, f"{what} did not come about"
-        pulse.wait(LOOK_S)
-    return found
 
 
 class Clock:
@@ -130,7 +119,7 @@ class House:
             line = self._process.stdout.readline()
             assert line, (self.home / "serve.log").read_text()
             self.printed = json.loads(line)
-        wait_for(self._answers, "the service")
+        wait_until(self._answers, PATIENCE_S, "the service")
         return self
 
     def stop(self) -> None:
@@ -146,8 +135,10 @@ class House:
         self.clock.set(now)
         if self._process is not None:
             self._process.send_signal(signal.SIGUSR1)
-            wait_for(lambda: abs(self._told_now() - self.clock.now) < timedelta(seconds=30))
-            wait_for(self._is_ready)  # It has compared its clock with the database's, too.
+            wait_until(lambda: abs(self._told_now() - self.clock.now) < timedelta(seconds=30))
+            wait_until(
+                self._is_ready, PATIENCE_S
+            )  # It has compared its clock with the database's, too.
 
     def command(
         self,
@@ -162,7 +153,7 @@ class House:
         """
         words = [*map(str, arguments)]
         moved = time_machine.travel(self.clock.now)
-        known = patch.object(session, "Container", QuickContainer)
+        known = patch.object(session, "Container", Parts)
         surroundings = patch.dict(os.environ, {**self.environment, **settings}, clear=True)
         trust = patch.object(migrate, "is_migrated", _has_its_tables) if quick else nullcontext()
         with surroundings, moved, known, trust:

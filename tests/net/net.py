@@ -14,7 +14,8 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.net.house import House, wait_for
+from tests.installation import wait_until
+from tests.net.house import PATIENCE_S, House
 from tests.net.masking import Moment
 from tests.net.recording import SAFE, Recording, told_body, told_headers, told_json
 
@@ -159,7 +160,7 @@ class Net:
         return received
 
     def until(self, condition: Callable[[], Any], what: str = "it") -> Any:
-        return wait_for(condition, what)
+        return wait_until(condition, PATIENCE_S, what)
 
     def file(self, name: str, content: str) -> Path:
         """Write a file that a command reads."""
@@ -328,7 +329,9 @@ class Receiver:
             found = [each for each in self.came if each[0] == path]
             return found if len(found) >= count else []
 
-        found: list[tuple[str, dict[str, str], bytes]] = wait_for(come, f"{count} webhooks")
+        found: list[tuple[str, dict[str, str], bytes]] = wait_until(
+            come, PATIENCE_S, f"{count} webhooks"
+        )
         return found
 
     def record(self, net: Net, path: str, count: int, *secrets: str) -> None:

@@ -106,7 +106,7 @@ def test_a_held_copy(net: Net) -> None:
     ):
         acme.call(method, path, body)
     net.run("wallet", "deposit", acme.id, "1", "--reference", "bank-2")
-    net.run("installation", "release")
+    net.run("installation", "hold", "--end")
     net.until(
         lambda: acme.ask("PATCH", "/v1/account", {"low_balance_threshold": None}).status == 200
     )

@@ -12,18 +12,9 @@ import pytest
 from domain.cause import Cause
 from domain.finance.month import Month
 from projections.finance.views import VIEWS
-from tests.installation import (
-    Installation,
-    Process,
-    installation,
-    migrated,
-    postgresql_only,
-    process,
-)
-from tests.projections.histories import DOWN, create_job, finish_job, look_up
+from tests.installation import Installation, Process, postgresql_only
+from tests.projections.histories import DOWN
 from tests.tidy.source import ROOT
-
-__all__ = ["installation", "migrated", "process"]
 
 DASHBOARD = json.loads(Path(ROOT / "ops" / "finance-dashboard.json").read_text("utf-8"))
 PANELS = {panel["title"]: panel["targets"] for panel in DASHBOARD["panels"]}
@@ -33,8 +24,8 @@ VARIABLES = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
 @pytest.fixture
 def acme(process: Process) -> UUID:
     made = process.organization("10.00")
-    look_up(process, made)
-    finish_job(process, create_job(process, made, ["+14155550109", DOWN]))
+    process.look_up(made)
+    process.finish_job(process.create_job(made, ["+14155550109", DOWN]))
     ahead = Cause(process.clock() + timedelta(days=40), "ahead")
     process.accounts.adjust(made, -250_000, "a correction", ahead, reference="c-1")
     process.log.append(Month.close("2026-01", process.cause()))

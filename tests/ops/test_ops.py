@@ -3,14 +3,16 @@
 import json
 import re
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from app.watch.gauges import PREFIX
-from tests.app.cli.shell import ROOT
-from tests.ops.processes import names_in, until_ready, watched
+from tests.app.cli.shell import ROOT, Shell
+from tests.house.running import Served
 from tests.ops.rules import SELECTOR, Rule, metrics_in, read_rules
 from tests.servers.fixtures import started
 from tests.servers.install import PROMTOOL
@@ -29,12 +31,25 @@ ISSUER = "http://127.0.0.1:1"  # By default it has the port, and both must issue
 def shown(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The names of all metrics of real processes, `serve` and `web`."""
     home = tmp_path_factory.mktemp("shown")
-    with watched(home, "serve", PUBLIC_URL=ISSUER) as serve:
-        until_ready(serve)
-        with watched(home, "web", BROKER_URL=ELSEWHERE, PUBLIC_URL=ISSUER) as web:
-            until_ready(web)
-            assert web.get("/livez", web.port)[0] == 200
-            return names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
+    shell = Shell(home).having(PUBLIC_URL=ISSUER)
+    with (
+        closing(Served(shell, "serve").comes_up()) as serve,
+        closing(Served(shell, "web", BROKER_URL=ELSEWHERE)) as web,
+    ):
+        assert web.comes_up().get("/livez", web.port)[0] == 200
+        return names_in(serve.get("/metrics")[1]) | names_in(web.get("/metrics")[1])
+
+
+def names_in(text: str) -> set[str]:
+    """Return the names of all series and families of a scrape."""
+    names: set[str] = set()
+    for family in text_string_to_metric_families(text):
+        suffixes = {
+            "counter": ["_total"],
+            "histogram": ["_bucket", "_sum", "_count"],
+        }.get(family.type, [""])
+        names |= {f"{family.name}{suffix}" for suffix in suffixes}
+    return names
 
 
 def test_an_expression_is_understood() -> None:

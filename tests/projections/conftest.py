@@ -4,9 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.installation import Process, SetClock, installation, migrated, process
-
-__all__ = ["installation", "migrated", "process"]
+from tests.installation import Process, SetClock
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from domain.accounts.paid_price import PaidPrice, RefundReason, Repayment
 from domain.accounts.wallet import (
     SANDBOX_DEPOSIT,
     Adjustment,
-    Charge,
     Deposit,
     Reference,
     Refund,
@@ -20,9 +19,11 @@ from domain.ids import derive_id
 from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from domain.money import format_amount
 from domain.personal import Sealed
 from projections.audit.auditor import check_log
 from projections.audit.report import Failure
+from tests.domain.build import charge, lookup
 from tests.installation import Process
 from tests.projections.histories import forge, run_on_log
 
@@ -57,17 +58,8 @@ class Forger:
     def lookup(self, micros: int = ITEM_MICROS) -> NumberLookup.Answered:
         """A lookup that announces its charge."""
         stream_id = uuid4()
-        made = NumberLookup.begin(
-            NumberLookup.Answered,
-            self.cause,
-            stream_id,
-            organization_id=self.organization_id,
-            source="live",
-            as_of=self.cause.at,
-            provider="offline",
-            price=PaidPrice(micros, "USD", derive_id("transaction", stream_id)),
-            personal=SEALED,
-        )
+        price = PaidPrice(micros, "USD", derive_id("transaction", stream_id))
+        made = lookup(stream_id, self.cause, organization_id=self.organization_id, price=price)
         return self._only(made, NumberLookup.Answered)
 
     def charge_for(self, lookup: NumberLookup.Answered, **changes: Any) -> Wallet.Charged:
@@ -75,15 +67,12 @@ class Forger:
         return self.charged(lookup.price, "lookup", lookup.originator_id, **changes)
 
     def charged(self, price: PaidPrice, kind: str, reason: UUID, **changes: Any) -> Wallet.Charged:
-        charge = Charge(
-            transaction_id=price.transaction_id,
-            kind="lookup" if kind == "lookup" else "bulk_lookup",
-            amount_micros=price.amount_micros,
-            currency=price.currency,
-            reference=Reference(kind, str(reason)),
-            description="Number lookup",
+        facts: dict[str, Any] = {"transaction_id": price.transaction_id, "currency": price.currency}
+        facts["kind"] = "lookup" if kind == "lookup" else "bulk_lookup"
+        paid = format_amount(price.amount_micros)
+        self.wallet.charge(
+            charge(paid, reference=Reference(kind, str(reason)), **facts), self.cause
         )
-        self.wallet.charge(charge, self.cause)
         return forged(self._only(self.wallet, Wallet.Charged), **changes)
 
     def job(self, count: int = 4, item_micros: int = ITEM_MICROS) -> BulkJob:

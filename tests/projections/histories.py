@@ -1,52 +1,20 @@
 """Histories for read models and the auditor: lived by commands, or forged event by event."""
 
 import random
-from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import text
 
 from domain.accounts.organization import ApiClient, Organization
+from domain.cause import Cause
 from domain.errors import NumberLookupUnavailable, Refused
 from domain.log.aggregate import Event
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.single import LookupRequest
-from tests.installation import PRICE_MICROS, Process, numbers
+from tests.installation import Process, numbers
 from tests.plan_files import covering, import_plans, plan, profile
 from tests.projections.link_happenings import LinkHappenings
 
 DOWN = "+15005550001"  # The sandbox number that no lookup answers.
-
-
-def look_up(process: Process, organization_id: UUID, number: str = "+14155550100") -> UUID:
-    """Buy one lookup; return its stream."""
-    price = price_of(process, organization_id)
-    request = LookupRequest(organization_id, number, price, "USD", None)
-    return process.single_lookup.run(request, process.cause()).lookup.id
-
-
-def price_of(process: Process, organization_id: UUID) -> int:
-    """Return what a lookup costs: the organization's own price, or that of all."""
-    found = process.log.find(Organization, organization_id)
-    own = None if found is None else found.price_micros
-    return PRICE_MICROS if own is None else own
-
-
-def create_job(process: Process, organization_id: UUID, wanted: Sequence[str]) -> UUID:
-    price = price_of(process, organization_id)
-    request = BulkRequest(organization_id, wanted, price, "USD", None)
-    return process.bulk_create.run(request, process.cause())[0].id
-
-
-def finish_job(process: Process, job_id: UUID) -> None:
-    for slice_index in range(process.log.get(BulkJob, job_id).slice_count):
-        process.bulk_lookup.work(job_id, slice_index)
-
-
-def cancel_job(process: Process, organization_id: UUID, job_id: UUID) -> BulkJob:
-    job = process.bulk_cancel.find(organization_id, job_id)
-    return process.bulk_cancel.run(job, process.cause())
 
 
 def forge(process: Process, *events: Event) -> list[int]:
@@ -128,10 +96,10 @@ class Life:
     def finish(self) -> None:
         """Let the jobs end but for new ones, and everything happen to links that can."""
         for job_id in self._jobs:
-            finish_job(self._process, job_id)
+            self._process.finish_job(job_id)
         owner = self._process.organization("10.00", "Hasty")
-        cancel_job(self._process, owner, create_job(self._process, owner, numbers(260)))
-        create_job(self._process, self._process.organization("1.00", "Busy"), numbers(3))
+        self._process.cancel_job(self._process.create_job(owner, numbers(260)))
+        self._process.create_job(self._process.organization("1.00", "Busy"), numbers(3))
         self._links.one_of_each(self._process.organization("10.00", "Fleet"))
 
     def _register(self) -> None:
@@ -141,15 +109,15 @@ class Life:
         self._clients.append(self._process.client(organization_id))
 
     def _change(self) -> None:
-        cause, dice = self._process.cause(), self._dice
+        dice = self._dice
 
-        def change(organization: Organization) -> None:
+        def change(organization: Organization, cause: Cause) -> None:
             organization.change_status(dice.choice(["active", "suspended", "inactive"]), cause)
             organization.change_price(dice.choice([None, 0, 7_000]), cause)
             organization.change_monthly_link_fee(dice.choice([0, 1_000_000]), cause)
             organization.switch_lookup(cause, enabled=dice.random() < 0.5)
 
-        self._process.accounts.change_organization(dice.choice(self._organizations), change)
+        self._process.change(dice.choice(self._organizations), change)
 
     def _touch_client(self) -> None:
         cause, dice = self._process.cause(), self._dice
@@ -166,26 +134,22 @@ class Life:
         organization_id = self._dice.choice(self._organizations)
         if self._dice.random() < 0.5:
             reference = f"bank-{self._dice.randrange(10**9)}"
-            self._process.accounts.deposit(
-                organization_id, 500_000, reference, self._process.cause()
-            )
+            self._process.deposit(organization_id, "0.5", reference)
         else:
             amount = self._dice.choice([-100_000, 250_000])
-            process, once = self._process, f"correction-{self._process.log.head()}"
-            process.accounts.adjust(
-                organization_id, amount, "a correction", process.cause(), reference=once
-            )
+            once = f"correction-{self._process.log.head()}"
+            self._process.adjust(organization_id, amount, reference=once)
 
     def _look_up(self) -> None:
         number = self._dice.choice([*numbers(5), DOWN])
-        look_up(self._process, self._dice.choice(self._organizations), number)
+        self._process.look_up(self._dice.choice(self._organizations), number)
 
     def _create_job(self) -> None:
         wanted = numbers(self._dice.choice([1, 3, 260]), start=self._dice.randrange(1_000))
         if self._dice.random() < 0.5:
             wanted = [*wanted, DOWN]
         organization_id = self._dice.choice(self._organizations)
-        self._jobs.append(create_job(self._process, organization_id, wanted))
+        self._jobs.append(self._process.create_job(organization_id, wanted))
 
     def _import(self) -> None:
         dice = self._dice
@@ -214,4 +178,4 @@ class Life:
     def _cancel(self) -> None:
         if self._jobs:
             job = self._process.log.get(BulkJob, self._dice.choice(self._jobs))
-            cancel_job(self._process, job.organization_id, job.id)
+            self._process.cancel_job(job.id)

@@ -115,12 +115,10 @@ class LinkHappenings:
             return
         fee = organization.monthly_link_fee_micros or 10_000
         month = next_month(self._months.get(organization_id) or month_of(process.clock()))
-        process.projector.catch_up()
-        with process.views.reading() as connection:
-            links = process.links.active_at(connection, organization_id, first_instant(month))
+        links = process.ask(process.links.active_at, organization_id, first_instant(month))
         if links:
-            process.accounts.change_organization(
-                organization_id, lambda it: it.change_monthly_link_fee(fee, process.cause())
+            process.change(
+                organization_id, lambda it, cause: it.change_monthly_link_fee(fee, cause)
             )
             self._months[organization_id] = month
             fall_due(process, organization_id, month, links, fee_micros=fee)

@@ -24,8 +24,7 @@ Rows = dict[str, list[tuple[object, ...]]]
 
 
 def place_of(process: Process, name: str) -> Position:
-    with process.views.reading() as connection:
-        return process.positions.get(connection, name)
+    return process.read(process.positions.get, name)
 
 
 def places(process: Process) -> dict[str, int]:
@@ -63,15 +62,8 @@ def projector_of(process: Process, *models: ReadModel) -> Projector:
     return Projector(process.source._replace(clock=process.clock), models)
 
 
-def ask(process: Process, question: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """Project all that there is, then ask a read model."""
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return question(connection, *arguments, **more)
-
-
 def timeline(process: Process, link_id: UUID) -> list[TimelineEntry]:
-    entries = ask(process, process.transactions.about, link_id)
+    entries = process.ask(process.transactions.about, link_id)
     return timeline_of(process.log, process.vault, process.log.get(Link, link_id), entries)
 
 

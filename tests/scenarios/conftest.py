@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from domain.cause import Cause
+from tests.house.partner import Partner
+from tests.house.system import System
 from tests.plan_files import make_demo
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import System
 from tests.servers.databases import Databases
 
-DEPOSIT_MICROS = 1_000_000_000_000  # No load comes to the end of it.
+DEPOSIT = "1000000"  # No load comes to the end of it.
 
 
 @pytest.fixture
@@ -28,6 +27,5 @@ def partner_of(system: System) -> Partner:
     """Return the client of an organization with money and plans; the tables must be there."""
     parts = system.container
     demo = make_demo(parts)
-    cause = Cause(parts.clock(), "scenario")
-    parts.accounts.deposit(demo.organization, DEPOSIT_MICROS, "scenario", cause)
+    parts.deposit(demo.organization, DEPOSIT)
     return Partner(system.url, demo.client_id, demo.client_secret)

@@ -7,14 +7,13 @@ from threading import Event
 
 import pytest
 
-from domain.cause import Cause
-from domain.lookups.bulk_commands import BulkRequest
+from tests.house.partner import Partner
+from tests.house.running import Running
+from tests.house.system import System
 from tests.installation import numbers, wait_until
+from tests.net.net import Receiver
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.partner import Partner
-from tests.scenarios.system import Running, System, failures, unfinished
 from tests.servers.clock import JumpingClock
-from tests.workers.webhooks.receiver import Receiver
 from workers.routes import slice_message
 
 HOUR_S = 3_600
@@ -45,11 +44,8 @@ def readiness(partner: Partner) -> tuple[int, list[str]]:
 def ask_behind_their_back(system: System) -> int:
     """Have a right clock ask for a job, and ring for it; return the head of the log."""
     parts = system.container
-    with parts.views.reading() as connection:
-        owner = parts.organizations.all(connection)[0].id
-    request = BulkRequest(owner, JOB["phone_numbers"], 5_000, "USD", None)
-    job, _ = parts.bulk_create.run(request, Cause(parts.clock(), "scenario"))
-    parts.publisher.publish(slice_message(job.id, 0))
+    owner = parts.read(parts.organizations.all)[0].id
+    parts.publisher.publish(slice_message(parts.create_job(owner, JOB["phone_numbers"]), 0))
     return parts.log.head()
 
 
@@ -73,38 +69,37 @@ def expect_refusals(partner: Partner, plan: str) -> None:
 def test_a_clock_that_jumps_stops_all_work_until_it_is_right(
     system: System,
     clock: JumpingClock,
+    receiver: Receiver,
     start: Callable[[System, JumpingClock], list[Running]],
     ahead_s: int,
 ) -> None:
     system.environment["WEBHOOKS_ALLOW_PRIVATE"] = "true"
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     partner = partner_of(system)
     running = start(system, clock)
     partner.authorize()
     log, plan = system.container.log, partner.ask("GET", "/v1/plans").data["data"][0]["id"]
-    with Receiver().running() as receiver:
-        partner.ask("POST", "/v1/webhooks", {"url": receiver.url("/told")})
-        assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
-        wait_until(lambda: len(receiver.got["/told"]) == 1, 60)
-        began = time.monotonic()
-        clock.jump(ahead_s)
-        wait_until(lambda: readiness(partner)[0] == 503, RESTS_WITHIN_S)
-        for each in running:
-            each.says(WRONG, RESTS_WITHIN_S)
-        assert time.monotonic() - began < RESTS_WITHIN_S
-        # All callers of a second get one answer.
-        wait_until(lambda: any(WRONG in why for why in readiness(partner)[1]), RESTS_WITHIN_S)
-        expect_refusals(partner, plan)
-        head = ask_behind_their_back(system)
-        Event().wait(QUIET_S)
-        assert log.head() == head
-        began = time.monotonic()
-        clock.jump(0)
-        wait_until(lambda: readiness(partner)[0] == 200, WORKS_WITHIN_S)
-        for each in running:
-            each.says("right again", WORKS_WITHIN_S)
-        assert time.monotonic() - began < WORKS_WITHIN_S
-        wait_until(lambda: len(receiver.got["/told"]) == 2, 60)
-        assert partner.ask("POST", "/v1/links", {"plan_id": plan}).status == 201
-    assert unfinished(system) == []
-    assert failures(system) == ""
+    partner.ask("POST", "/v1/webhooks", {"url": receiver.url})
+    assert partner.ask("POST", "/number-lookup/bulk", JOB).status == 202
+    wait_until(lambda: len(receiver.came) == 1, 60)
+    began = time.monotonic()
+    clock.jump(ahead_s)
+    wait_until(lambda: readiness(partner)[0] == 503, RESTS_WITHIN_S)
+    for each in running:
+        each.says(WRONG, RESTS_WITHIN_S)
+    assert time.monotonic() - began < RESTS_WITHIN_S
+    # All callers of a second get one answer.
+    wait_until(lambda: any(WRONG in why for why in readiness(partner)[1]), RESTS_WITHIN_S)
+    expect_refusals(partner, plan)
+    head = ask_behind_their_back(system)
+    Event().wait(QUIET_S)
+    assert log.head() == head
+    began = time.monotonic()
+    clock.jump(0)
+    wait_until(lambda: readiness(partner)[0] == 200, WORKS_WITHIN_S)
+    for each in running:
+        each.says("right again", WORKS_WITHIN_S)
+    assert time.monotonic() - began < WORKS_WITHIN_S
+    wait_until(lambda: len(receiver.came) == 2, 60)
+    assert partner.ask("POST", "/v1/links", {"plan_id": plan}).status == 201
+    system.check()

@@ -2,15 +2,15 @@
 
 import signal
 from concurrent.futures import Future, ThreadPoolExecutor
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
-from domain.cause import Cause
+from tests.house.partner import Partner, Reply
+from tests.house.running import COMES_UP_S
+from tests.house.system import System
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.partner import Partner, Reply
-from tests.scenarios.system import COMES_UP_S, System
 
 WAIT_S = 25
 LINE = "GET /v1/events"
@@ -21,8 +21,7 @@ pytestmark = pytest.mark.timeout(200)
 
 def deposit(system: System, owner: UUID) -> None:
     """Commit an event in the process of the test."""
-    parts = system.container
-    parts.accounts.deposit(owner, 1_000_000, uuid4().hex, Cause(parts.clock(), "scenario"))
+    system.container.deposit(owner, "1.00")
 
 
 def end_of(partner: Partner) -> str:
@@ -33,7 +32,7 @@ def end_of(partner: Partner) -> str:
 
 
 def test_who_waits_hears_of_other_processes_and_is_answered_at_the_end(system: System) -> None:
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     web, projector = system.start("web"), system.start("projector")
     web.comes_up()
     projector.comes_up()

@@ -12,18 +12,12 @@ import psycopg
 import pytest
 
 from tests.app.adapters.postgres.test_roles import Roles
+from tests.house.load import at_work, goes_on
+from tests.house.partner import Partner, Promised
+from tests.house.running import COMES_UP_S, Running
+from tests.house.system import PROCESSES, System
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.load import at_work, goes_on
-from tests.scenarios.partner import Partner, Promised
-from tests.scenarios.system import (
-    COMES_UP_S,
-    PROCESSES,
-    Running,
-    System,
-    failures,
-    unfinished,
-)
 
 BACKENDS_MAX = 60  # docs/deployment.md says so of the Procfile at its default settings.
 SOAK = bool(os.environ.get("SOAK"))
@@ -78,8 +72,7 @@ def test_the_procfile_runs_everything(system: System, two_roles: dict[str, str])
     assert promised.links
     assert promised.charges
     partner.check()
-    assert failures(system) == ""
-    assert unfinished(system) == []
+    system.check()
     running.signal(signal.SIGTERM)
     assert running.ended() == 128 + signal.SIGTERM  # What honcho returns for SIGTERM.
 

@@ -20,10 +20,10 @@ from uuid import UUID
 
 import pytest
 
+from tests.house.load import GOES_ON_S, at_work
+from tests.house.system import ROOT, Release
 from tests.installation import numbers, wait_until
-from tests.scenarios.load import GOES_ON_S, at_work
 from tests.scenarios.rolling import Roll, assert_that_nothing_is_lost, two_systems
-from tests.scenarios.system import ROOT, Release
 from tests.servers.databases import Databases
 
 # By default the last release whose modules have their former places.
@@ -87,7 +87,7 @@ def test_each_process_is_replaced_while_a_partner_works(
     with ExitStack() as load:
         load.enter_context(at_work(partner, 1_000))
         roll.goes_on()
-        roll.command(roll.new, "migrate")
+        roll.new.command("migrate")
         roll.goes_on()
         for name in ORDERS[order]:
             how(roll, name)
@@ -95,7 +95,7 @@ def test_each_process_is_replaced_while_a_partner_works(
                 partner.url = roll.new.url  # What had no reply is sent again there, by its key.
                 load.enter_context(at_work(roll.partner(roll.new), 1_000))
             if name == FOLLOWERS[-1]:
-                roll.command(roll.new, "org", "create", "--name", "Events that are new")
+                roll.new.command("org", "create", "--name", "Events that are new")
             roll.goes_on()
     assert_that_nothing_is_lost(roll, capsys)
 
@@ -104,10 +104,10 @@ def test_an_old_follower_waits_at_an_event_that_only_the_new_release_knows(
     roll: Roll, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roll.begin()
-    roll.command(roll.new, "migrate")
+    roll.new.command("migrate")
     roll.restart("web")
     partner = roll.partner(roll.new)
-    roll.command(roll.new, "org", "create", "--name", "Events that are new")
+    roll.new.command("org", "create", "--name", "Events that are new")
     partner.look_up_many(numbers(1_000), Event())
     for name in ("projector", "dispatcher"):
         roll.running[name].says("ledger.opened")
@@ -132,7 +132,7 @@ def test_an_old_web_reads_no_link_that_the_new_release_tells_of_unless_it_tells_
     for _ in range(2):
         partner.buy(plan_id, Event())
     had, more = partner.promised.links
-    roll.command(roll.new, "migrate")
+    roll.new.command("migrate")
     for name in FOLLOWERS:
         roll.restart(name)
     to_its_last_day = timedelta(hours=160)

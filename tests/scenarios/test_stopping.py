@@ -10,11 +10,12 @@ from threading import Event, Thread
 
 import pytest
 
+from tests.house.partner import Partner
+from tests.house.running import COMES_UP_S, END_S, Running
+from tests.house.system import System
 from tests.installation import numbers, wait_until
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.partner import Partner
 from tests.scenarios.relay import Relay
-from tests.scenarios.system import COMES_UP_S, END_S, Running, System, failures, unfinished
 
 NETWORK_S = int(END_S)  # A call may hang past any SIGTERM.
 # What the network does comes 3 s after that; then the sweep looks, at last each 10 s.
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.timeout(300)  # Two servers, ten processes, and what ha
 def running(system: System) -> dict[str, Running]:
     """Each process once."""
     system.environment["PROVISIONING_DEADLINE_S"] = str(NETWORK_S)
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     return system.start_all()
 
 
@@ -65,8 +66,7 @@ def test_sigterm_ends_each_process_in_time_with_work_in_flight_and_while_others_
         running = system.start_all(**{name: relay.url for name, relay in relays.items()})
         wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
         partner.check()
-        assert unfinished(system, SETTLED_S) == []
-        assert failures(system) == ""
+        system.check(SETTLED_S)
         for relay in relays.values():
             relay.fall_silent()
         ends = ended_s(running, CLEANLY, CUT_OFF)

@@ -16,12 +16,12 @@ import psycopg
 import pytest
 
 from app.adapters.postgres.lock import key_of
+from tests.house.load import at_work, goes_on
+from tests.house.partner import Partner, Promised
+from tests.house.running import COMES_UP_S, Running, value_of
+from tests.house.system import System
 from tests.installation import wait_until
-from tests.ops.processes import value_of
 from tests.scenarios.conftest import partner_of
-from tests.scenarios.load import at_work, goes_on
-from tests.scenarios.partner import Partner, Promised
-from tests.scenarios.system import COMES_UP_S, Running, System, failures, unfinished
 from tests.servers.running import free_port
 
 TAKE_OVER_S = 5.0  # The contract of production: after a kill another copy is active by then.
@@ -84,7 +84,7 @@ class Copies:
 @pytest.fixture
 def followers(system: System) -> Iterator[list[Copies]]:
     """Two copies of each follower, beside a worker."""
-    assert system.run("migrate").returncode == 0
+    system.command("migrate")
     worker = system.start("worker")
     made = [Copies(system, role) for role in FOLLOWERS]
     for each in [worker, *(one for copies in made for one in copies.running.values())]:
@@ -128,8 +128,7 @@ def test_another_copy_takes_over_from_one_that_stands_still_and_from_one_that_is
     for each in partners:
         each.check()
     assert last_web.stop() == 0
-    assert unfinished(system) == []
-    assert failures(system) == ""
+    system.check()
 
 
 def outlived(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.installation import Installation, Process, SetClock, installation, migrated
+from tests.installation import Installation, Process, SetClock
 from tests.workers.link_lab import lab
 from tests.workers.order_lab import orders
 
-__all__ = ["installation", "lab", "migrated", "orders"]
+__all__ = ["lab", "orders"]
 
 
 @pytest.fixture

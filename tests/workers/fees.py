@@ -6,14 +6,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.accounts.organization import Organization, Status
+from domain.accounts.organization import Status
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.money import format_amount, parse_amount
-from projections.audit.auditor import verify
 from projections.audit.report import Failure
 from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import EntryFilter, Transaction
@@ -35,23 +34,10 @@ def clock_at(text: str, scope: Any = "function") -> Any:
 
 def customer(process: Process, fee: str = "1.50", balance: str = "100.00", links: int = 1) -> UUID:
     """Register an organization with so many active links; a balance of "" is no wallet."""
-    registered = process.accounts.register_organization(
-        process.cause(),
-        name="Acme",
-        price_micros=None,
-        monthly_link_fee_micros=parse_amount(fee),
-        with_wallet=bool(balance),
-    )
-    if balance and parse_amount(balance):
-        pay_in(process, registered.id, balance)
+    registered = process.organization(balance, fee=fee)
     for _ in range(links):
-        activate(process, registered.id)
-    return registered.id
-
-
-def pay_in(process: Process, organization_id: UUID, amount: str) -> None:
-    reference = str(uuid4())
-    process.accounts.deposit(organization_id, parse_amount(amount), reference, process.cause())
+        activate(process, registered)
+    return registered
 
 
 def activate(process: Process, organization_id: UUID) -> UUID:
@@ -99,24 +85,17 @@ def switch(process: Process, link_id: UUID, status: LinkStatus, at: datetime | N
 
 
 def set_status(process: Process, organization_id: UUID, status: Status) -> None:
-    def change(organization: Organization) -> None:
-        organization.change_status(status, process.cause())
-
-    process.accounts.change_organization(organization_id, change)
+    process.change(organization_id, lambda it, cause: it.change_status(status, cause))
 
 
 def set_fee(process: Process, organization_id: UUID, fee: str) -> None:
-    def change(organization: Organization) -> None:
-        organization.change_monthly_link_fee(parse_amount(fee), process.cause())
-
-    process.accounts.change_organization(organization_id, change)
+    micros = parse_amount(fee)
+    process.change(organization_id, lambda it, cause: it.change_monthly_link_fee(micros, cause))
 
 
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
     """Return every fee of an organization, oldest month first."""
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.fee_book.all_of(connection, organization_id)
+    return process.ask(process.fee_book.all_of, organization_id)
 
 
 def frozen(process: Process, organization_id: UUID) -> dict[str, str]:
@@ -128,10 +107,9 @@ def charges(process: Process, organization_id: UUID) -> list[Transaction]:
     """Return the transactions of monthly fees, oldest first."""
     process.projector.catch_up()
     wanted = EntryFilter(kind="monthly_link_fee")
-    with process.views.reading() as connection:
-        found, _ = process.transactions.page(
-            connection, organization_id, wanted, offset=0, limit=1_000
-        )
+    found, _ = process.read(
+        process.transactions.page, organization_id, wanted, offset=0, limit=1_000
+    )
     return found[::-1]
 
 
@@ -143,4 +121,4 @@ def charged(process: Process, organization_id: UUID) -> list[tuple[str, str]]:
 def failures(process: Process) -> list[Failure]:
     """Return what the auditor finds wrong with the log and with every read model."""
     process.projector.catch_up()
-    return verify(process.log, process.views, process.positions, process.models).failures
+    return process.audit().failures

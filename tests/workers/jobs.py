@@ -6,7 +6,6 @@ import msgspec
 
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from projections.audit.auditor import check_log
 from tests.installation import PRICE_MICROS, Installation, Process
@@ -24,8 +23,7 @@ class Work:
         self.process = installation.process()
         self.organization_id = self.process.organization("100.00" if price_micros else "")
         self.price_micros = price_micros
-        request = BulkRequest(self.organization_id, wanted, price_micros, "USD", None)
-        self.job_id = self.process.bulk_create.run(request, self.process.cause())[0].id
+        self.job_id = self.process.create_job(self.organization_id, wanted, price_micros)
 
     @property
     def job(self) -> BulkJob:
@@ -70,11 +68,9 @@ class Work:
 
     def starts(self, slice_index: int = 0) -> int:
         """Count the starts of a slice that the log holds."""
-        return sum(
-            isinstance(each.event, BulkJob.SliceStarted)
-            and each.event.originator_id == self.job_id
-            and each.event.slice_index == slice_index
-            for each in self.process.log.read(0, 10_000)
+        started = self.process.events(BulkJob.SliceStarted)
+        return [(each.originator_id, each.slice_index) for each in started].count(
+            (self.job_id, slice_index)
         )
 
 

@@ -216,9 +216,7 @@ class Lab(Customer):
 
     def unfinished(self) -> list[Due]:
         """Return what has not ended."""
-        self.process.projector.catch_up()
-        with self.process.views.reading() as connection:
-            return self.process.due_list.all(connection)
+        return self.process.ask(self.process.due_list.all)
 
     def settle(self) -> None:
         """Let time pass and the sweep do its work, until nothing is left to do."""

@@ -1,9 +1,7 @@
 """A job is cancelled while workers settle it, and any of them dies at any place of a commit."""
 
 from domain.accounts.wallet import Wallet
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
-from projections.audit.auditor import verify
 from tests.domain.asking import together
 from tests.installation import PRICE_MICROS, CountingProvider, Installation, Process, numbers
 
@@ -13,8 +11,7 @@ def test_twelve_who_cancel_at_once_beside_a_worker_give_back_once(
 ) -> None:
     process = installation.process()
     organization_id = process.organization("100.00")
-    request = BulkRequest(organization_id, numbers(1_000), PRICE_MICROS, "USD", None)
-    job_id = process.bulk_create.run(request, process.cause())[0].id
+    job_id = process.create_job(organization_id, numbers(1_000))
     askers = [installation.process() for _ in range(3)]
     told = list[tuple[int, int]]()
 
@@ -29,10 +26,7 @@ def test_twelve_who_cancel_at_once_beside_a_worker_give_back_once(
     job = process.log.get(BulkJob, job_id)
     assert len(told) == 12
     assert {count for count, _ in told} == {job.cancelled_count}
-    refunds = [
-        each.event for each in process.log.read(0, 1_000) if isinstance(each.event, Wallet.Refunded)
-    ]
+    refunds = process.events(Wallet.Refunded)
     assert [each.amount_micros for each in refunds] == [job.cancelled_count * PRICE_MICROS]
     process.projector.catch_up()
-    report = verify(process.log, process.views, process.positions, process.models)
-    assert report.failures == []
+    assert process.audit().failures == []

@@ -6,7 +6,6 @@ import pytest
 
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Process, numbers
-from tests.projections.histories import create_job
 from tests.projections.looking import place_of
 from tests.workers.queueing import Queue, Refusing, dispatcher_of
 from workers.dispatcher import Dispatcher
@@ -39,7 +38,7 @@ def position(process: Process) -> int:
 def test_a_position_does_not_move_before_the_broker_has_everything(
     process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
 ) -> None:
-    job_id = create_job(process, organization_id, numbers(2 * SLICE_ITEMS))
+    job_id = process.create_job(organization_id, numbers(2 * SLICE_ITEMS))
     queue.capacity = 1
     for _ in range(2):
         with pytest.raises(Refusing):
@@ -53,7 +52,7 @@ def test_a_position_does_not_move_before_the_broker_has_everything(
 def test_a_first_start_is_at_the_head(
     process: Process, queue: Queue, organization_id: UUID
 ) -> None:
-    create_job(process, organization_id, numbers(1))
+    process.create_job(organization_id, numbers(1))
     drain(dispatcher_of(process, queue))
     assert queue.messages == []
     assert position(process) == process.log.head()

@@ -115,8 +115,7 @@ def test_an_event_tells_of_an_endpoint_whose_reply_was_lost(lab: Lab, fault: str
     if fault is not None:
         arm(lab.network, "create_endpoint", FAULTS[fault])
     link = lab.create()
-    events = (event for _, event in lab.process.log.read(0, 1_000))
-    (created,) = [each for each in events if isinstance(each, Link.EndpointCreated)]
+    (created,) = lab.process.events(Link.EndpointCreated)
     assert (created.originator_id, created.adopted) == (link.id, fault is not None)
 
 

@@ -29,7 +29,6 @@ from tests.workers.fees import (
     failures,
     frozen,
     moment,
-    pay_in,
     set_fee,
     set_status,
     switch,
@@ -90,7 +89,7 @@ def test_a_short_balance_is_tried_again_a_day_later_and_not_before(
 ) -> None:
     organization_id = customer(process, balance="0")
     tick(process, clock, "2026-02-01 00:01")
-    pay_in(process, organization_id, "1.50")
+    process.deposit(organization_id, "1.50")
     assert tick(process, clock, "2026-02-01 23:59") == 0
     clock.now = moment("2026-02-02 00:01") - timedelta(microseconds=1)
     assert process.monthly_fees.run() == 0
@@ -111,10 +110,10 @@ def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
     assert frozen(process, organization_id) == owed
     tick(process, clock, "2026-03-02 00:01")
     assert charged(process, organization_id) == []
-    pay_in(process, organization_id, "2")
+    process.deposit(organization_id, "2")
     tick(process, clock, "2026-03-03 00:01")
     assert charged(process, organization_id) == [("2026-02", "3.00")]
-    pay_in(process, organization_id, "1")
+    process.deposit(organization_id, "1")
     tick(process, clock, "2026-03-04 00:01")
     assert charged(process, organization_id) == [*owed.items()]
     assert failures(process) == []
@@ -127,7 +126,7 @@ def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
     organization_id = customer(process, balance="0")
     tick(process, clock, "2026-02-01 00:01")
     set_status(process, organization_id, "suspended")
-    pay_in(process, organization_id, "1.50")
+    process.deposit(organization_id, "1.50")
     tick(process, clock, "2026-02-02 00:01")
     assert charged(process, organization_id) == FEBRUARY
 
@@ -221,7 +220,7 @@ def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
         f"{organization_id} owes the fee of 2026-02: The wallet balance does not cover this charge:"
         " 1.50 USD is required, 0.00 USD is available."
     )
-    pay_in(process, organization_id, "2")
+    process.deposit(organization_id, "2")
     tick(process, clock, "2026-02-02 00:01")
     assert caplog.messages[1:] == ["monthly fees were charged: 1"]
 

@@ -52,9 +52,9 @@ def told(lab: Lab, link_id: UUID) -> list[str]:
 
 def shares(lab: Lab, link_id: UUID) -> list[int]:
     return [
-        each.event.percent
-        for each in lab.process.log.read(0, 10_000)
-        if each.event.originator_id == link_id and isinstance(each.event, Link.UsageReached)
+        each.percent
+        for each in lab.process.events(Link.UsageReached)
+        if each.originator_id == link_id
     ]
 
 

@@ -20,10 +20,9 @@ from app.bootstrap import container as bootstrap
 from app.watch.logging import working
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NumberLookupUnavailable
-from domain.lookups.bulk_commands import SLICE_ITEMS, BulkRequest
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import STARTS_MAX, BulkJob
 from domain.lookups.number_lookup import NumberLookup
-from domain.lookups.single import LookupRequest
 from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
 from tests.canaries import canaries_in
@@ -91,9 +90,8 @@ class Buyer:
 
     def ask(self, number: str) -> NumberLookup | None:
         """Look a number up; None if nobody answers."""
-        request = LookupRequest(self.organization_id, number, PRICE_MICROS, "USD", None)
         try:
-            result = self.process.single_lookup.run(request, self.process.cause())
+            result = self.process.look_up(self.organization_id, number)
         except NumberLookupUnavailable:
             return None
         assert result.facts.phone_number == number
@@ -102,8 +100,7 @@ class Buyer:
 
     def job(self, wanted: list[str]) -> BulkJob:
         """Have a job worked on to its end."""
-        request = BulkRequest(self.organization_id, wanted, PRICE_MICROS, "USD", None)
-        job_id = self.process.bulk_create.run(request, self.process.cause())[0].id
+        job_id = self.process.create_job(self.organization_id, wanted)
         for slice_index in range(-(-len(wanted) // SLICE_ITEMS)):
             for _ in range(STARTS_MAX):
                 with suppress(NotNow):

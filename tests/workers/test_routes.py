@@ -6,7 +6,7 @@ import pytest
 
 from domain.log.aggregate import Event
 from tests.installation import Process, numbers
-from tests.projections.histories import Life, create_job
+from tests.projections.histories import Life
 from workers.routes import messages_for
 
 
@@ -19,7 +19,7 @@ def test_a_message_carries_ids_and_nothing_of_a_person(process: Process) -> None
     life = Life(process, seed=31)
     life.go_on(60)
     life.finish()
-    create_job(process, process.organization(), numbers(1))
+    process.create_job(process.organization(), numbers(1))
     messages = [message for event in recorded(process) for message in messages_for(event)]
     assert messages
     for message in messages:

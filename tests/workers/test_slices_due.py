@@ -22,7 +22,6 @@ from tests.installation import (
     numbers,
     wait_until,
 )
-from tests.projections.histories import create_job
 from tests.workers.queueing import working
 from workers.routes import slice_message
 from workers.work import LEASE, RESTS
@@ -35,11 +34,9 @@ def process(installation: Installation, clock: SetClock, provider: CountingProvi
 
 def started(process: Process) -> list[tuple[UUID, tuple[UUID, int]]]:
     """Return whose slices were started, in their order."""
-    events = [each.event for each in process.log.read(0, 10_000)]
     return [
         (event.organization_id, (event.originator_id, event.slice_index))
-        for event in events
-        if isinstance(event, BulkJob.SliceStarted)
+        for event in process.events(BulkJob.SliceStarted)
     ]
 
 
@@ -58,9 +55,9 @@ def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_name
 ) -> None:
     owners = [process.organization() for _ in range(3)]
     first, second, third = owners
-    jobs = [create_job(process, first, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
-    create_job(process, second, numbers(2 * SLICE_ITEMS))
-    create_job(process, third, numbers(1))
+    jobs = [process.create_job(first, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
+    process.create_job(second, numbers(2 * SLICE_ITEMS))
+    process.create_job(third, numbers(1))
     process.projector.catch_up()
     for _ in range(11):
         process.due_work.answer(jobs[0], 0)  # Always the same bell.
@@ -80,9 +77,9 @@ def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_name
 def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_message(
     process: Process,
 ) -> None:
-    old = create_job(process, process.organization(), numbers(1))
+    old = process.create_job(process.organization(), numbers(1))
     process.projector.catch_up()
-    new = create_job(process, process.organization(), numbers(1))
+    new = process.create_job(process.organization(), numbers(1))
     process.due_work.answer(new, 0)
     assert [job_id for _, (job_id, _) in started(process)] == [new]
     process.due_work.answer(new, 0)
@@ -93,7 +90,7 @@ def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
     process: Process, clock: SetClock, installation: Installation
 ) -> None:
     organization_id = process.organization()
-    job_id = create_job(process, organization_id, numbers(1))
+    job_id = process.create_job(organization_id, numbers(1))
     process.projector.catch_up()
     hold(process, organization_id, job_id, clock() + LEASE)
     other = installation.process(clock, CountingProvider())
@@ -110,7 +107,7 @@ def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
 
 def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetClock) -> None:
     organization_id = process.organization()
-    job_id = create_job(process, organization_id, numbers(1))
+    job_id = process.create_job(organization_id, numbers(1))
     hold(process, organization_id, job_id, clock() + 1_001 * LEASE)
     process.due_work.answer(job_id, 0)
     assert is_finished(process, job_id)
@@ -119,7 +116,7 @@ def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetCl
 def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_lapses(
     process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
 ) -> None:
-    job_id = create_job(process, process.organization(), numbers(1))
+    job_id = process.create_job(process.organization(), numbers(1))
     process.projector.catch_up()
     other = installation.process(clock, CountingProvider())
 
@@ -140,7 +137,7 @@ def test_a_slice_in_hand_is_taken_by_no_other_process_and_here_not_even_when_it_
 def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
     process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
 ) -> None:
-    job_id = create_job(process, process.organization(), numbers(3))
+    job_id = process.create_job(process.organization(), numbers(3))
     other_provider = CountingProvider(down=[numbers(1)[0]])
     other = installation.process(clock, other_provider)
 
@@ -159,7 +156,7 @@ def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
 def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     process: Process, provider: CountingProvider, clock: SetClock
 ) -> None:
-    job_id = create_job(process, process.organization(), numbers(1))
+    job_id = process.create_job(process.organization(), numbers(1))
     process.projector.catch_up()
     provider.bug = KeyError("a bug of the adapter")
     for rest in RESTS:
@@ -198,7 +195,7 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     wanted = numbers(4)
     provider = HoldingProvider(wanted[:2])
     process = installation.process(clock, provider)
-    job_id = create_job(process, process.organization(), wanted)
+    job_id = process.create_job(process.organization(), wanted)
     process.projector.catch_up()
     # The first start ends items, so it does not count.
     for count, rest in enumerate((RESTS[0], *RESTS), 1):
@@ -231,7 +228,7 @@ def test_a_slice_that_a_provider_lets_through_bit_by_bit_is_answered_whole(
     wanted = numbers(9)
     provider = HoldingProvider(wanted)
     process = installation.process(clock, provider)
-    job_id = create_job(process, process.organization(), wanted)
+    job_id = process.create_job(process.organization(), wanted)
     process.projector.catch_up()
     while provider.held:
         provider.held = provider.held[1:]  # One call more is allowed.
@@ -265,8 +262,8 @@ def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     provider = GatedProvider(gate)
     process = installation.process(provider=provider)
     provider.slow = process.organization()
-    slow = [create_job(process, provider.slow, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
-    quick = create_job(process, process.organization(), numbers(1))
+    slow = [process.create_job(provider.slow, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
+    quick = process.create_job(process.organization(), numbers(1))
     process.projector.catch_up()
     for job_id in slow:
         for index in range(4):
@@ -292,13 +289,13 @@ def test_what_only_its_message_tells_of_is_not_lost_beyond_the_share(
     provider = GatedProvider(gate)
     process = installation.process(provider=provider)
     provider.slow, other = process.organization(), process.organization()
-    slow = [create_job(process, provider.slow, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
+    slow = [process.create_job(provider.slow, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
     for job_id in slow:
         for index in range(4):
             process.publisher.publish(slice_message(job_id, index))
     with working(process):
         wait_until(lambda: process.publisher.backlog("lookup") == 0)
-        quick = create_job(process, other, numbers(1))
+        quick = process.create_job(other, numbers(1))
         process.publisher.publish(slice_message(quick, 0))
         wait_until(lambda: is_finished(process, quick))
         gate.open()

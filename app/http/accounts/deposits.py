@@ -1,11 +1,12 @@
 """For payment services: book what partners have paid."""
 
+from math import inf
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError
+from marshmallow import Schema
 
-from app.http.accounts.input import AMOUNT, Money, Reference
+from app.http.accounts.input import Money, Reference
 from app.http.edge.callers import authenticate_machine
 from app.http.edge.input import Id, described
 from app.http.edge.operation import Group, Shown
@@ -16,9 +17,6 @@ from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import BillingNotConfigured, NotPossible, ValidationFailed
 from projections.engine.shape import Amount, Currency, Moment, Shape, format_time, means
-
-NOTHING = "Must be more than 0."
-ABOVE_ZERO = AMOUNT.replace("^", "^(?=.*[1-9])")
 
 
 class Deposit(Shape):
@@ -41,11 +39,6 @@ REPLIES: Final = [
 OTHER_AMOUNT: Final = {"amount": "The deposit with this reference has another amount."}
 
 
-def above_zero(micros: int) -> None:
-    if not micros:
-        raise ValidationError(NOTHING)
-
-
 class DepositBody(Schema):
     """What was paid, by whom, and the payment's own reference."""
 
@@ -54,11 +47,7 @@ class DepositBody(Schema):
     }
 
     organization = Id(required=True, metadata=described("Whose wallet it goes to."))
-    amount = Money(
-        required=True,
-        validate=above_zero,
-        metadata=described("What was paid; more than 0.", pattern=ABOVE_ZERO),
-    )
+    amount = Money(inf, required=True, metadata=described("What was paid; more than 0."))
     reference = Reference(
         required=True,
         metadata=described("Names the payment: the same one is booked once for an organization."),

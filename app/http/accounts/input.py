@@ -1,6 +1,7 @@
 """Input of transactions: the filters of a list."""
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +9,7 @@ from marshmallow import ValidationError, fields, validate, validates_schema
 
 from app.http.edge.input import NO_NUL, PAGE_MAX, PageQuery, Reads, WholeNumber, choice, described
 from app.http.edge.schemas import OR_EMPTY
-from domain.money import parse_amount
+from domain.money import format_amount, parse_amount
 from projections.engine.shape import NAME
 from projections.models.transactions import KINDS
 
@@ -18,6 +19,7 @@ NOT_AN_AMOUNT = (
     "Must be a string such as 12.50, with at most 12 digits and six decimals, and no needless 0 in "
     "front."
 )
+NOTHING = "Must be more than 0."
 FILTERS = frozenset({"kind", "since", "until", "reference"})
 WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
 NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
@@ -42,32 +44,38 @@ class Moment(Reads, fields.Field[datetime]):
     """
 
     def read(self, value: Any) -> datetime:
-        if not isinstance(value, str):
-            raise ValidationError(NOT_A_TIME)
-        try:
-            # A `+` that was not percent-encoded arrives as a space; no other space is allowed.
+        with suppress(TypeError, ValueError):  # As of a number.
             if _DATE.fullmatch(value):
                 return datetime.fromisoformat(value).replace(tzinfo=UTC)
+            # A `+` that was not percent-encoded arrives as a space; no other space is allowed.
             moment = datetime.fromisoformat(value.replace(" ", "+"))
-        except ValueError:
-            raise ValidationError(NOT_A_TIME) from None
-        if moment.tzinfo is None:
-            raise ValidationError(NOT_A_TIME)
-        return moment
+            if moment.tzinfo is not None:
+                return moment
+        raise ValidationError(NOT_A_TIME)
 
 
 class Money(Reads, fields.String):
-    """An amount as a decimal string; becomes micro-units."""
+    """An amount as a decimal string; becomes micro-units.
 
-    def __init__(self, **kwargs: Any) -> None:
-        metadata = {"pattern": AMOUNT, "examples": ["20.00"], **kwargs.pop("metadata")}
+    With `most_micros` it is more than 0, and at most this.
+    """
+
+    def __init__(self, most_micros: float | None = None, **kwargs: Any) -> None:
+        pattern = AMOUNT if most_micros is None else AMOUNT.replace("^", "^(?=.*[1-9])")
+        metadata = {"pattern": pattern, "examples": ["20.00"], **kwargs.pop("metadata")}
         super().__init__(metadata=metadata, **kwargs)
+        self.most_micros = most_micros
 
     def read(self, value: Any) -> Any:
         try:
-            return parse_amount(value)
+            micros = parse_amount(value)
         except (TypeError, ValueError):
             raise ValidationError(NOT_AN_AMOUNT) from None
+        most = self.most_micros
+        if most is not None and not 0 < micros <= most:
+            wrong = f"Must be at most {format_amount(int(most))}." if micros else NOTHING
+            raise ValidationError(wrong)
+        return micros
 
 
 class Reference(fields.String):

@@ -7,6 +7,7 @@ body has an `example`.
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from math import inf
 from threading import Lock
@@ -103,13 +104,10 @@ def _refuse_many_members(data: bytes) -> None:
 
 def parse_id(text: str) -> UUID:
     """Return the UUID of a path; a malformed one is NotFound, like one that names nothing."""
-    try:
-        parsed = UUID(text)
-    except ValueError:
-        raise NotFound from None
-    if str(parsed) != text.lower():
-        raise NotFound
-    return parsed
+    with suppress(ValueError):
+        if str(parsed := UUID(text)) == text.lower():
+            return parsed
+    raise NotFound
 
 
 class Reads(fields.Field[Any]):
@@ -131,12 +129,10 @@ class Id(Reads, fields.UUID):
     """A UUID in its canonical spelling, as in paths."""
 
     def read(self, value: Any) -> UUID:
-        if not isinstance(value, str):
-            raise ValidationError(NOT_AN_ID)
-        try:
-            return parse_id(value)
-        except NotFound:
-            raise ValidationError(NOT_AN_ID) from None
+        with suppress(NotFound):
+            if isinstance(value, str):
+                return parse_id(value)
+        raise ValidationError(NOT_AN_ID)
 
 
 def repeats(values: Sequence[Any]) -> dict[int, int]:

@@ -50,6 +50,7 @@ _PAIR = r"[a-z_]+=(?:[A-Za-z0-9_.~-]|%2[Bb])*"
 _PLAIN = re.compile(f"{_PAIR}(?:&{_PAIR})*")
 
 NAME_CHARS_MAX = 64  # Of a name that a client has chosen, where a reply repeats it.
+ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
@@ -192,16 +193,17 @@ def current_request() -> Request:
     return context.request
 
 
-def caller_address(peer: str, forwarded: str, proxies: int) -> str:
+def caller_address(environ: Mapping[str, Any], proxies: int) -> str:
     """Return the address that a request counts for; of IPv6 the /64, all of which a caller has.
 
-    `peer` is who connected, `forwarded` the whole X-Forwarded-For, of which the last `proxies`
-    entries are from proxies that we trust. The first of these that is an address is taken: where
-    one wrote something else, its own address, which the next one wrote, stands for the caller.
+    Of X-Forwarded-For the last `proxies` entries are from proxies that we trust. The first of these
+    that is an address is taken: where one wrote something else, its own address, which the next one
+    wrote, stands for the caller.
     """
-    seen = forwarded.split(",")[-proxies:] if proxies else []
-    for each in [*seen, peer]:
-        address = _address(each.strip())
+    peer: str = environ.get("REMOTE_ADDR", "")
+    seen = environ.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", proxies)[-proxies:]
+    for each in [*(seen if proxies else ()), peer]:
+        address = _address(each.strip()[:ADDRESS_CHARS_MAX])
         if isinstance(address, IPv6Address):
             return str(IPv6Network((address, 64), strict=False))
         if address is not None:

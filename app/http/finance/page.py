@@ -6,9 +6,7 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from flask import Response
-
-from app.http.edge.media import HTML, TEMPLATES
+from app.http.edge.media import TEMPLATES
 from app.http.finance.replies import Statement, StatementLine
 from domain.money import format_amount, parse_amount
 from projections.models.transactions import KINDS
@@ -84,8 +82,3 @@ def _shown(amount: str, decimals: int) -> str:
     sign = "-" if amount.startswith("-") else ""
     whole, _, fraction = amount.removeprefix("-").partition(".")
     return f"{sign}{int(whole):,}.{fraction.ljust(decimals, '0')}"
-
-
-def page_reply(page: str) -> Response:
-    headers = {"Content-Security-Policy": POLICY, "Vary": "Accept"}
-    return Response(page, headers=headers, content_type=f"{HTML}; charset=utf-8")

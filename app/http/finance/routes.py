@@ -1,6 +1,7 @@
 """What your organization was charged, by month and by use."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from app.http.edge.replies import Answer, example, wait_for
 from app.http.edge.request import Given
 from app.http.edge.schemas import OR_EMPTY, example_of
 from app.http.finance import replies
-from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows
+from app.http.finance.page import COLUMNS, POLICY, statement_page, statement_rows
 from app.security.authorization import Caller
 from domain.errors import NotFound, ValidationFailed
 from projections.engine.shape import NAME
@@ -37,13 +38,11 @@ class Day(Reads, fields.Field[date]):
     """A day in UTC."""
 
     def read(self, value: Any) -> date:
-        try:
+        with suppress(ValueError):
             day = date.fromisoformat(value)
-        except ValueError:
-            raise ValidationError(NOT_A_DAY) from None
-        if day.isoformat() != value:  # Python also reads 20261121 and 2026-W47-6.
-            raise ValidationError(NOT_A_DAY)
-        return day
+            if day.isoformat() == value:  # Python also reads 20261121 and 2026-W47-6.
+                return day
+        raise ValidationError(NOT_A_DAY)
 
 
 class UsageQuery(Query):
@@ -126,7 +125,9 @@ def read_statement(caller: Caller, given: Given[None]) -> Answer | Response:
         return csv_reply(COLUMNS, statement_rows(shown), f"statement-{shown.month}.csv")
     if kind == HTML:
         name = organization.name if organization is not None else ""
-        return page_reply(statement_page(shown, name, parts.settings.issuer))
+        page = statement_page(shown, name, parts.settings.issuer)
+        headers = {"Content-Security-Policy": POLICY, "Vary": "Accept"}
+        return Response(page, headers=headers, content_type=f"{HTML}; charset=utf-8")
     return Answer(shown, headers={"Vary": "Accept"})
 
 

@@ -14,11 +14,14 @@ from flask import Response
 from msgspec.structs import asdict, astuple
 
 from app.bootstrap.container import Container
+from app.http.edge.input import parse_id
 from app.http.edge.media import CSV, JSON, NDJSON, attachment, csv_reply, preferred
 from app.http.edge.replies import Reply, example, note_age, reply_meta, wait_for
+from app.http.edge.request import Given
 from app.http.edge.schemas import example_of
 from app.http.lookups.input import ITEM_STATUSES
 from app.http.lookups.replies import Charge, NumberResult, PhoneNumber
+from app.security.authorization import Caller
 from domain.errors import NotFound, NumberLookupUnavailable
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
@@ -107,24 +110,25 @@ _NUMBERS = msgspec.json.Decoder(PersonalNumbers)
 _RESULTS = msgspec.json.Decoder(Results)
 
 
-def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobCounts:
+def find_job(caller: Caller, given: Given[Any], job_id: str) -> JobCounts:
     """Read a job of an organization without its items; NotFound once it has been erased.
 
     The log is read only if the read model, after a wait, still lacks the job. Without the wait, a
     later read of the slower read model would seem to take back what the log has shown.
     """
-    row: JobCounts | None = parts.jobs.counts(parts.views, organization_id, job_id)
+    parts, owner, wanted = given.parts, caller.organization_id, parse_id(job_id)
+    row: JobCounts | None = parts.jobs.counts(parts.views, owner, wanted)
     if row is None:
         wait_for(parts, parts.jobs.name)
-        row = parts.jobs.counts(parts.views, organization_id, job_id)
+        row = parts.jobs.counts(parts.views, owner, wanted)
     if row is not None:
         note_age(parts, parts.jobs.name)
     else:
-        job = parts.log.find(BulkJob, job_id)
-        if job is None or job.organization_id != organization_id:
+        job = parts.log.find(BulkJob, wanted)
+        if job is None or job.organization_id != owner:
             raise NotFound
         row = row_of(job)
-    if not parts.vault.holds(organization_id, row.month, row.id):
+    if not parts.vault.holds(owner, row.month, row.id):
         raise NotFound
     return row
 

@@ -188,13 +188,9 @@ def list_jobs(caller: Caller, given: Given[None]) -> Page[job_replies.JobSummary
     return show_page([job_replies.show_summary(each) for each in found], total, query)
 
 
-def _find_job(caller: Caller, given: Given[Any], job_id: str) -> JobCounts:
-    return job_replies.find_job(given.parts, caller.organization_id, parse_id(job_id))
-
-
 @blueprint.operation(
     "GET /number-lookup/bulk/<job_id>",
-    resource=_find_job,
+    resource=job_replies.find_job,
     query=JobQuery,
     reply=Shown(job_replies.JOB, headers=RETRY_AFTER),
     tagged=True,
@@ -220,7 +216,7 @@ def read_job(_: Caller, given: Given[JobCounts]) -> Response:
 
 @blueprint.operation(
     "GET /number-lookup/bulk/<job_id>/results",
-    resource=_find_job,
+    resource=job_replies.find_job,
     query=ResultsQuery,
     reply=job_replies.RESULTS,
     also=job_replies.EXAMPLES,

@@ -119,7 +119,7 @@ class Cycle(RequestResponseCycle):
 class Load:
     """All connections; when they are too many, or hold too much, who has waited longest goes."""
 
-    def __init__(self, shown: Callable[[int], object] = int) -> None:
+    def __init__(self, shown: Callable[[int], object]) -> None:
         """`shown` is given the number of connections, each time that it changes."""
         self._shown = shown
         self._connections: Collection[Any] = ()  # Uvicorn's set of them.

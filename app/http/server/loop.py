@@ -9,7 +9,7 @@ done, and a thread does it all again.
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -44,15 +44,12 @@ from projections.engine.shape import format_time
 BODY_BYTES_MAX = 1024  # To read more would keep all others waiting.
 # Wrong tokens of an address that the loop checks in a second: the signatures take it 2 ms.
 WRONG_MAX = 20
-ADDRESS_CHARS_MAX = 100  # More than any address has, with brackets, zone and port.
 LIVEZ = "/livez"
 ID = "X-Request-Id"
 
 # A request as WSGI has it; `REQUEST_URI` is its path as it was sent.
 Environ = dict[str, Any]
 Close = Callable[[Given[Any], str, str, int], list[tuple[str, str]]]
-
-_address_of = lru_cache(1024)(caller_address)
 
 
 class Reply(NamedTuple):
@@ -159,7 +156,8 @@ class AtOnce(Loop):
         **own: Any,
     ) -> None:
         super().__init__(container.clock, count=count_of(container), **own)
-        self._verifier, self._proxies = container.verifier, container.settings.trusted_proxies
+        self._verifier = container.verifier
+        self._address = partial(caller_address, proxies=container.settings.trusted_proxies)
         self._find, self._open, self._end = find, open_, end
         self._started = started
         self._second, self._wrong = 0, Counter[str]()  # Wrong tokens in it, by address.
@@ -257,16 +255,6 @@ class AtOnce(Loop):
     def _proven(self, environ: Environ) -> Claims | None:
         token = _token_of(environ)
         return None if token is None else self._verifier.proven(token)
-
-    def _address(self, environ: Environ) -> str:
-        forwarded = ""
-        if self._proxies:
-            entries = environ.get("HTTP_X_FORWARDED_FOR", "").rsplit(",", self._proxies)
-            # What is remembered must not be as long as a caller likes.
-            forwarded = ",".join(
-                each.strip()[:ADDRESS_CHARS_MAX] for each in entries[-self._proxies :]
-            )
-        return _address_of(environ["REMOTE_ADDR"], forwarded, self._proxies)
 
 
 def _token_of(environ: Environ) -> str | None:

@@ -8,7 +8,7 @@ import logging
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Annotated, Any
 from uuid import UUID
@@ -144,20 +144,18 @@ class Waiters:
 
     def enter(self, waiter: "Waiter", tell: Callable[[], object]) -> bool:
         """Let it wait until it is told; False if too many wait."""
-        with ExitStack() as stack, suppress(Refused):
-            stack.enter_context(self._places.slot(waiter.organization_id))
-            with self._lock:
-                if not self._looking:
-                    Thread(target=self._run, name="events", daemon=True).start()
-                    self._looking = True
-                self._seen = min(self._seen, waiter.after) if self._waiting else waiter.after
-                self._waiting[waiter] = tell
-            waiter.held = stack.pop_all()
+        with self._lock, suppress(Refused):
+            if not self._looking:
+                Thread(target=self._run, name="events", daemon=True).start()
+                self._looking = True
+            self._places.enter(waiter.organization_id, tell)
+            self._seen = min(self._seen, waiter.after) if self._waiting else waiter.after
+            self._waiting[waiter] = tell
             return True
         return False
 
     def leave(self, waiter: "Waiter") -> None:
-        waiter.held.close()
+        self._places.leave(waiter.organization_id)
         with self._lock:
             self._waiting.pop(waiter, None)
 
@@ -211,7 +209,6 @@ class Waiter:
         assert given.organization_id is not None
         self.organization_id, self.after = given.organization_id, after
         self.wait_s: float = given.query["wait"]
-        self.held = ExitStack()  # Its place.
         self._types, self._given = given.query["types"], given
         self._waiters: Waiters = given.kept[WAITERS]
 

@@ -1,5 +1,6 @@
 """Where you are told what happens, instead of asking for it."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, Any, ClassVar, Final, get_args
@@ -155,10 +156,9 @@ class _Since(TimeField):
     """A moment in UTC, because an event keeps it."""
 
     def read(self, value: Any) -> datetime:
-        try:
+        with suppress(OverflowError):
             return super().read(value).astimezone(UTC)
-        except OverflowError:
-            raise ValidationError(NOT_A_TIME) from None
+        raise ValidationError(NOT_A_TIME)
 
 
 class RedeliverBody(Schema):

@@ -9,11 +9,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tests.installation import installation, migrated, process
 from tests.servers.databases import Databases
 from tests.servers.postgres import PostgresServer
-
-__all__ = ["installation", "migrated", "process"]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from domain.finance.month import Month
 from domain.months import first_instant, months_before
 from tests.installation import CountingProvider, Installation, Process, SetClock, numbers
 from tests.projections.a_year import Year
-from tests.projections.histories import Life, create_job, finish_job, look_up
+from tests.projections.histories import Life
 from tests.projections.link_steps import LinkSteps
 from tests.workers.fees import moment
 
@@ -29,8 +29,8 @@ def sums(balance: TrialBalance) -> dict[tuple[str, str], int]:
 
 def test_what_is_not_known_to_cost_anything_is_counted(process: Process) -> None:
     acme = process.organization()
-    look_up(process, acme)
-    finish_job(process, create_job(process, acme, numbers(2)))
+    process.look_up(acme)
+    process.finish_job(process.create_job(acme, numbers(2)))
     LinkSteps(process, acme).activate()
     for by in EVERY:
         assert margin_of(process.log, by).total.unknown == 4
@@ -41,7 +41,7 @@ def test_an_answer_of_the_cache_is_no_work_of_the_provider(installation: Install
     process = installation.process(provider=CountingProvider(remote=True))
     acme = process.organization()
     for _ in range(2):
-        look_up(process, acme)
+        process.look_up(acme)
     assert margin_of(process.log, "provider").rows == {"counting": Earned(10_000, unknown=1)}
 
 
@@ -93,7 +93,7 @@ def test_a_closed_month_ties_to_its_statements(installation: Installation) -> No
         year.trade()
     acme = process.organization("1.00")
     process.log.append(Month.close("2026-05", process.cause()))
-    look_up(process, acme)  # A late entry behind the close: it is of June.
+    process.look_up(acme)  # A late entry behind the close: it is of June.
     before: dict[tuple[str, str], int] = {}
     for month in months_before("2025-12", "2026-07"):
         found = month_balance(process.log, month)
@@ -126,9 +126,9 @@ def test_accounts_are_as_they_were_at_a_moment(installation: Installation) -> No
     process, noon = installation.process(clock), clock.now
     acme = process.organization("1.00")
     clock.forward(hours=1)
-    look_up(process, acme)
+    process.look_up(acme)
     clock.now -= timedelta(hours=2)
-    look_up(process, acme)  # Dated before the one ahead of it.
+    process.look_up(acme)  # Dated before the one ahead of it.
     then = trial_balance(process.log, noon)
     assert then.unknown == 1, "what the provider did in the second lookup"
     assert sums(then) == {

@@ -24,7 +24,6 @@ from domain.money import MICROS
 from projections.engine.rebuild import ignore_progress
 from tests.installation import Installation, Process, SetClock, numbers
 from tests.projections.a_year import Year
-from tests.projections.histories import create_job, finish_job, look_up
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import sqlite_seed
 from tests.workers.fees import moment
@@ -68,8 +67,8 @@ def trade(process: Process, clock: SetClock, steps: int, wallets: int) -> Year:
     """A year in some wallets, and links, lookups and a job that cost something."""
     acme = process.organization("1000.00", 'Acme "Überall"\\')
     process.accounts.adjust(acme, -1, 'a "mistake" \\', process.cause(), reference="c-1")
-    look_up(process, acme)
-    finish_job(process, create_job(process, acme, [*numbers(2), "+15005550001"]))
+    process.look_up(acme)
+    process.finish_job(process.create_job(acme, [*numbers(2), "+15005550001"]))
     LinkSteps(process, acme, plan=bought("Europe", "4.00")).activate()
     year = Year(process, clock, 7, wallets)
     for _ in range(steps):

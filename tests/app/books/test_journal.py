@@ -26,7 +26,6 @@ from app.books.trial_balance import month_balance
 from app.cli.import_files import read_account_file
 from tests.installation import Installation, Process, SetClock
 from tests.projections.a_year import Year
-from tests.projections.histories import look_up
 from tests.seeds import sqlite_seed
 from tests.workers.fees import clock_at
 
@@ -61,7 +60,7 @@ def test_two_customers_at_half_a_cent_each_have_their_own(
     process.month_end.run()
     for _ in range(15):
         for owner in owners:
-            look_up(process, owner)
+            process.look_up(owner)
     clock.forward(days=20)
     process.month_end.run()
     found = cents(single(process, "2026-02"))

@@ -19,7 +19,6 @@ from app.books.reconcile import (
 )
 from domain.cost import Cost
 from tests.installation import Installation, Process, SetClock
-from tests.projections.histories import create_job, finish_job, look_up
 from tests.projections.link_steps import LinkSteps, bought
 
 MARCH = datetime(2026, 3, 31, 23, tzinfo=UTC)
@@ -77,7 +76,7 @@ def test_every_reference_is_told_once(seed: int) -> None:
 @pytest.mark.any_database
 def test_activations_and_top_ups_have_the_references_of_their_network(process: Process) -> None:
     acme = process.organization()
-    look_up(process, acme)
+    process.look_up(acme)
     plan = replace(bought(), cost=Cost(1_500_000, "EUR"))
     far = replace(plan, network="far")
     life = LinkSteps(process, acme, plan=plan).activate()
@@ -102,12 +101,12 @@ def test_what_has_no_reference_is_added_up_by_day_or_month(installation: Install
     installation.environment["COST_PER_LOOKUP"] = "offline=0.005 USD"
     process = installation.process(clock)
     acme = process.organization()
-    look_up(process, acme)
-    look_up(process, acme, "+14155550101")
+    process.look_up(acme)
+    process.look_up(acme, "+14155550101")
     clock.forward(minutes=2)
-    finish_job(process, create_job(process, acme, ["+14155550102", "+14155550103"]))
+    process.finish_job(process.create_job(acme, ["+14155550102", "+14155550103"]))
     clock.forward(days=1)
-    look_up(process, acme, "+14155550104")
+    process.look_up(acme, "+14155550104")
     for period, lines in (
         ("day", {"2026-03-30": 10_000, "2026-03-31": 10_000, "2026-04-01T08:00:00Z": 5_000}),
         ("month", {"20260301": 20_000, "2026-04-01": 5_000}),
@@ -123,7 +122,7 @@ def test_what_has_no_reference_is_added_up_by_day_or_month(installation: Install
         ]
     assert [*costs_of(process.log, "far", "day")] == []
     installation.environment["COST_PER_LOOKUP"] = "offline=0"
-    look_up(installation.process(clock), acme, "+14155550105")
+    installation.process(clock).look_up(acme, "+14155550105")
     assert [*costs_of(process.log, "offline", "month")] == here, "what is free is on no invoice"
 
 

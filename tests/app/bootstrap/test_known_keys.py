@@ -96,8 +96,7 @@ def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: Se
     clock.forward(days=1)
     start(started)
     clock.forward(days=1)
-    with started.views.reading() as connection:
-        clients = [row.client_id for row in started.clients.all(connection)]
+    clients = [row.client_id for row in started.read(started.clients.all)]
     started.accounts.change_client(clients[0], lambda each: each.revoke(started.cause()))
     started.accounts.change_client(
         clients[1], lambda each: each.rotate_secret("1" * 64, started.cause())
@@ -141,8 +140,7 @@ def test_two_machines_that_note_the_first_keys_at_once_have_lost_none(
 
 
 def register_webhook(process: Process) -> WebhookEndpoint:
-    with process.views.reading() as connection:
-        (owner,) = process.organizations.all(connection)
+    (owner,) = process.read(process.organizations.all)
     draft = Draft(owner.id, "https://hooks.example/", None, None, None)
     made, _ = process.webhooks.register(draft, process.cause())
     process.projector.catch_up()

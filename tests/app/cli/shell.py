@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Mapping
@@ -11,14 +12,15 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 from click.testing import CliRunner, Result
 
-from app.bootstrap.container import Container
 from app.cli import session
 from app.cli.root import PROGRAM, cli
+from app.processes import migrate
 from app.settings import Settings, name_of
 from domain.cause import Clock, utc_now
-from tests.installation import use_known_models
+from tests.installation import Installation, Parts
 from tests.support import warm
 
 ROOT = Path(__file__).parents[3]
@@ -26,15 +28,7 @@ SETTINGS = [name_of(each.name) for each in fields(Settings)]
 TIMEOUT_S = 60
 
 
-class QuickContainer(Container):
-    """Is spared the definition of its read models: most of the time of most commands."""
-
-    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
-        super().__init__(settings, clock)
-        use_known_models(self)
-
-
-session.Container = QuickContainer  # For each command that runs in this process.
+session.Container = Parts  # For each command that runs in this process.
 
 
 @dataclass(frozen=True)
@@ -57,11 +51,17 @@ class Shell:
         }
 
     @property
+    def process_environment(self) -> dict[str, str]:
+        """That of a process of its own: what is around the tests, but for the settings."""
+        around = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        return around | self.environment
+
+    @property
     def database(self) -> Path:
         return Settings.from_env(self.environment).database_path
 
-    def container(self, clock: Clock = utc_now) -> Container:
-        return QuickContainer(Settings.from_env(self.environment), clock)
+    def container(self, clock: Clock = utc_now) -> Parts:
+        return Parts(Settings.from_env(self.environment), clock)
 
     def run(self, *arguments: object, status: int = 0, input: str | None = None) -> Result:  # noqa: A002  # As click calls it.
         """Run a command in this process and expect its exit status."""
@@ -92,9 +92,8 @@ class Shell:
 
     def start(self, *arguments: object, **options: Any) -> subprocess.Popen[str]:
         """Start a command as a process of its own."""
-        clean = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        return warm.start([*map(str, arguments)], clean | self.environment, text=True, **options)
+        return warm.start([*map(str, arguments)], self.process_environment, text=True, **options)
 
     def process(self, *arguments: object) -> tuple[int, str, str]:
         """Run a command as a process of its own: exit status, standard output and error."""
@@ -109,3 +108,32 @@ class Shell:
 
     def new_organization(self, *options: str) -> UUID:
         return UUID(self.json("org", "create", "--name", "Acme", *options)["id"])
+
+
+def shell_of(installation: Installation) -> Shell:
+    return Shell(installation.directory, installation.environment)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> Shell:
+    """No tables, no keys."""
+    return Shell(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def migrated_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place with tables, to be copied: a migration takes longer than most commands."""
+    home = tmp_path_factory.mktemp("migrated")
+    Shell(home).run("migrate")
+    return home
+
+
+@pytest.fixture
+def shell(nowhere: Shell, migrated_home: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """An installation whose commands, in this process, trust that its own tables are up to date.
+
+    They are, and to look takes more than a third of most commands.
+    """
+    shutil.copytree(migrated_home, nowhere.home, dirs_exist_ok=True)
+    monkeypatch.setattr(migrate, "is_migrated", lambda of: of.persistence.has_all_files())
+    return nowhere

@@ -20,11 +20,11 @@ import pytest
 from app.http.application import create_app
 from app.processes.backup import MANIFEST
 from app.settings import Settings
-from tests.app.cli.serving import Serving
 from tests.app.cli.shell import ROOT, Shell
+from tests.house.load import at_work
+from tests.house.partner import Partner
+from tests.house.running import Served
 from tests.installation import LOOK_S, Process, numbers, wait_until
-from tests.scenarios.load import at_work
-from tests.scenarios.partner import Partner
 from tests.servers.databases import Databases
 from tests.servers.running import NotInstalled, newest
 
@@ -84,8 +84,7 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
     nowhere: Shell, tmp_path: Path
 ) -> None:
     backup, restore = documented("README.md", "app backup").split("\n", 1)
-    serving = Serving(nowhere)
-    try:
+    with closing(Served(nowhere)) as serving:
         partner, rich = serving.partner(), (serving.demo["organization"], "1000000")
         serving.shell.run("wallet", "deposit", *rich, "--reference", "wire 1")
         with at_work(partner, 1):
@@ -94,7 +93,6 @@ def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
             wait_until(lambda: partner.has_ended(job))
             as_written(serving.shell, backup, tmp_path)
             assert len(partner.promised.charges) > len(before), "nobody wrote meanwhile"
-    finally:
         serving.stop()
     said = as_written(serving.shell, restore, tmp_path)
     assert re.search(r"^ok +yes$", said, re.MULTILINE)

@@ -9,7 +9,7 @@ import pytest
 from app.processes import capacity as capacities
 from app.processes.capacity import SOON, Capacity, Use, capacity
 from tests.installation import Installation, Process, SetClock, postgresql_only
-from tests.projections.histories import leave_out, look_up
+from tests.projections.histories import leave_out
 from tests.servers.running import free_port
 
 DAY = timedelta(days=1)
@@ -94,7 +94,7 @@ def test_the_busiest_hour_is_named(installation: Installation, clock: SetClock) 
     organization_id = process.organization()
     for count in (1, 3, 2):
         for _ in range(count):
-            look_up(process, organization_id, "+14155550100")
+            process.look_up(organization_id, "+14155550100")
         clock.forward(hours=1)
     process.projector.catch_up()
     busiest = use(capacity(process), "busiest hour")
@@ -122,7 +122,7 @@ def test_log_lines_of_requests_are_counted_and_with_the_broker_away_the_rest_is_
 ) -> None:
     organization_id = aged.organization()
     for _ in range(7):
-        look_up(aged, organization_id, "+14155550100")
+        aged.look_up(organization_id, "+14155550100")
     aged.projector.catch_up()
     away = f"amqp://127.0.0.1:{free_port()}"
     aged.settings = replace(aged.settings, broker_url=away)

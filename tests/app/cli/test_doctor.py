@@ -16,13 +16,7 @@ from domain.cause import utc_now
 from domain.finance.month import Month
 from domain.months import month_of
 from tests.app.cli.shell import Shell
-from tests.installation import (
-    Installation,
-    Process,
-    SetClock,
-    postgresql_only,
-    wait_until,
-)
+from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
 from tests.plan_files import make_demo
 from tests.servers.running import free_port
 
@@ -60,11 +54,15 @@ def test_an_address_that_nobody_named_is_advised(installation: Installation) -> 
 
 
 @pytest.mark.any_database
-def test_play_money_where_real_things_are_sold_is_a_fault(healthy: Process) -> None:
+def test_play_money_where_real_things_are_sold_is_a_fault(
+    installation: Installation, healthy: Process
+) -> None:
     acme, play = healthy.organization(), SANDBOX_DEPOSIT
     healthy.accounts.book_deposit(acme, 1, "tests-1", healthy.cause(), play)
     healthy.projector.catch_up()
     assert checks(healthy) == {"play money"}
+    installation.environment["SANDBOX"] = "true"
+    assert "play money" not in checks(installation.process())
 
 
 @pytest.mark.any_database

@@ -11,10 +11,8 @@ from app.adapters.sqlite import database
 from app.processes.erasing import erase_again
 from domain.accounts.erasure import Erasure, Part
 from domain.cause import Cause
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts
-from domain.lookups.single import LookupRequest
 from projections.stores import personal_keys
 from tests.app.cli.shell import Shell
 from tests.installation import Process
@@ -28,12 +26,10 @@ FEBRUARY = datetime(2024, 2, 1, tzinfo=UTC)
 def ask(shell: Shell, organization: UUID, at: datetime) -> UUID:
     """Look up a number, keep an answer and accept a job at some moment; return the job."""
     container = shell.container(lambda: at)
-    cause = Cause(at, "r")
-    container.single_lookup.run(LookupRequest(organization, NUMBER, 0, "USD", None), cause)
+    container.look_up(organization, NUMBER, price_micros=0)
     kept = CachedFacts(NumberFacts(NUMBER, valid=True), "remote", at)  # As of a remote provider.
     container.lookup_cache.keep(organization, [kept])
-    request = BulkRequest(organization, [NUMBER], 0, "USD", None)
-    job_id = container.bulk_create.run(request, cause)[0].id
+    job_id = container.create_job(organization, [NUMBER], 0)
     container.close()
     return job_id
 

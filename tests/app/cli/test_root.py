@@ -10,8 +10,6 @@ import click
 import pytest
 
 from app.cli.root import COMMANDS, GROUPS, PROCESSES, PROGRAM, cli
-from domain.cause import Cause, utc_now
-from domain.lookups.bulk_commands import BulkRequest
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.installation import wait_until
 
@@ -116,8 +114,7 @@ def test_an_interrupt_is_quiet_and_loses_nothing(shell: Shell) -> None:
     sandbox = shell.having(SANDBOX="true")
     organization = sandbox.new_organization()
     container = sandbox.container()
-    request = BulkRequest(organization, [ANSWERS_AFTER_3_S], 0, "USD", None)
-    container.bulk_create.run(request, Cause(utc_now(), "r"))
+    container.create_job(organization, [ANSWERS_AFTER_3_S], 0)
     head = container.log.head()
     with sandbox.start("work", "retry", "--json") as process:
         wait_until(lambda: container.log.head() > head)  # The work has begun.

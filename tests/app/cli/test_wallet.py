@@ -8,8 +8,7 @@ from uuid import UUID
 import pytest
 
 from domain.accounts.wallet import SANDBOX_DEPOSIT
-from domain.cause import Cause, utc_now
-from domain.lookups.single import LookupRequest
+from domain.cause import Cause
 from tests.app.cli.shell import Shell
 from tests.docs.verifier import verify
 
@@ -74,8 +73,7 @@ def test_a_reference_is_one_printable_line(shell: Shell, organization: UUID) -> 
 def lookup_of(shell: Shell, organization: UUID, price_micros: int) -> UUID:
     """Look a number up and return the charge."""
     container = shell.container()
-    request = LookupRequest(organization, "+41446681800", price_micros, "USD", None)
-    result = container.single_lookup.run(request, Cause(utc_now(), "request-1"))
+    result = container.look_up(organization, price_micros=price_micros)
     container.close()
     assert result.lookup.answer.price is not None
     return result.lookup.answer.price.transaction_id

@@ -9,7 +9,6 @@ import pytest
 from domain.cause import Cause, utc_now
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link, Stage
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_operator import created
@@ -25,8 +24,7 @@ def accept_jobs(shell: Shell, *jobs: list[str], price_micros: int = 0) -> None:
     shell.run("wallet", "deposit", organization, "10", "--reference", "r")
     container = shell.container()
     for numbers in jobs:
-        request = BulkRequest(organization, numbers, price_micros, "USD", None)
-        container.bulk_create.run(request, Cause(utc_now(), "r"))
+        container.create_job(organization, numbers, price_micros)
     container.close()
 
 

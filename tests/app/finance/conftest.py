@@ -13,11 +13,9 @@ from flask.testing import FlaskClient
 from app.finance.access import Access
 from app.finance.application import create_application
 from projections.finance.figures import Figures
-from tests.installation import Installation, Process, SetClock, installation, migrated, process
-from tests.projections.histories import DOWN, create_job, finish_job, look_up
+from tests.installation import Installation, Process, SetClock
+from tests.projections.histories import DOWN
 from tests.seeds import sqlite_seed
-
-__all__ = ["installation", "migrated", "process"]
 
 TODAY = date(2026, 3, 10)
 NASTY = "=<b>Acme</b> & Sons"
@@ -45,10 +43,10 @@ def live(process: Process) -> tuple[UUID, UUID, UUID]:
     other = process.organization("5.00", "Other")
     for number in range(8):
         clock.forward(days=1)
-        look_up(process, acme, f"+1415555010{number}")
-        look_up(process, other, f"+1415555020{number}")
-    job = create_job(process, acme, ["+14155550109", DOWN])
-    finish_job(process, job)
+        process.look_up(acme, f"+1415555010{number}")
+        process.look_up(other, f"+1415555020{number}")
+    job = process.create_job(acme, ["+14155550109", DOWN])
+    process.finish_job(job)
     process.accounts.adjust(acme, -250_000, "=1+1", process.cause(), reference="c-1")
     process.projector.catch_up()
     return acme, other, job

@@ -22,7 +22,6 @@ from projections.models.transactions import KINDS
 from tests.app.finance.conftest import NASTY, Shop, browsing, live
 from tests.installation import Installation, Process, SetClock, postgresql_only
 from tests.operators import as_operator
-from tests.projections.histories import look_up
 
 ROW = re.compile(r'<td class="what"><a href="(/transactions/[0-9a-f-]{36})">')
 
@@ -45,7 +44,7 @@ def test_an_entry_dated_ahead_bends_no_day_before_it_was_made(installation: Inst
             assert [*held][-1] == "10 Mar 2026"
             with_it = Decimal(held["10 Mar 2026"])
             assert with_it - Decimal(held["9 Mar 2026"]) == 50
-        look_up(process, acme)  # On 9 March: so it was made by then.
+        process.look_up(acme)  # On 9 March: so it was made by then.
         process.projector.catch_up()
         page = browser.get(f"/wallets/{acme}").text
         held = dict(re.findall(r"<title>(\d+ Mar 2026): ([0-9.]+)</title>", page))
@@ -208,7 +207,7 @@ def test_days_are_whole_whatever_clocks_said(process: Process) -> None:
     days = (2, 2, 3, 2, 3, 4)
     for number, day in enumerate(days):
         clock.now = clock.now.replace(day=day)
-        look_up(process, acme, f"+1415555010{number}")
+        process.look_up(acme, f"+1415555010{number}")
     process.projector.catch_up()
     figures = Figures(process.open_finance())
     for owner in (None, acme):

@@ -9,7 +9,6 @@ from flask.testing import FlaskClient
 from domain.finance.month import Month
 from tests.app.finance.conftest import browsing, live
 from tests.installation import Process
-from tests.projections.histories import look_up
 
 
 def checks_of(browser: FlaskClient) -> str:
@@ -24,7 +23,7 @@ def test_a_month_is_open_then_final_and_its_successor_begins_where_it_ended(
     with browsing(process) as browser:
         assert "The month is open" in browser.get("/statements?month=2026-03").text
         process.log.append(Month.close("2026-03", process.cause()))
-        look_up(process, acme)  # Dated in March, behind its close.
+        process.look_up(acme)  # Dated in March, behind its close.
         process.projector.catch_up()
         clock.forward(minutes=5)
         made = process.checkpoints.make()

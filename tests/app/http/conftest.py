@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.app.http.service import Service, Tenant
-from tests.seeds import Seed, sqlite_seed
+from tests.seeds import Seed
 
 MakeService = Callable[..., Service]
 # It is for the soak alone, and its library takes as long to import as a hundred tests take.
@@ -50,18 +52,30 @@ def rival(service: Service) -> Tenant:
     return service.tenant()
 
 
-@pytest.fixture
-def make_service(tmp_path: Path) -> Iterator[MakeService]:
-    """Make a service of other settings, whose threads stand still, on SQLite."""
+@contextmanager
+def services_in(home: Path) -> Iterator[MakeService]:
     made: list[Service] = []
 
-    def make(**environment: str) -> Service:
-        directory = tmp_path / str(len(made))
+    def make(**options: Any) -> Service:
+        directory = home / str(len(made))
         directory.mkdir()
-        sqlite_seed().copy(directory)
-        made.append(Service(directory, **environment))
+        made.append(Service(directory, **options))
         return made[-1]
 
     yield make
     for each in made:
         each.stop()
+
+
+@pytest.fixture
+def make_service(tmp_path: Path) -> Iterator[MakeService]:
+    """Make a service of other settings, whose threads stand still, on SQLite."""
+    with services_in(tmp_path) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def share_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeService]:
+    """Make one for all tests of a module."""
+    with services_in(tmp_path_factory.mktemp("services")) as make:
+        yield make

@@ -27,7 +27,7 @@ from app.http.docs import DOCUMENT
 from app.http.edge.input import NOTHING
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MAX_AGE_S, is_e164
-from app.http.sandbox import NOT_COVERED, NOT_SO, ONLY_ATTEMPTS, OVER, TOO_FAR, TOO_MUCH
+from app.http.sandbox import NOT_COVERED, NOT_SO, ONLY_ATTEMPTS, OVER, TOO_FAR
 from app.http.webhooks.events import NOT_A_CURSOR, NOT_YOURS
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
@@ -247,7 +247,7 @@ def _letters_are_no_country(refusal: Refusal) -> bool:
 def _is_not_played_so(refusal: Refusal) -> bool:
     """What goes with an action or a failure, and where a plan works, no schema can say."""
     if refusal.case.operation.path.startswith("/v1/sandbox/deposits"):
-        return all(each.endswith(" has another amount.") for each in refusal.messages - {TOO_MUCH})
+        return all("another amount" in it or "at most" in it for it in refusal.messages)
     begun = "Is not used ", NOT_A_COUNTRY
     told = {each for each in refusal.messages if not each.startswith(begun)}
     known = {*NOT_SO.values(), ONLY_ATTEMPTS, OVER, TOO_FAR, NOT_COVERED, MISSING, NOT_THERE}

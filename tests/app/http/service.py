@@ -12,7 +12,6 @@ from flask.testing import FlaskClient
 from werkzeug.exceptions import HTTPException
 from werkzeug.test import TestResponse
 
-from app.bootstrap.container import Container
 from app.http import docs
 from app.http.application import ENCODED, create_app
 from app.http.edge import openapi
@@ -20,11 +19,10 @@ from app.processes.runtime import Runtime
 from app.settings import Settings
 from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
-from domain.money import parse_amount
 from projections.engine.freshness import wait_until_projected
 from tests.app.http.described import described, differences, operation_of
 from tests.app.http.remembered import remembered
-from tests.installation import use_known_models
+from tests.installation import Parts
 from tests.seeds import sqlite_seed
 from tests.support.webhooks import KeepingSender
 
@@ -91,8 +89,7 @@ class Service:
             "DATABASE_URL": f"sqlite:///{directory}/service.db",
             "SIGNING_KEYS": str(directory / "keys"),
         }
-        self.container = Container(Settings.from_env({**DEFAULTS, **files, **environment}), clock)
-        use_known_models(self.container)
+        self.container = Parts(Settings.from_env({**DEFAULTS, **files, **environment}), clock)
         self.sender = self.container.webhook_sender = KeepingSender()  # type: ignore[assignment]  # It has the shape of it.
         if migrated:
             if "DATABASE_URL" not in environment and not (directory / "service.db").exists():
@@ -130,29 +127,13 @@ class Service:
         scopes: Sequence[str] = (),
     ) -> "Tenant":
         """Register an organization with a client; `balance` None: it has no wallet."""
-        organization = self.container.accounts.register_organization(
-            self.cause(),
-            name="Acme",
-            price_micros=None if price is None else parse_amount(price),
-            monthly_link_fee_micros=0,
-            with_wallet=balance is not None,
-        )
-        tenant = Tenant(self, organization.id, self.register_client(organization.id, scopes))
-        if balance is not None and parse_amount(balance):
-            tenant.deposit(balance)
-        return tenant
+        owner = self.container.organization(balance or "", price=price or "")
+        return Tenant(self, owner, self.register_client(owner, scopes))
 
     def register_client(self, organization_id: UUID | None, scopes: Sequence[str] = ()) -> str:
         """Register a client whose secret is `s-` and its id."""
         client_id = f"cl_{self.container.accounts.new_id().hex}"
-        self.container.accounts.register_client(
-            self.cause(),
-            client_id=client_id,
-            secret_hash=self.container.secret_hasher.hash(f"s-{client_id}"),
-            organization_id=organization_id,
-            scopes=scopes,
-        )
-        return client_id
+        return self.container.client(organization_id, client_id, f"s-{client_id}", scopes)
 
     def token(self, client_id: str, **more: str) -> str:
         form = {
@@ -237,8 +218,7 @@ class Tenant:
         return entries
 
     def deposit(self, amount: str) -> None:
-        accounts = self.service.container.accounts
-        accounts.deposit(self.id, parse_amount(amount), accounts.new_id().hex, self.service.cause())
+        self.service.container.deposit(self.id, amount)
 
     def change(self, change: Callable[[Organization], None]) -> None:
         self.service.container.accounts.change_organization(self.id, change)

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from app.http.docs import GUIDES, HOME
+from tests.app.http.conftest import MakeService
 from tests.app.http.over_http import HOST, serving
-from tests.app.http.service import Service
-from tests.seeds import sqlite_seed
 from tests.servers.browser import Browser, Page
 
 pytestmark = pytest.mark.soak  # Links, policy and samples are the rules of test_docs.
@@ -56,14 +55,10 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 
 
 @pytest.fixture(scope="module")
-def docs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def docs(share_service: MakeService) -> Iterator[str]:
     """The URL of the pages of a service that people reach below a path."""
-    directory = tmp_path_factory.mktemp("docs")
-    sqlite_seed().copy(directory)
-    service = Service(directory, PUBLIC_URL="", PATH_PREFIX="/below")
-    with serving(service.container) as port:
+    with serving(share_service(PUBLIC_URL="", PATH_PREFIX="/below").container) as port:
         yield f"http://{HOST}:{port}/below/docs"
-    service.stop()
 
 
 @pytest.fixture(params=WIDTHS)

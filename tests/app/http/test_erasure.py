@@ -16,7 +16,6 @@ from sqlalchemy import inspect, text
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.months import next_month
-from projections.audit.auditor import verify
 from tests.app.cli.shell import Shell
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer
 from tests.app.http.conftest import run_service
@@ -160,7 +159,7 @@ def test_one_person_is_forgotten_and_all_others_stay(
     assert [each["data"]["meta"]["total"] for each in found] == [0, 1]
     assert town.show() == town.shown
     parts = service.container
-    report = verify(parts.log, parts.views, parts.positions, parts.models)
+    report = parts.audit()
     assert report.ok, report.failures
 
 

@@ -7,16 +7,16 @@ quick start, as a reader's does.
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from app.http.docs import GUIDES
-from tests.app.cli.serving import Serving
-from tests.app.cli.shell import ROOT, Shell
+from tests.app.cli.shell import ROOT
 from tests.app.http.clients.test_clients import run
+from tests.house.running import Served
 from tests.servers.fixtures import CI
 
 BLOCK = re.compile(r"^```(bash|python|javascript)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -69,15 +69,8 @@ def missing(language: str) -> list[str]:
     return absent + ([] if language != "python" or find_spec("requests") else ["requests"])
 
 
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    serving = Serving(Shell(tmp_path_factory.mktemp("samples")))
-    yield serving
-    serving.stop()
-
-
 @pytest.fixture
-def environment(serving: Serving) -> Mapping[str, str]:
+def environment(serving: Served) -> Mapping[str, str]:
     demo = serving.demo
     return {"CLIENT_ID": demo["client_id"], "CLIENT_SECRET": demo["client_secret"]}
 
@@ -85,7 +78,7 @@ def environment(serving: Serving) -> Mapping[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "language"), SAMPLES)
 def test_the_samples_of_a_page_run(
-    serving: Serving, environment: Mapping[str, str], tmp_path: Path, page: str, language: str
+    serving: Served, environment: Mapping[str, str], tmp_path: Path, page: str, language: str
 ) -> None:
     if absent := missing(language):
         assert not CI, f"install {absent}"

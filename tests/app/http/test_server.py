@@ -13,6 +13,7 @@ from app.http.docs import DOCUMENT
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.server import connection as server
 from app.security.authorization import HEADER_TWICE
+from tests.app.http.conftest import MakeService
 from tests.app.http.described import described, differences
 from tests.app.http.over_http import HOST, Answer, read_all, received, request, send, serving
 from tests.app.http.service import Service, Tenant
@@ -179,12 +180,10 @@ BROKEN = {  # By status: what follows method and path so that the server itself 
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+def hasty(share_service: MakeService) -> Iterator[int]:
     """Serve an installation that gives requests a second."""
-    service = Service(tmp_path_factory.mktemp("hasty"), REQUEST_READ_S="1")
-    with serving(service.container) as port:
+    with serving(share_service(REQUEST_READ_S="1").container) as port:
         yield port
-    service.stop()
 
 
 @pytest.mark.parametrize("status", BROKEN)

@@ -235,20 +235,12 @@ def test_all_callers_of_a_probe_share_what_one_has_asked_for(
     assert house.ask(path, method="HEAD").body == b""
 
 
-def test_of_a_forwarded_chain_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    remembered = list[str]()
-
-    def address_of(peer: str, forwarded: str, proxies: int) -> str:
-        remembered.append(forwarded)
-        return caller_address(peer, forwarded, proxies)
-
-    monkeypatch.setattr(server_loop, "_address_of", address_of)
-    loop = object.__new__(server_loop.AtOnce)
-    loop._proxies = 2  # As its settings say.
+def test_of_a_forwarded_chain_only_what_proxies_have_written_counts() -> None:
     for chain, address in [
         ("x" * 60_000 + ", [2001:db8::1]:443, 10.0.0.2", "2001:db8::/64"),
         ("x" * 60_000 + ", " + "y" * 60_000, "10.0.0.1"),
+        ("192.0.2.7", "192.0.2.7"),
     ]:
         environ = {"REMOTE_ADDR": "10.0.0.1", "HTTP_X_FORWARDED_FOR": chain}
-        assert loop._address(environ) == address  # As above.
-    assert max(map(len, remembered)) < 300
+        assert caller_address(environ, 2) == address
+        assert caller_address(environ, 0) == "10.0.0.1"

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,9 @@ import yaml
 from app.processes.doctor import examine
 from app.processes.migrate import migrate
 from app.settings import Settings, name_of
-from tests.app.cli.shell import ROOT
+from tests.app.cli.shell import ROOT, Shell
+from tests.house.running import COMES_UP_S, Served
 from tests.installation import Installation, wait_until
-from tests.ops.processes import START_S, Watched, until_ready, watched
 from tests.servers.postgres import PostgresServer
 from tests.servers.running import newest
 
@@ -83,17 +84,17 @@ def test_the_image_names_its_user_by_number_its_packages_by_version_and_itself()
 
 def test_a_container_is_healthy_when_its_process_is_ready(tmp_path: Path) -> None:
     """The command of the image, against a process that works and one that lacks its broker."""
-    with watched(tmp_path, "serve") as serve:
-        until_ready(serve)
+    shell = Shell(tmp_path)
+    with closing(Served(shell, "serve").comes_up()) as serve:
         assert _is_healthy(serve)
-        with watched(tmp_path, "worker", BROKER_URL="amqp://127.0.0.1:1") as worker:
+        with closing(Served(shell, "worker", BROKER_URL="amqp://127.0.0.1:1")) as worker:
             assert not _is_healthy(worker)
-            wait_until(lambda: worker.get("/readyz")[0] == 503, START_S)
+            wait_until(lambda: worker.get("/readyz")[0] == 503, COMES_UP_S)
             assert not _is_healthy(worker)
     assert not _is_healthy(serve)
 
 
-def _is_healthy(process: Watched) -> bool:
+def _is_healthy(process: Served) -> bool:
     command = json.loads(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
     port = {"METRICS_PORT": str(process.metrics_port)}
     return subprocess.run(command, env=port, capture_output=True, check=False).returncode == 0

@@ -21,9 +21,7 @@ SAMPLES = json.loads(PLANS.read_bytes())["plans"]
 
 
 def catalogue(process: Process) -> dict[UUID, PlanTerms]:
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        return {row.id: row.terms for row in process.plans.all(connection)}
+    return {row.id: row.terms for row in process.ask(process.plans.all)}
 
 
 @pytest.mark.parametrize("currency", ["EUR", "JPY"])

@@ -12,12 +12,9 @@ from domain.accounts.providers import switch_provider
 from domain.cause import Cause, utc_now
 from domain.errors import InstallationHeld
 from domain.finance.month import Month
-from domain.log.aggregate import Event
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.webhooks.commands import Draft
 from tests.installation import (
-    PRICE_MICROS,
     CountingProvider,
     Installation,
     Process,
@@ -42,9 +39,7 @@ def held(installation: Installation) -> Process:
     owner = past.organization()  # So months are to be closed.
     process.webhook_key.ensure()
     process.webhooks.register(Draft(owner, "https://a.example", None, None, None), process.cause())
-    process.bulk_create.run(
-        BulkRequest(owner, numbers(3), PRICE_MICROS, "USD", "key-1"), process.cause()
-    )
+    process.create_job(owner, numbers(3))
     process.cut_off.confirm()
     assert process.gate.switch(act(process), held=True)
     assert not process.gate.switch(act(process), held=True)
@@ -79,10 +74,6 @@ def running(
     made.runtime.stop()
 
 
-def closed(process: Process) -> list[Event]:
-    return [each.event for each in process.log.read(0, 100) if isinstance(each.event, Month.Closed)]
-
-
 def test_a_held_installation_rests_until_it_is_released(
     held: Process, running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -94,7 +85,7 @@ def test_a_held_installation_rests_until_it_is_released(
     held.gate.switch(act(held), held=False)
     wait_until(lambda: held.log.get(BulkJob, job).finished_at is not None)
     wait_until(lambda: {each.url for each in running.sender.told} == {"https://a.example"})
-    wait_until(lambda: bool(running.sunk) and bool(closed(held)))
+    wait_until(lambda: bool(running.sunk) and bool(held.events(Month.Closed)))
     held.gate.switch(act(held), held=True)
     wait_until(running.process.gate.is_held)
     assert {"this installation is held", "this installation is released"} <= {
@@ -103,8 +94,7 @@ def test_a_held_installation_rests_until_it_is_released(
 
 
 def jobs(process: Process) -> list[UUID]:
-    found = (each.event for each in process.log.read(0, 100))
-    return [each.originator_id for each in found if isinstance(each, BulkJob.Created)]
+    return [each.originator_id for each in process.events(BulkJob.Created)]
 
 
 @postgresql_only("its server has a clock")

@@ -20,22 +20,12 @@ from projections.audit.export import Export, NoExport, event_of, read_export
 from projections.audit.tree import leaf_hash, root_of
 from projections.engine import reader
 from projections.stores.checkpoints import KeptCheckpoint
-from tests.app.cli.shell import Shell
-from tests.installation import (
-    Installation,
-    Process,
-    SetClock,
-    installation,
-    migrated,
-    process,
-    sqlite_only,
-)
+from tests.app.cli.shell import shell_of
+from tests.installation import Installation, Process, SetClock, sqlite_only
 from tests.projections.histories import Life, run_on_log
 from tests.projections.looking import rows
 from tests.seeds import PostgresSeed, Seed, sqlite_seed
 from tests.servers.databases import Databases
-
-__all__ = ["installation", "migrated", "process"]
 
 
 def exported(process: Process, until: int | None = None) -> bytes:
@@ -288,10 +278,6 @@ def kept(installation: Installation, tmp_path: Path) -> Kept:
     process.tree_keeper.catch_up()
     (notes / "9.txt").write_text(process.checkpoints.make().signed.note)
     return Kept(process, file, notes)
-
-
-def shell_of(installation: Installation) -> Shell:
-    return Shell(installation.directory, installation.environment)
 
 
 def test_an_import_with_the_checkpoints_kept_beside_it_keeps_those_of_statements(

@@ -10,22 +10,19 @@ from threading import Event
 
 import pytest
 
-from tests.app.cli.serving import NUMBER, Serving
 from tests.app.cli.shell import Shell
+from tests.house.partner import NUMBER, Partner
+from tests.house.running import Served
 from tests.installation import wait_until
-from tests.scenarios.partner import Partner
 
 CLIENTS = 8
 BEFORE, AFTER = 30, 130  # Lookups that are begun before and after the blow.
 
 
 @pytest.fixture
-def served(nowhere: Shell) -> Iterator[Serving]:
-    serving = Serving(nowhere)
-    try:
-        yield serving
-    finally:
-        serving.stop()
+def served(nowhere: Shell) -> Iterator[Served]:
+    with closing(Served(nowhere)) as made:
+        yield made
 
 
 def is_removed(file: Path) -> None:
@@ -65,7 +62,7 @@ def loses_what_was_not_yet_moved_into_it(file: Path) -> None:
     ids=lambda blow: blow.__name__,
 )
 def test_no_lookup_is_charged_into_a_log_that_is_lost(
-    served: Serving, blow: Callable[[Path], None]
+    served: Served, blow: Callable[[Path], None]
 ) -> None:
     partner, log = served.partner(), served.shell.database
     begun, struck = list[None](), Event()
@@ -98,7 +95,7 @@ def test_no_lookup_is_charged_into_a_log_that_is_lost(
 @pytest.mark.parametrize(
     "name", ["service-views.db", pytest.param("service-stores.db", marks=pytest.mark.soak)]
 )
-def test_a_process_that_has_lost_another_file_is_not_ready(served: Serving, name: str) -> None:
+def test_a_process_that_has_lost_another_file_is_not_ready(served: Served, name: str) -> None:
     anyone = Partner(served.url, "", "")
     assert anyone.ask("GET", "/readyz").status == 200
     lost = served.shell.database.with_name(name)

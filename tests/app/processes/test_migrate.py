@@ -12,7 +12,6 @@ from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import wait_until_ready
 from app.settings import Settings
 from domain.errors import WrongCurrency
-from projections.audit.auditor import verify
 from tests.installation import Process
 from tests.projections.histories import Life
 from tests.workers.webhooks.lab import Lab
@@ -58,7 +57,7 @@ def test_read_models_that_were_lost_are_made_from_the_log(
     again = process_of(processes, tmp_path)
     assert migrate(again) == [model.name for model in again.models]
     assert again.log.recorder.select_notifications(1, 1_000) == before
-    assert verify(again.log, again.views, again.positions, again.models).failures == []
+    assert again.audit().failures == []
 
 
 def test_an_upgrade_keeps_deliveries_and_makes_the_indexes_and_models_that_are_new(

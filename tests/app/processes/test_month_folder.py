@@ -34,7 +34,7 @@ from projections.engine.rebuild import ignore_progress
 from tests.app.cli.shell import ROOT, Shell
 from tests.installation import Installation, Process, SetClock, numbers
 from tests.net.pages import Page
-from tests.projections.histories import Life, create_job, finish_job, look_up, run_on_log
+from tests.projections.histories import Life, run_on_log
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import Seed
 from tests.servers.browser import Browser
@@ -70,20 +70,20 @@ def live(process: Process, clock: SetClock) -> None:
     old, job = LinkSteps(process, hostile, None, plan).activate(), None
     while clock.now < datetime(2026, 3, 20, tzinfo=UTC):
         life.go_on(20)
-        look_up(process, hostile)
+        process.look_up(hostile)
         if job is not None:
-            finish_job(process, job)  # In February that of January.
-        job = create_job(process, hostile, numbers(3))
+            process.finish_job(job)  # In February that of January.
+        job = process.create_job(hostile, numbers(3))
         if clock.now.day < 10:
             old.change(add=[plan]).do_all()
             process.accounts.deposit(hostile, 5_000_001, f"bank {clock.now}", process.cause())
             LinkSteps(process, hostile, None, plan).activate()
         clock.forward(days=4.3)
-        look_up(process, hostile)
+        process.look_up(hostile)
         now, wrong = clock.now, clock.now - timedelta(days=10)  # A clock of another machine.
         if process.log.find(Month, month_id(month_of(wrong))) is None:
             clock.now = wrong
-            look_up(process, hostile, "+14155550101")
+            process.look_up(hostile, "+14155550101")
             clock.now = now
         process.month_end.run()
         process.monthly_fees.run()
@@ -237,7 +237,7 @@ def test_xero_gets_whole_journals_of_at_most_300_lines(own: Path) -> None:
 def test_made_again_it_is_the_same_whatever_has_happened_since(trade: Trade, made: Made) -> None:
     again = trade.make("daily")
     assert (again.unchanged, again.statements, again.ok) == (True, made.statements, True)
-    look_up(trade.process, trade.process.organization("1.00", "A new one"))
+    trade.process.look_up(trade.process.organization("1.00", "A new one"))
     sign(trade.process)
     assert files_of(trade.make("elsewhere").out) == files_of(made.out)
     assert not [*trade.home.glob(".*.unfinished-*")]
@@ -433,7 +433,7 @@ def shop(installation: Installation) -> Trade:
     with february(installation) as trade:
         owner = trade.process.organization("1.00")
         for _ in range(3):
-            look_up(trade.process, owner)
+            trade.process.look_up(owner)
     return trade
 
 
@@ -460,7 +460,7 @@ def test_a_month_that_no_checkpoint_covers_yet_is_refused(shop: Trade) -> None:
 def test_a_checkpoint_within_a_commit_is_no_fault(shop: Trade) -> None:
     process = shop.process
     (owner,) = {row.organization_id for row in read_transactions(process.log, Selection())}
-    look_up(process, owner)
+    process.look_up(owner)
     process.tree_keeper.catch_up()
     last = process.log.stored(process.log.head() - 2, 2)
     assert [row.topic for row in last] == ["number_lookup.answered", "wallet.charged"]

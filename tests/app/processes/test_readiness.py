@@ -12,17 +12,7 @@ from app.processes.readiness import wait_until_reached, wait_until_ready, what_i
 from app.watch.trouble import trouble_of
 from domain.errors import ServiceUnavailable
 from tests.app.cli.shell import Shell
-from tests.installation import (
-    PATIENCE_S,
-    Process,
-    installation,
-    migrated,
-    postgresql_only,
-    process,
-    wait_until,
-)
-
-__all__ = ["installation", "migrated", "process"]
+from tests.installation import PATIENCE_S, Process, postgresql_only, wait_until
 
 NO_DATABASE = "there is no database at "
 

@@ -5,15 +5,15 @@ from stat import S_IMODE
 
 import pytest
 
-from app.processes import redo
+from app.processes import redo, runtime
 from app.processes.redo import LIST
 from app.settings import Settings, WrongSetting
 from domain.accounts.erasure import Erasure, Part
 from domain.accounts.operator_acts import OperatorAct
 from domain.accounts.operators import Operator, operator_id
-from tests.app.cli.serving import Serving
 from tests.app.cli.shell import Shell
 from tests.app.cli.test_privacy import JANUARY, NUMBER, ask
+from tests.app.http.service import Service
 from tests.installation import Installation, Process, wait_until
 from tests.projections.link_steps import LinkSteps
 
@@ -74,7 +74,7 @@ def test_a_restored_copy_says_what_must_be_done_again_and_what_was_is_left_out(
     }
     copy.run("client", "revoke", revoked)
     copy.run(*looked_up.split())
-    left = told_in(copy.json("installation", "release"))
+    left = told_in(copy.json("installation", "hold", "--end"))
     assert left == restored - {f"client revoke {revoked}", looked_up}
     text = (listed / LIST).read_text()
     assert not [each for each in (NUMBER, NUMBER[1:], "Smith") if each in text]
@@ -114,18 +114,19 @@ def test_an_act_is_listed_once_and_told_to_a_log_that_lacks_it(
     ]
 
 
-def test_the_clock_lists_what_partners_rotate(nowhere: Shell, listed: Path) -> None:
-    serving = Serving(nowhere.having(REDO_DIR=str(listed)))
+def test_the_clock_lists_what_partners_rotate(
+    tmp_path: Path, listed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "REDO_S", 1.0)  # A minute: nobody waits for it.
+    service = Service(tmp_path, REDO_DIR=str(listed)).start()
     try:
-        partner = serving.partner()
-        made = partner.ask("POST", "/v1/webhooks", {"url": "https://partner.example/hook"})
-        identifier = made.data["id"]
-        assert partner.ask("POST", f"/v1/webhooks/{identifier}/rotate-secret").status == 200
-        text = f"POST /v1/webhooks/{identifier}/rotate-secret"
-        path = listed / LIST
-        wait_until(lambda: path.exists() and text in path.read_text(), 90.0)
+        tenant = service.tenant()
+        path = f"/v1/webhooks/{tenant.webhook()}/rotate-secret"
+        assert tenant.post(path).status_code == 200
+        file = listed / LIST
+        wait_until(lambda: file.exists() and f"POST {path}" in file.read_text())
     finally:
-        serving.stop()
+        service.stop()
 
 
 def test_a_directory_that_is_missing_hinders_no_command(nowhere: Shell, tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_a_directory_that_is_missing_hinders_no_command(nowhere: Shell, tmp_path
     done = shell.run("keys", "rotate")
     assert "REDO_DIR" in done.stderr
     assert "not-mounted" in done.stderr
-    released = shell.run("installation", "release")
+    released = shell.run("installation", "hold", "--end")
     assert "no list" in released.stdout
 
 

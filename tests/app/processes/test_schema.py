@@ -53,8 +53,7 @@ def test_positions_of_an_older_shape_cost_a_rebuild_only(process: Process) -> No
     process.projector.catch_up()
     run(process.views, OLDER.format("positions"))
     assert migrate(process) == [model.name for model in process.models]
-    with process.views.reading() as connection:
-        assert process.organizations.get(connection, organization_id) is not None
+    assert process.read(process.organizations.get, organization_id) is not None
 
 
 @pytest.mark.parametrize("purpose", ["stores", "views"])

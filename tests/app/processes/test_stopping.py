@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from socket import AF_UNIX, SOCK_DGRAM, socket
 from uuid import uuid4
@@ -13,7 +13,7 @@ import pytest
 
 from app.processes.stopping import ALIVE, ALIVE_S, READY, notify
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
-from tests.ops.processes import until_ready, watched
+from tests.house.running import Served
 
 PROGRAM = """
 from app.processes.stopping import stop_on_signals
@@ -116,21 +116,22 @@ def test_a_process_is_ready_and_alive_while_it_waits_for_its_tables(
     tmp_path: Path, systemd: Systemd, command: str
 ) -> None:
     broker = "amqp://127.0.0.1:1"
-    with watched(tmp_path, command, BROKER_URL=broker, **systemd.environment) as process:
+    settings = {"BROKER_URL": broker, **systemd.environment}
+    with closing(Served(Shell(tmp_path), command, **settings)) as process:
         assert systemd.hear() == READY
         assert [systemd.hear() for _ in range(3)] == [ALIVE] * 3
-        assert "waiting: " in process.log()
+        assert "waiting: " in process.said()
 
 
 @pytest.mark.parametrize("command", ["projector", "serve", "web"])
 def test_it_is_alive_while_its_loop_is(tmp_path: Path, systemd: Systemd, command: str) -> None:
     Shell(tmp_path).run("migrate")
     broker = {"web": {"BROKER_URL": "amqp://127.0.0.1:1"}}.get(command, {})
-    with watched(tmp_path, command, **broker, **systemd.environment) as process:
+    with closing(Served(Shell(tmp_path), command, **broker, **systemd.environment)) as process:
         assert systemd.hear() == READY
-        until_ready(process)
+        process.comes_up()
         systemd.hear_until(ALIVE)
-        process.process.send_signal(signal.SIGSTOP)
+        process.signal(signal.SIGSTOP)
         assert systemd.is_left_alone()
-        process.process.send_signal(signal.SIGCONT)
+        process.signal(signal.SIGCONT)
         systemd.hear_until(ALIVE)

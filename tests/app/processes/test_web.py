@@ -17,22 +17,25 @@ from app.bootstrap.known_keys import ensure_keys
 from app.processes import serve
 from tests.app.cli.shell import ROOT, Shell
 from tests.app.http.over_http import send
-from tests.app.processes.web_process import COMES_UP_S, END_S, Web
+from tests.house.partner import Partner
+from tests.house.running import COMES_UP_S, END_S, Served
 from tests.installation import wait_until
-from tests.scenarios.partner import Partner
 from tests.servers.running import free_port
 
 PROXY = "203.0.113.7"
 
 
 @pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
-    started = Web(tmp_path_factory.mktemp("web"))
-    yield started
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """It is behind one trusted proxy; no broker is there."""
+    broker = f"amqp://127.0.0.1:{free_port()}"
+    shell = Shell(tmp_path_factory.mktemp("web")).having(BROKER_URL=broker, TRUSTED_PROXIES="1")
+    shell.run("migrate")
+    yield (started := Served(shell, "web").comes_up())
     assert started.stop() == 0
 
 
-def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Web) -> None:
+def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Served) -> None:
     def code(seen: str) -> int:
         form = b"grant_type=client_credentials&client_id=cl_nobody&client_secret=wrong"
         answer = send(
@@ -50,9 +53,12 @@ def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Web) -> N
 
 
 @pytest.mark.parametrize("shared", ["false", "true"])
-def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(web: Web, shared: str) -> None:
+def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(
+    web: Served, shared: str
+) -> None:
     """Nor is it shared unless both say so."""
-    second = web.shell.having(SHARE_PORT=shared).start("web")
+    own = {"SHARE_PORT": shared, "METRICS_PORT": str(free_port())}
+    second = web.shell.having(**own).start("web")
     output, errors = second.communicate(timeout=END_S)
     assert (second.returncode, output) == (1, "")
     port = web.port
@@ -66,7 +72,7 @@ def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(web: Web, sha
     [("MCC_MNC_FILE", "requirements.lock"), ("BROKER_URL", "amqp://127.0.0.1:99999")],
 )
 def test_a_setting_that_only_its_part_can_judge_is_one_line(
-    web: Web, nowhere: Shell, name: str, value: str
+    web: Served, nowhere: Shell, name: str, value: str
 ) -> None:
     wrong = nowhere.having(**{"BROKER_URL": web.shell.changes["BROKER_URL"], name: value})
     status, output, errors = wrong.process("web")

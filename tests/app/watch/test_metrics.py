@@ -23,7 +23,6 @@ from domain.errors import (
     Refused,
     ServiceUnavailable,
 )
-from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.single import LookupRequest
 from domain.provider_errors import Unavailable
 from projections.engine.positions import Positions
@@ -111,8 +110,7 @@ def test_work_that_does_not_move_shows(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)
     assert scrape(process)["oldest_unfinished_job_seconds"] == 0
-    wanted = BulkRequest(process.organization(), numbers(2), PRICE_MICROS, "USD", None)
-    process.bulk_create.run(wanted, process.cause())
+    process.create_job(process.organization(), numbers(2))
     process.projector.catch_up()
     clock.forward(seconds=5)
     shown = scrape(process)
@@ -156,9 +154,8 @@ def test_lookups_are_counted_by_their_source(installation: Installation) -> None
     process = installation.process(provider=CountingProvider(down=["+15005550001"], remote=True))
     organization_id = process.organization()
     for number in ("+447400123456", "+447400123456", "+15005550001"):
-        wanted = LookupRequest(organization_id, number, PRICE_MICROS, "USD", None)
         with suppress(NumberLookupUnavailable):
-            process.single_lookup.run(wanted, process.cause())
+            process.look_up(organization_id, number)
     assert sources(process) == [1, 1, 1]
     assert scrape(process)['charges_total{kind="lookup"}'] == 2
 

@@ -5,7 +5,8 @@ from uuid import UUID
 
 import psycopg
 
-from tests.bench.installation import DEPOSIT_MICROS
+from domain.money import parse_amount
+from tests.bench.installation import DEPOSIT
 
 TABLES = """
 CREATE TABLE organizations (
@@ -57,4 +58,5 @@ def add(connection: psycopg.Connection, organization: UUID, client_id: str) -> N
         "INSERT INTO organizations VALUES (%s, 'active', NULL, true)", [organization]
     )
     connection.execute("INSERT INTO api_clients VALUES (%s, %s, false)", [client_id, organization])
-    connection.execute("INSERT INTO wallets VALUES (%s, %s, 'USD')", [organization, DEPOSIT_MICROS])
+    row = [organization, parse_amount(DEPOSIT)]
+    connection.execute("INSERT INTO wallets VALUES (%s, %s, 'USD')", row)

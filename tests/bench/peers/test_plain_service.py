@@ -11,16 +11,14 @@ import psycopg
 import pytest
 from flask.testing import FlaskClient
 
-from app.bootstrap.container import Container
 from app.http.application import create_app
-from app.processes.migrate import migrate
-from app.settings import Settings
 from domain.accounts.organization import SCOPES
-from tests.bench.installation import DEPOSIT_MICROS, PRICE_MICROS, cause
-from tests.bench.partners import Partner, new_partner
+from domain.money import parse_amount
+from tests.bench.installation import DEPOSIT, Partner, cause, new_partner, opened
 from tests.bench.peers import plain_tables
 from tests.bench.peers.plain_service import config_of
 from tests.bench.server import HOST, plain_server
+from tests.installation import PRICE_MICROS, Parts
 from tests.servers.databases import Databases
 from tests.servers.running import free_port
 
@@ -34,7 +32,7 @@ Answer = tuple[int, Any, Mapping[str, str]]
 class Both:
     """Our service and the plain one, with the same customers."""
 
-    container: Container
+    container: Parts
     client: FlaskClient
     connection: HTTPConnection
     database: psycopg.Connection
@@ -67,8 +65,8 @@ class Both:
             [partner.organization],
         ).fetchone()
         assert found is not None
-        assert DEPOSIT_MICROS - found[0] == found[1]
-        return DEPOSIT_MICROS - left, found[1]
+        assert parse_amount(DEPOSIT) - found[0] == found[1]
+        return parse_amount(DEPOSIT) - left, found[1]
 
 
 # `make bench` compares us with both; they differ in one place, how a charge is written.
@@ -90,9 +88,7 @@ def both(
         "SIGNING_KEYS": f"{directory}/keys",
         "PRICE_PER_LOOKUP": "0.005",
     }
-    container, port, url = Container(Settings.from_env(settings)), free_port(), databases.new()
-    migrate(container)
-    container.keys.ensure()
+    container, port, url = opened(settings), free_port(), databases.new()
     plain_tables.make(url, [])
     config = config_of(container, url, connections=2, one_statement=request.param)
     with (
@@ -188,26 +184,24 @@ def _header(answer: Answer, name: str) -> str | None:
 
 def _empty(both: Both, partner: Partner) -> None:
     wallet = both.container.accounts.wallet(partner.organization)
-    both.container.accounts.adjust(
-        partner.organization, -wallet.balance_micros, "spent", cause(), reference="spent"
-    )
+    both.container.adjust(partner.organization, -wallet.balance_micros)
     both.database.execute(
         "UPDATE wallets SET balance_micros = 0 WHERE organization_id = %s", [partner.organization]
     )
 
 
 def _the_same_of_ours(
-    container: Container, partner: Partner
+    container: Parts, partner: Partner
 ) -> dict[tuple[int, bool], Callable[[], object]]:
     accounts = container.accounts
     return {
         (401, False): lambda: accounts.change_client(
             partner.client_id, lambda client: client.revoke(cause())
         ),
-        (403, False): lambda: accounts.change_organization(
-            partner.organization, lambda each: each.change_status("suspended", cause())
+        (403, False): lambda: container.change(
+            partner.organization, lambda it, now: it.change_status("suspended", now)
         ),
-        (403, True): lambda: accounts.change_organization(
-            partner.organization, lambda each: each.switch_lookup(cause(), enabled=False)
+        (403, True): lambda: container.change(
+            partner.organization, lambda it, now: it.switch_lookup(now, enabled=False)
         ),
     }

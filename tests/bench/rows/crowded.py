@@ -5,16 +5,13 @@ that asks for nothing takes the loop all the same.
 """
 
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from contextlib import closing
 from threading import Event
-from typing import Any
 
-import msgspec
-
+from tests.bench.installation import Connection
 from tests.bench.load import Load, Outcome, beside, outcome_of
 from tests.bench.row import Aim, Row
 from tests.bench.rows.lookups import Installation, installation
-from tests.bench.server import HOST
 from tests.bench.side import told
 from tests.plan_files import import_plans, plan, stored
 
@@ -69,20 +66,11 @@ def _times(found: Outcome) -> str:
 
 def _dearest(made: Installation, port: int) -> dict[str, tuple[str, str]]:
     """Return the operations that cost most, once there is something to read: path and type."""
-    connection = HTTPConnection(HOST, port, timeout=30)
-    headers = {"Authorization": f"Bearer {made.token_of_crowd}", "Content-Type": "application/json"}
-
-    def ask(method: str, path: str, body: Any = None) -> dict[str, Any]:
-        connection.request(method, path, msgspec.json.encode(body) if body else None, headers)
-        reply = connection.getresponse()
-        read = reply.read()
-        assert reply.status in {200, 201}, read
-        return dict(msgspec.json.decode(read)["data"])
-
     plan_id = str(stored(made.container, "Country 0").id)
-    for number in range(LINKS):
-        link = ask("POST", "/v1/links", {"plan_id": plan_id, "name": f"Device {number}"})
-    connection.close()
+    with closing(Connection(port, made.token_of_crowd)) as connection:
+        for number in range(LINKS):
+            body = {"plan_id": plan_id, "name": f"Device {number}"}
+            link = connection.ask("POST", "/v1/links", body)
     return {
         "plans": ("/v1/plans?per_page=100", "*/*"),
         "qr": (f"/v1/links/{link['id']}/qr?size=2048", "image/png"),

@@ -17,9 +17,8 @@ from app.http.application import create_app
 from app.http.webhooks.events import cursor_at
 from domain.webhooks.commands import Draft
 from domain.webhooks.endpoint import WebhookRequest
-from tests.bench.installation import cause, installation
+from tests.bench.installation import Partner, cause, installation, new_partner
 from tests.bench.measure import in_turns
-from tests.bench.partners import Partner, new_partner
 from tests.bench.processor import us_each
 from tests.bench.row import Aim, Row
 
@@ -31,7 +30,6 @@ CALLS, REPEATS = 200, 5
 
 def measure() -> Iterator[Row]:
     with installation() as container:
-        container.keys.ensure()
         container.webhook_key.ensure()
         partner = new_partner(container)
         _append(container, partner.organization)

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from functools import partial
 from uuid import UUID
 
-from app.bootstrap.container import Container
 from domain.accounts.wallet import Wallet, wallet_id
 from tests.bench.crowd import crowd
 from tests.bench.engine import on_postgres, peer_database_url
 from tests.bench.history import new_charge
-from tests.bench.installation import cause, installation, new_organization
+from tests.bench.installation import DEPOSIT, cause, installation
 from tests.bench.measure import each_ms, in_turns, percentile, seconds
 from tests.bench.peers import plain_charges
 from tests.bench.peers.plain_charges import Result, Task, result_of
 from tests.bench.row import Aim, Row
+from tests.installation import Parts
 
 WAITERS = 64
 CHARGES_EACH = 200  # So that starting the threads counts little.
@@ -26,13 +26,17 @@ REPEATS = 3
 
 
 @contextmanager
-def prepared() -> Iterator[tuple[Container, UUID, Task | None]]:
+def prepared() -> Iterator[tuple[Parts, UUID, Task | None]]:
     """Open a wallet, and find the pool that suits one statement for each charge."""
     with installation() as container:
-        yield container, wallet_id(new_organization(container)), _plain() if on_postgres() else None
+        yield (
+            container,
+            wallet_id(container.organization(DEPOSIT)),
+            _plain() if on_postgres() else None,
+        )
 
 
-def measure(container: Container, wallet: UUID, task: Task | None) -> Iterator[Row]:
+def measure(container: Parts, wallet: UUID, task: Task | None) -> Iterator[Row]:
     if task is None:
         return
     sides = in_turns(lambda: _charged(container, wallet), lambda: result_of(task), repeats=REPEATS)
@@ -49,7 +53,7 @@ def _plain() -> Task:
     return plain_charges.best(Task(url, 0, WAITERS, PLAIN_EACH))
 
 
-def _charged(container: Container, wallet: UUID) -> Result:
+def _charged(container: Parts, wallet: UUID) -> Result:
     times_ms: list[float] = []
 
     def charge() -> None:

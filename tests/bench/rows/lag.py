@@ -11,12 +11,12 @@ from threading import Event
 from time import perf_counter
 from uuid import UUID
 
-from app.bootstrap.container import Container
 from tests.bench.history import append_lookups
-from tests.bench.installation import new_organization
+from tests.bench.installation import DEPOSIT
 from tests.bench.measure import percentile
 from tests.bench.row import Aim, Row
 from tests.bench.rows.lookups import ONE, installation
+from tests.installation import Parts
 
 LOAD_S = 2.0
 APPEND_S = 4.0
@@ -36,9 +36,9 @@ def measure() -> Iterator[Row]:
     yield Row(name, twice, once, "ms", Aim(ours_max=MS))
 
 
-def _lags_ms(container: Container, lookups_per_s: float) -> list[float]:
+def _lags_ms(container: Parts, lookups_per_s: float) -> list[float]:
     """Append at a pace; return how long after its commit the read models had each batch."""
-    organization = new_organization(container)
+    organization = container.organization(DEPOSIT)
     commits: deque[tuple[int, float]] = deque()
     ended = Event()
     with ThreadPoolExecutor(1) as pool:
@@ -52,7 +52,7 @@ def _lags_ms(container: Container, lookups_per_s: float) -> list[float]:
 
 
 def _append(
-    container: Container,
+    container: Parts,
     organization: UUID,
     lookups_per_s: float,
     commits: deque[tuple[int, float]],
@@ -69,7 +69,7 @@ def _append(
     return appended / (perf_counter() - began_s)
 
 
-def _watch(container: Container, commits: deque[tuple[int, float]], ended: Event) -> list[float]:
+def _watch(container: Parts, commits: deque[tuple[int, float]], ended: Event) -> list[float]:
     """Look where the read models stand until they have all of it."""
     names, lags_ms, pause = {model.name for model in container.models}, [], Event()
     deadline_s = perf_counter() + APPEND_S + SETTLE_S

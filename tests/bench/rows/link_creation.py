@@ -1,23 +1,18 @@
 """Creations of links over HTTP: what they cost all processes, and how many statements they are."""
 
-import json
 import re
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from app.bootstrap.container import Container
-from app.processes.migrate import migrate
-from app.settings import Settings
 from tests.bench.crowd import crowd
 from tests.bench.engine import on_postgres
-from tests.bench.installation import environment
-from tests.bench.partners import new_partner
+from tests.bench.installation import Connection, environment, new_partner, opened
 from tests.bench.processor import us_each
 from tests.bench.row import Aim, Row
-from tests.bench.server import HOST, service
+from tests.bench.server import service
 from tests.budgets.test_budgets import BUDGETS
 from tests.plan_files import import_plans, plan, stored
 from tests.servers.running import free_port
@@ -56,25 +51,15 @@ def _statements() -> int:
     return sum(int(statements) for role, statements in roles if role != "network")
 
 
-def _prepare(settings: dict[str, str]) -> tuple[str, bytes]:
+def _prepare(settings: dict[str, str]) -> tuple[str, object]:
     """Make the installation; return the token of who buys there, and the request that buys."""
-    container = Container(Settings.from_env(settings))
-    migrate(container)
-    container.keys.ensure()
-    try:
+    with closing(opened(settings)) as container:
         import_plans(container, plan())
         body = {"plan_id": str(stored(container).id), "name": "Device"}
-        return new_partner(container).token, json.dumps(body).encode()
-    finally:
-        container.close()
+        return new_partner(container).token, body
 
 
-def _create(port: int, bearer: str, body: bytes) -> None:
-    connection = HTTPConnection(HOST, port, timeout=30)
-    headers = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
-    for _ in range(CREATIONS_EACH):
-        connection.request("POST", "/v1/links", body, headers)
-        reply = connection.getresponse()
-        answer = reply.read()
-        assert reply.status == 201, answer
-    connection.close()
+def _create(port: int, bearer: str, body: object) -> None:
+    with closing(Connection(port, bearer)) as connection:
+        for _ in range(CREATIONS_EACH):
+            connection.ask("POST", "/v1/links", body)

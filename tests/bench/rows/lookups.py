@@ -16,14 +16,10 @@ from urllib.parse import quote
 import msgspec
 import psycopg
 
-from app.bootstrap.container import Container
-from app.processes.migrate import migrate
-from app.settings import Settings
 from tests.bench.engine import on_postgres, peer_database_url
-from tests.bench.installation import environment
+from tests.bench.installation import environment, new_partner, opened
 from tests.bench.load import LOAD_S_MAX, Load
 from tests.bench.numbers import real_numbers
-from tests.bench.partners import new_partner
 from tests.bench.peers import plain_tables
 from tests.bench.peers.plain_charges import POOLS
 from tests.bench.peers.plain_service import config_of
@@ -79,9 +75,7 @@ class Installation:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.settings = environment(directory)
-        self.container = Container(Settings.from_env(self.settings))
-        migrate(self.container)
-        self.container.keys.ensure()
+        self.container = opened(self.settings)
         self._partners = [new_partner(self.container) for _ in range(ORGANIZATIONS)]
         self._paths = [f"/number-lookup?phone_number={quote(each)}" for each in real_numbers()]
         self._tokens = [partner.token for partner in self._partners]

@@ -4,11 +4,10 @@ Bytes are those of all tables with their indexes. What a link takes later, by re
 is not in it. The deployment book shows the figures in "How big, how many, how long".
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
-from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
@@ -17,17 +16,14 @@ from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
-from app.bootstrap.container import Container
 from app.processes.capacity import sizes_of
-from app.processes.migrate import migrate
-from app.settings import Settings
 from tests.bench.crowd import crowd
-from tests.bench.installation import environment
+from tests.bench.installation import Connection, environment, new_partner, opened
 from tests.bench.numbers import real_numbers
-from tests.bench.partners import new_partner
 from tests.bench.processor import us_each
 from tests.bench.row import Aim, Row
 from tests.bench.server import HOST, service
+from tests.installation import Parts
 from tests.plan_files import import_plans, plan, stored
 from tests.servers.guard import wait_for
 from tests.servers.running import free_port
@@ -58,43 +54,28 @@ class Endpoint(BaseHTTPRequestHandler):
 class Partner:
     """Who asks over HTTP, and what his requests have cost the installation."""
 
-    def __init__(self, container: Container, port: int, pids: list[int]) -> None:
+    def __init__(self, container: Parts, port: int, pids: list[int]) -> None:
         self.container, self.port, self.pids = container, port, pids
-        bearer = f"Bearer {new_partner(container).token}"
-        self.headers = {"Authorization": bearer, "Content-Type": "application/json"}
-        self.numbers = cycle(real_numbers())
-        self.body = json.dumps({"plan_id": str(stored(container).id), "name": "Device"})
+        self.token, self.numbers = new_partner(container).token, cycle(real_numbers())
+        self.body = {"plan_id": str(stored(container).id), "name": "Device"}
 
-    def post(self, count: int, path: Callable[[], str], body: str = "") -> list[Any]:
-        connection, found = HTTPConnection(HOST, self.port, timeout=30), []
-        for _ in range(count):
-            connection.request("POST", path(), body, self.headers)
-            reply = connection.getresponse()
-            answer = reply.read()
-            assert reply.status in {200, 201, 202}, answer
-            found.append(json.loads(answer)["data"])
-        connection.close()
-        return found
+    def post(self, count: int, path: Callable[[], str], body: object = None) -> list[Any]:
+        with closing(Connection(self.port, self.token)) as connection:
+            return [connection.ask("POST", path(), body) for _ in range(count)]
 
     def look_up(self) -> None:
         paths = (f"/number-lookup?phone_number={quote(each)}" for each in self.numbers)
         self.post(LOOKUPS_EACH, lambda: next(paths))
 
     def run_jobs(self) -> None:
-        body = json.dumps({"phone_numbers": real_numbers()})
+        body = {"phone_numbers": real_numbers()}
         for job in self.post(JOBS, lambda: "/number-lookup/bulk", body):
             assert wait_for(partial(self.is_completed, job["job_id"]), SETTLE_S)
 
     def is_completed(self, job_id: str) -> bool:
-        job = self.get(f"/number-lookup/bulk/{job_id}?fields=summary")
+        with closing(Connection(self.port, self.token)) as connection:
+            job = connection.ask("GET", f"/number-lookup/bulk/{job_id}?fields=summary")
         return bool(job["status"] == "completed")
-
-    def get(self, path: str) -> Any:
-        connection = HTTPConnection(HOST, self.port, timeout=30)
-        connection.request("GET", path, headers=self.headers)
-        data = json.loads(connection.getresponse().read())["data"]
-        connection.close()
-        return data
 
     def buy(self) -> None:
         self.post(LINKS_EACH, lambda: "/v1/links", self.body)
@@ -124,9 +105,7 @@ def measure() -> Iterator[Row]:
     with TemporaryDirectory(prefix="bench-") as name:
         directory, port = Path(name), free_port()
         settings = environment(directory, WEBHOOKS_ALLOW_PRIVATE="true")
-        container = Container(Settings.from_env(settings))
-        migrate(container)
-        container.keys.ensure()
+        container = opened(settings)
         import_plans(container, plan())
         with service(settings, port, directory / "service.log") as running:
             partner = Partner(container, port, [*running.pids.values()])
@@ -147,7 +126,7 @@ def _rows(partner: Partner) -> Iterator[Row]:
     with ThreadingHTTPServer((HOST, 0), Endpoint) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         body = {"url": f"http://{HOST}:{server.server_port}/", "events": ["link.activated"]}
-        partner.post(1, lambda: "/v1/webhooks", json.dumps(body))
+        partner.post(1, lambda: "/v1/webhooks", body)
         told = partner.cost("link, told", links, lambda: crowd(CROWD, partner.buy))
         assert Endpoint.taken == links
         server.shutdown()

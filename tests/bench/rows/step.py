@@ -7,7 +7,7 @@ from statistics import median
 from tests.bench.engine import on_postgres
 from tests.bench.grown import backends, server_s
 from tests.bench.history import append_lookups
-from tests.bench.installation import installation, new_organization
+from tests.bench.installation import DEPOSIT, installation
 from tests.bench.row import Aim, Row
 
 STEPS = 100
@@ -17,7 +17,7 @@ MS = 1_000
 
 def measure() -> Iterator[Row]:
     with installation() as container:
-        organization = new_organization(container)
+        organization = container.organization(DEPOSIT)
         followers: Mapping[str, Callable[[], object]] = {
             "projector": container.projector.step,
             "dispatcher": container.dispatcher.step,

@@ -127,7 +127,7 @@ def test_what_is_paid_in_ahead_in_the_same_batch_can_be_spent(crowd: Crowd) -> N
 def test_of_twins_on_one_stream_exactly_one_is_charged(crowd: Crowd) -> None:
     log, committer = crowd.fund()
     stream_id = uuid4()
-    twins = [lookup(stream_id, f"request-{number}") for number in range(5)]
+    twins = [lookup(stream_id, cause(0, f"request-{number}")) for number in range(5)]
     with crowd.waiting():
         calls = crowd.queue_up(*(partial(pay_for, committer, twin, "0.10") for twin in twins))
     refusals = [error for call in calls if (error := call.exception(PATIENCE_S))]
@@ -178,7 +178,7 @@ def test_a_command_that_is_taken_runs_to_its_end_without_its_caller(
 def test_closing_commits_what_waits_and_refuses_what_comes_later(crowd: Crowd) -> None:
     log, committer = crowd.fund()
     stream_id = uuid4()
-    twins = [lookup(stream_id, f"request-{number}") for number in range(2)]
+    twins = [lookup(stream_id, cause(0, f"request-{number}")) for number in range(2)]
     with crowd.waiting():
         calls = crowd.queue_up(
             *(partial(pay_for, committer, twin, "0.10") for twin in twins),

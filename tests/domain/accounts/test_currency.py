@@ -15,8 +15,6 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet
 from domain.errors import ConfigError, WrongCurrency
 from domain.links.create import LinkRequest
-from domain.lookups.bulk_commands import BulkRequest
-from domain.lookups.single import LookupRequest
 from projections.audit.auditor import check_log
 from projections.engine.positions import belongs
 from tests.installation import CountingProvider, Installation, Process
@@ -43,13 +41,11 @@ def events(process: Process) -> Counter[str]:
 
 
 def look_up(process: Process, organization_id: UUID) -> object:
-    request = LookupRequest(organization_id, "+14155552671", MICROS, "EUR", None)
-    return process.single_lookup.run(request, process.cause())
+    return process.look_up(organization_id, price_micros=MICROS)
 
 
 def create_job(process: Process, organization_id: UUID) -> object:
-    request = BulkRequest(organization_id, ["+14155552671"], MICROS, "EUR", None)
-    return process.bulk_create.run(request, process.cause())
+    return process.create_job(organization_id, ["+14155552671"], MICROS)
 
 
 def create_link(process: Process, organization_id: UUID) -> object:

@@ -13,7 +13,7 @@ from eventsourcing.persistence import OperationalError
 import domain.accounts.committer
 from domain.accounts.wallet import Wallet
 from domain.errors import Conflict, InsufficientBalance, ServiceUnavailable
-from tests.domain.build import ORGANIZATION, lookup, open_wallet, pay_for, pay_in, take
+from tests.domain.build import ORGANIZATION, cause, lookup, open_wallet, pay_for, pay_in, take
 from tests.domain.crowd import PATIENCE_S, Crowd
 from tests.domain.writers import Writer, balance, everything, ledger
 
@@ -84,7 +84,7 @@ def test_only_the_command_whose_own_stream_was_taken_gets_a_conflict(
 ) -> None:
     log, committer = crowd.fund()
     stream_id = uuid4()
-    twin, original = lookup(stream_id, "request-2"), lookup(stream_id)
+    twin, original = lookup(stream_id, cause(0, "request-2")), lookup(stream_id)
     with crowd.waiting():
         first, conflicting, last = crowd.queue_up(
             partial(take, committer, "0.10"),
@@ -103,7 +103,10 @@ def test_a_batch_is_committed_as_one_without_those_whose_stream_was_taken(crowd:
     with crowd.waiting():
         calls = crowd.queue_up(
             *[partial(take, committer, "0.10")] * 3,
-            *(partial(pay_for, committer, lookup(each, "late"), "0.10") for each in taken),
+            *(
+                partial(pay_for, committer, lookup(each, cause(0, "late")), "0.10")
+                for each in taken
+            ),
         )
         for stream in taken:  # Only the streams have moved on, not the wallet.
             log.append(lookup(stream))
@@ -141,7 +144,7 @@ def test_a_loser_who_cannot_ask_why_is_told_that_the_log_is_out_of_reach(
 
     before_insert(funded, 0, lose_the_database)
     with pytest.raises(ServiceUnavailable):
-        pay_for(funded.committer, lookup(stream_id, "request-2"), "0.10")
+        pay_for(funded.committer, lookup(stream_id, cause(0, "request-2")), "0.10")
     assert funded.recorder.faults_left == 0
     assert balance(funded.log) == "1.00"
 

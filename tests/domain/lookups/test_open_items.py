@@ -8,9 +8,7 @@ import pytest
 
 from domain.errors import IdempotencyKeyReused, InsufficientBalance, RateLimited
 from domain.limiter import OpenItems
-from domain.lookups.bulk_commands import BulkRequest
-from tests.installation import PRICE_MICROS, Installation, Process, numbers
-from tests.projections.histories import finish_job
+from tests.installation import Installation, Process, numbers
 
 ITEMS_MAX = 1_000
 
@@ -24,8 +22,7 @@ def process(installation: Installation) -> Process:
 def create(
     process: Process, organization_id: UUID, count: int, key: str | None = None
 ) -> tuple[UUID, bool]:
-    request = BulkRequest(organization_id, numbers(count), PRICE_MICROS, "USD", key)
-    job, replayed = process.bulk_create.run(request, process.cause())
+    job, replayed = process.ask_for_job(organization_id, numbers(count), key)
     return job.id, replayed
 
 
@@ -44,7 +41,7 @@ def test_what_is_beyond_the_bound_is_refused_until_something_has_ended(process: 
     assert create(process, one, 600, "key-1") == (first, True)
     with pytest.raises(IdempotencyKeyReused):
         create(process, one, 599, "key-1")
-    finish_job(process, first)
+    process.finish_job(first)
     process.projector.catch_up()
     assert not create(process, one, 1_000, "key-2")[1]
 

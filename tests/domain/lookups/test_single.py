@@ -84,9 +84,7 @@ def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
 ) -> None:
     def spend() -> None:
         process, organization_id = asker.other, asker.organization_id
-        process.accounts.adjust(
-            organization_id, -999_000, "a fee", process.cause(), reference="c-1"
-        )
+        process.adjust(organization_id, -999_000)
 
     provider.meanwhile = spend
     with pytest.raises(InsufficientBalance):

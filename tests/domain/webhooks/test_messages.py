@@ -26,7 +26,6 @@ from domain.webhooks.messages import (
 )
 from tests.golden.files import EVENTS, LATER_FORMS, ORGANIZATION, STREAM
 from tests.installation import Process, numbers
-from tests.projections.histories import create_job
 
 # The names of all that is told. None of it is a number, an ICCID, an activation code or an address.
 NAMES = {
@@ -119,7 +118,7 @@ def test_an_event_of_a_change_of_plans_is_told_in_the_order_of_its_link(process:
 @pytest.mark.parametrize(("ends", "status"), [("look up", "completed"), ("cancel", "cancelled")])
 def test_a_job_tells_how_it_ended(process: Process, ends: str, status: str) -> None:
     owner = process.organization()
-    job_id = create_job(process, owner, numbers(3))
+    job_id = process.create_job(owner, numbers(3))
     if ends == "cancel":
         job = process.log.get(BulkJob, job_id)
         job.cancel(process.cause())

@@ -8,11 +8,11 @@ import pytest
 
 from domain.finance.month import Month
 from domain.log.discontinuity import Discontinuity
-from projections.audit.auditor import check_log, verify
+from projections.audit.auditor import check_log
 from projections.audit.report import FAILURES_MAX
 from tests.installation import Installation, Process, SetClock, numbers, sqlite_only
 from tests.projections.forgery import Forger
-from tests.projections.histories import Life, create_job, look_up, write_row
+from tests.projections.histories import Life, write_row
 from tests.projections.looking import register, tables
 from tests.support.erasing import erase_months
 
@@ -24,7 +24,7 @@ def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) ->
     assert check_log(process.log).failures == []
     life.finish()
     process.projector.catch_up()
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     assert report.failures == []
     assert report.events == report.position == process.log.head()
 
@@ -58,7 +58,7 @@ def test_read_models_of_a_broken_log_are_not_looked_at(process: Process) -> None
     with process.views.writing() as connection:
         connection.execute(process.positions.rows.delete())
     before = tables(process)
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     assert len(report.failures) == 1
     assert tables(process) == before
 
@@ -71,14 +71,14 @@ def lose(process: Process) -> None:
 def set_the_clock_back(process: Process) -> None:
     clock = process.clock
     clock.now -= timedelta(hours=3)
-    look_up(process, process.organization("1.00", "Yesterday"), numbers(1)[0])
+    process.look_up(process.organization("1.00", "Yesterday"), numbers(1)[0])
     clock.now += timedelta(hours=3)
 
 
 def charge_late(process: Process) -> None:
     organization = process.organization("5.00", "Late")
     process.log.append(Month.close("2026-02", process.cause()))
-    create_job(process, organization, numbers(2))
+    process.create_job(organization, numbers(2))
 
 
 def erase(process: Process) -> None:
@@ -94,12 +94,12 @@ def test_what_is_honest_is_not_accused(
 ) -> None:
     process = installation.process(SetClock())
     organization = process.organization("5.00")
-    look_up(process, organization, numbers(1)[0])
+    process.look_up(organization, numbers(1)[0])
     clock = process.clock
     clock.forward(minutes=2)
     process.checkpoints.make()
     happening(process)
-    look_up(process, organization, numbers(1)[0])
+    process.look_up(organization, numbers(1)[0])
     clock.forward(minutes=2)
     process.checkpoints.make()
     report = check_log(process.log, witnesses=process.witnesses())

@@ -13,7 +13,6 @@ from domain.links.link import Link
 from domain.months import first_instant
 from projections.audit.auditor import check_log
 from tests.installation import Installation, Process, SetClock
-from tests.projections.histories import create_job, look_up
 from tests.projections.link_steps import LinkSteps, bought
 from tests.seeds import sqlite_seed
 
@@ -31,19 +30,15 @@ class Shop:
 
     def price(self, micros: int | None, of: UUID | None = None) -> None:
         """Set the price of all lookups, or of those of an organization."""
-        cause = self.process.cause()
         if of is None:
             assert micros is not None
-            self.process.prices.set(micros, cause)
+            self.process.prices.set(micros, self.process.cause())
         else:
-            change = self.process.accounts.change_organization
-            change(of, lambda it: it.change_price(micros, cause))
+            self.process.change(of, lambda it, cause: it.change_price(micros, cause))
 
     def look_up(self, micros: int, of: UUID) -> None:
         """Buy a lookup at a price, whatever is in force."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tests.projections.histories.price_of", lambda *_: micros)
-            look_up(self.process, of)
+        self.process.look_up(of, price_micros=micros)
 
     def later(self, **time: float) -> None:
         self.clock.forward(**time)
@@ -83,11 +78,11 @@ def test_a_lookup_costs_the_price_in_force_of_its_organization_else_of_all(shop:
 def test_a_job_costs_the_price_in_force(shop: Shop) -> None:
     shop.price(5_000)
     shop.later(hours=1)
-    create_job(shop.process, shop.own, ["+14155550100", "+14155550101"])
+    shop.process.create_job(shop.own, ["+14155550100", "+14155550101"])
     assert shop.fails() == []
     shop.price(6_000)
     shop.later(hours=1)
-    create_job(shop.process, shop.own, ["+14155550102"])
+    shop.process.create_job(shop.own, ["+14155550102"])
     assert shop.fails() == ["it costs 0.005 for each lookup, where 0.006 was in force"]
 
 
@@ -169,9 +164,7 @@ def test_fees_follow_from_what_was_in_force_as_the_month_began(shop: Shop) -> No
         fee_of(shop, owner, 300_000)
     shop.at(APRIL - timedelta(days=1))
     fee_of(shop, shop.own, 200_000)
-    shop.process.accounts.change_organization(
-        shop.other, lambda it: it.change_status("suspended", shop.process.cause())
-    )
+    shop.process.change(shop.other, lambda it, cause: it.change_status("suspended", cause))
     end(shop, links[0])
     shop.at(APRIL + timedelta(seconds=30))
     fee_of(shop, shop.own, 100_000)

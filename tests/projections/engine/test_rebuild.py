@@ -21,11 +21,10 @@ from domain.links.link import Link
 from domain.log.log import Recorded
 from domain.months import first_instant, month_of, next_month
 from domain.webhooks.commands import Draft
-from projections.audit.auditor import verify
 from projections.engine.rebuild import fill, rebuild_all
 from projections.models.wallets import Wallets
 from tests.installation import Installation, Process, sqlite_only
-from tests.projections.histories import Life, look_up
+from tests.projections.histories import Life
 from tests.projections.looking import (
     failures,
     place_of,
@@ -50,7 +49,7 @@ def end_books(process: Process) -> None:
     owner, cause = process.organization("5.00"), replace(process.cause(), actor="operator:1")
     low = partial(Organization.set_low_balance_threshold, threshold_micros=5_000_000, cause=cause)
     process.accounts.change_organization(owner, low)
-    look_up(process, owner)
+    process.look_up(owner)
     process.webhooks.register(Draft(owner, "https://a.example/", None, None, None), cause)
     process.accounts.deposit(owner, 1, "by-hand", cause)
     named = adjustment_id(owner, "gift")
@@ -97,7 +96,7 @@ def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -
     for _ in range(2):
         rebuild_them(process)
         assert rows(process) == live
-    assert verify(process.log, process.views, process.positions, process.models).failures == []
+    assert process.audit().failures == []
 
 
 class Unbuildable(Wallets):
@@ -156,13 +155,13 @@ def test_a_rebuild_catches_up_with_what_the_live_model_has_seen_meanwhile(proces
     process.projector.catch_up()
 
     def meanwhile(*_: int) -> None:
-        look_up(process, organization_id)
+        process.look_up(organization_id)
         process.projector.catch_up()
 
     models = [process.wallets]
     reached = rebuild_all(process.log, process.views, process.positions, models, meanwhile)
     assert reached == {"wallets": process.log.head()} == {"wallets": 7}
-    assert verify(process.log, process.views, process.positions, process.models).failures == []
+    assert process.audit().failures == []
 
 
 @sqlite_only("the log is a file; on PostgreSQL it is restored together with the read models")
@@ -183,7 +182,7 @@ def test_a_log_that_was_restored_is_told_apart_and_read_anew(
     restored = installation.process()
     register(restored, more)
     assert migrate(restored) == [model.name for model in restored.models]
-    assert verify(restored.log, restored.views, restored.positions, restored.models).ok
+    assert restored.audit().ok
     assert len(rows(restored)["organizations"]) == 2 + more
 
 

@@ -14,7 +14,7 @@ from projections.engine.rebuild import rebuild_all
 from projections.engine.verify import differences
 from projections.models.transactions import EntryFilter
 from tests.installation import Installation, Process, postgresql_only, wait_until
-from tests.projections.histories import Life, create_job, finish_job
+from tests.projections.histories import Life
 from tests.projections.looking import all_lags, failures
 
 pytestmark = pytest.mark.slow
@@ -82,8 +82,7 @@ def test_a_rebuild_waits_for_a_backup_and_nobody_waits_for_the_rebuild(process: 
                 assert process.organizations.get(connection, made) is not None
             wait_until(lambda: swaps_that_wait(process) == 0)
     rebuilding.join()
-    with process.views.reading() as connection:
-        assert process.organizations.get(connection, made) is not None
+    assert process.read(process.organizations.get, made) is not None
     assert verify(*parts, process.models).failures == []
 
 
@@ -101,8 +100,8 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     writer, projecting, reading, rebuilding = (installation.process() for _ in range(4))
     life, beside = Life(writer, seed=11), Beside()
     organization_id = writer.organization("1.00")
-    job_id = create_job(writer, organization_id, ["+14155550100"])
-    finish_job(writer, job_id)
+    job_id = writer.create_job(organization_id, ["+14155550100"])
+    writer.finish_job(job_id)
     projecting.projector.catch_up()
     follower = Follower("projector", projecting.projector.step, projecting.waker)
     thread = Thread(target=lambda: follower.run(beside.stop))
@@ -118,7 +117,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     assert beside.errors == []
     assert failures(writer) == {}
     projecting.projector.catch_up()
-    assert verify(writer.log, writer.views, writer.positions, writer.models).failures == []
+    assert writer.audit().failures == []
 
 
 def test_what_comes_while_tables_are_filled_is_read_before_anybody_has_to_wait(

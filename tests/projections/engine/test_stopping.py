@@ -6,7 +6,7 @@ import pytest
 
 from projections.engine.projector import Projector
 from tests.installation import Installation, Process, sqlite_only
-from tests.projections.histories import look_up, write_row
+from tests.projections.histories import write_row
 from tests.projections.looking import (
     FragileWallets,
     after_reading,
@@ -40,7 +40,7 @@ def test_a_handler_that_raises_stops_its_model_at_exactly_that_position(
     process: Process, projector: Projector
 ) -> None:
     organization_id = process.organization("1.00")
-    look_up(process, organization_id)
+    process.look_up(organization_id)
     head = process.log.head()
     FragileWallets.broken_at = head - 1
     project_all(projector)

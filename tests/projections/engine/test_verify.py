@@ -7,11 +7,10 @@ import pytest
 from sqlalchemy import Connection, Table
 
 from domain.accounts.organization import SCOPES
-from projections.audit.auditor import verify
 from projections.engine.verify import differences
 from tests.installation import Process
 from tests.plan_files import import_plans, plan
-from tests.projections.histories import DOWN, create_job, finish_job, look_up
+from tests.projections.histories import DOWN
 from tests.projections.looking import place_of, register
 
 CHANGES: dict[str, dict[str, object]] = {
@@ -54,15 +53,15 @@ def full(process: Process) -> Process:
     """A process whose read models have rows in every table."""
     organization_id = process.organization("1.00")
     process.client(organization_id)
-    look_up(process, organization_id)
-    finish_job(process, create_job(process, organization_id, ["+14155550100", DOWN]))
+    process.look_up(organization_id)
+    process.finish_job(process.create_job(organization_id, ["+14155550100", DOWN]))
     import_plans(process, plan(excluded_organizations=[str(organization_id)]))
     process.projector.catch_up()
     return process
 
 
 def found(process: Process) -> list[str]:
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     return [failure.reason for failure in report.failures]
 
 

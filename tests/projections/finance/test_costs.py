@@ -12,7 +12,7 @@ from domain.cost import Cost
 from projections.finance.figures import Figures
 from projections.finance.views import COSTS
 from tests.installation import Installation, Process, SetClock, numbers
-from tests.projections.histories import DOWN, Life, create_job, finish_job, look_up
+from tests.projections.histories import DOWN, Life
 from tests.projections.link_steps import LinkSteps, bought
 
 FAR = replace(bought("Asia", "6.00"), cost=Cost(2_000_000, "EUR"), network="far")
@@ -38,9 +38,9 @@ def test_the_view_and_the_report_agree(installation: Installation) -> None:
     installation.environment["COST_PER_LOOKUP"] = "offline=0.001"
     process = installation.process(clock := SetClock())
     acme = process.organization("100.00")
-    look_up(process, acme)
+    process.look_up(acme)
     clock.forward(days=2)
-    finish_job(process, create_job(process, acme, [*numbers(2), DOWN]))
+    process.finish_job(process.create_job(acme, [*numbers(2), DOWN]))
     LinkSteps(process, acme, plan=FAR).activate()
     LinkSteps(process, acme).activate()
     LinkSteps(process, acme, plan=FAR).reserve().begin().fail()

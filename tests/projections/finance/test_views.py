@@ -23,7 +23,7 @@ from projections.finance.views import (
 )
 from projections.models.wallets import Wallets
 from tests.installation import Process, SetClock, postgresql_only
-from tests.projections.histories import DOWN, create_job, finish_job, look_up
+from tests.projections.histories import DOWN
 from tests.tidy.source import ROOT
 
 
@@ -33,9 +33,9 @@ def acme(process: Process) -> UUID:
     clock = process.clock = SetClock(datetime(2026, 3, 1, 23, 30, 0, 250, tzinfo=UTC))
     made = process.organization("1.00")
     process.organization("5.00", "Other")
-    look_up(process, made)
+    process.look_up(made)
     clock.forward(hours=1)
-    finish_job(process, create_job(process, made, ["+14155550109", DOWN]))
+    process.finish_job(process.create_job(made, ["+14155550109", DOWN]))
     process.accounts.adjust(made, -250_000, "a correction", process.cause(), reference="c-1")
     process.projector.catch_up()
     return made
@@ -74,7 +74,7 @@ def test_a_rebuild_leaves_the_views_as_they_were(process: Process, acme: UUID) -
     for _ in range(2):
         rebuild_all(process.log, process.views, process.positions, process.models)
         assert [sorted(rows(process, view), key=str) for view in views] == before
-    look_up(process, acme)
+    process.look_up(acme)
     process.projector.catch_up()
     assert rows(process, WALLETS, organization_id=acme)[0].transactions == 6
 

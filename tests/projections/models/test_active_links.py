@@ -6,7 +6,6 @@ from uuid import UUID
 
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps
-from tests.projections.looking import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +14,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def active(process: Process, organization_id: UUID, moment: datetime) -> list[UUID]:
-    return ask(process, process.links.active_at, organization_id, moment)
+    return process.ask(process.links.active_at, organization_id, moment)
 
 
 def test_a_span_has_its_first_moment_and_not_its_last(

@@ -10,28 +10,27 @@ from domain.links.lost_order import LostOrder
 from domain.links.network import Order
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
-from tests.projections.looking import ask
 
 INTENT_S, IDLE_S, SOON_S = 5, 2, 1
 
 
 def due(process: Process, now: datetime, most: int = 99) -> list[tuple[str, UUID]]:
-    owners, position = ask(process, process.due_list.owners, now)
+    owners, position = process.ask(process.due_list.owners, now)
     assert position == (process.log.head() if owners else 0)
-    firsts = (ask(process, process.due_list.first, owner, now, most) for owner in owners)
+    firsts = (process.ask(process.due_list.first, owner, now, most) for owner in owners)
     found = [*chain.from_iterable(firsts)]
-    assert all(ask(process, process.due_list.knows, each.id) for each in found)
+    assert all(process.ask(process.due_list.knows, each.id) for each in found)
     return [(each.kind, each.id) for each in found]
 
 
 def due_in_s(process: Process, work_id: UUID) -> float | None:
     """Return in how many seconds this work is due; None for work that has ended."""
-    moments = {work.id: work.due_at for work in ask(process, process.due_list.all)}
+    moments = {work.id: work.due_at for work in process.ask(process.due_list.all)}
     return (moments[work_id] - process.clock()).total_seconds() if work_id in moments else None
 
 
 def oldest(process: Process) -> datetime | None:
-    return ask(process, process.due_list.oldest)
+    return process.ask(process.due_list.oldest)
 
 
 def test_what_was_begun_before_the_clock_was_set_back_is_due(

@@ -10,15 +10,14 @@ import pytest
 from domain.lookups.bulk_commands import SLICE_ITEMS
 from projections.models.jobs import JobStatus
 from tests.installation import Process, SetClock, numbers, sqlite_only
-from tests.projections.histories import create_job
-from tests.projections.looking import ask, plan_of, statements
+from tests.projections.looking import plan_of, statements
 from tests.support.erasing import erase_months
 
 
 def idle(process: Process, seconds: float = 0, limit: int = 100) -> list[UUID]:
     idle_for = timedelta(seconds=seconds)
     return [
-        job.id for job in ask(process, process.jobs.unfinished, process.clock(), limit, idle_for)
+        job.id for job in process.ask(process.jobs.unfinished, process.clock(), limit, idle_for)
     ]
 
 
@@ -33,9 +32,9 @@ def test_a_list_shows_no_job_whose_month_was_erased(
         assert total == len(found)
         return [each.id for each in found]
 
-    old = create_job(process, organization_id, numbers(1))
+    old = process.create_job(organization_id, numbers(1))
     clock.forward(days=31)
-    new = create_job(process, organization_id, numbers(1))
+    new = process.create_job(organization_id, numbers(1))
     assert listed() == [new, old]
     erase_months(process.vault, "2026-04", organization_id)
     assert listed() == listed("pending") == [new]
@@ -44,8 +43,8 @@ def test_a_list_shows_no_job_whose_month_was_erased(
 
 @pytest.mark.any_database
 def test_nobody_reads_the_jobs_of_others(process: Process, organization_id: UUID) -> None:
-    job_id, other = create_job(process, organization_id, numbers(1)), process.organization()
-    create_job(process, other, numbers(1))
+    job_id, other = process.create_job(organization_id, numbers(1)), process.organization()
+    process.create_job(other, numbers(1))
     process.projector.catch_up()
     found, total = process.jobs.page(process.views, organization_id, None, bool, offset=0, limit=1)
     assert ([each.id for each in found], total) == ([job_id], 1)
@@ -59,7 +58,7 @@ def test_jobs_that_are_idle_come_longest_idle_first_and_bounded(
 ) -> None:
     jobs = []
     for _ in range(4):
-        jobs.append(create_job(process, organization_id, numbers(SLICE_ITEMS + 1)))
+        jobs.append(process.create_job(organization_id, numbers(SLICE_ITEMS + 1)))
         clock.forward(seconds=10)
     process.bulk_lookup.work(jobs[0], 1)
     assert idle(process) == [*jobs[1:], jobs[0]]

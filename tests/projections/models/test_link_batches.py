@@ -101,8 +101,7 @@ def ids(events: Sequence[Recorded], kind: type[Link.Event] | type[PlanChange.Eve
 
 def test_every_link_reads_as_its_aggregate(process: Process, events: list[Recorded]) -> None:
     links = [process.log.get(Link, link_id) for link_id in ids(events, Link.Event)]
-    with process.views.reading() as connection:
-        found = {each.id: each for each in process.links.all(connection, None, limit=10**6)}
+    found = {each.id: each for each in process.read(process.links.all, None, limit=10**6)}
     assert set(found) == {link.id for link in links if link.is_visible}
     assert len(found) >= 3
     for link in links:
@@ -122,8 +121,7 @@ def test_links_are_active_now_whose_status_says_so(
     links = [process.log.get(Link, link_id) for link_id in ids(events, Link.Event)]
     for organization_id in {link.organization_id for link in links}:
         mine = [link for link in links if link.organization_id == organization_id]
-        with process.views.reading() as connection:
-            found = process.links.active_at(connection, organization_id, process.clock())
+        found = process.read(process.links.active_at, organization_id, process.clock())
         active = [link.id for link in mine if link.is_visible and link.state == "active"]
         assert found == sorted(active)
 
@@ -138,10 +136,9 @@ def test_the_history_of_a_link_is_what_the_wallet_says_of_it(
             if isinstance(each.event, Wallet.Moved) and str(link_id) in str(each.event.metadata)
         }
         organization_id = process.log.get(Link, link_id).organization_id
-        with process.views.reading() as connection:
-            found, total = process.transactions.link_history(
-                connection, organization_id, link_id, offset=0, limit=1_000
-            )
+        found, total = process.read(
+            process.transactions.link_history, organization_id, link_id, offset=0, limit=1_000
+        )
         assert {each.id for each in found} == entries
         assert total == len(entries)
 
@@ -157,7 +154,6 @@ def test_what_is_unfinished_is_what_has_a_next_step(
         for each in links
         if each.stage not in {"active", "ended"} or each.status_intent or each.end_intent
     }
-    with process.views.reading() as connection:
-        found = process.due_list.all(connection)
+    found = process.read(process.due_list.all)
     assert {row.id for row in found} == still
     assert still

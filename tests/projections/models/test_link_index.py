@@ -10,7 +10,6 @@ from sqlalchemy import text
 from app.processes.doctor import examine
 from app.processes.migrate import migrate
 from app.settings import Settings
-from projections.audit.auditor import verify
 from projections.engine.rebuild import rebuild_all
 from projections.models.links import LinkFilter
 from tests.installation import Process, postgresql_only
@@ -57,7 +56,7 @@ def test_a_rebuild_keeps_what_is_found(process: Process) -> None:
         assert found(process, organization_id) == before
     LinkSteps(process, organization_id, "Van 71").activate()
     assert len(found(process, organization_id)["van 7"]) == 3
-    assert verify(process.log, process.views, process.positions, process.models).failures == []
+    assert process.audit().failures == []
 
 
 @postgresql_only("SQLite scans")

@@ -7,7 +7,6 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.cause import Cause
 from projections.models.monthly_fees import FeeRow
 from tests.installation import Process
-from tests.projections.looking import ask
 
 DUE_AT = datetime(2026, 2, 1, 0, 1, 0, 250_000, tzinfo=UTC)
 CHARGED_AT = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
@@ -23,7 +22,7 @@ def due(organization_id: UUID, month: str = "2026-02", fee_micros: int = 1_500_0
 
 
 def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
-    return ask(process, process.fee_book.all_of, organization_id)
+    return process.ask(process.fee_book.all_of, organization_id)
 
 
 def test_what_is_owed_comes_by_organization_and_oldest_month_first(process: Process) -> None:
@@ -31,7 +30,7 @@ def test_what_is_owed_comes_by_organization_and_oldest_month_first(process: Proc
     months = ["2025-12", "2026-01", "2026-02"]
     pairs = [(each, month) for each in organizations for month in months]
     process.log.append(*(due(*pair) for pair in reversed(pairs)))
-    owed = ask(process, process.fee_book.owed)
+    owed = process.ask(process.fee_book.owed)
     assert [(row.organization_id, row.month) for row in owed] == pairs
     assert [row.month for row in fees(process, organizations[0])] == months
 
@@ -41,7 +40,7 @@ def test_the_newest_month_counts_whether_it_was_charged_or_not(process: Process)
     fee = due(paid, "2026-01")
     fee.note_charged(CHARGED)
     process.log.append(due(paid, "2025-12"), fee, due(unpaid, "2026-03"), due(unpaid, "2025-02"))
-    assert ask(process, process.fee_book.newest) == {paid: "2026-01", unpaid: "2026-03"}
+    assert process.ask(process.fee_book.newest) == {paid: "2026-01", unpaid: "2026-03"}
     assert fees(process, never) == []
 
 

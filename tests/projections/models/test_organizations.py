@@ -4,7 +4,6 @@ from uuid import uuid4
 
 from domain.accounts.organization import Organization
 from tests.installation import Process, SetClock
-from tests.projections.looking import ask
 
 
 def test_all_organizations_come_oldest_first(process: Process, clock: SetClock) -> None:
@@ -14,4 +13,4 @@ def test_all_organizations_come_oldest_first(process: Process, clock: SetClock) 
         made.append(organization.id)
         clock.forward(seconds=-1)
         process.log.append(organization)
-    assert [each.id for each in ask(process, process.organizations.all)] == made[::-1]
+    assert [each.id for each in process.ask(process.organizations.all)] == made[::-1]

@@ -134,8 +134,7 @@ def test_the_table_has_every_combination_once() -> None:
 
 def listed(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
-    with world.process.views.reading() as connection:
-        rows, total = plans.page(connection, caller, PlanFilter(), offset=0, limit=10_000)
+    rows, total = world.process.read(plans.page, caller, PlanFilter(), offset=0, limit=10_000)
     assert total == len(rows)
     return {row.id for row in rows}
 
@@ -150,8 +149,7 @@ def read_one_by_one(world: World) -> set[UUID]:
 
 def for_any_link(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
-    with world.process.views.reading() as connection:
-        return {row.id for row in plans.compatible(connection, caller, None)}
+    return {row.id for row in world.process.read(plans.compatible, caller, None)}
 
 
 @pytest.mark.parametrize("look", [listed, read_one_by_one, for_any_link])

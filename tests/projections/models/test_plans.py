@@ -10,7 +10,7 @@ from domain.regions import REGIONS, regions_of
 from projections.models.plans import PlanFilter, PlanRow
 from tests.installation import Process
 from tests.plan_files import covering, import_plans, plan, profile
-from tests.projections.looking import ask, statements
+from tests.projections.looking import statements
 
 ALL = PlanFilter()
 STRANGER = uuid4()
@@ -20,7 +20,7 @@ ONE_IN = 7  # Of all combinations of filters, so few that any two values still c
 def page(
     process: Process, wanted: PlanFilter = ALL, offset: int = 0, limit: int = 100
 ) -> tuple[list[PlanRow], int]:
-    return ask(process, process.plans.page, STRANGER, wanted, offset=offset, limit=limit)
+    return process.ask(process.plans.page, STRANGER, wanted, offset=offset, limit=limit)
 
 
 def test_plans_come_by_name_in_the_order_of_bytes_then_by_id(process: Process) -> None:

@@ -11,7 +11,6 @@ from domain.cause import Cause
 from projections.engine.verify import differences
 from tests.installation import Process
 from tests.operators import as_operator
-from tests.projections.looking import ask
 
 
 @pytest.mark.any_database
@@ -32,7 +31,7 @@ def test_what_is_decided_waits_no_more(
             process.projector.catch_up()
     process.accounts.reject(made[0], bert)
     process.accounts.approve(made[2], bert)
-    assert ask(process, process.proposals.all) == [made[1], made[3]]
+    assert process.ask(process.proposals.all) == [made[1], made[3]]
     parts = (process.log, process.views, process.positions, process.proposals)
     assert differences(*parts) == []
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from projections.engine.shape import format_time
 from projections.models.transactions import EntryFilter, Transaction
 from tests.installation import Process, SetClock
-from tests.projections.histories import DOWN, create_job, finish_job, look_up
-from tests.projections.looking import ask
+from tests.projections.histories import DOWN
 
 ALL = EntryFilter()
 
@@ -24,7 +23,7 @@ def page(
     limit: int = 100,
 ) -> tuple[list[Transaction], int]:
     place = {"offset": offset, "limit": limit}
-    return ask(process, process.transactions.page, organization_id, wanted, **place)
+    return process.ask(process.transactions.page, organization_id, wanted, **place)
 
 
 @pytest.fixture
@@ -34,16 +33,14 @@ def organization_id(process: Process, clock: SetClock) -> UUID:
     process.organization("5.00", "Somebody Else")
     for number in range(8):
         clock.forward(minutes=1)
-        look_up(process, made, f"+1415555010{number}")
+        process.look_up(made, f"+1415555010{number}")
     for amount in (-10_000, 20_000):
         clock.forward(minutes=1)
-        process.accounts.adjust(
-            made, amount, "a correction", process.cause(), reference=str(amount)
-        )
+        process.adjust(made, amount, reference=str(amount))
     clock.forward(minutes=1)
-    job_id = create_job(process, made, ["+14155550109", DOWN])
+    job_id = process.create_job(made, ["+14155550109", DOWN])
     clock.forward(minutes=1)
-    finish_job(process, job_id)
+    process.finish_job(job_id)
     return made
 
 

@@ -15,16 +15,13 @@ from projections.engine.read_model import Batch
 from projections.engine.verify import differences
 from projections.models.webhook_messages import STORED, MessageRow, WebhookMessages
 from tests.installation import Installation, Process, numbers
-from tests.projections.histories import cancel_job, create_job, finish_job, look_up
 
 pytestmark = pytest.mark.any_database
 
 
 def set_threshold(process: Process, owner: UUID, amount: str | None) -> None:
     micros = None if amount is None else parse_amount(amount)
-    process.accounts.change_organization(
-        owner, lambda it: it.set_low_balance_threshold(micros, process.cause())
-    )
+    process.change(owner, lambda it, cause: it.set_low_balance_threshold(micros, cause))
 
 
 def live(process: Process, owner: UUID) -> None:
@@ -32,10 +29,10 @@ def live(process: Process, owner: UUID) -> None:
     for amount in ("99.998", None, "99.962", "99.95"):
         set_threshold(process, owner, amount)
         for _ in range(3):
-            look_up(process, owner)
+            process.look_up(owner)
     process.accounts.deposit(owner, parse_amount("1.00"), "more", process.cause())
-    finish_job(process, create_job(process, owner, numbers(3)))
-    cancel_job(process, owner, create_job(process, owner, numbers(3)))
+    process.finish_job(process.create_job(owner, numbers(3)))
+    process.cancel_job(process.create_job(owner, numbers(3)))
 
 
 def low_balances(process: Process) -> Iterator[tuple[int, str]]:
@@ -88,7 +85,7 @@ def test_what_another_process_writes_meanwhile_counts(
     process.projector.catch_up()
     set_threshold(process, organization_id, "99.999")
     other.projector.catch_up()
-    look_up(process, organization_id)
+    process.look_up(organization_id)
     process.projector.catch_up()
     set_threshold(process, organization_id, None)
     process.projector.catch_up()
@@ -96,8 +93,8 @@ def test_what_another_process_writes_meanwhile_counts(
     other.projector.catch_up()
     set_threshold(process, organization_id, "100.994")
     process.projector.catch_up()
-    look_up(process, organization_id)
-    look_up(process, organization_id)
+    process.look_up(organization_id)
+    process.look_up(organization_id)
     other.projector.catch_up()
     low = [it.position for it in rows(process) if it.type == "wallet.low_balance"]
     assert low == [position for position, _ in low_balances(process)]
@@ -111,7 +108,7 @@ def test_what_comes_to_nothing_does_not_count(
     parts, model = (process.log, process.views, process.positions), process.webhook_messages
     process.projector.catch_up()
     place = process.positions.all(process.views)[model.name].position
-    look_up(process, organization_id)
+    process.look_up(organization_id)
     set_threshold(process, organization_id, "99.999")
     process.accounts.deposit(organization_id, parse_amount("1.00"), "more", process.cause())
     *events, last = process.log.read(place, 10)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import msgspec
 
-from domain.money import parse_amount
 from domain.webhooks.commands import Draft
 from domain.webhooks.ports import Delivery, Sent
 from tests.installation import Process
@@ -119,8 +118,3 @@ def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96)
         threads,
         process.cut_off.is_doubted,
     )
-
-
-def deposit(process: Process, owner: UUID, reference: str) -> None:
-    """Pay something in, which is told to whoever wants it."""
-    process.accounts.deposit(owner, parse_amount("1.00"), reference, process.cause())

@@ -19,7 +19,7 @@ from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE
 from projections.stores.deliveries import LEASE
 from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.support.erasing import erase_months
-from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, deposit, work_of
+from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
 from workers.webhooks import KEPT, PLACES
 
 WRONG = Sent(500, None, 5)
@@ -45,7 +45,7 @@ def endpoint(lab: Lab, owner: UUID) -> UUID:
 def happen(lab: Lab, owner: UUID, *references: str) -> None:
     """Let something be told of each."""
     for each in references:
-        deposit(lab.process, owner, each)
+        lab.process.deposit(owner, "1.00", each)
     lab.plan()
 
 
@@ -358,6 +358,7 @@ def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
 ) -> None:
     happen(lab, owner, "a", "b")
     webhooks, cause = lab.process.webhooks, lab.process.cause()
+    assert not lab.process.webhook_deliveries.cancel(endpoint, cause.at - timedelta(minutes=1))
     match change:
         case "disable":
             webhooks.change(owner, endpoint, Changes(enabled=False), cause)
@@ -521,7 +522,7 @@ def test_what_has_failed_or_was_cancelled_since_a_moment_is_told_again(
     process, commands = lab.process, lab.process.webhooks
     for reference in ("a", "b", "c", "d"):
         clock.forward(minutes=1)
-        deposit(process, owner, reference)
+        process.deposit(owner, "1.00", reference)
         lab.settle()
     since = clock.now - timedelta(minutes=2)
     first, *told = fail_all(lab, owner, endpoint)

@@ -7,9 +7,8 @@ import pytest
 from domain.webhooks.commands import Changes
 from domain.webhooks.messages import TEST
 from tests.installation import Process, SetClock, numbers
-from tests.projections.histories import create_job, finish_job
 from tests.projections.looking import place_of
-from tests.workers.webhooks.lab import Lab, deposit, plan, planner_of
+from tests.workers.webhooks.lab import Lab, plan, planner_of
 from workers.webhook_planner import BACK, WebhookPlanner
 
 
@@ -38,11 +37,11 @@ def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(
     lab: Lab, process: Process
 ) -> None:
     owner = process.organization()
-    deposit(process, owner, "before")
+    process.deposit(owner, "1.00", "before")
     every, jobs = lab.endpoint(owner), lab.endpoint(owner, events=["job.finished"])
-    deposit(process, owner, "after")
-    job_id = create_job(process, owner, numbers(3))
-    finish_job(process, job_id)
+    process.deposit(owner, "1.00", "after")
+    job_id = process.create_job(owner, numbers(3))
+    process.finish_job(job_id)
     lab.plan()
     assert types(lab, owner, every) == ["wallet.deposited", "job.finished"]
     [told] = lab.deliveries(owner, jobs)
@@ -54,7 +53,7 @@ def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(
 def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> None:
     owner, other = process.organization(), process.organization(name="Other")
     mine, theirs = lab.endpoint(owner), lab.endpoint(other)
-    deposit(process, owner, "mine")
+    process.deposit(owner, "1.00", "mine")
     lab.plan()
     assert types(lab, owner, mine) == ["wallet.deposited"]
     assert types(lab, other, theirs) == []
@@ -77,16 +76,16 @@ def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_th
         process.webhooks.change(owner, endpoint, Changes(enabled=enabled), process.cause())
 
     switch(enabled=False)
-    deposit(process, owner, "meanwhile")
+    process.deposit(owner, "1.00", "meanwhile")
     switch(enabled=True)
-    deposit(process, owner, "then")
+    process.deposit(owner, "1.00", "then")
     lab.plan()
     [told] = lab.deliveries(owner, endpoint)
-    deposit(process, owner, "again")
+    process.deposit(owner, "1.00", "again")
     lab.plan()
     assert len(lab.deliveries(owner, endpoint)) == 2
     process.webhooks.delete(owner, endpoint, process.cause())
-    deposit(process, owner, "late")
+    process.deposit(owner, "1.00", "late")
     lab.plan()
     assert len(lab.deliveries(owner, endpoint)) == 2
     assert told in lab.deliveries(owner, endpoint)
@@ -98,7 +97,7 @@ def test_planning_again_from_anywhere_changes_nothing_that_is_known(
     owner = process.organization()
     endpoint = lab.endpoint(owner)
     for index in range(3):
-        deposit(process, owner, f"d-{index}")
+        process.deposit(owner, "1.00", f"d-{index}")
     lab.settle()
     known = lab.deliveries(owner, endpoint)
     assert {each.status for each in known} == {"delivered"}
@@ -114,7 +113,7 @@ def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
 ) -> None:
     owner = process.organization()
     endpoint = lab.endpoint(owner)
-    deposit(process, owner, "one")
+    process.deposit(owner, "1.00", "one")
     process.projector.catch_up()
 
     def die(_: object) -> None:
@@ -134,10 +133,10 @@ def test_without_its_position_it_starts_72_hours_back(
 ) -> None:
     owner = process.organization()
     endpoint = lab.endpoint(owner)
-    deposit(process, owner, "old")
+    process.deposit(owner, "1.00", "old")
     lab.plan()
     clock.forward(hours=BACK.total_seconds() / 3600, seconds=1)
-    deposit(process, owner, "new")
+    process.deposit(owner, "1.00", "new")
     lab.settle()
     before = [each.id for each in lab.deliveries(owner, endpoint)]
     assert len(before) == 2
@@ -160,7 +159,7 @@ def test_without_endpoints_it_moves_on_without_reading_the_log(
 ) -> None:
     owner = process.organization()
     lab.plan()
-    deposit(process, owner, "one")
+    process.deposit(owner, "1.00", "one")
     process.projector.catch_up()
     lab.planner._moved_at = 0.0  # noqa: SLF001  # As if a while ago.
     monkeypatch.setattr(process.log, "follow", None)  # Whoever reads it now fails.
@@ -173,10 +172,10 @@ def test_it_waits_for_the_read_model_of_endpoints(lab: Lab, process: Process) ->
     owner = process.organization()
     endpoint = lab.endpoint(owner)
     lab.plan()
-    deposit(process, owner, "one")
+    process.deposit(owner, "1.00", "one")
     process.projector.catch_up()
     late = lab.endpoint(owner)
-    deposit(process, owner, "two")
+    process.deposit(owner, "1.00", "two")
     while lab.planner.step():
         pass
     assert len(lab.deliveries(owner, endpoint)) == 1

@@ -10,15 +10,13 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from app.bootstrap.container import Container
 from app.processes.lives import Lives
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import Clock, utc_now
 from domain.errors import ServiceUnavailable
 from domain.lookups.number_lookup import NumberLookup
-from domain.lookups.single import LookupRequest, LookupResult
-from projections.audit.auditor import verify
+from domain.lookups.single import LookupResult
 from projections.engine.database import is_outage
 from tests.app.adapters.pair import Pair
 from tests.installation import Installation, Process, wait_until
@@ -83,8 +81,7 @@ def begins(installation: Installation) -> Iterator[Begins]:
 
 
 def spend(alive: Alive, organization: UUID, price_micros: int = 100_000) -> LookupResult:
-    request = LookupRequest(organization, "+14155550100", price_micros, "USD", None)
-    return alive.now.single_lookup.run(request, alive.now.cause())
+    return alive.now.look_up(organization, price_micros=price_micros)
 
 
 def insist(call: Callable[[], object]) -> None:
@@ -133,12 +130,12 @@ def check(process: Process, before: Seen) -> list[str]:
     assert all(before[position] == after[position] for position in before.keys() & after.keys())
     with process.views.reading() as connection:
         assert connection.exec_driver_sql(GAPS).all() == []
-    report = verify(process.log, process.views, process.positions, process.models)
+    report = process.audit()
     assert report.failures == []
     return [loss.reason for loss in report.losses]
 
 
-def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
+def balances(process: Process, organization: UUID) -> tuple[int, int, int]:
     """Return the balance as the ledger adds up, as it can be spent, and as it is shown."""
     entries = [
         each
@@ -147,9 +144,7 @@ def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
     ]
     signed = (-1 if isinstance(each, Wallet.Charged) else 1 for each in entries)
     total = sum(sign * each.amount_micros for sign, each in zip(signed, entries, strict=True))
-    process.projector.catch_up()
-    with process.views.reading() as connection:
-        shown = process.wallets.get(connection, organization)
+    shown = process.ask(process.wallets.get, organization)
     assert shown is not None
     return (
         total,

@@ -17,7 +17,7 @@ from projections.audit.auditor import verify
 from projections.engine.rebuild import rebuild_all
 from tests.domain.buying import Buyer
 from tests.installation import Installation
-from tests.projections.histories import DOWN, create_job, finish_job, look_up
+from tests.projections.histories import DOWN
 from tests.support.erasing import erase_months
 
 PASSWORD = "a-password-of-this-test"
@@ -93,9 +93,9 @@ def test_the_service_works_and_cannot_change_events(served: Installation) -> Non
     buyer.hire()
     link, _ = buyer.create(buyer.sell())
     buyer.change(link.id, add=[buyer.sell("More", "1.00")])
-    look_up(process, buyer.organization_id)
-    job = create_job(process, buyer.organization_id, ["+14155550101", DOWN])
-    finish_job(process, job)
+    process.look_up(buyer.organization_id)
+    job = process.create_job(buyer.organization_id, ["+14155550101", DOWN])
+    process.finish_job(job)
     buyer.dismiss()
     assert process.log.get(BulkJob, job).finished_at is not None
     process.projector.catch_up()

@@ -13,7 +13,6 @@ from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import what_is_missing
 from domain.accounts.organization import Organization
 from domain.errors import NotPossible
-from projections.audit.auditor import verify
 from tests.app.adapters.postgres.conftest import NewProcess
 from tests.installation import Process
 
@@ -50,7 +49,7 @@ def test_a_second_schema_gets_no_installation(
     migrate(first)
     organization = first.organization()
     first.projector.catch_up()
-    assert verify(first.log, first.views, first.positions, first.models).ok
+    assert first.audit().ok
     assert {"log_events", "log_events_servers", "personal_keys"} <= tables_in(admin, "a")
     assert tables_in(admin, "public") == set()
     for other in ("b", ""):
@@ -117,9 +116,8 @@ def test_every_connection_speaks_utf8_whatever_is_set(
     ensure_keys(process)
     organization = process.organization(name="東京")
     process.projector.catch_up()
-    assert verify(process.log, process.views, process.positions, process.models).ok
-    with process.views.reading() as connection:
-        assert [each.name for each in process.organizations.all(connection)] == ["東京"]
+    assert process.audit().ok
+    assert [each.name for each in process.read(process.organizations.all)] == ["東京"]
     assert process.vault.seal(organization, "2026-03", organization, "東".encode()) is not None
 
 

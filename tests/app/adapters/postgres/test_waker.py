@@ -22,7 +22,6 @@ from app.adapters.postgres.waker import (
 from domain.log.signal import Signal
 from projections.engine.freshness import wait_until_projected
 from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
-from tests.projections.histories import create_job, look_up
 from tests.projections.looking import register
 from tests.scenarios.relay import Relay
 from tests.servers.postgres import PostgresServer
@@ -79,7 +78,7 @@ def test_only_commits_that_ask_for_work_wake_the_dispatcher(process: Process) ->
     with psycopg.connect(url, autocommit=True) as listener:
         listener.execute("LISTEN log_work")
         organization_id = process.organization()
-        create_job(process, organization_id, numbers(1))
+        process.create_job(organization_id, numbers(1))
         register(process, 1)
         with psycopg.connect(url, autocommit=True) as other:
             other.execute("SELECT pg_notify('log_work', 'the end')")
@@ -96,7 +95,7 @@ def test_nobody_is_told_of_mere_steps_until_somebody_waits_for_a_read_model(
     process.projector.catch_up()
     with psycopg.connect(url, autocommit=True) as listener:
         listener.execute(f"LISTEN {CHANNEL}")
-        look_up(process, organization_id)
+        process.look_up(organization_id)
         assert wait_until_projected(process.log, process.views, process.positions, [name]) is False
         process.projector.catch_up()
         assert wait_until_projected(process.log, process.views, process.positions, [name])

@@ -10,7 +10,6 @@ from sqlalchemy import inspect, text
 
 from app.processes.migrate import migrate
 from app.settings import Settings
-from projections.audit.auditor import verify
 from projections.engine.rebuild import FORMER_MODELS
 from projections.engine.sql_views import define, detached
 from projections.finance.views import VIEWS
@@ -89,7 +88,7 @@ def test_one_release_back_and_forth(process: Process, database_url: str) -> None
         assert {name: columns_of(connection, name) for name in views} == columns
         assert connection.execute(TO_READ).fetchall() == sums
         assert sums[0][1] > 0
-    assert verify(process.log, process.views, process.positions, process.models).ok
+    assert process.audit().ok
 
 
 def test_a_view_that_loses_columns_keeps_its_rights(process: Process, database_url: str) -> None:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pytest
 
 from domain.lookups.bulk_job import BulkJob
-from projections.audit.auditor import verify
 from tests.installation import (
     PATIENCE_S,
     Installation,
@@ -18,7 +17,6 @@ from tests.installation import (
     postgresql_only,
     wait_until,
 )
-from tests.projections.histories import create_job
 from tests.servers.fixtures import fresh_url
 from tests.support import warm
 
@@ -58,7 +56,7 @@ def job_with_slices(process: Process, count: int, *extra: str) -> BulkJob:
     while process.dispatcher.step():
         pass
     wanted = [*extra, *numbers(250 * count - len(extra))]
-    job_id = create_job(process, process.organization(), wanted)
+    job_id = process.create_job(process.organization(), wanted)
     while process.dispatcher.step():
         pass
     process.projector.catch_up()
@@ -67,9 +65,9 @@ def job_with_slices(process: Process, count: int, *extra: str) -> BulkJob:
 
 def starts(process: Process, job: BulkJob) -> list[int]:
     return [
-        each.event.slice_index
-        for each in process.log.read(0, 10_000)
-        if isinstance(each.event, BulkJob.SliceStarted) and each.event.originator_id == job.id
+        each.slice_index
+        for each in process.events(BulkJob.SliceStarted)
+        if each.originator_id == job.id
     ]
 
 
@@ -79,8 +77,7 @@ def is_finished(process: Process, job: BulkJob) -> bool:
 
 def check(process: Process) -> None:
     process.projector.catch_up()
-    report = verify(process.log, process.views, process.positions, process.models)
-    assert report.failures == []
+    assert process.audit().failures == []
 
 
 def test_a_worker_that_is_killed_in_the_midst_leaves_its_messages_to_the_next_one(

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,9 +22,8 @@ import pytest
 from app.http.docs import GUIDES
 from domain.cause import utc_now
 from domain.webhooks.signatures import Generation, WebhookSigner
-from tests.app.cli.serving import Serving
-from tests.app.cli.shell import Shell
 from tests.app.http.conftest import MakeService
+from tests.house.running import Served
 from tests.servers.fixtures import missing
 
 # Each reply of `make test` is held to the same document: DescribedClient.
@@ -56,15 +55,8 @@ NPM_OPTIONS = [
 NO_PACKAGES = re.compile(r"^npm error code (?!EINTEGRITY|EUSAGE)\w+", re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    serving = Serving(Shell(tmp_path_factory.mktemp("clients")))
-    yield serving
-    serving.stop()
-
-
 @pytest.fixture
-def partner(serving: Serving) -> Mapping[str, str]:
+def partner(serving: Served) -> Mapping[str, str]:
     """Return the environment of a new organization that can pay."""
     shell = serving.shell
     organization = str(shell.new_organization("--price", "0.005"))

@@ -21,7 +21,7 @@ GZIP = {"Accept-Encoding": "gzip"}
 PAGE = "/docs/errors"
 ASKING = Request(EnvironBuilder(headers=GZIP).get_environ())
 TAKES = "gzip|GZip|br, gzip|gzip;q=0.001|*|gzip, *;q=0|gzip, identity;q=0|x-gzip"
-TAKES += "|gzip;q=0.5, identity;q=0.5|gzip;q=.4, identity;q=.3"
+TAKES += "|gzip;q=0.5, identity;q=0.5|gzip;q=.4, identity;q=.3|gzip, gzip;q=0"
 TAKES_NOT = "|identity|br, deflate|gzip;q=0|*;q=0|gzip;q=0, *|gzip;q=0.4, identity;q=0.5"
 TAKES_NOT += "|gzip;q=0.4, *;q=0.5|gzip;q=.4, identity;q=.5"
 
@@ -55,8 +55,9 @@ def test_compression_begins_at_a_kilobyte(service: Service) -> None:
     app, sizes = create_app(service.container), (BYTES_MIN - 1, BYTES_MIN)
     for size in sizes:
         app.add_url_rule(f"/{size}", f"of {size}", partial(Response, b"x" * size))
-    found = [app.test_client().get(f"/{size}", headers=GZIP).headers for size in sizes]
-    assert ["Content-Encoding" in each for each in found] == [False, True]
+    app.add_url_rule("/stream", "stream", lambda: Response(iter([b"x"])))
+    found = [app.test_client().get(f"/{it}", headers=GZIP).headers for it in (*sizes, "stream")]
+    assert ["Content-Encoding" in each for each in found] == [False, True, True]
 
 
 def test_an_error_is_compressed_too(acme: Tenant) -> None:

@@ -1,7 +1,6 @@
 """Paths of other installations, and paths that lead nowhere."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,9 @@ PREFIX = "/bappy"
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def elsewhere(share_service: MakeService) -> Service:
     """A service that also answers at another installation's paths."""
-    paths = {"PATH_PREFIX": PREFIX, "TOKEN_PATHS": "/oauth/v2/token, /bappy/login"}
-    service = Service(tmp_path_factory.mktemp("elsewhere"), **paths)
-    yield service
-    service.stop()
+    return share_service(PATH_PREFIX=PREFIX, TOKEN_PATHS="/oauth/v2/token, /bappy/login")
 
 
 @pytest.fixture(scope="module")

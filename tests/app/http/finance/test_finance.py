@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Iterator
 from decimal import Decimal
 from html import unescape
 from pathlib import Path
@@ -15,9 +14,9 @@ from app.books.statements import statements_of
 from app.http.edge.media import csv_blocks
 from app.http.finance import routes
 from app.http.finance.replies import show_statement
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
-from tests.seeds import sqlite_seed
 from tests.workers.fees import clock_at, moment
 
 STATEMENTS, USAGE = "/v1/statements", "/v1/usage"
@@ -29,16 +28,13 @@ clock = clock_at("2026-01-20", scope="module")
 
 
 @pytest.fixture(scope="module")
-def closed_books(tmp_path_factory: pytest.TempPathFactory, clock: SetClock) -> Iterator[Service]:
+def closed_books(share_service: MakeService, clock: SetClock) -> Service:
     """A service whose clock is the test's; nothing runs in it."""
-    directory = tmp_path_factory.mktemp("books")
-    sqlite_seed().copy(directory)
-    made = Service(directory, clock=clock)
+    made = share_service(clock=clock)
     made.container.shared_clock = clock
     made.container.monotonic = lambda: clock().timestamp()
     made.container.began = clock(), clock().timestamp()
-    yield made
-    made.stop()
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -172,8 +172,7 @@ def test_a_fee_counts_it_from_then_on_and_its_code_is_sealed(shop: Buyer) -> Non
     take_over(shop, entry)
     (listed,) = links_of(shop)
     shop.service.until_projected("links")
-    with parts.views.reading() as connection:
-        active = parts.links.active_at(connection, shop.id, parts.clock())
+    active = parts.read(parts.links.active_at, shop.id, parts.clock())
     assert [str(each) for each in active] == [listed["id"]]
     link = parts.log.get(Link, active[0])
     assert link.paid() == []

@@ -1,6 +1,5 @@
 """Links that cannot be created: what the reply says, and where the money is."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from uuid import uuid4
@@ -17,11 +16,9 @@ from tests.app.http.service import Service, code_of
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def hasty(share_service: MakeService) -> Service:
     """A service that gives the network so long that forty can ask meanwhile."""
-    running = Service(tmp_path_factory.mktemp("hasty"), PROVISIONING_DEADLINE_S="4").start()
-    yield running
-    running.stop()
+    return share_service(PROVISIONING_DEADLINE_S="4").start()
 
 
 def test_forty_slow_creations_of_one_organization_leave_places_for_another(hasty: Service) -> None:

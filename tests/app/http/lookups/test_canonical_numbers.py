@@ -1,15 +1,14 @@
 """A number that is not its own canonical form, such as one with a trunk 0 kept, is not valid."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import phonenumbers
 import pytest
 from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from app.adapters.lookups.offline import canonical_of
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
-from tests.seeds import sqlite_seed
 from tests.support.providers.twilio import ScriptedTwilio
 
 KEPT, MEANT = "+4407400123456", "+447400123456"
@@ -24,13 +23,9 @@ def twilio() -> Iterator[ScriptedTwilio]:
 
 @pytest.fixture(params=["offline", "twilio"])
 def anyone(
-    request: pytest.FixtureRequest, twilio: ScriptedTwilio, tmp_path: Path
-) -> Iterator[Service]:
-    sqlite_seed().copy(tmp_path)
-    settings = {**twilio.settings, "LOOKUP_PROVIDER": request.param}
-    running = Service(tmp_path, **settings).start()
-    yield running
-    running.stop()
+    request: pytest.FixtureRequest, twilio: ScriptedTwilio, make_service: MakeService
+) -> Service:
+    return make_service(**{**twilio.settings, "LOOKUP_PROVIDER": request.param}).start()
 
 
 def test_no_provider_is_asked_and_the_price_is_the_same(

@@ -1,7 +1,6 @@
 """A job in the midst of its work, and its results: in order, from the log or from its table."""
 
 import json
-from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,7 @@ from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.personal import Sealed
 from projections.stores.personal_keys import PersonalKeys
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.app.http.service import Tenant, code_of, fields_of
 from tests.installation import numbers
 
 BULK = "/number-lookup/bulk"
@@ -36,11 +35,9 @@ def begun_by(tenant: Tenant) -> str:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
+def reader(share_service: MakeService) -> Tenant:
     """For tests that change nothing."""
-    service = Service(tmp_path_factory.mktemp("results"))
-    yield service.tenant()
-    service.stop()
+    return share_service().tenant()
 
 
 @pytest.fixture(scope="module")

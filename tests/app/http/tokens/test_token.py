@@ -3,6 +3,7 @@
 from base64 import b64encode
 from typing import Any
 from urllib.parse import quote_plus
+from uuid import uuid4
 
 import pytest
 from werkzeug.test import TestResponse
@@ -34,15 +35,8 @@ def credentials(acme: Tenant) -> dict[str, str]:
 
 @pytest.mark.any_database
 def test_the_halves_of_basic_credentials_are_form_encoded(service: Service) -> None:
-    accounts = service.container.accounts
-    client_id, secret = f"odd: +%é/{accounts.new_id().hex}", "p:a s+s%é"
-    accounts.register_client(
-        service.cause(),
-        client_id=client_id,
-        secret_hash=service.container.secret_hasher.hash(secret),
-        organization_id=None,
-        scopes=[],
-    )
+    client_id, secret = f"odd: +%é/{uuid4().hex}", "p:a s+s%é"
+    service.container.client(None, client_id, secret)
     headers = basic(client_id, secret)
     for form in (GRANT, GRANT | {"client_id": client_id}):
         assert service.client.post(TOKEN, data=form, headers=headers).status_code == 200
@@ -74,6 +68,8 @@ def test_without_whole_credentials_in_one_place_the_client_is_invalid(
     ]
     for each in sent:
         refused(service.client.post(TOKEN, **each), 401, "invalid_client", each)
+    no_colon = service.client.post(TOKEN, data=GRANT, headers={"Authorization": "Basic YWI="})
+    assert no_colon.json["error_description"] == "The Basic credentials cannot be read."
 
 
 @pytest.mark.any_database

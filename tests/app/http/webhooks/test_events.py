@@ -122,9 +122,7 @@ def test_entries_of_the_wallet_are_among_the_events_in_order_and_nothing_splits_
     for _ in range(3):
         assert tenant.post("/number-lookup", json={"phone_number": NUMBER}).status_code == 200
     tenant.deposit("5.00")
-    tenant.service.container.accounts.adjust(
-        tenant.id, -1_000_000, "wrong", tenant.service.cause(), reference="once"
-    )
+    tenant.service.container.adjust(tenant.id, -1_000_000)
     every = read(tenant)
     assert types(every) == [
         *("wallet.deposited", "wallet.charged", "wallet.low_balance", "wallet.charged"),

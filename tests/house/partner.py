@@ -18,6 +18,8 @@ from tests.installation import wait_until
 
 AGAIN_S = 0.2
 SETTLES_S = 60.0  # The contract of the fault programme: all is terminal so long after healing.
+NUMBER_PATH = "/number-lookup?phone_number="
+NUMBER = f"{NUMBER_PATH}%2B14155552671"
 IN_TROUBLE = {409, 429, 500, 502, 503}
 
 
@@ -104,7 +106,7 @@ class Partner:
                 return None
 
     def look_up(self, number: str, stop: Event) -> None:
-        reply = self.insist("POST", f"/number-lookup?phone_number={quote(number)}", None, stop)
+        reply = self.insist("POST", NUMBER_PATH + quote(number), None, stop)
         if reply is not None:
             assert reply.status == HTTPStatus.OK, reply
             charge = reply.json["meta"]["charge"]

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
+from tests.house.partner import Partner
 from tests.installation import numbers, wait_until
-from tests.scenarios.partner import Partner
 
 GOES_ON_S = 90.0
 PAUSE_S = 0.1  # Between two requests of a kind: work is in flight always, and ends in time.

@@ -1,29 +1,26 @@
 """The processes of the Procfile on one installation, and what an operator does to them."""
 
+import json
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
-from app.bootstrap.container import Container
 from app.settings import Settings, name_of
-from tests.installation import wait_until
-from tests.servers.guard import children
+from projections.models.due import Due
+from tests.house.running import Running, Starter
+from tests.installation import Parts, wait_until
 from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = ("web", "worker", "dispatcher", "projector", "clock")
-Starter = Callable[..., subprocess.Popen[bytes]]
-COMES_UP_S = 120.0  # On a crowded machine, where each imports the service anew.
-END_S = 30.0  # The contract: SIGTERM ends a process within this time.
-KILLED = -signal.SIGKILL
 
 
 def free_base() -> int:
@@ -82,9 +79,9 @@ class System:
         }
 
     @cached_property
-    def container(self) -> Container:
+    def container(self) -> Parts:
         """The parts of the installation in the process of the test."""
-        return Container(Settings.from_env(self.environment))
+        return Parts(Settings.from_env(self.environment))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an operator's command to its end."""
@@ -100,28 +97,49 @@ class System:
             check=False,
         )
 
-    def start(self, *arguments: str, **changes: str) -> "Running":
+    def command(self, *arguments: str) -> str:
+        """Run an operator's command that must succeed; return what it has printed."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.command(*arguments, "--json"))
+
+    def check(self, patience_s: float = 60.0) -> None:
+        """Fail unless all work has ended, once it had its time, and the whole log is right."""
+        parts = self.container
+
+        def left() -> list[Due]:
+            return parts.read(parts.due_list.all)
+
+        with suppress(AssertionError):
+            wait_until(lambda: not left(), patience_s)
+        assert left() == []
+        self.command("audit", "verify")
+
+    def start(self, *arguments: str, **changes: str) -> Running:
         """Start one process of ours."""
         if self._release == Release():
             return self._start(arguments[0], partial(warm.start, arguments), changes)
         command = [self._release.python, "-m", "app", *arguments]
         return self._start(arguments[0], self._of_release(command), changes)
 
-    def start_all(self, **changes: str) -> "dict[str, Running]":
+    def start_all(self, **changes: str) -> dict[str, Running]:
         """Start one process of each kind of the Procfile, and wait until all of them work."""
         started = {name: self.start(name, **changes) for name in PROCESSES}
         for each in started.values():
             each.comes_up()
         return started
 
-    def honcho(self) -> "Running":
+    def honcho(self) -> Running:
         """Start everything from the Procfile."""
         return self._start("honcho", self._of_release(["honcho", "start", "--no-colour"]), {})
 
     def _of_release(self, command: Sequence[str]) -> Starter:
         return partial(subprocess.Popen, command, cwd=self._release.root)
 
-    def _start(self, name: str, starter: Starter, changes: dict[str, str]) -> "Running":
+    def _start(self, name: str, starter: Starter, changes: dict[str, str]) -> Running:
         environment = self.environment | changes
         log = self.home / f"{name}-{len(self._started) + 1}.log"
         running = Running(name, starter, environment, log)
@@ -133,93 +151,3 @@ class System:
             each.close()
         if "container" in self.__dict__:
             self.container.close()
-
-
-class Running:
-    """A process with a process group of its own; its output goes to a file."""
-
-    def __init__(
-        self,
-        name: str,
-        starter: Starter,
-        environment: dict[str, str],
-        log: Path,
-    ) -> None:
-        self.name = name
-        self._log = log
-        with log.open("wb") as file:
-            self._process = starter(
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self.pid = self._process.pid
-
-    def said(self) -> str:
-        return self._log.read_text("utf-8", errors="replace")
-
-    def says(self, words: str, timeout_s: float = 40.0) -> "Running":
-        """Wait until its output holds these words."""
-        wait_until(lambda: words in self.said() or self._process.poll() is not None, timeout_s)
-        assert words in self.said(), self.said()
-        return self
-
-    def comes_up(self) -> "Running":
-        """Wait until it works."""
-        words = "serving" if self.name in {"web", "serve"} else "is at work"
-        return self.says(words, COMES_UP_S)
-
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def signal(self, number: int) -> None:
-        os.kill(self.pid, number)
-
-    def ended(self, timeout_s: float = END_S) -> int:
-        """Wait for the end; return the exit status."""
-        return self._process.wait(timeout_s)
-
-    def stop(self) -> int:
-        """End it as a supervisor does; return the exit status."""
-        self._process.terminate()
-        return self.ended()
-
-    def kill(self) -> None:
-        """Kill it."""
-        self._process.kill()
-        assert self.ended() == KILLED
-
-    def close(self) -> None:
-        """Kill it with everything that it has started, even if it was killed before."""
-        for pid in [self.pid, *descendants(self.pid)]:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._process.wait(END_S)
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Return the processes that this one has started, and theirs."""
-    for child in children(pid):
-        yield child
-        yield from descendants(child)
-
-
-def failures(system: System) -> str:
-    """Audit the whole log; return what is wrong, or nothing."""
-    done = system.run("audit", "verify")
-    return "" if done.returncode == 0 else done.stdout + done.stderr
-
-
-def unfinished(system: System, patience_s: float = 60.0) -> list[str]:
-    """Return links and plan changes whose work has not ended, once all of them had their time."""
-    parts = system.container
-
-    def left() -> list[str]:
-        with parts.views.reading() as connection:
-            return [str(row) for row in connection.execute(parts.due_list.rows.select())]
-
-    with suppress(AssertionError):
-        wait_until(lambda: not left(), patience_s)
-    return left()
