@@ -104,7 +104,7 @@ from projections.audit.covering import ChangedCheckpoint
 from projections.audit.kept_tree import KeptTree
 from projections.audit.report import Failure
 from projections.audit.tree_keeper import TreeKeeper
-from projections.audit.witnesses import Claim, Claims, DamagedCheckpoints, KeptLeaves, Witness
+from projections.audit.witnesses import Claim, Claims, KeptLeaves, Witness
 from projections.engine.consumer import Source
 from projections.engine.database import Database
 from projections.engine.freshness import Freshness
@@ -380,7 +380,7 @@ class Container:
             name = f"our checkpoint of {checkpoint.at:%Y-%m-%d %H:%M:%S}"
             ours.append(Claim(name, checkpoint, fault))
         leaves = KeptLeaves(self.views, self.kept_tree)
-        return [leaves, Claims(ours, listed=False), DamagedCheckpoints(spoiled)]
+        return [leaves, Claims(ours, listed=False, damaged=spoiled)]
 
     nightly_audit = made(NightlyAudit)
 

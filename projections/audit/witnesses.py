@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 
@@ -24,18 +24,6 @@ from projections.engine.database import Database
 # A loss is noticed at the next call to the new server. So a loss that was recorded long before or
 # after a checkpoint does not explain it; otherwise a made-up loss could excuse any month.
 NOTICED_WITHIN = timedelta(days=1)
-
-
-class Witness(Protocol):
-    """Compares the log with what was seen of it before."""
-
-    def see(self, row: Stored, leaf: bytes) -> None:
-        """Look at the next row of the log."""
-        ...
-
-    def testify(self, report: Report) -> None:
-        """Add to the report what has changed."""
-        ...
 
 
 class KeptLeaves:
@@ -93,21 +81,6 @@ class KeptLeaves:
                 self._note(leaves[0][0] if leaves else 0, tile.fault)
 
 
-class DamagedCheckpoints:
-    """Witnesses that are damaged and can compare nothing; they report only that."""
-
-    def __init__(self, faults: Sequence[Failure]) -> None:
-        self._faults = faults
-
-    def see(self, row: Stored, leaf: bytes) -> None:
-        """Ignore the row."""
-
-    def testify(self, report: Report) -> None:
-        """Add each fault as a failure."""
-        for fault in self._faults:
-            report.note(fault.position, [fault.reason])
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A checkpoint to compare with the log; `fault`: why its signature is not ours."""
@@ -128,13 +101,19 @@ class Claims:
     """Compares checkpoints with a tree that it builds from the rows, at each of their sizes."""
 
     def __init__(
-        self, claims: Iterable[Claim], before: CompactRange | None = None, *, listed: bool = True
+        self,
+        claims: Iterable[Claim],
+        before: CompactRange | None = None,
+        *,
+        listed: bool = True,
+        damaged: Sequence[Failure] = (),
     ) -> None:
         """`before` is the tree of what precedes the first row, if not all rows are shown.
 
-        Of claims that are not `listed` the report has only the failures.
+        Of claims that are not `listed` the report has only the failures; so it has of checkpoints
+        that are `damaged` and can claim nothing.
         """
-        self._listed, claims = listed, [*claims]
+        self._listed, self._damaged, claims = listed, damaged, [*claims]
         self._has_claims = bool(claims)
         self._tree = before or CompactRange()
         ordered = sorted(claims, key=lambda claim: claim.checkpoint.size)
@@ -194,6 +173,8 @@ class Claims:
             if self._listed:
                 place = checkpoint.position, checkpoint.size
                 report.checkpoints.append(Verdict(name, *place, not reason, reason))
+        for fault in self._damaged:
+            report.note(fault.position, [fault.reason])
 
     def _judge(self, position: int) -> None:
         while self._open and self._open[0].checkpoint.size == self._tree.size:
@@ -213,3 +194,6 @@ class Claims:
             if is_within and abs(loss.timestamp - checkpoint.at) <= NOTICED_WITHIN:
                 return position
         return None
+
+
+Witness = KeptLeaves | Claims  # Both see every row of the log, and testify at its end.

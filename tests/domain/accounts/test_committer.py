@@ -129,11 +129,11 @@ def test_of_twins_on_one_stream_exactly_one_is_charged(crowd: Crowd) -> None:
     stream_id = uuid4()
     twins = [lookup(stream_id, cause(0, f"request-{number}")) for number in range(5)]
     with crowd.waiting():
-        calls = crowd.queue_up(*(partial(pay_for, committer, twin, "0.10") for twin in twins))
+        calls = crowd.queue_up(*(partial(pay_for, committer, twin, "0.60") for twin in twins))
     refusals = [error for call in calls if (error := call.exception(PATIENCE_S))]
     assert [type(error) for error in refusals] == [Conflict] * 4
     assert {getattr(error, "stream_id", None) for error in refusals} == {stream_id}
-    assert balance(log) == "0.90"
+    assert balance(log) == "0.40"
 
 
 def test_a_full_queue_turns_callers_away_at_once(
