@@ -101,7 +101,7 @@ class CreateEndpoint(Creating[Made]):
     rules: ProvisioningRules
 
     def is_for(self, work: Link) -> bool:
-        return not work.is_live
+        return work.status_intent is None and work.end_intent is None
 
     def repeat(self, network: EsimNetwork) -> Repeat:
         return "safe" if stock(network).creates_once else "at_deadline"

@@ -681,7 +681,7 @@ class Container:
 
     @part
     def provisioning(self) -> Driving:
-        """The rows of links; the second is for all that are not live, but for orders."""
+        """The rows of links; the second is for whatever the others are not for."""
         rows = self.place_order, self.create_endpoint, self.link_status, self.link_ending
         return self.drive(link_message, Link, *rows)
 

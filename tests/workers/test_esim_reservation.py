@@ -9,7 +9,7 @@ import pytest
 from domain.errors import InsufficientBalance, ProvisioningError
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
-from domain.links.network import AvailableEsim, ProviderPlan
+from domain.links.network import AvailableEsim, NoActivationCode, ProviderPlan
 from tests.domain.asking import together
 from tests.installation import on_sqlite
 from tests.workers.link_checks import Books, check
@@ -100,13 +100,14 @@ def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab
 @pytest.mark.any_database
 @pytest.mark.parametrize("empty", [1, 2])
 def test_the_first_sponsor_profile_that_has_an_esim_is_used(lab: Lab, empty: int) -> None:
-    iccid = free_iccids(lab, 1)[0]
+    without_code, iccid = free_iccids(lab, 2)
     names = ("a", "b", "c")
-    show(lab, {names[empty]: [[iccid]]})
+    show(lab, {names[empty]: [[without_code], [iccid]]})
+    lab.network.before("lpa", NoActivationCode("no code"))
     link = lab.work(lab.request(lab.plan(sponsors=names)))
     assert link.sponsor_profile is not None
     assert (link.iccid, link.sponsor_profile.id) == (iccid, names[empty])
-    assert lab.network.count("available_esims") == empty + 1
+    assert lab.network.count("available_esims") == empty + 2
     assert (link.sponsor_profile.name, link.sponsor_profile.color) == (names[empty].upper(), "#fff")
 
 

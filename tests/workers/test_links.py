@@ -120,6 +120,10 @@ def test_an_event_tells_of_an_endpoint_whose_reply_was_lost(lab: Lab, fault: str
 
 
 def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(lab: Lab) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["rejected"])
+    at_once = lab.create().failure
+    assert at_once is not None
+    assert at_once.settled_at is None
     lab.late.later("create_endpoint", 17)
     lab.network.before("create_endpoint", int, FAULTS["rejected"].error())
     link = lab.create()

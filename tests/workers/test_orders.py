@@ -83,6 +83,8 @@ def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None
     until_called(lab, 1)
     assert lab.work(link.id).stage is Stage.ACTIVE
     assert lab.network.count("order") == 1
+    created = [each for each in lab.books.events if isinstance(each, Link.EndpointCreated)]
+    assert [each.adopted for each in created] == [True]
     lab.settle()
     check_order_lab(lab)
 

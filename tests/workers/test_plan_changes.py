@@ -72,21 +72,6 @@ def test_a_change_whose_call_fails_is_paid_for_as_far_as_it_was_done(
     assert lab.change(link_id, add=["t5"]).failure is None
 
 
-def test_a_plan_that_comes_while_a_worker_looks_is_taken_off(lab: Lab, link_id: UUID) -> None:
-    """The look shows nothing; the network's time is over when the worker has its answer."""
-    lab.late.later("add_plan", 17)
-    change_id = lab.request_change(link_id, [], [lab.plan("t3", "1.00")])
-    arm(lab.network, "usage", FAULTS["unavailable"])
-    lab.work_change(change_id)
-    lab.clock.forward(seconds=10)
-    lab.expire_change(change_id)
-    lab.network.after("usage", lambda: lab.clock.forward(minutes=1))
-    assert lab.work_change(change_id).finished_at is None
-    lab.settle()
-    assert lab.network.count("remove_plan") == 1
-    check(lab)
-
-
 def test_a_removal_that_came_after_the_failure_is_kept_and_noted(lab: Lab, link_id: UUID) -> None:
     lab.late.later("remove_plan", 17)
     arm(lab.network, "usage", FAULTS["unavailable"])
@@ -98,20 +83,6 @@ def test_a_removal_that_came_after_the_failure_is_kept_and_noted(lab: Lab, link_
     change = lab.plan_change(change_id)
     assert (code_of(change), change.removed, change.added) == (ERROR, [], [])  # As it was told.
     assert plans_of(lab, link_id) == ["t1", "t2"]
-    check(lab)
-
-
-def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(
-    lab: Lab, link_id: UUID
-) -> None:
-    lab.late.later("add_plan", 17)
-    arm(lab.network, "add_plan", FAULTS["rejected"], after_calls=1)
-    change = lab.change(link_id, add=["t3"])
-    assert change.failure is not None
-    assert change.finished_at is None
-    lab.network.calls.clear()
-    lab.settle()
-    assert lab.network.count("remove_plan") == 1
     check(lab)
 
 

@@ -71,21 +71,6 @@ def test_an_esim_is_kept_from_others_until_nothing_can_come_of_it(
     check(lab)
 
 
-def test_an_esim_is_not_freed_by_a_look_before_the_endpoint_came(lab: Lab) -> None:
-    """The look shows nothing; the network's time is over when the worker has its answer."""
-    lab.late.later("create_endpoint", 17)
-    arm(lab.network, "find_endpoint", FAULTS["unavailable"])
-    link = lab.create()
-    lab.clock.forward(seconds=10)
-    lab.expire(link.id)
-    lab.network.after("find_endpoint", lambda: lab.clock.forward(minutes=1))
-    lab.work(link.id)
-    assert lab.network.count("release_esim") == 0
-    lab.settle()
-    assert lab.network.count("remove_endpoint") == 1
-    check(lab)
-
-
 def test_a_network_that_stays_away_is_asked_until_it_comes_back(lab: Lab) -> None:
     link = fail_late(lab)
     arm(lab.network, "find_endpoint", FAULTS["unavailable"], times=1_000)

@@ -34,8 +34,9 @@ ANY_WAY = [
 class Saga(ABC):
     """What a worker does step by step, while a request waits for it at most until a deadline."""
 
-    make: ClassVar[str]  # The call that makes something, and the one that removes it again.
+    make: ClassVar[str]  # The calls that make something, remove it again, and show it.
     undo: ClassVar[str]
+    look_up: ClassVar[str]
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -55,8 +56,8 @@ class Saga(ABC):
         """Fail it as the request does that has waited long enough, unless it is answered."""
         self.lab.process.failing.expire(self.state(saga_id))
 
-    @abstractmethod
-    def has_ended(self, saga_id: UUID) -> bool: ...
+    def has_ended(self, saga_id: UUID) -> bool:
+        return saga_id not in {each.id for each in self.lab.unfinished()}
 
     def failure(self, saga_id: UUID) -> str | None:
         """Return the code that it failed with."""
@@ -91,7 +92,7 @@ class Saga(ABC):
 class Creation(Saga):
     """The creation of a link."""
 
-    make, undo = "create_endpoint", "remove_endpoint"
+    make, undo, look_up = "create_endpoint", "remove_endpoint", "find_endpoint"
     plans: ClassVar[dict[str, str]] = {
         "done": "eu-1",
         "looked up": "sandbox-lost-reply",
@@ -107,14 +108,11 @@ class Creation(Saga):
     def state(self, saga_id: UUID) -> Link:
         return self.lab.link(saga_id)
 
-    def has_ended(self, saga_id: UUID) -> bool:
-        return self.lab.link(saga_id).stage is Stage.ENDED
-
 
 class Change(Saga):
     """A change of plans: the oldest one is taken off, two are added."""
 
-    make, undo = "add_plan", "remove_plan"
+    make, undo, look_up = "add_plan", "remove_plan", "usage"
     plans: ClassVar[dict[str, tuple[str, ...]]] = {
         "done": ("t3", "t4"),
         "looked up": ("sandbox-lost-reply", "t4"),
@@ -137,9 +135,6 @@ class Change(Saga):
 
     def state(self, saga_id: UUID) -> PlanChange:
         return self.lab.plan_change(saga_id)
-
-    def has_ended(self, saga_id: UUID) -> bool:
-        return self.lab.plan_change(saga_id).finished_at is not None
 
     def look(self, saga_id: UUID) -> None:
         """Read the link, which may append to it what the network shows."""
@@ -196,6 +191,30 @@ def test_a_worker_that_is_held_up_after_its_intent_no_longer_calls(lab: Lab, sag
     check(lab)
 
 
+def test_a_worker_that_comes_late_to_its_call_states_another_intent(lab: Lab, saga: Saga) -> None:
+    saga_id = saga.begin()
+    lab.commits.at(1, "after", lambda: lab.clock.forward(seconds=5))
+    saga.work(saga_id)
+    lab.settle()
+    assert (saga.failure(saga_id), lab.network.count(saga.make)) == (None, 1)
+
+
+def test_no_intent_lasts_longer_than_its_request_waits_and_then_it_is_given_up_in_doubt(
+    lab: Lab, saga: Saga
+) -> None:
+    saga_id = saga.begin()
+    lab.clock.forward(seconds=12)
+    lab.network.after(saga.make, Killed())
+    saga.work(saga_id)
+    intent, deadline = saga.state(saga_id).intent, saga.state(saga_id).requested.deadline
+    assert intent is not None
+    assert intent.until == deadline == lab.clock.forward(seconds=3)
+    saga.work(saga_id)
+    lab.settle()
+    assert (saga.failure(saga_id), lab.network.count(saga.undo)) == (ProvisioningError.code, 1)
+    check(lab)
+
+
 def test_a_worker_that_wakes_up_when_all_is_over_does_nothing(lab: Lab, saga: Saga) -> None:
     saga_id = saga.begin()
     lab.network.before(saga.make, Killed())
@@ -204,6 +223,22 @@ def test_a_worker_that_wakes_up_when_all_is_over_does_nothing(lab: Lab, saga: Sa
     lab.reads.at(1, "after", lambda: saga.end_without_the_worker(saga_id))
     saga.work(saga_id)
     assert saga.has_ended(saga_id)
+    check(lab)
+
+
+def test_what_comes_while_a_worker_looks_is_undone(lab: Lab, saga: Saga) -> None:
+    """The look shows nothing; the network's time is over when the worker has its answer."""
+    saga_id = saga.begin()
+    lab.late.later(saga.make, 17)
+    lab.network.before(saga.look_up, Unavailable("down"))
+    saga.work(saga_id)
+    lab.clock.forward(seconds=10)
+    saga.expire(saga_id)
+    lab.network.after(saga.look_up, lambda: lab.clock.forward(minutes=1))
+    saga.work(saga_id)
+    assert not saga.has_ended(saga_id)
+    lab.settle()
+    assert lab.network.count(saga.undo) == 1
     check(lab)
 
 

@@ -198,6 +198,18 @@ def test_a_switch_that_is_done_late_is_seen_when_its_intent_ends(lab: Lab, after
     check(lab)
 
 
+def test_a_status_is_not_kept_by_a_look_before_the_call_had_its_effect(lab: Lab) -> None:
+    link_id = a_link(lab, "active")
+    lab.late.later("suspend", 17)
+    lab.switch(link_id, "suspended")
+    lab.clock.forward(seconds=10)
+    lab.network.after("usage", lambda: lab.clock.forward(minutes=1))
+    lab.work(link_id)
+    assert lab.link(link_id).status_intent is not None
+    lab.settle()
+    assert (lab.link(link_id).status, at_network(lab, link_id)) == ("suspended", "suspended")
+
+
 @pytest.mark.parametrize("call", ["suspend", "remove_endpoint"])
 def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab, call: str) -> None:
     link_id = a_link(lab, "active")

@@ -1,7 +1,6 @@
 """A request waits for its outcome as long as it may, and never takes the threads of all others."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
@@ -12,11 +11,9 @@ from eventsourcing.persistence import OperationalError
 
 from domain.accounts.organization import Organization
 from domain.catalogue.plan import SIMULATED
-from domain.errors import ProvisioningError, RateLimited, Refused, ServiceUnavailable
+from domain.errors import ProvisioningError, RateLimited, ServiceUnavailable
 from domain.links import waiting
-from domain.links.failing import Failing
 from domain.links.link import Link, Stage
-from domain.links.plan_change import PlanChange
 from domain.links.waiting import places_of, wait_for
 from tests.domain.buying import Buyer, Gate, NewBuyer, Patience
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
@@ -185,29 +182,20 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
     buyer.check()
 
 
-class Hesitant(Failing):
-    """Lets something happen just before it fails a link."""
-
-    first: Callable[[], object]
-
-    def fail(self, work: Link | PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
-        self.first()
-        super().fail(work, refusal, outcome_known=outcome_known)
-
-
 def test_a_link_that_comes_at_the_last_moment_is_the_answer(
     buyer: Buyer, patience: Patience
 ) -> None:
     buyer.hire()
     plan_id, gate, process = buyer.sell(), Gate(), buyer.process
     buyer.network.before("create_endpoint", gate)
-    failing = Hesitant(**vars(process.failing))
+    failing, fail = replace(process.failing), process.failing.fail
 
-    def let_it_come() -> None:
+    def let_it_come(link: Link, why: ProvisioningError, **known: bool) -> None:
         gate.open()
         wait_until(lambda: buyer.events()["link.activated"] == 1)
+        fail(link, why, **known)
 
-    object.__setattr__(failing, "first", let_it_come)
+    object.__setattr__(failing, "fail", let_it_come)
     process.link_create = replace(process.link_create, failing=failing)
     asked = buyer.create_later(plan_id, "key-1")
     gate.wait()
