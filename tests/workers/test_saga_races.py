@@ -236,7 +236,7 @@ def test_what_comes_while_a_worker_looks_is_undone(lab: Lab, saga: Saga) -> None
     saga.expire(saga_id)
     lab.network.after(saga.look_up, lambda: lab.clock.forward(minutes=1))
     saga.work(saga_id)
-    assert not saga.has_ended(saga_id)
+    assert (saga.has_ended(saga_id), lab.network.count("release_esim")) == (False, 0)
     lab.settle()
     assert lab.network.count(saga.undo) == 1
     check(lab)
