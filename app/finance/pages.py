@@ -292,10 +292,7 @@ class Period:
             if each.kind not in PAID_IN:
                 values[place][each.kind] -= each.net_micros
         return plots.bars(
-            starts,
-            values,
-            words.short_money,
-            lambda n: _bar_title(starts[n], self.bar_days, values[n]),
+            starts, values, words.short_money, lambda n: _title(starts[n], self.bar_days, values[n])
         )
 
     @property
@@ -322,7 +319,7 @@ def _month_of(day: date) -> str:
     return f"{day:%Y-%m}"
 
 
-def _bar_title(start: date, days: int, values: Mapping[str, int]) -> str:
+def _title(start: date, days: int, values: Mapping[str, int]) -> str:
     title = words.day(start) if days == 1 else f"{days} days from {words.day(start)}"
     lines = [f"{words.kind(kind)}: {words.money(each)}" for kind, each in values.items() if each]
     return "\n".join([title, *(lines or ["nothing"])])

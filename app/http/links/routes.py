@@ -450,13 +450,11 @@ def list_topup_plans(caller: Caller, given: Given[Link]) -> list[Plan]:
     offered, now = None if parts.gate.is_drained(link.network) else link.network, parts.clock()
     rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
     rows = _nearest_first(rows, link)
-    taken = _accepted_plans(parts, link, rows) if link.sponsor_profile is None else None
+    taken = _accepted(parts, link, rows) if link.sponsor_profile is None else None
     return [show_plan(row) for row in rows if taken is None or row.terms.provider_plan_id in taken]
 
 
-def _accepted_plans(
-    parts: Container, link: Link, rows: Sequence[PlanRow]
-) -> Collection[str] | None:
+def _accepted(parts: Container, link: Link, rows: Sequence[PlanRow]) -> Collection[str] | None:
     """Return which plans the network of a link can put on it; None if it does not tell."""
     ids = dict.fromkeys(row.terms.provider_plan_id for row in rows)
     try:

@@ -196,7 +196,7 @@ class BicsNetwork(StockNetwork):
         if str(made.end_point_id) in NONE:
             message = "bics tells of a creation without its endpoint"
             raise OutcomeNotTold(message)
-        return self._activated(str(made.end_point_id), iccid, reference, deadline)
+        return self._active(str(made.end_point_id), iccid, reference, deadline)
 
     def _existing_endpoint(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Return the endpoint of an eSIM if it has our reference; otherwise raise Rejected."""
@@ -207,9 +207,7 @@ class BicsNetwork(StockNetwork):
         message = "bics refuses the endpoint, or the eSIM has another one"
         raise Rejected(message)
 
-    def _activated(
-        self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline
-    ) -> Endpoint:
+    def _active(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
         """Activate a new endpoint; a failure is OutcomeUnknown, because the endpoint exists."""
         with becoming(ProviderError):
             self._activate(endpoint_id, deadline)
